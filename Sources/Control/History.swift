@@ -45,12 +45,12 @@ struct History {
     /// Minutes that are over and whose totals have not come yet.
     private var passed = 0
     private var questions = Growth<Hour.Questions>(from: Hour.Questions())
-    private var servers: [Server: Growth<Hour.Answers>] = [:]
+    private var servers: [Member: Growth<Hour.Answers>] = [:]
     /// Names sent to accounts.
     private var names: [GroupID: Growth<UInt64>] = [:]
 
     /// The most servers, and the most accounts, whose minutes are kept, some 1.5 KB each.
-    static let maximumServers = 128
+    static let maximumServers = 256
     /// In nanoseconds.
     static let minute: UInt64 = 60_000_000_000
 
@@ -99,8 +99,8 @@ struct History {
     /// The last hour, up to this observation.
     func hour(_ observation: Observation) -> Hour {
         var hour = Hour(minutes: questions.hour(observation.questionTotals))
-        for (server, total) in observation.answerTotals {
-            hour.answers[server] = (servers[server] ?? Growth(from: Hour.Answers())).hour(total)
+        for (member, total) in observation.answerTotals {
+            hour.answers[member] = (servers[member] ?? Growth(from: Hour.Answers())).hour(total)
         }
         for (group, total) in observation.nameTotals {
             hour.names[group] = (names[group] ?? Growth(from: 0)).hour(total).reduce(0, +)
@@ -113,11 +113,17 @@ extension UInt64: Growing {
     func since(_ before: UInt64) -> UInt64 { self > before ? self - before : 0 }
 }
 
+/// A server as a member of one group: another group that has the same server asks it in its own way.
+struct Member: Hashable, Sendable {
+    let group: GroupID
+    let server: Server
+}
+
 /// The last sixty full minutes and the one under way, of a daemon that has run for so long.
 struct Hour: Sendable {
     /// The newest last.
     var minutes: [Questions]
-    var answers: [Server: [Answers]] = [:]
+    var answers: [Member: [Answers]] = [:]
     /// Names sent to an account in the whole hour.
     var names: [GroupID: UInt64] = [:]
 
@@ -184,20 +190,18 @@ extension Observation {
             clear: counters.sentInClear)
     }
 
-    fileprivate var answerTotals: [Server: Hour.Answers] {
-        var totals: [Server: Hour.Answers] = [:]
+    fileprivate var answerTotals: [Member: Hour.Answers] {
+        var totals: [Member: Hour.Answers] = [:]
         for group in groups {
             for server in group.servers {
-                let failed = Hour.Answers(failures: server.health.failures)
-                totals[server.server] = (totals[server.server] ?? answers(of: server.server)) + failed
+                let figures = upstreams[group.id]?[server.server]
+                let durations = figures?.durations.values.reduce(Durations(), +) ?? Durations()
+                totals[Member(group: group.id, server: server.server)] = Hour.Answers(
+                    answers: durations.total, failures: server.health.failures,
+                    microseconds: durations.nanoseconds / 1000)
             }
         }
         return totals
-    }
-
-    private func answers(of server: Server) -> Hour.Answers {
-        let durations = upstreams[server]?.durations.values.reduce(Durations(), +) ?? Durations()
-        return Hour.Answers(answers: durations.total, microseconds: durations.nanoseconds / 1000)
     }
 
     fileprivate var nameTotals: [GroupID: UInt64] {

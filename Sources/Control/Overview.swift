@@ -35,7 +35,8 @@ package struct Observation: Sendable {
     var responses = [UInt64](repeating: 0, count: ResponseKind.count)
     var durations = Durations()
     var prefetches: UInt64 = 0
-    package var upstreams: [Server: UpstreamTallies.Figures] = [:]
+    /// What was counted of the servers of each group.
+    package var upstreams: [GroupID: [Server: UpstreamTallies.Figures]] = [:]
     var reloads = Reloads(at: 0)
     var logLinesLost: UInt64 = 0
 
@@ -79,8 +80,7 @@ package struct Overview: Sendable {
         groups = observation.groups.map { group in
             GroupView(
                 group, of: observation.accounts[group.name], leftOut: observation.leftOut[group.name] ?? [],
-                figures: observation.upstreams, hour: hour,
-                at: observation.at, wall: observation.now)
+                figures: observation.upstreams[group.id] ?? [:], hour: hour, at: observation.at, wall: observation.now)
         }
     }
 

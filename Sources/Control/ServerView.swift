@@ -141,7 +141,7 @@ package struct GroupView: Sendable {
         servers = group.servers.map { server in
             ServerView(
                 server, of: group, account, figures[server.server] ?? UpstreamTallies.Figures(),
-                hour.answers[server.server] ?? [], at: now, wall: wall)
+                hour.answers[Member(group: group.id, server: server.server)] ?? [], at: now, wall: wall)
         }
     }
 

@@ -1,7 +1,7 @@
 package import Base
 package import DNSWire
 
-/// What each upstream server has cost: how long its answers took, and how often an open connection to it was there.
+/// What each server of one group has cost: how long its answers took, and how often an open connection to it was there.
 /// Confined to the forwarder's loop.
 package final class UpstreamTallies {
     private var servers: [Server: ServerTally] = [:]

@@ -42,7 +42,7 @@ extension Observation {
         sharedCache = forwarder.sharedCacheOverview
         limits.flights = forwarder.flightsUnderWay
         limits.mismatches = inEffect.upstreams.mismatches
-        upstreams = inEffect.upstreams.tallies.figures
+        upstreams = inEffect.upstreams.figures
     }
 }
 

@@ -11,6 +11,8 @@ import Testing
     private let server = Server(Endpoint("192.0.2.53:53")!)
     private let other = Server(Endpoint("192.0.2.54:53")!)
 
+    private func member(_ server: Server) -> Member { Member(group: .fallback, server: server) }
+
     @Test("an hour of minutes, whatever the clock does")
     func minutes() {
         var growth = Growth<UInt64>(from: 0)
@@ -68,7 +70,7 @@ import Testing
         }
         let group = UpstreamGroup(.fallback, servers, .messages, .lastThatAnswered, timeout: 1000)
         observation.groups = [GroupOverview(group, states)]
-        observation.upstreams = tallies.figures
+        observation.upstreams = [.fallback: tallies.figures]
         return observation
     }
 
@@ -118,13 +120,42 @@ import Testing
         // Forgotten with the server, and begun again with another.
         _ = history.isOver(at: 3 * History.minute)
         history.take(observation(servers: [other]))
-        #expect(history.hour(observation(servers: [other, server])).answers[server]?.count == 1)
+        #expect(history.hour(observation(servers: [other, server])).answers[member(server)]?.count == 1)
         // A thousand servers take no more room than there is.
         let many = (0..<1000).map { Server(Endpoint(IPAddress(v4: $0), port: 53)) }
         _ = history.isOver(at: 4 * History.minute)
         history.take(observation(servers: many))
         let kept = history.hour(observation(servers: many)).answers.values.filter { $0.count > 1 }
         #expect(kept.count == History.maximumServers)
+    }
+
+    @Test("a server in two groups has figures of its own in each")
+    func serverOfTwoGroups() {
+        let (tallies, idle, office) = (UpstreamTallies(), UpstreamTallies(), GroupID(2))
+        tallies.server(server).answered(.noError, nanoseconds: 20_000_000)
+        func observed(failures: UInt64) -> Observation {
+            var observation = observation(servers: [server], failures: failures, tallies)
+            var group = UpstreamGroup(office, [server], .messages, .lastThatAnswered, timeout: 1000)
+            group.name = "office"
+            observation.groups.append(GroupOverview(group, [ServerState(server, health: ServerHealth())]))
+            observation.upstreams[office] = idle.figures
+            return observation
+        }
+        var history = History(at: 0)
+        _ = history.isOver(at: History.minute)
+        history.take(observed(failures: 5))
+        let last = observed(failures: 7)
+        let overview = Overview(last, history.hour(last))
+        let views = overview.groups.map { $0.servers[0] }
+        #expect(views.map { $0.hour.map(\.failures) } == [[5, 2], [0, 0]])
+        #expect(views.map { $0.hour.map(\.mean) } == [[20, nil], [nil, nil]])
+        #expect(views.map { $0.figures.latest.milliseconds(ofShare: 0.5) } == [20, nil])
+        #expect(views[1].text == "not asked yet")
+        #expect(StatusPage(overview).html.text.matches(of: /7 failed \(red\)/).count == 1)
+        let counts = overview.metrics.split(separator: "\n").filter {
+            $0.hasPrefix("httpdnsd_server_request_duration_seconds_count")
+        }
+        #expect(counts.count == 1 && !counts[0].contains("office"), "\(counts)")
     }
 
     @Test("parts of a bar are each visible and fill it, also where most of them are small")

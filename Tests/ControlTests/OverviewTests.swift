@@ -140,7 +140,7 @@ import Testing
         }
         tallies.server(server.server).secured(isResumed: true, certificateEnd: 7)
         let overview = overview([], [], own: [group(GroupID(2), "office", [server], thenTry: [.fallback])]) {
-            $0.upstreams = tallies.figures
+            $0.upstreams = [GroupID(2): tallies.figures]
             $0.leftOut["office"] = [
                 LeftOutServer(Endpoint("10.9.0.53:53")!, in: "/run/systemd/resolve/resolv.conf", .link("tun0"))
             ]
@@ -167,7 +167,7 @@ import Testing
         let tallies = UpstreamTallies()
         for server in servers { tallies.server(server).connected(isSecure: true, isReused: false) }
         let office = group(GroupID(2), "office", servers.map { ServerState($0, health: ServerHealth()) })
-        let overview = overview([], [], own: [office]) { $0.upstreams = tallies.figures }
+        let overview = overview([], [], own: [office]) { $0.upstreams = [GroupID(2): tallies.figures] }
         let lines = overview.metrics.split(separator: "\n").filter { $0.contains("dns.example") }
         #expect(Set(lines.map { $0.prefix { $0 != " " } }).count == lines.count)
         let labels = #"group="office",server="https://dns.example/a\"b\\",protocol="https""#

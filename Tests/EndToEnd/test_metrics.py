@@ -58,6 +58,20 @@ def test_they_are_what_a_client_saw(daemon, service):
     assert "example" not in fetch("/metrics")[2]
 
 
+def test_a_server_of_two_groups_is_counted_in_each(daemon, encrypted_resolver, authority):
+    shared = encrypted_resolver("tls", tls=authority.server(addresses=["127.0.0.6"]))
+    group = {"servers": [shared.url], "caFile": str(authority.file)}
+    daemon(None, CONTROL | {"fallback": {"servers": ["127.0.0.2"]},
+                            "upstreams.asked": group | {"domains": ["asked.example"]},
+                            "upstreams.idle": group | {"domains": ["idle.example"]}})
+    assert addresses(ask("www.asked.example"))
+    samples = metrics()
+    for name in ("httpdnsd_server_requests_total", "httpdnsd_server_request_duration_seconds_count",
+                 "httpdnsd_server_certificate_expiry_seconds"):
+        assert total(samples, name, group="asked") > 0 and total(samples, name, group="idle") == 0, name
+    assert total(samples, "httpdnsd_server_requests_total", group="asked") == 1
+
+
 def test_failures_show(daemon, service):
     chosen = service("aes")
     daemon(chosen, CONTROL | {"httpdns": {"httpOnly": False, "batch": 1}})

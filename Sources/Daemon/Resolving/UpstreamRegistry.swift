@@ -11,7 +11,6 @@ import Upstreams
 
 /// Owns the upstreams of all groups, made and changed by the settings. Confined to the forwarder's loop.
 final class UpstreamRegistry {
-    let tallies = UpstreamTallies()
     /// By `GroupID.rawValue`; nil where there is none, or none any more.
     private var upstreams: [(any Upstream)?] = []
     /// How the servers of each account are asked.
@@ -68,7 +67,7 @@ final class UpstreamRegistry {
             if let account = self[id] as? StreamUpstream {
                 account.renew(access)
             } else {
-                add(StreamUpstream(loop: loop, access: access, tallies: tallies), for: id)
+                add(StreamUpstream(loop: loop, access: access), for: id)
             }
         }
         let groups = settings.messageGroups + (settings.resolvers.map { [$0] } ?? [])
@@ -82,8 +81,8 @@ final class UpstreamRegistry {
             let upstream =
                 known
                 ?? GroupUpstream(
-                    DNSAnswers(negativeTTL: 0), tls: context, loop: loop, tallies: tallies, egress: group.egress,
-                    lookup: lookup.finder, outbox: outbox)
+                    DNSAnswers(negativeTTL: 0), tls: context, loop: loop, egress: group.egress, lookup: lookup.finder,
+                    outbox: outbox)
             if known == nil {
                 upstream.answers.otherCase = { [report] in report?.otherCase($0) }
                 add(upstream, for: id)
@@ -145,6 +144,16 @@ final class UpstreamRegistry {
         all.reduce(into: MismatchCounters()) { sum, upstream in
             if let group = upstream as? GroupUpstream { sum.add(group.answers.mismatches) }
         }
+    }
+
+    /// What the servers of each group have cost.
+    var figures: [GroupID: [Server: UpstreamTallies.Figures]] {
+        var figures: [GroupID: [Server: UpstreamTallies.Figures]] = [:]
+        for (index, upstream) in upstreams.enumerated() {
+            let tallies = (upstream as? StreamUpstream)?.tallies ?? (upstream as? GroupUpstream)?.tallies
+            figures[GroupID(index)] = tallies?.figures
+        }
+        return figures
     }
 
     /// Passes on the progress of fresh connections, for `probe`.

@@ -1,12 +1,10 @@
-package import Counters
+import Counters
 package import Transport
 
 extension StreamUpstream {
     /// An upstream for the servers of an HTTPDNS account.
-    package convenience init(
-        loop: EventLoop, access: ServiceAccess, tallies: UpstreamTallies = UpstreamTallies()
-    ) {
-        self.init(loop: loop, tallies: tallies, egress: access.egress) { ServerKind($0, access) }
+    package convenience init(loop: EventLoop, access: ServiceAccess) {
+        self.init(loop: loop, tallies: UpstreamTallies(), egress: access.egress) { ServerKind($0, access) }
     }
 
     /// The account's servers are asked with another access from now on; requests under way go on.

@@ -12,6 +12,8 @@ package final class GroupUpstream: Upstream {
         didSet { streams.progressed = progressed }
     }
     package let answers: DNSAnswers
+    /// What its servers have cost.
+    package var tallies: UpstreamTallies { streams.tallies }
     /// Plain servers, over UDP. What does not fit a datagram is asked through ``streams``, where it has the same id.
     private let plain: PlainUpstream
     private let streams: StreamUpstream
@@ -23,10 +25,11 @@ package final class GroupUpstream: Upstream {
     ///   - lookup: Finds servers whose host is a name.
     ///   - outbox: Sends the queries of a turn together; nil: each is sent by itself.
     package init(
-        _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies = UpstreamTallies(),
-        egress: Egress = Egress(), lookup: ServerFinder? = nil, outbox: Outbox? = nil
+        _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, egress: Egress = Egress(),
+        lookup: ServerFinder? = nil, outbox: Outbox? = nil
     ) {
         (self.answers, self.tls) = (answers, tls)
+        let tallies = UpstreamTallies()
         plain = PlainUpstream(answers, loop: loop, tallies: tallies, outbox: outbox)
         plain.egress = egress
         streams = StreamUpstream(loop: loop, tallies: tallies, lookup: lookup, outbox: outbox, egress: egress) {

@@ -3,15 +3,10 @@ import Base
 /// A chart of numbers as HTML: columns that fill the width of the page.
 struct Bars {
     private let counts: [UInt64]
-    private let isRooted: Bool
     private let label: String
 
-    /// - Parameters:
-    ///   - isRooted: heights are scaled by square root, so that small numbers stay visible beside large ones.
-    ///   - label: a text alternative for the chart.
-    init(_ counts: [UInt64], isRooted: Bool, label: String) {
-        (self.counts, self.isRooted, self.label) = (counts, isRooted, label)
-    }
+    /// - Parameter label: a text alternative for the chart.
+    init(_ counts: [UInt64], label: String) { (self.counts, self.label) = (counts, label) }
 
     private static let height = 100.0
 
@@ -21,7 +16,7 @@ struct Bars {
         for (place, count) in counts.enumerated() where count > 0 {
             let share = Double(count) / most
             // Every column above zero is visible, however small.
-            let height = max(2, (isRooted ? share.squareRoot() : share) * Self.height)
+            let height = max(2, share * Self.height)
             let top = Overview.decimal(Self.height - height, 1)
             columns.append(
                 "<rect x=\"\(place * 10 + 1)\" y=\"\(top)\" width=\"8\" height=\"\(Overview.decimal(height, 1))\"/>")
@@ -37,7 +32,7 @@ struct Bars {
     /// seen.
     static func roundTrips(_ minutes: [Hour.Answers], label: String) -> HTML {
         let most = minutes.compactMap(\.mean).max() ?? 0
-        let places = Growth<UInt64>.count + 1
+        let places = Steps.Width.minute.most + 1
         var columns: [HTML] = []
         for (place, minute) in zip((places - minutes.count)..., minutes) {
             guard minute.mean != nil || minute.failures > 0 else { continue }
@@ -58,7 +53,7 @@ struct Bars {
     }
 
     /// A bar of several parts beside each other, each by the class of its exposure.
-    static func stack(_ parts: [(exposure: Exposure, count: UInt64)], label: String) -> HTML {
+    static func stack(_ parts: [Hour.Questions.Part], label: String) -> HTML {
         let present = parts.filter { $0.count > 0 }
         let all = Double(present.reduce(0) { $0 + $1.count })
         // Every part above zero is visible, however small; all of them together fill the bar.

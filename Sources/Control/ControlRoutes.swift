@@ -42,7 +42,8 @@ extension ControlServer {
             }
         case .page:
             give(done) { overview in
-                let page = StatusPage(overview)
+                let isStill = !target.values("still").isEmpty
+                let page = StatusPage(overview, host: Machine.hostName, isStill: isStill)
                 var response = ControlResponse(.ok, page.html.text, type: "text/html; charset=utf-8")
                 response.fields = page.fields
                 return response

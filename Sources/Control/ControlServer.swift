@@ -33,7 +33,8 @@ package final class ControlServer: @unchecked Sendable {
 
     private var connections: [ObjectIdentifier: ControlConnection] = [:]
     private let watchers: Watchers
-    private var history = History(at: Clock.now())
+    private var history: History
+    private let historyFile: HistoryFile?
     private let observations = Coalescer<Observation>()
     private let lives = Coalescer<Bool>()
 
@@ -53,8 +54,8 @@ package final class ControlServer: @unchecked Sendable {
     }
 
     package init(
-        _ unix: UnixListener?, metrics: StreamListener?, host: Name?, observer: Observer, watched: [WatchNotes],
-        report: Report,
+        _ unix: UnixListener?, metrics: StreamListener?, host: Name?, observer: Observer, history: HistoryFile?,
+        watched: [WatchNotes], report: Report,
         explain: @escaping @Sendable (Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) -> Void,
         flush: @escaping @Sendable (NameScope, _ done: @escaping @Sendable (Int) -> Void) -> Void,
         reload: Reload?
@@ -64,6 +65,8 @@ package final class ControlServer: @unchecked Sendable {
         (self.observer, self.report, self.explain) = (observer, report, explain)
         (self.flush, self.reload) = (flush, reload)
         watchers = Watchers(watched)
+        historyFile = history
+        self.history = history?.read(at: Clock.now()) ?? History(at: Clock.now())
         observations.begin = { [unowned self] round in
             observer.observe { [self] observation in
                 loop.submit { [self] in observations.arrived(observation, in: round) }
@@ -172,8 +175,20 @@ package final class ControlServer: @unchecked Sendable {
             guard let observation else { return done(nil) }
             // The minute may have ended while the observation was made.
             _ = history.isOver(at: observation.at.nanoseconds)
-            history.take(observation)
-            done(Overview(observation, history.hour(observation)))
+            if history.take(observation) { historyFile?.save(history.past(observation)) }
+            done(Overview(observation, history.hour(observation), history.past(observation)))
+        }
+    }
+
+    /// Has the history written as it is now. To be called before the other queues end.
+    /// - Parameter done: called once, on any thread; what is to be written then has been handed over.
+    package func keepHistory(_ done: @escaping @Sendable () -> Void) {
+        guard let historyFile else { return done() }
+        loop.submit { [self] in
+            overview { overview in
+                if let overview { historyFile.save(overview.past) }
+                done()
+            }
         }
     }
 

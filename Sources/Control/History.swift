@@ -1,80 +1,81 @@
 import Base
 import Counters
+import DNSWire
 import Forwarding
 
-/// A count, or several, that only grow, so that the difference of two is what came between them.
-protocol Growing: Sendable {
-    init()
-    /// What came since `before`; 0 for a count that began again.
-    func since(_ before: Self) -> Self
-    static func + (a: Self, b: Self) -> Self
+/// Questions in steps of time, the newest last; the last of them is not over yet.
+struct Course: Sendable, Equatable {
+    let width: Steps.Width
+    let steps: [Hour.Questions]
+    /// Seconds for which the last step has lasted.
+    let elapsed: UInt64
+
+    /// How long ago the first step began, in seconds.
+    var age: UInt64 { elapsed + UInt64(max(0, steps.count - 1)) * width.seconds }
 }
 
-/// How much totals grew in each of the last sixty minutes.
-struct Growth<Total: Growing>: Sendable {
-    /// Full minutes, the newest last.
-    private(set) var minutes: [Total] = []
-    private var before: Total
-
-    /// How many minutes are kept.
-    static var count: Int { 60 }
-
-    init(from total: Total) { before = total }
-
-    /// - Parameter passed: The minutes that have passed, at least 1. More than one: the machine or the daemon slept, and
-    ///   all growth is attributed to the first of them.
-    mutating func pass(_ passed: Int, _ total: Total) {
-        minutes.append(thisMinute(total))
-        for _ in 1..<max(1, min(passed, Self.count)) { minutes.append(Total()) }
-        minutes.removeFirst(max(0, minutes.count - Self.count))
-        before = total
-    }
-
-    /// The growth since the last full minute.
-    func thisMinute(_ total: Total) -> Total { total.since(before) }
-
-    /// The full minutes and the one under way.
-    func hour(_ total: Total) -> [Total] { minutes + [thisMinute(total)] }
-}
-
-/// What happened in each of the last sixty minutes, from the totals of an observation once a minute: nothing that answers
-/// questions has to count for it.
+/// What happened in each of the last sixty minutes, and the questions of the last day and month, from the totals of an
+/// observation once a minute: nothing that answers questions has to count for it.
 struct History {
-    /// When the current minute began, in nanoseconds.
-    private var begun: UInt64
-    /// Minutes that are over and whose totals have not come yet.
-    private var passed = 0
-    private var questions = Growth<Hour.Questions>(from: Hour.Questions())
+    private var minutes: Steps
+    private var questions = Growth<Hour.Questions>(from: Hour.Questions(), most: Steps.Width.minute.most)
     private var servers: [Member: Growth<Hour.Answers>] = [:]
     /// Names sent to accounts.
     private var names: [GroupID: Growth<UInt64>] = [:]
+    /// The longer past, which outlives a restart.
+    private var past: [(steps: Steps, questions: Growth<Hour.Questions>)]
 
     /// The most servers, and the most accounts, whose minutes are kept, some 1.5 KB each.
     static let maximumServers = 256
-    /// In nanoseconds.
-    static let minute: UInt64 = 60_000_000_000
+    /// How the longer past is divided.
+    static let widths = [Steps.Width.fiveMinutes, .hour]
+    /// Seconds after which nothing is left of what was kept; to have been away for longer is the same.
+    private static let longest: UInt64 = 366 * 86_400
 
-    init(at now: UInt64) { begun = now }
-
-    /// When ``isOver(at:)`` is to be asked next.
-    var next: UInt64 { begun + Self.minute }
-
-    /// Whether a minute is over, so that ``take(_:)`` is to be called with an observation; true once for each.
-    mutating func isOver(at now: UInt64) -> Bool {
-        guard now >= next else { return false }
-        let minutes = (now - begun) / Self.minute
-        begun += minutes * Self.minute
-        passed = min(passed + Int(min(minutes, UInt64(Int32.max))), Growth<UInt64>.count)
-        return true
+    /// - Parameters:
+    ///   - kept: what was kept of an earlier life of the daemon, for each of ``widths``; nil: nothing.
+    ///   - away: seconds that have passed since then.
+    init(at now: UInt64, _ kept: [Course]? = nil, away: UInt64 = 0) {
+        minutes = Steps(.minute, at: now)
+        past = Self.widths.map { (Steps($0, at: now), Growth(from: Hour.Questions(), most: $0.most)) }
+        guard let kept else { return }
+        for (index, course) in zip(past.indices, kept) {
+            let width = Self.widths[index]
+            let (passed, elapsed) = (min(away, Self.longest) + course.elapsed)
+                .quotientAndRemainder(dividingBy: width.seconds)
+            past[index].steps = Steps(width, at: now, elapsed: elapsed)
+            guard passed <= UInt64(width.most) else { continue }
+            past[index].questions = Growth(course.steps, most: width.most)
+            if passed > 0 { past[index].questions.pass(Int(passed), Hour.Questions()) }
+        }
     }
 
-    /// Ends the minutes that are over.
-    mutating func take(_ observation: Observation) {
-        guard passed > 0 else { return }
-        questions.pass(passed, observation.questionTotals)
-        Self.pass(passed, &servers, observation.answerTotals, atMost: Self.maximumServers)
-        Self.pass(passed, &names, observation.nameTotals, atMost: Self.maximumServers)
-        passed = 0
+    /// When ``isOver(at:)`` is to be asked next.
+    var next: UInt64 { past.reduce(minutes.next) { min($0, $1.steps.next) } }
+
+    /// Whether a step is over, so that ``take(_:)`` is to be called with an observation; true once for each.
+    mutating func isOver(at now: UInt64) -> Bool {
+        var isOver = minutes.isOver(at: now)
+        for index in past.indices where past[index].steps.isOver(at: now) { isOver = true }
+        return isOver
+    }
+
+    /// Ends the steps that are over.
+    /// - Returns: whether the longer past has grown, so that it is to be kept.
+    mutating func take(_ observation: Observation) -> Bool {
+        if case let passed = minutes.take(), passed > 0 {
+            questions.pass(passed, observation.questionTotals)
+            Self.pass(passed, &servers, observation.answerTotals, atMost: Self.maximumServers)
+            Self.pass(passed, &names, observation.nameTotals, atMost: Self.maximumServers)
+        }
+        var hasGrown = false
+        for index in past.indices {
+            let passed = past[index].steps.take()
+            guard passed > 0 else { continue }
+            past[index].questions.pass(passed, observation.questionTotals)
+            hasGrown = true
+        }
+        return hasGrown
     }
 
     /// Ends minutes of each key that there still is, and begins with those that are new.
@@ -89,7 +90,7 @@ struct History {
                 room -= 1
             }
             // What a new key has counted so far came in the minute that is over.
-            var growth = kept[key] ?? Growth(from: Total())
+            var growth = kept[key] ?? Growth(from: Total(), most: Steps.Width.minute.most)
             growth.pass(passed, total)
             new[key] = growth
         }
@@ -98,19 +99,25 @@ struct History {
 
     /// The last hour, up to this observation.
     func hour(_ observation: Observation) -> Hour {
-        var hour = Hour(minutes: questions.hour(observation.questionTotals))
-        for (member, total) in observation.answerTotals {
-            hour.answers[member] = (servers[member] ?? Growth(from: Hour.Answers())).hour(total)
+        func minutes<Total>(_ growth: Growth<Total>?, _ total: Total) -> [Total] {
+            (growth ?? Growth(from: Total(), most: Steps.Width.minute.most)).all(total)
         }
+        var hour = Hour(minutes: questions.all(observation.questionTotals))
+        for (member, total) in observation.answerTotals { hour.answers[member] = minutes(servers[member], total) }
         for (group, total) in observation.nameTotals {
-            hour.names[group] = (names[group] ?? Growth(from: 0)).hour(total).reduce(0, +)
+            hour.names[group] = minutes(names[group], total).reduce(0, +)
         }
         return hour
     }
-}
 
-extension UInt64: Growing {
-    func since(_ before: UInt64) -> UInt64 { self > before ? self - before : 0 }
+    /// The last 24 hours and the last 30 days, up to this observation.
+    func past(_ observation: Observation) -> [Course] {
+        past.map { steps, questions in
+            Course(
+                width: steps.width, steps: questions.all(observation.questionTotals),
+                elapsed: steps.elapsed(at: observation.at.nanoseconds))
+        }
+    }
 }
 
 /// A server as a member of one group: another group that has the same server asks it in its own way.
@@ -134,17 +141,20 @@ struct Hour: Sendable {
         var encrypted: UInt64 = 0
         var loopback: UInt64 = 0
         var clear: UInt64 = 0
+        /// Those that clients were told SERVFAIL, whether or not they were sent.
+        var failed: UInt64 = 0
 
         func since(_ before: Questions) -> Questions {
             Questions(
                 asked: asked.since(before.asked), encrypted: encrypted.since(before.encrypted),
-                loopback: loopback.since(before.loopback), clear: clear.since(before.clear))
+                loopback: loopback.since(before.loopback), clear: clear.since(before.clear),
+                failed: failed.since(before.failed))
         }
 
         static func + (a: Questions, b: Questions) -> Questions {
             Questions(
                 asked: a.asked + b.asked, encrypted: a.encrypted + b.encrypted, loopback: a.loopback + b.loopback,
-                clear: a.clear + b.clear)
+                clear: a.clear + b.clear, failed: a.failed + b.failed)
         }
 
         var sent: UInt64 { encrypted + loopback + clear }
@@ -187,7 +197,7 @@ extension Observation {
     fileprivate var questionTotals: Hour.Questions {
         Hour.Questions(
             asked: asked, encrypted: counters.sentEncrypted, loopback: counters.sentToLoopback,
-            clear: counters.sentInClear)
+            clear: counters.sentInClear, failed: responses[ResponseKind.index(.servFail)])
     }
 
     fileprivate var answerTotals: [Member: Hour.Answers] {

@@ -87,6 +87,7 @@ package final class Observer: Sendable {
             tally.add(to: &observation.durations)
             observation.prefetches += tally.prefetches
         }
+        sources.forwarderLoop.add(to: &observation.lookups)
     }
 
     /// Whether every queue that a query may pass makes progress.

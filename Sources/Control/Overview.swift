@@ -34,6 +34,8 @@ package struct Observation: Sendable {
     /// Answers by ``ResponseKind``.
     var responses = [UInt64](repeating: 0, count: ResponseKind.count)
     var durations = Durations()
+    /// Of the answers that were not in the cache.
+    var lookups = Durations()
     var prefetches: UInt64 = 0
     /// What was counted of the servers of each group.
     package var upstreams: [GroupID: [Server: UpstreamTallies.Figures]] = [:]
@@ -70,13 +72,15 @@ package struct Overview: Sendable {
     let groups: [GroupView]
     /// The last hour, minute by minute.
     let hour: Hour
+    /// The last 24 hours and the last 30 days.
+    let past: [Course]
     /// Zeros where they were not collected.
     var process = ProcessFigures()
 
     package init(_ observation: Observation) { self.init(observation, Hour(minutes: [])) }
 
-    init(_ observation: Observation, _ hour: Hour) {
-        (self.observation, self.hour) = (observation, hour)
+    init(_ observation: Observation, _ hour: Hour, _ past: [Course] = []) {
+        (self.observation, self.hour, self.past) = (observation, hour, past)
         groups = observation.groups.map { group in
             GroupView(
                 group, of: observation.accounts[group.name], leftOut: observation.leftOut[group.name] ?? [],

@@ -16,6 +16,7 @@ extension Overview {
             "uptimeSeconds": uptimeSeconds,
             "groups": groups.map(json),
             "questions": questionsJSON,
+            "history": past.map(json),
             "cache": cacheJSON,
             "sharedCache": self.sharedCache.map(json),
             "fallbacks": JSON.object(fallbacks.map { ($0.reason.label, .integer($0.count)) }),
@@ -43,20 +44,32 @@ extension Overview {
     }
 
     private var questionsJSON: JSON {
-        let buckets = self.durations.counts.enumerated().map { bucket, count -> JSON in
-            ["upToSeconds": Durations.upperBound(bucket).map { Double($0) / 1e9 }, "count": count]
+        func buckets(_ durations: Durations) -> [JSON] {
+            durations.counts.enumerated().map { bucket, count in
+                ["upToSeconds": Durations.upperBound(bucket).map { Double($0) / 1e9 }, "count": count]
+            }
         }
         let responses = self.responses.enumerated().filter { $0.element > 0 }
         let hour = hour.questions
         return [
             "asked": self.asked,
             "responses": JSON.object(responses.map { (ResponseKind.name($0.offset), .integer($0.element)) }),
-            "durations": buckets,
+            "durations": buckets(self.durations), "lookupDurations": buckets(self.lookups),
             "lastHour": [
                 "questions": hour.asked, "encrypted": hour.encrypted, "loopback": hour.loopback, "clear": hour.clear,
                 "clearShare": hour.clearShare,
             ] as JSON,
             "lastMinutes": self.hour.minutes.dropLast().map(\.asked),
+        ]
+    }
+
+    /// Step by step, the newest last; that one is not over yet.
+    private func json(_ course: Course) -> JSON {
+        [
+            "stepSeconds": course.width.seconds, "beganAt": self.now - min(self.now, course.age),
+            "questions": course.steps.map(\.asked), "cache": course.steps.map(\.stayed),
+            "encrypted": course.steps.map(\.encrypted), "loopback": course.steps.map(\.loopback),
+            "clear": course.steps.map(\.clear), "failed": course.steps.map(\.failed),
         ]
     }
 

@@ -114,10 +114,8 @@ extension Overview {
                 "The clock is wrong: it stands before this version was made. Certificates cannot be judged by it.")
         }
         lines.append("Up \(Self.span(uptimeSeconds)); \(Self.grouped(self.asked)) questions.")
-        lines.append("Last hour: \(whereQuestionsWent).")
-        if self.durations.total > 0 {
-            lines.append("Half of the answers took \(bound(0.5)), 99 in 100 \(bound(0.99)).")
-        }
+        lines.append("Last hour: \(hour.questions.words).")
+        if let pace { lines.append(pace) }
         lines += groupLines
         lines.append(cacheLine)
         if let sharedCacheLine { lines.append(sharedCacheLine) }
@@ -172,30 +170,20 @@ extension Overview {
             + "\(Self.grouped(self.prefetches)) refreshed before their end"
     }
 
-    /// How many questions of the last hour left this machine, and in which way, in one sentence without its full stop.
-    var whereQuestionsWent: String {
-        let questions = hour.questions
-        guard questions.all > 0 else { return "no question yet" }
-        let parts = questionParts.filter { $0.count > 0 }.map { part in
-            "\(Self.percent(Double(part.count) / Double(questions.all))) \(part.words)"
+    /// How long answers took, and those that were not in the cache: most are, so they alone say how fast servers are. Nil: there
+    /// was none.
+    var pace: String? {
+        guard self.durations.total > 0 else { return nil }
+        func bounds(_ durations: Durations) -> String {
+            "took \(Self.bound(durations, 0.5)), 99 in 100 \(Self.bound(durations, 0.99))"
         }
-        return
-            "\(Self.grouped(questions.all)) question\(questions.all == 1 ? "" : "s"), \(parts.joined(separator: ", "))"
-    }
-
-    /// The last hour's questions by where they went.
-    var questionParts: [(exposure: Exposure, count: UInt64, words: String)] {
-        let questions = hour.questions
-        return [
-            (.clear, questions.clear, "left in the clear"), (.encrypted, questions.encrypted, "left encrypted"),
-            (.loopback, questions.loopback, "went to a resolver on this machine"),
-            (.none, questions.stayed, "stayed here"),
-        ]
+        let others = self.lookups.total > 0 ? "; of those not in the cache half \(bounds(self.lookups))" : ""
+        return "Half of the answers \(bounds(self.durations))\(others)."
     }
 
     /// `under 4 ms`, by the histogram's bounds.
-    func bound(_ share: Double) -> String {
-        let bound = self.durations.bound(ofShare: share)
-        return (bound == nil ? "" : "under ") + Self.milliseconds(nanoseconds: bound)
+    private static func bound(_ durations: Durations, _ share: Double) -> String {
+        let bound = durations.bound(ofShare: share)
+        return (bound == nil ? "" : "under ") + milliseconds(nanoseconds: bound)
     }
 }

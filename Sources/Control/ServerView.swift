@@ -153,6 +153,12 @@ package struct GroupView: Sendable {
     /// Whether none of its servers answers.
     var isFailing: Bool { !servers.isEmpty && servers.allSatisfy(\.isFailing) }
 
+    /// Whether there is nothing to say of its servers but that they answer, or were not asked yet.
+    var isWell: Bool {
+        !servers.isEmpty
+            && servers.allSatisfy { ($0.standing == .answers || $0.standing == .unknown) && $0.expiry == nil }
+    }
+
     /// The server that is asked now; for resolvers, as far as it is known.
     var asked: ServerView? { servers.first { isAccount ? $0.isInUse : !$0.isFailing } ?? servers.first }
 

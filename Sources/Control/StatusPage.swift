@@ -8,10 +8,14 @@ import Transport
 /// and the response's Content-Security-Policy allows no other.
 struct StatusPage {
     let overview: Overview
+    /// The name of this machine; empty: it is not known.
+    private let host: String
+    /// Whether it stays as it is; else it renews itself.
+    private let isStill: Bool
     private let nonce: String
 
-    init(_ overview: Overview) {
-        self.overview = overview
+    init(_ overview: Overview, host: String = "", isStill: Bool = false) {
+        (self.overview, self.host, self.isStill) = (overview, host, isStill)
         var random = Random()
         nonce = String(random.uint64(), radix: 36) + String(random.uint64(), radix: 36)
     }
@@ -33,8 +37,8 @@ struct StatusPage {
         <meta charset="utf-8">
         <meta name="viewport" content="width=device-width, initial-scale=1">
         <meta name="color-scheme" content="light dark">
-        <meta http-equiv="refresh" content="10">
-        <title>\(overview.verdict) httpdnsd</title>
+        \(refresh)
+        <title>\(overview.verdict) \(name)</title>
         <link rel="icon" href="data:image/svg+xml,\(icon)">
         <style nonce="\(nonce)">
         \(StatusPage.style)
@@ -43,28 +47,41 @@ struct StatusPage {
         <body class="\(overview.state.rawValue)">
         <main>
         <header>
-        <p class="name">httpdnsd</p>
+        <p class="name">\(name) \(asOf)</p>
         <h1>\(overview.verdict)</h1>
         <p class="why">\(overview.explanation)</p>
         </header>
         \(figures)
         \(section("What left this machine in the last hour", whatLeft))
-        \(section("Who is asked", servers))
+        <div class="pair">
+        \(courses)
+        </div>
         <div class="pair">
         \(section("How fast", speed))
-        \(section("The last hour", lastHour))
-        </div>
-        <div class="pair">
         \(section("Cache", cache))
-        \(section("Fallback", fallbacks))
         </div>
+        \(section("Who is asked", servers))
+        \(overview.account == nil ? "" : section("Fallback", fallbacks))
         <footer>httpdnsd \(Version.current), up \(Overview.span(overview.uptimeSeconds)), \
-        \(Overview.grouped(overview.asked)) questions. This page renews itself every ten seconds.</footer>
+        \(Overview.grouped(overview.asked)) questions. For programs: <a href="/metrics">metrics</a>, \
+        <a href="/readyz">is it ready?</a>, <a href="/healthz">does it live?</a></footer>
         </main>
         </body>
         </html>
 
         """
+    }
+
+    private var refresh: HTML { isStill ? "" : "<meta http-equiv=\"refresh\" content=\"10\">" }
+
+    private var name: String { host.isEmpty ? "httpdnsd" : "httpdnsd on \(host)" }
+
+    /// When the figures were read, and how to see later ones.
+    private var asOf: HTML {
+        let time = TimeText(utc: overview.now).dated.replacing("T", with: " ")
+        return isStill
+            ? "<span>as of \(time) UTC: <a href=\"/?still\">later</a>, or <a href=\"/\">every ten seconds</a></span>"
+            : "<span>as of \(time) UTC, renewed every ten seconds: <a href=\"/?still\">stand still</a></span>"
     }
 
     /// The icon for the browser's tab: a dot in the colour of the state.
@@ -85,13 +102,13 @@ struct StatusPage {
 
     private var figures: HTML {
         let questions = overview.hour.questions
+        func median(_ durations: Durations) -> String {
+            durations.total > 0 ? Overview.milliseconds(nanoseconds: durations.bound(ofShare: 0.5)) : "–"
+        }
         var figures: [(label: HTML, value: String)] = [
             ("left in the clear in the last hour", questions.clearShare.map(Overview.percent) ?? "–"),
-            (
-                "median answer, at most",
-                overview.durations.total > 0
-                    ? Overview.milliseconds(nanoseconds: overview.durations.bound(ofShare: 0.5)) : "–"
-            ),
+            ("median answer, at most", median(overview.durations)),
+            ("median of those not in the cache, at most", median(overview.lookups)),
             ("answered from the cache", overview.hitRate.map(Overview.percent) ?? "–"),
             ("questions in the last hour", Overview.grouped(questions.asked)),
         ]
@@ -99,8 +116,9 @@ struct StatusPage {
             let names = overview.hour.names.values.reduce(0, +)
             figures.append(("names billed in the last hour, at most", Overview.grouped(names)))
         }
-        let items = figures.map { figure -> HTML in
-            "<div><dt>\(figure.label)</dt><dd>\(figure.value)</dd></div>"
+        let items = figures.enumerated().map { place, figure -> HTML in
+            let tone: HTML = place == 0 && questions.clear > 0 ? " class=\"warn\"" : ""
+            return "<div><dt>\(figure.label)</dt><dd\(tone)>\(figure.value)</dd></div>"
         }
         return "<dl class=\"figures\">\n\(items)\n</dl>"
     }
@@ -110,20 +128,22 @@ struct StatusPage {
     private var whatLeft: HTML {
         let questions = overview.hour.questions
         guard questions.all > 0 else { return "<p class=\"quiet\">No question yet.</p>" }
-        let parts = overview.questionParts.filter { $0.count > 0 || $0.exposure == .clear }
-        let items = parts.map { part -> HTML in
-            """
-            <li class="\(Bars.name(part.exposure))">\
-            <b>\(Overview.percent(Double(part.count) / Double(questions.all)))</b> \
-            \(part.words) <span>\(Overview.grouped(part.count))</span></li>
-            """
+        let hour = Columns(
+            course: Course(width: .minute, steps: overview.hour.minutes, elapsed: 0), title: "The last hour",
+            axis: ["1 h ago", "30 min", "now"], rows: Columns.Rows(steps: 10, length: 10, unit: "min"))
+        return "\(Bars.stack(questions.parts, label: questions.words))\n\(hour.html)"
+    }
+
+    private var courses: HTML {
+        let forms: [(title: String, axis: [String], rows: Columns.Rows)] = [
+            ("The last 24 hours", ["24 h ago", "12 h", "now"], Columns.Rows(steps: 12, length: 1, unit: "h")),
+            ("The last 30 days", ["30 d ago", "15 d", "now"], Columns.Rows(steps: 24, length: 1, unit: "d")),
+        ]
+        let sections = zip(forms, overview.past).map { form, course in
+            section(
+                "\(form.title)", Columns(course: course, title: form.title, axis: form.axis, rows: form.rows).html)
         }
-        return """
-            \(Bars.stack(parts.map { ($0.exposure, $0.count) }, label: overview.whereQuestionsWent))
-            <ul class="parts">
-            \(items)
-            </ul>
-            """
+        return "\(sections)"
     }
 
     // MARK: Servers
@@ -135,6 +155,9 @@ struct StatusPage {
         return "\(overview.groups.map(group))"
     }
 
+    /// Past so many groups, those that are well are folded.
+    private static let mostUnfolded = 3
+
     private func group(_ group: GroupView) -> HTML {
         let way: HTML =
             group.exposureText.map { "<em class=\"\(Bars.name(group.exposure ?? .none))\">\($0)</em>" } ?? ""
@@ -142,11 +165,16 @@ struct StatusPage {
             group.servers.isEmpty
             ? "<p class=\"quiet\">It has no server: what only it could answer fails.</p>"
             : "<ul class=\"servers\">\n\(group.servers.map { item($0, isAlone: group.servers.count == 1) })\n</ul>"
+        let heading: HTML =
+            "<h3>\(group.heading) \(way) <span>\(overview.facts(group).joined(separator: "; "))</span></h3>"
+        guard overview.groups.count > Self.mostUnfolded else {
+            return "<div class=\"group\">\n\(heading)\n\(list)\n</div>"
+        }
         return """
-            <div class="group">
-            <h3>\(group.heading) \(way) <span>\(overview.facts(group).joined(separator: "; "))</span></h3>
+            <details class="group"\(group.isWell ? "" : " open")>
+            <summary>\(heading)</summary>
             \(list)
-            </div>
+            </details>
             """
     }
 
@@ -168,8 +196,8 @@ struct StatusPage {
         return """
             <li>
             <p class="server">\(server.address)</p>
-            <p class="way">\(server.way)\(!isAlone && server.isInUse ? ", in use" : "")</p>
             <p class="state \(tone(server.standing))">\(server.standing.words)</p>
+            <p class="way">\(server.way)\(!isAlone && server.isInUse ? ", in use" : "")</p>
             <p class="facts">\(facts.joined(separator: ", "))</p>\(last)\(expiry)\(roundTrips(server))
             </li>
             """
@@ -199,31 +227,18 @@ struct StatusPage {
 
     private var speed: HTML {
         let durations = overview.durations
-        guard durations.total > 0 else { return "<p class=\"quiet\">Nothing was answered yet.</p>" }
-        let words = "Half of the answers took \(overview.bound(0.5)), 99 in 100 \(overview.bound(0.99))."
+        guard durations.total > 0, let words = overview.pace else {
+            return "<p class=\"quiet\">Nothing was answered yet.</p>"
+        }
         // A bar's bound at each quarter, and at the end.
         let axis = (0...4).map { quarter -> HTML in
             "<span>\(Overview.milliseconds(nanoseconds: Durations.upperBound(quarter * (Durations.bucketCount - 1) / 4)))</span>"
         }
         return """
             <p>\(words)</p>
-            \(Bars(durations.counts, isRooted: true, label: words).svg)
+            \(Bars(durations.counts, label: words).svg)
             <p class="axis">\(axis)</p>
-            <p class="quiet">From bar to bar the time doubles; heights by square root, so that few are seen, too.</p>
-            """
-    }
-
-    private var lastHour: HTML {
-        let minutes = overview.hour.minutes.map(\.asked)
-        let peak = minutes.max() ?? 0
-        let words =
-            "\(Overview.grouped(minutes.reduce(0, +))) questions, \(Overview.grouped(peak)) in the busiest minute."
-        let missing = [UInt64](repeating: 0, count: Growth<UInt64>.count + 1 - minutes.count)
-        return """
-            <p>\(words)</p>
-            \(Bars(missing + minutes, isRooted: false, label: words).svg)
-            <p class="axis"><span>1 h ago</span><span>30 min</span><span>now</span></p>
-            <p class="quiet">A bar is a minute; the last one is not over yet.</p>
+            <p class="quiet">From bar to bar the time doubles.</p>
             """
     }
 

@@ -71,7 +71,7 @@ extension DNSCache {
         }
 
         /// Seconds from then until now; nil when a clock went back, so that they are unknown.
-        func elapsed(since then: Moment) -> UInt64? {
+        public func elapsed(since then: Moment) -> UInt64? {
             if let boot, boot == then.boot, tick >= then.tick { return UInt64(tick - then.tick) }
             return wall >= then.wall ? wall - then.wall : nil
         }

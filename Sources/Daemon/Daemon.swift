@@ -105,6 +105,9 @@ public final class Daemon: @unchecked Sendable {
             guard unix != nil || metrics != nil else { return nil }
             return try ControlServer(
                 unix, metrics: metrics, host: settings.control.host, observer: observer,
+                history: cacheFile.map { file in
+                    HistoryFile(beside: settings.cache.file, on: file.loop, moment: { file.moment }, report: report)
+                },
                 watched: datagrams.map(\.notes) + [streams.notes, forwarderLoop.notes], report: report,
                 explain: { question, done in forwarderLoop.explain(question, done) },
                 flush: { names, done in Self.flush(names, cache, cacheFile, forwarderLoop, done) }, reload: reload)
@@ -168,7 +171,10 @@ public final class Daemon: @unchecked Sendable {
         streams.stopListening { listening.leave() }
         // All questions that were received have been submitted by then.
         listening.notify(queue: .global()) { [self] in
-            forwarderLoop.drain(within: Self.drainSeconds * 1_000_000_000) { [self] in close(stopped) }
+            forwarderLoop.drain(within: Self.drainSeconds * 1_000_000_000) { [self] in
+                guard let control else { return close(stopped) }
+                control.keepHistory { [self] in forwarderLoop.loop.submit { [self] in close(stopped) } }
+            }
         }
     }
 

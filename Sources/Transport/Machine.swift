@@ -8,6 +8,14 @@ package enum Machine {
         configured > 0 ? configured : min(4, max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
     }
 
+    /// The name of this machine, as hostname(1) says it; empty if there is none.
+    package static var hostName: String {
+        // POSIX allows no longer name; what does not fit has no zero at its end.
+        var name = [CChar](repeating: 0, count: 256)
+        guard unsafe gethostname(&name, name.count - 1) == 0 else { return "" }
+        return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
     /// Lets everything else go first from now on, for this thread and those that it begins (sched(7)).
     package static func lowerPriority() {
         _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)

@@ -13,40 +13,40 @@ import Testing
 
     private func member(_ server: Server) -> Member { Member(group: .fallback, server: server) }
 
-    @Test("an hour of minutes, whatever the clock does")
-    func minutes() {
-        var growth = Growth<UInt64>(from: 0)
+    @Test("as many steps as are kept, whatever the clock does")
+    func steps() {
+        var growth = Growth<UInt64>(from: 0, most: 60)
         growth.pass(1, 10)
-        #expect(growth.minutes == [10])
+        #expect(growth.full == [10])
         growth.pass(3, 15)
-        #expect(growth.minutes == [10, 5, 0, 0] && growth.hour(17) == [10, 5, 0, 0, 2])
+        #expect(growth.full == [10, 5, 0, 0] && growth.all(17) == [10, 5, 0, 0, 2])
         growth.pass(10_000, 16)
-        #expect(growth.minutes.count == Growth<UInt64>.count && growth.minutes.first == 1)
+        #expect(growth.full.count == 60 && growth.full.first == 1)
         // A count that began again.
-        #expect(growth.thisMinute(3) == 0)
+        #expect(growth.underWay(3) == 0)
     }
 
     @Test("a minute is over once, and those in which the machine slept as well")
     func time() {
         var history = History(at: 5)
-        let minute = History.minute
+        let minute = Steps.Width.minute.nanoseconds
         func isOver(_ now: UInt64) -> Bool { history.isOver(at: now) }
         #expect(!isOver(5 + minute - 1))
         #expect(isOver(5 + minute) && !isOver(5 + minute))
-        history.take(observation(asked: 10))
+        _ = history.take(observation(asked: 10))
         #expect(asked(history, 12) == [10, 2])
         #expect(isOver(5 + 4 * minute + 1) && history.next == 5 + 5 * minute)
-        history.take(observation(asked: 15))
+        _ = history.take(observation(asked: 15))
         #expect(asked(history, 15) == [10, 5, 0, 0, 0])
         // What was not asked for, since no minute is over, changes nothing.
-        history.take(observation(asked: 20))
+        _ = history.take(observation(asked: 20))
         #expect(asked(history, 20) == [10, 5, 0, 0, 5])
         // A minute whose totals never came belongs to the next.
         #expect(isOver(5 + 5 * minute) && isOver(5 + 6 * minute))
-        history.take(observation(asked: 21))
+        _ = history.take(observation(asked: 21))
         #expect(asked(history, 21) == [10, 5, 0, 0, 6, 0, 0])
         #expect(isOver(.max / 2))
-        history.take(observation(asked: 22))
+        _ = history.take(observation(asked: 22))
         #expect(asked(history, 22).count == 61)
     }
 
@@ -77,18 +77,18 @@ import Testing
     @Test("where questions went is said in shares that hide neither few nor the rest")
     func shares() {
         var history = History(at: 0)
-        _ = history.isOver(at: History.minute)
-        history.take(observation(asked: 500, clear: 400, encrypted: 10))
+        _ = history.isOver(at: Steps.Width.minute.nanoseconds)
+        _ = history.take(observation(asked: 500, clear: 400, encrypted: 10))
         for minute in 2...62 {
-            _ = history.isOver(at: UInt64(minute) * History.minute)
-            history.take(observation(asked: 1000, clear: 401, encrypted: 260))
+            _ = history.isOver(at: UInt64(minute) * Steps.Width.minute.nanoseconds)
+            _ = history.take(observation(asked: 1000, clear: 401, encrypted: 260))
         }
         // The first minute is an hour ago.
         let last = observation(asked: 1500, clear: 402, encrypted: 260)
-        func words(_ minute: Hour.Questions...) -> String { Overview(last, Hour(minutes: minute)).whereQuestionsWent }
+        func words(_ minute: Hour.Questions...) -> String { Hour(minutes: minute).questions.words }
         let now = Overview(last, history.hour(last))
         #expect(now.hour.minutes.count == 61 && now.hour.questions.asked == 500 && now.hour.questions.clear == 1)
-        #expect(now.whereQuestionsWent == "500 questions, under 1 % left in the clear, over 99 % stayed here")
+        #expect(now.hour.questions.words == "500 questions, under 1 % left in the clear, over 99 % stayed here")
         #expect(
             words(Hour.Questions(asked: 3, encrypted: 1, loopback: 0, clear: 2))
                 == "3 questions, 67 % left in the clear, 33 % left encrypted")
@@ -106,10 +106,10 @@ import Testing
         }
         var history = History(at: 0)
         answers(10, 30)
-        _ = history.isOver(at: History.minute)
-        history.take(observation(servers: [server], tallies))
-        _ = history.isOver(at: 2 * History.minute)
-        history.take(observation(servers: [server], failures: 3, tallies))
+        _ = history.isOver(at: Steps.Width.minute.nanoseconds)
+        _ = history.take(observation(servers: [server], tallies))
+        _ = history.isOver(at: 2 * Steps.Width.minute.nanoseconds)
+        _ = history.take(observation(servers: [server], failures: 3, tallies))
         answers(95)
         tallies.server(server).answered(.nxDomain, nanoseconds: 5_000_000)
         let last = observation(servers: [server], failures: 3, tallies)
@@ -118,13 +118,13 @@ import Testing
         #expect(minutes.map(\.mean) == [20, nil, 50] && minutes.map(\.failures) == [0, 3, 0])
         #expect(view.roundTrips == "20 ms to 50 ms")
         // Forgotten with the server, and begun again with another.
-        _ = history.isOver(at: 3 * History.minute)
-        history.take(observation(servers: [other]))
+        _ = history.isOver(at: 3 * Steps.Width.minute.nanoseconds)
+        _ = history.take(observation(servers: [other]))
         #expect(history.hour(observation(servers: [other, server])).answers[member(server)]?.count == 1)
         // A thousand servers take no more room than there is.
         let many = (0..<1000).map { Server(Endpoint(IPAddress(v4: $0), port: 53)) }
-        _ = history.isOver(at: 4 * History.minute)
-        history.take(observation(servers: many))
+        _ = history.isOver(at: 4 * Steps.Width.minute.nanoseconds)
+        _ = history.take(observation(servers: many))
         let kept = history.hour(observation(servers: many)).answers.values.filter { $0.count > 1 }
         #expect(kept.count == History.maximumServers)
     }
@@ -142,8 +142,8 @@ import Testing
             return observation
         }
         var history = History(at: 0)
-        _ = history.isOver(at: History.minute)
-        history.take(observed(failures: 5))
+        _ = history.isOver(at: Steps.Width.minute.nanoseconds)
+        _ = history.take(observed(failures: 5))
         let last = observed(failures: 7)
         let overview = Overview(last, history.hour(last))
         let views = overview.groups.map { $0.servers[0] }
@@ -151,7 +151,8 @@ import Testing
         #expect(views.map { $0.hour.map(\.mean) } == [[20, nil], [nil, nil]])
         #expect(views.map { $0.figures.latest.milliseconds(ofShare: 0.5) } == [20, nil])
         #expect(views[1].text == "not asked yet")
-        #expect(StatusPage(overview).html.text.matches(of: /7 failed \(red\)/).count == 1)
+        // Once for the picture, once below it.
+        #expect(StatusPage(overview).html.text.matches(of: /7 failed \(red\)/).count == 2)
         let counts = overview.metrics.split(separator: "\n").filter {
             $0.hasPrefix("httpdnsd_server_request_duration_seconds_count")
         }
@@ -161,7 +162,7 @@ import Testing
     @Test("parts of a bar are each visible and fill it, also where most of them are small")
     func stack() throws {
         let bar = Bars.stack(
-            [(.none, 1_000_000), (.loopback, 1), (.encrypted, 0), (.clear, 1)], label: "where questions went")
+            Hour.Questions(asked: 1_000_002, encrypted: 0, loopback: 1, clear: 1).parts, label: "where questions went")
         let widths = bar.text.matches(of: /<rect class="[a-z]+" x="([0-9.]+)" width="([0-9.]+)"/).map {
             (left: Double($0.1)!, width: Double($0.2)!)
         }

@@ -1,6 +1,7 @@
 """The cache across restarts: kept through TERM and KILL, checked when read, set aside when it is damaged."""
 
 import os
+import pathlib
 import signal
 import stat
 import time
@@ -9,6 +10,7 @@ import dns.rcode
 import pytest
 
 from clients import at_the_same_moment, first_reply
+from control import Control
 from dns_client import addresses, ask, extended_errors
 from httpdns_service import Record, address_of, every_name
 from resolvers import reply_to
@@ -248,3 +250,39 @@ def test_a_group_that_is_added_costs_its_own_names_alone(kept, daemon, service, 
         assert addresses(ask(name)) == [address_of(name)]
     assert addresses(ask(NAMES[0])) == ["192.0.2.80"]
     assert again.log_lines("taken over from cache.file, 2 of other settings left out"), again.log()
+
+
+def test_how_many_questions_there_were_is_known_after_a_restart(daemon, binary, service, place, file):
+    """Steps go on where they ended; a file that somebody has changed is said once, and left alone."""
+    file.parent.mkdir()
+    settings = {"cache": {"file": str(file)}, "control": {"socket": str(place / "s")}, "httpdns": STRICT}
+
+    def begun():
+        running = daemon(service("aes", every_name), settings)
+        operator = Control(binary, running)
+        operator.socket = place / "s"
+        return running, operator
+
+    def sums(operator):
+        day, month = operator.json()["history"]
+        assert (day["stepSeconds"], month["stepSeconds"]) == (300, 3600)
+        assert time.time() - 3600 < month["beganAt"] <= day["beganAt"] + 300
+        kinds = ("questions", "cache", "encrypted", "loopback", "clear", "failed")
+        assert all(sum(day[kind]) == sum(month[kind]) for kind in kinds)
+        return {kind: sum(day[kind]) for kind in kinds}
+    running, operator = begun()
+    fill()
+    before = sums(operator)
+    assert before["questions"] >= 2 * len(NAMES) and before["cache"] + before["encrypted"] == before["questions"]
+    running.stop()
+    history = pathlib.Path(f"{file}.history")
+    assert stat.S_IMODE(history.stat().st_mode) == 0o600 and b"example" not in history.read_bytes()
+    running, operator = begun()
+    after = sums(operator)
+    assert before["questions"] <= after["questions"] <= before["questions"] + 5  # the fixture asks whether it answers
+    assert after["encrypted"] >= before["encrypted"]
+    running.stop()
+    history.write_bytes(history.read_bytes()[:-1])
+    running, operator = begun()
+    assert sums(operator)["questions"] <= 5
+    assert len(running.log_lines("the history is not taken over")) == 1

@@ -1,8 +1,10 @@
 """The status page, read by a parser and, where there is one, by a browser."""
 
+import json
 import os
 import pathlib
 import re
+import socket
 
 import html5lib
 import pytest
@@ -15,6 +17,7 @@ from resolvers import reply_to
 
 CONTROL = {"control": {"metrics": "127.0.0.1:9153"}}
 URL = "http://127.0.0.1:9153/"
+LINKS = ("/", "/?still", "/metrics", "/readyz", "/healthz")
 # Where to leave pictures, for who wants to look: STATUS_PAGE_PICTURES=/tmp/pictures
 PICTURES = os.environ.get("STATUS_PAGE_PICTURES")
 
@@ -78,7 +81,7 @@ def test_it_is_a_document_of_its_own(daemon, service, case):
         for name, value in element.attrib.items():
             assert not name.startswith("on") and name != "style", (element.tag, name)
             if name in ("src", "href", "action", "data", "srcset"):
-                assert value.startswith("data:"), value
+                assert value.startswith("data:") or element.tag == "a" and value in LINKS, value
     assert "url(" not in text and "@import" not in text
     nonce = re.search(r'<style nonce="(\w+)">', text).group(1)
     policy = head["Content-Security-Policy"]
@@ -108,11 +111,24 @@ def test_it_says_what_went_elsewhere(daemon, service):
     assert heading(page()[1]) == "HTTPDNS fails. Names come from the local resolver."
 
 
-def looked_at(case, words):
+def test_it_says_which_machine_it_is_and_when(daemon, service):
+    """It renews itself, but not for who asks it to stand still."""
+    daemon(service("https"), CONTROL)
+    _, text = page()
+    name = f"httpdnsd on {socket.gethostname()}"
+    assert f" {name}</title>" in text and f'<p class="name">{name} <span>as of 20' in text
+    assert '<meta http-equiv="refresh" content="10">' in text and '<a href="/?still">stand still</a>' in text
+    for path in LINKS:
+        assert fetch(path)[0] == 200, path
+    still = fetch("/?still")[2]
+    assert "http-equiv" not in still and '<a href="/">every ten seconds</a>' in still
+
+
+def looked_at(case, words, look=lambda browser, shown: None):
     """No word of complaint, nothing asked of anybody else, and it fits a telephone."""
     browser = chromium.Chromium()
     try:
-        for width in (375, 1280):
+        for width in (375, 768, 1280):
             for dark in (False, True):
                 shown = browser.open(URL, width, dark=dark)
                 assert shown.complaints == []
@@ -122,6 +138,7 @@ def looked_at(case, words):
                 if PICTURES:
                     name = f"{case}-{width}-{'dark' if dark else 'light'}.png"
                     (pathlib.Path(PICTURES) / name).write_bytes(shown.picture)
+                look(browser, shown)
     finally:
         browser.close()
 
@@ -138,6 +155,33 @@ def test_a_browser_would_say_so():
         assert shown.width > 375
     finally:
         browser.close()
+
+
+# Of each text in a list of servers, how many lines it takes, and the most that it may: a third of what fits into a line.
+LINES = """JSON.stringify([...document.querySelectorAll('.server, .way, .state, .group h3, .group .facts')].map(one => {
+    const lines = document.createRange(); lines.selectNodeContents(one);
+    const edges = new Set([...lines.getClientRects()].map(box => Math.round(box.top)));
+    return [one.textContent, edges.size]}))"""
+
+
+def test_many_groups_with_long_addresses_keep_their_shape(daemon, service):
+    """Those that are well are folded; unfolded, no text is set a few letters a line."""
+    groups = {f"upstreams.g{number}": {
+        "servers": [f"https://{'a1b2c3d4e5' * 5}.gateway{number:02}.example.net/dns-query/{'x' * 8}#127.0.0.9"],
+        "domains": [f"g{number}.example"]} for number in range(20)}
+    daemon(service("https"), CONTROL | groups)
+    assert ask("www.g7.example").rcode() == 2
+
+    def look(browser, shown):
+        assert browser.value("document.querySelectorAll('details.group[open] h3')[0].innerText").startswith("g7 ")
+        assert browser.value("document.querySelectorAll('details.group[open]').length") == 1
+        height = browser.value("document.documentElement.scrollHeight")
+        assert height < (7000 if shown.viewport < 600 else 4500), height
+        browser.value("document.querySelectorAll('details').forEach(one => { one.open = true }); 0")
+        assert browser.value("document.documentElement.scrollWidth") <= shown.viewport
+        for text, lines in json.loads(browser.value(LINES)):
+            assert lines <= 2 + len(text) / 15, (text, lines)
+    looked_at("groups", "https://a1b2c3d4e5", look)
 
 
 @pytest.mark.parametrize("case", CASES)

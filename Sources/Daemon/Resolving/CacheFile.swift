@@ -14,7 +14,7 @@ final class CacheFile: @unchecked Sendable {
     private let cache: DNSCache
     private var context: AnswerContext
     private let report: Report
-    private let loop: EventLoop
+    let loop: EventLoop
     private let boot = CacheFile.bootIdentifier()
     private var isFailing = false
     /// The value of ``DNSCache/changes`` when the file was written.
@@ -84,7 +84,7 @@ final class CacheFile: @unchecked Sendable {
         loop.setDeadline(Clock.now() + UInt64(seconds) * 1_000_000_000)
     }
 
-    private var moment: DNSCache.Moment {
+    var moment: DNSCache.Moment {
         DNSCache.Moment(
             wall: WallClock.unixSeconds(), tick: Tick(nanoseconds: Clock.now()).seconds, boot: boot)
     }

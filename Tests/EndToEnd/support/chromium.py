@@ -19,6 +19,7 @@ class Page:
     requests: list = field(default_factory=list)
     complaints: list = field(default_factory=list)
     width: int = 0  # of the document, in CSS pixels
+    viewport: int = 0  # of the window
     text: str = ""
     picture: bytes = b""
 
@@ -82,9 +83,9 @@ class Chromium:
         self._events.clear()
         self._call("Page.navigate", url=url)
         self._wait("Page.loadEventFired")
-        page = Page()
-        page.width = self._value("document.documentElement.scrollWidth")
-        page.text = self._value("document.body.innerText")
+        page = Page(viewport=width)
+        page.width = self.value("document.documentElement.scrollWidth")
+        page.text = self.value("document.body.innerText")
         size = self._call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": width, "height": size["height"], "scale": 1}
         page.picture = base64.b64decode(
@@ -99,7 +100,8 @@ class Chromium:
                     page.complaints.append(json.dumps(event["params"]))
         return page
 
-    def _value(self, expression):
+    def value(self, expression):
+        """What a page that is open says to an expression of JavaScript."""
         return self._call("Runtime.evaluate", expression=expression, returnByValue=True)["result"]["value"]
 
     def close(self):

@@ -1,0 +1,159 @@
+import Base
+
+/// A chart of questions in steps of time as HTML: stacked columns by where they went, and below the line those that failed. Its
+/// numbers are in a table as well, for those who do not see it.
+struct Columns {
+    let course: Course
+    /// What the chart is called where it cannot be seen.
+    let title: String
+    /// What stands below it from left to right, at equal distances.
+    let axis: [String]
+    /// How the table sums the steps up.
+    let rows: Rows
+
+    struct Rows {
+        /// Steps in a row.
+        let steps: Int
+        /// What a row lasts: its length is counted in this unit.
+        let length: Int
+        let unit: String
+    }
+
+    /// Heights in the units of the picture: of the columns, of the space between, and of what failed.
+    private static let (height, gap, depth) = (100.0, 4.0, 16.0)
+    /// The least height of what is above zero.
+    private static let least = 1.5
+
+    var html: HTML {
+        let all = course.steps.reduce(Hour.Questions(), +)
+        guard all.all > 0 || all.failed > 0 else { return "<p class=\"quiet\">No question yet.</p>" }
+        return """
+            <div class="chart">
+            <p class="scale"><span>\(Overview.grouped(scale))</span><span>\(Overview.grouped(scale / 2))</span><span>0</span></p>
+            \(picture(all))
+            <p class="axis">\(axis.map { text -> HTML in "<span>\(text)</span>" })</p>
+            </div>
+            <ul class="parts">
+            \(all.parts.filter { $0.count > 0 || $0.exposure == .clear }.map { Self.legend($0, of: all) })
+            \(Self.failed(all))
+            </ul>
+            <p class="quiet">\(order)</p>
+            \(table)
+            """
+    }
+
+    /// What a colour stands for, with its share and count.
+    static func legend(_ part: Hour.Questions.Part, of all: Hour.Questions) -> HTML {
+        """
+        <li class="\(Bars.name(part.exposure))"><b>\(all.share(of: part.count))</b> \
+        \(part.words) <span>\(Overview.grouped(part.count))</span></li>
+        """
+    }
+
+    private static func failed(_ all: Hour.Questions) -> HTML {
+        """
+        <li class="bad"><b>\(all.share(of: all.failed))</b> failed <span>\(Overview.grouped(all.failed))</span></li>
+        """
+    }
+
+    private var order: String {
+        let minutes = course.width.seconds / 60
+        let step = minutes < 60 ? "\(minutes) min" : "\(minutes / 60) h"
+        let ways = "in the clear, encrypted, on this machine, stayed here"
+        return "A column is \(step), the last one not over yet. From the line up: \(ways). Below it: what share failed."
+    }
+
+    // MARK: The picture
+
+    /// The number at the upper end: 2, 4 or 10 times a power of ten, so that its half is whole.
+    private var scale: UInt64 {
+        let most = course.steps.map(\.all).max() ?? 0
+        var power: UInt64 = 1
+        while true {
+            for digit: UInt64 in [2, 4, 10] where digit * power >= most { return digit * power }
+            power *= 10
+        }
+    }
+
+    private func picture(_ all: Hour.Questions) -> HTML {
+        let places = course.width.most + 1
+        let missing = max(0, places - course.steps.count)
+        // The largest sum first: each area hides what is below its own edge of the one before.
+        let areas = all.parts.indices.reversed().filter { all.parts[$0].count > 0 }.map { index -> HTML in
+            let tops = course.steps.map { top(of: $0, through: index) }
+            return "<path class=\"\(Bars.name(all.parts[index].exposure))\" d=\"\(Self.area(tops, from: missing))\"/>"
+        }
+        let line = Self.height + Self.gap
+        let failed = all.failed > 0 ? HTML("<path class=\"bad\" d=\"\(below(from: missing))\"/>") : ""
+        return """
+            <svg class="columns" viewBox="0 0 \(places) \(Overview.decimal(line + Self.depth, 0))" \
+            preserveAspectRatio="none" role="img" aria-label="\(title): \(all.words), \(Overview.grouped(all.failed)) failed">\
+            <path class="grid" d="M0 0H\(places)M0 50H\(places)M0 100H\(places)"/>\(areas)\(failed)</svg>
+            """
+    }
+
+    /// The upper edge of a part in one column, as a distance from the top.
+    private func top(of step: Hour.Questions, through index: Int) -> Double {
+        let height = step.parts[...index].reduce(0.0) { sum, part in
+            part.count == 0 ? sum : sum + max(Self.least, Double(part.count) / Double(scale) * Self.height)
+        }
+        return max(0, Self.height - height)
+    }
+
+    /// The area below an edge of steps, each one unit wide.
+    private static func area(_ tops: [Double], from start: Int) -> HTML {
+        outline(tops, from: start, base: height)
+    }
+
+    private func below(from start: Int) -> HTML {
+        let line = Self.height + Self.gap
+        let ends = course.steps.map { step -> Double in
+            guard step.failed > 0 else { return line }
+            let share = min(1, Double(step.failed) / Double(max(step.all, step.failed)))
+            return line + max(2 * Self.least, share * Self.depth)
+        }
+        return Self.outline(ends, from: start, base: line)
+    }
+
+    /// What lies between a straight base and an edge of steps.
+    private static func outline(_ edge: [Double], from start: Int, base: Double) -> HTML {
+        var path = "M\(start) \(Overview.decimal(base, 0))"
+        var last: String?
+        for (place, value) in edge.enumerated() {
+            let text = Overview.decimal(value, 1)
+            if text != last { path += "H\(start + place)V\(text)" }
+            last = text
+        }
+        return "\(path)H\(start + edge.count)V\(Overview.decimal(base, 0))z"
+    }
+
+    // MARK: The table
+
+    private var table: HTML {
+        var lines: [HTML] = []
+        var end = course.steps.count
+        while end > 0 {
+            // A single step that is left over, as there is one more than full ones are kept, belongs to the row before.
+            let start = end - rows.steps > 1 ? end - rows.steps : 0
+            let sum = course.steps[start..<end].reduce(Hour.Questions(), +)
+            let age = lines.count * rows.length
+            let numbers = [sum.all] + sum.parts.map(\.count) + [sum.failed]
+            let cells = numbers.map { number -> HTML in "<td>\(Overview.grouped(number))</td>" }
+            lines.append("<tr><th scope=\"row\">\(age)–\(age + rows.length) \(rows.unit)</th>\(cells)</tr>")
+            end = start
+        }
+        let heads = (["ago", "questions"] + Hour.Questions().parts.map(\.words) + ["failed"]).map { words -> HTML in
+            "<th scope=\"col\">\(words)</th>"
+        }
+        return """
+            <details><summary>\(title) as a table</summary>
+            <div class="wide" role="region" aria-label="\(title)" tabindex="0"><table>
+            <thead><tr>\(heads)</tr></thead>
+            <tbody>
+            \(lines)
+            </tbody>
+            </table></div>
+            </details>
+            """
+    }
+}

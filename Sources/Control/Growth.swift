@@ -1,0 +1,92 @@
+/// A count, or several, that only grow, so that the difference of two is what came between them.
+protocol Growing: Sendable {
+    init()
+    /// What came since `before`; 0 for a count that began again.
+    func since(_ before: Self) -> Self
+    static func + (a: Self, b: Self) -> Self
+}
+
+extension UInt64: Growing {
+    func since(_ before: UInt64) -> UInt64 { self > before ? self - before : 0 }
+}
+
+/// How much totals grew in each of the latest steps of one width.
+struct Growth<Total: Growing>: Sendable {
+    /// Full steps, the newest last.
+    private(set) var full: [Total] = []
+    /// What came in the step under way before the totals began to grow: before the daemon was started.
+    private var carried = Total()
+    private var before: Total
+    private let most: Int
+
+    /// - Parameter most: how many full steps are kept.
+    init(from total: Total, most: Int) { (before, self.most) = (total, most) }
+
+    /// Goes on where another has ended, with totals that begin at 0.
+    /// - Parameter steps: its full steps and the one that was under way.
+    init(_ steps: [Total], most: Int) {
+        (full, carried, before) = (steps.dropLast().suffix(most), steps.last ?? Total(), Total())
+        self.most = most
+    }
+
+    /// - Parameter passed: The steps that have passed, at least 1. More than one: the machine or the daemon slept, and
+    ///   all growth is attributed to the first of them.
+    mutating func pass(_ passed: Int, _ total: Total) {
+        full.append(underWay(total))
+        for _ in 1..<max(1, min(passed, most)) { full.append(Total()) }
+        full.removeFirst(max(0, full.count - most))
+        (before, carried) = (total, Total())
+    }
+
+    /// The growth since the last full step.
+    func underWay(_ total: Total) -> Total { carried + total.since(before) }
+
+    /// The full steps and the one under way.
+    func all(_ total: Total) -> [Total] { full + [underWay(total)] }
+}
+
+/// Steps of time of one width, by a clock that nobody sets: what the wall clock does meanwhile changes nothing.
+struct Steps: Sendable {
+    /// How long a step is, and how many are kept.
+    let width: Width
+    /// When the step under way ends, in nanoseconds.
+    private(set) var next: UInt64
+    /// Steps that are over and whose totals have not come yet.
+    private(set) var passed = 0
+
+    struct Width: Sendable, Equatable {
+        let seconds: UInt64
+        let most: Int
+
+        static let minute = Width(seconds: 60, most: 60)
+        /// 24 hours of them.
+        static let fiveMinutes = Width(seconds: 300, most: 288)
+        /// 30 days of them.
+        static let hour = Width(seconds: 3600, most: 720)
+
+        var nanoseconds: UInt64 { seconds * 1_000_000_000 }
+    }
+
+    /// - Parameter elapsed: seconds for which the step under way has lasted, less than its width.
+    init(_ width: Width, at now: UInt64, elapsed: UInt64 = 0) {
+        (self.width, next) = (width, now + (width.seconds - elapsed) * 1_000_000_000)
+    }
+
+    /// Whether a step is over; true once for each.
+    mutating func isOver(at now: UInt64) -> Bool {
+        guard now >= next else { return false }
+        let steps = (now - next) / width.nanoseconds + 1
+        next += steps * width.nanoseconds
+        passed = min(passed + Int(min(steps, UInt64(Int32.max))), width.most)
+        return true
+    }
+
+    /// How many steps are over whose totals come now.
+    mutating func take() -> Int { exchange(&passed, with: 0) }
+
+    /// Seconds for which the step under way has lasted, less than its width.
+    func elapsed(at now: UInt64) -> UInt64 {
+        let end = now + width.nanoseconds
+        return end > next ? min((end - next) / 1_000_000_000, width.seconds - 1) : 0
+    }
+}

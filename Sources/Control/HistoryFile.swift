@@ -1,0 +1,175 @@
+import Base
+package import DNSCache
+package import Log
+import Logging
+package import Transport
+
+/// The file that keeps the longer past over a restart: numbers alone, and no name.
+package final class HistoryFile: @unchecked Sendable {
+    // Unchecked: everything that changes is used on the loop alone.
+    private let path: String
+    private let loop: EventLoop
+    private let moment: @Sendable () -> DNSCache.Moment
+    private let report: Report
+    private var isFailing = false
+
+    /// - Parameters:
+    ///   - cacheFile: `cache.file`, beside which it stands.
+    ///   - loop: writes it, so that nobody else waits for a disk.
+    ///   - moment: gives the time; called on any thread.
+    package init(
+        beside cacheFile: String, on loop: EventLoop, moment: @escaping @Sendable () -> DNSCache.Moment, report: Report
+    ) {
+        (path, self.loop, self.moment, self.report) = (cacheFile + ".history", loop, moment, report)
+    }
+
+    /// What the file says goes on, at a moment of ``Clock``. A file that is not as it was written is left alone until the next
+    /// takes its place; a missing one is the same as an empty one.
+    func read(at now: UInt64) -> History {
+        do throws(SystemError) {
+            let record = HistoryRecord(try SystemFile.read(path, limit: HistoryRecord.mostOctets))
+            guard let record else {
+                report.historyFails("the history is not taken over: it is damaged, or something else")
+                return History(at: now)
+            }
+            return record.history(at: now, moment())
+        } catch {
+            if !error.isNotFound { report.historyFails("the history is not taken over: \(error)") }
+            return History(at: now)
+        }
+    }
+
+    /// Writes the past. From any thread.
+    func save(_ past: [Course]) {
+        let octets = HistoryRecord(written: moment(), past).octets
+        loop.submit { [self] in write(octets) }
+    }
+
+    private func write(_ octets: [UInt8]) {
+        do throws(SystemError) {
+            var file = try ReplacementFile.begin(path)
+            try file.write(octets)
+            try file.commit()
+            isFailing = false
+        } catch {
+            if !isFailing { report.historyFails("the history is not kept over a restart: \(error)") }
+            isFailing = true
+        }
+    }
+}
+
+extension Report {
+    fileprivate func historyFails(_ words: String) { say(.warning, .cacheFileFails, about: "history", words) }
+}
+
+/// What the file holds: everything in network byte order, no gaps.
+///
+/// - Magic number, version, when it was written (``DNSCache/Moment``).
+/// - For each of ``History/widths``: the seconds for which the last step had lasted, how many steps there are, and of each the
+///   five counts of ``Hour/Questions``, the newest last.
+/// - A checksum over all that. It keeps nobody from writing a file that seems right: numbers are checked one by one.
+struct HistoryRecord {
+    let written: DNSCache.Moment
+    let past: [Course]
+
+    private static let magic = Array("httpdnsd-history".utf8)
+    private static let version: UInt32 = 1
+    private static let counts = 5
+    private static let number = 8
+    /// The most octets that a record can have.
+    static let mostOctets =
+        magic.count + 32 + number
+        + History.widths.reduce(0) { $0 + 8 + ($1.most + 1) * counts * number }
+    /// More than can be counted in a step; so no sum of counts is too large.
+    private static let mostCounted: UInt64 = 1 << 48
+
+    init(written: DNSCache.Moment, _ past: [Course]) { (self.written, self.past) = (written, past) }
+
+    /// - Returns: nil for octets that were not written by ``octets``.
+    init?(_ octets: [UInt8]) {
+        var reader = Reader(rest: octets[...])
+        guard octets.count > Self.number, reader.take(Self.magic.count).elementsEqual(Self.magic),
+            reader.integer(4) == UInt64(Self.version),
+            let tick = reader.integer(4), let wall = reader.integer(8), let high = reader.integer(8),
+            let low = reader.integer(8)
+        else { return nil }
+        let boot = UInt128(high) << 64 | UInt128(low)
+        written = DNSCache.Moment(wall: wall, tick: UInt32(tick), boot: boot == 0 ? nil : boot)
+        var past: [Course] = []
+        for width in History.widths {
+            guard let elapsed = reader.integer(4), elapsed < width.seconds, let count = reader.integer(4),
+                count > 0, count <= UInt64(width.most) + 1
+            else { return nil }
+            var steps: [Hour.Questions] = []
+            for _ in 0..<count {
+                let numbers = (0..<Self.counts).compactMap { _ in reader.integer(Self.number) }
+                guard numbers.count == Self.counts, numbers.allSatisfy({ $0 <= Self.mostCounted }) else { return nil }
+                steps.append(
+                    Hour.Questions(
+                        asked: numbers[0], encrypted: numbers[1], loopback: numbers[2], clear: numbers[3],
+                        failed: numbers[4]))
+            }
+            past.append(Course(width: width, steps: steps, elapsed: elapsed))
+        }
+        self.past = past
+        let checked = octets.count - reader.rest.count
+        guard reader.integer(Self.number) == Self.checksum(octets[..<checked]), reader.rest.isEmpty else { return nil }
+    }
+
+    var octets: [UInt8] {
+        var octets = Self.magic
+        octets.append(UInt64(Self.version), 4)
+        octets.append(UInt64(written.tick), 4)
+        octets.append(written.wall, 8)
+        let boot = written.boot ?? 0
+        octets.append(UInt64(truncatingIfNeeded: boot >> 64), 8)
+        octets.append(UInt64(truncatingIfNeeded: boot), 8)
+        for course in past {
+            octets.append(course.elapsed, 4)
+            octets.append(UInt64(course.steps.count), 4)
+            for step in course.steps {
+                for count in [step.asked, step.encrypted, step.loopback, step.clear, step.failed] {
+                    octets.append(min(count, Self.mostCounted), Self.number)
+                }
+            }
+        }
+        octets.append(Self.checksum(octets[...]), Self.number)
+        return octets
+    }
+
+    /// The history that goes on with this. Where the time that has passed is unknown, since the wall clock went back over a start
+    /// of the machine, none has passed.
+    /// - Parameter now: on the scale of ``Clock``.
+    func history(at now: UInt64, _ moment: DNSCache.Moment) -> History {
+        History(at: now, past, away: moment.elapsed(since: written) ?? 0)
+    }
+
+    private static func checksum(_ octets: ArraySlice<UInt8>) -> UInt64 {
+        var sum = FNV()
+        sum.add(Array(octets))
+        return sum.value
+    }
+
+    private struct Reader {
+        var rest: ArraySlice<UInt8>
+
+        /// The next octets, fewer at the end.
+        mutating func take(_ count: Int) -> ArraySlice<UInt8> {
+            defer { rest = rest.dropFirst(count) }
+            return rest.prefix(count)
+        }
+
+        /// A number of so many octets; nil at the end.
+        mutating func integer(_ octets: Int) -> UInt64? {
+            let taken = take(octets)
+            return taken.count == octets ? taken.reduce(0) { $0 << 8 | UInt64($1) } : nil
+        }
+    }
+}
+
+extension [UInt8] {
+    /// Appends a number as so many octets.
+    fileprivate mutating func append(_ number: UInt64, _ octets: Int) {
+        for place in (0..<octets).reversed() { append(UInt8(truncatingIfNeeded: number >> UInt64(8 * place))) }
+    }
+}

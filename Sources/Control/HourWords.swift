@@ -1,0 +1,31 @@
+import Base
+
+/// Where questions went, in words.
+extension Hour.Questions {
+    /// Questions that went the same way.
+    struct Part {
+        let exposure: Exposure
+        let count: UInt64
+        let words: String
+    }
+
+    /// All of them, the most readable first.
+    var parts: [Part] {
+        [
+            Part(exposure: .clear, count: clear, words: "left in the clear"),
+            Part(exposure: .encrypted, count: encrypted, words: "left encrypted"),
+            Part(exposure: .loopback, count: loopback, words: "went to a resolver on this machine"),
+            Part(exposure: .none, count: stayed, words: "stayed here"),
+        ]
+    }
+
+    /// How many there were, and how many of them left this machine in which way, in one sentence without its full stop.
+    var words: String {
+        guard all > 0 else { return "no question yet" }
+        let shares = parts.filter { $0.count > 0 }.map { "\(share(of: $0.count)) \($0.words)" }
+        return "\(Overview.grouped(all)) question\(all == 1 ? "" : "s"), \(shares.joined(separator: ", "))"
+    }
+
+    /// A share of all, in per cent.
+    func share(of count: UInt64) -> String { Overview.percent(all > 0 ? min(1, Double(count) / Double(all)) : 0) }
+}

@@ -139,7 +139,9 @@ extension Metric {
         group("httpdnsd_group_failures_total", "Requests and queries to this group that failed") {
             $0.counters.failures
         },
-        group("httpdnsd_group_names_total", "Names in requests to an HTTPDNS account, which it is billed for") {
+        group(
+            "httpdnsd_group_names_total", "Names in requests that an HTTPDNS account was sent, which it is billed for"
+        ) {
             $0.isAccount ? $0.counters.names : nil
         },
         each("httpdnsd_fallbacks_total", ["reason"], "Questions for HTTPDNS that a local resolver was asked, by reason")

@@ -4,6 +4,9 @@ import DNSWire
 
 /// What groups say becomes answers, which are cached, shared and given.
 extension Forwarder {
+    /// A query has left: the kernel has its datagram, or an established connection has it. Once is enough.
+    public mutating func wrote(_ id: QueryID) { desk.wrote(id.id) }
+
     /// A query has ended. If it ended or timed out before, nothing changes.
     /// - Parameter toRepeat: Whether the answer is to the second attempt; its round trip counts from there.
     public mutating func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick) {

@@ -22,6 +22,24 @@ extension GroupDesk {
         let server: Server
     }
 
+    /// A query was handed to the kernel, or to a connection that is established: who can read it may have done so, and an
+    /// account bills for its names. What could not be sent does not count.
+    mutating func wrote(_ id: TableID) {
+        let isNews = queries.change(id) { query in !exchange(&query.isWritten, with: true) }
+        if isNews ?? false, let query = queries[id] { noteWritten(query) }
+    }
+
+    /// Counts a query that has left.
+    private mutating func noteWritten(_ query: Query) {
+        switch query.subject {
+        case .names(let lookups, _):
+            groups[query.group.rawValue].counters.names += UInt64(lookups.count)
+            for lookup in lookups { for flight in lookup.flights { note(query.server.exposure, of: flight) } }
+        case .message(let messages): note(query.server.exposure, of: messages.flight)
+        case .measurement(let flight): note(query.server.exposure, of: flight)
+        }
+    }
+
     /// A server has answered with a message.
     /// - Parameter toRepeat: Whether the answer is to the second attempt; its round trip counts from there.
     /// - Returns: whose question it was, to be told of the answer; nil: nobody wants it. After a refusal, ``sendNext(_:at:_:)`` is
@@ -90,6 +108,8 @@ extension GroupDesk {
     private mutating func heard(
         _ query: Query, _ index: Int?, _ hasAnswer: Bool, _ toRepeat: Bool, at now: Tick, _ actions: inout [Action]
     ) {
+        // Nobody answers what has not left.
+        if !query.isWritten { noteWritten(query) }
         guard let index else { return }
         let sent = toRepeat ? query.repeated ?? query.sent : query.sent
         let said = groups[query.group.rawValue].answered(

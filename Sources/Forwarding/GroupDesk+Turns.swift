@@ -25,12 +25,10 @@ extension GroupDesk {
         case .server(let index):
             let isFirst = messages.tried.isEmpty
             messages.tried.append(groups[group].servers[index].number)
-            note(groups[group].servers[index].server.exposure, of: flight)
             let query = send(
                 .message(messages), .message(flight.question), to: index, of: group, for: source, at: now, &actions)
             messages.underWay.append(query)
             guard isFirst, let other = groups[group].serverToTry(besides: index, at: now) else { return true }
-            note(groups[group].servers[other].server.exposure, of: flight)
             _ = send(
                 .measurement(flight), .message(flight.question), to: other, of: group, for: source, at: now, &actions)
         case .full, .pastPlan: return false
@@ -109,15 +107,10 @@ extension GroupDesk {
             switch groups[group].next(from: &taken, rules, at: now) {
             case .send(let lookups, let index):
                 let names = lookups.map(\.key.name)
-                let exposure = groups[group].servers[index].server.exposure
                 let id = send(
                     .names(lookups, families), .addresses(names, families), to: index, of: group, for: nil, at: now,
                     &actions)
-                for lookup in lookups {
-                    (lookup.query, lookup.wasSent) = (id, true)
-                    for flight in lookup.flights { note(exposure, of: flight) }
-                }
-                groups[group].counters.names += UInt64(names.count)
+                for lookup in lookups { (lookup.query, lookup.wasSent) = (id, true) }
             case .drop(let lookup):
                 groups[group].remove(lookup)
                 for flight in lookup.flights { tell(.flight(flight, .dropped(step: flight.step(of: GroupID(group))))) }

@@ -12,7 +12,7 @@ struct GroupDesk: ~Copyable {
     private(set) var rules: FlightRules
     /// By `GroupID.rawValue`; a group that is not configured any more has no servers.
     var groups: [GroupState] = []
-    private(set) var queries = Table<Query>()
+    var queries = Table<Query>()
     private(set) var deadlines = Deadlines<Moment>()
     private var events: [DeskEvent] = []
     /// By the number of the flight's ``Flight/id``.
@@ -32,6 +32,8 @@ struct GroupDesk: ~Copyable {
 
     /// What is known of a flight that has asked a group.
     private struct Record {
+        /// The flight; another may have its number later.
+        var flight: TableID?
         /// The last step that has begun at a group that carries messages.
         var messages: MessageStep?
         /// The most readable way in which the question was sent so far.
@@ -81,6 +83,7 @@ struct GroupDesk: ~Copyable {
     mutating func ask(_ flight: Flight, _ step: Int, at now: Tick, _ actions: inout [Action]) {
         let number = flight.id.number
         while records.count <= number { records.append(Record()) }
+        records[number].flight = flight.id
         let group = flight.route[step].group.rawValue
         groups[group].counters.questions += 1
         if rules.groups[group].carriesAddresses {
@@ -132,9 +135,10 @@ struct GroupDesk: ~Copyable {
         flight.id.number < records.count ? records[flight.id.number].exposure : .none
     }
 
-    /// A flight's question goes to a server.
+    /// A flight's question has left.
     mutating func note(_ exposure: Exposure, of flight: Flight) {
         let number = flight.id.number
+        guard number < records.count, records[number].flight == flight.id else { return }
         if records[number].exposure < exposure { records[number].exposure = exposure }
     }
 

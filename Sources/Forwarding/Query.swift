@@ -21,6 +21,8 @@ struct Query {
     var repeated: Tick?
     /// Whether the server took longer than usual, so that the next one was asked as well.
     var isOvertaken = false
+    /// Whether it has left: see ``GroupDesk/wrote(_:)``.
+    var isWritten = false
 
     enum Subject {
         /// The addresses of several names, of these families.

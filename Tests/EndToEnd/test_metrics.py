@@ -72,6 +72,17 @@ def test_a_server_of_two_groups_is_counted_in_each(daemon, encrypted_resolver, a
     assert total(samples, "httpdnsd_server_requests_total", group="asked") == 1
 
 
+def test_what_no_network_takes_has_not_left(daemon):
+    """Neither in the clear nor encrypted: no address leads to either server."""
+    daemon(None, CONTROL | {"fallback": {"servers": ["198.51.100.53"]},
+                            "upstreams.office": {"servers": ["https://198.51.100.54/dns-query"], "domains": ["corp.example"]}})
+    for name in ("www.example.com", "www.corp.example"):
+        assert ask(name, timeout=8).rcode() == 2
+    samples = metrics()
+    assert total(samples, "httpdnsd_server_failing", reason="unreachable") == 2
+    assert total(samples, "httpdnsd_lookups_sent_total") == 0
+
+
 def test_failures_show(daemon, service):
     chosen = service("aes")
     daemon(chosen, CONTROL | {"httpdns": {"httpOnly": False, "batch": 1}})
@@ -86,6 +97,9 @@ def test_failures_show(daemon, service):
     assert total(failed, "httpdnsd_group_failures_total", group="httpdns") == 3
     assert total(failed, "httpdnsd_fallbacks_total", reason="unreachable") == 3
     assert total(failed, "httpdnsd_fallbacks_total") == 3
+    # None of the three requests was written.
+    assert total(failed, "httpdnsd_group_names_total", group="httpdns") == 0
+    assert total(failed, "httpdnsd_lookups_sent_total", way="encrypted") == 0
     assert failed["httpdnsd_ready", ()] == 1
     chosen.start()
     eventually(lambda: addresses(ask("n9.example.com")) == ["203.0.113.9"] and

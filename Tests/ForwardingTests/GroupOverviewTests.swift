@@ -63,7 +63,8 @@ import Testing
 
     /// The most readable way counts, once for each question, however many servers were asked.
     @Test func aLookupIsCountedByTheWayItWasSent() throws {
-        func sent(_ resolver: String, serviceFails: Bool) throws -> [UInt64] {
+        /// - Parameter isWritten: whether the request to the account could be sent.
+        func sent(_ resolver: String, serviceFails: Bool, isWritten: Bool = true) throws -> [UInt64] {
             var upstreams = TestUpstreams()
             upstreams.service = [Server(try #require(Endpoint("127.0.0.1:443")), .account)]
             upstreams.resolvers = [Server(try #require(Endpoint(resolver)))]
@@ -76,6 +77,8 @@ import Testing
                     let found = NameAddresses(
                         name: name, ipv4: .addresses([.v4(192, 0, 2, 1)], ttl: 60), ipv6: .noRecord)
                     let isService = if case .addresses = ask { true } else { false }
+                    // Of a request that is sent once more it is told again.
+                    if isWritten { for _ in 1...2 { forwarder.wrote(id) } }
                     let outcome: Outcome =
                         !isService
                         ? .answer(.failure(name, type: .a, .nxDomain, extendedError: nil))
@@ -86,11 +89,39 @@ import Testing
             // From the cache, or refused without a lookup: nothing more is sent.
             forwarder.receive(Name("localhost")!, .a, for: .everyone, from: 3, at: Self.now)
             let counters = forwarder.counters
-            return [counters.sentEncrypted, counters.sentToLoopback, counters.sentInClear]
+            let names = forwarder.overview(of: .httpdns).counters.names
+            return [counters.sentEncrypted, counters.sentToLoopback, counters.sentInClear, names]
         }
-        #expect(try sent("192.0.2.53:53", serviceFails: false) == [1, 0, 0])
-        #expect(try sent("192.0.2.53:53", serviceFails: true) == [0, 0, 1])
-        #expect(try sent("127.0.0.53:53", serviceFails: true) == [1, 0, 0])
+        #expect(try sent("192.0.2.53:53", serviceFails: false) == [1, 0, 0, 1])
+        #expect(try sent("192.0.2.53:53", serviceFails: true) == [0, 0, 1, 1])
+        #expect(try sent("127.0.0.53:53", serviceFails: true) == [1, 0, 0, 1])
+        // What could not be sent went nowhere, and costs nothing.
+        #expect(try sent("127.0.0.53:53", serviceFails: true, isWritten: false) == [0, 1, 0, 0])
+        #expect(try sent("192.0.2.53:53", serviceFails: true, isWritten: false) == [0, 0, 1, 0])
+    }
+
+    /// While no network leads anywhere, nothing leaves this machine; what is silent has left all the same.
+    @Test func whatCouldNotBeSentHasNotLeft() throws {
+        func left(isWritten: Bool, isSilent: Bool) throws -> UInt64 {
+            var upstreams = TestUpstreams()
+            upstreams.hasService = false
+            upstreams.resolvers = [Server(try #require(Endpoint("192.0.2.53:53")))]
+            var forwarder = made(upstreams)
+            forwarder.receive(Name("www.example.com")!, .a, for: .everyone, from: 1, at: Self.now)
+            forwarder.endTurn(at: Self.now)
+            for case .ask(let id, _, _) in forwarder.takeActions() {
+                if isWritten { forwarder.wrote(id) }
+                if !isSilent { forwarder.settle(id, .failed(Failure(.unreachable, "x")), at: Self.now) }
+            }
+            forwarder.expire(at: after(60))
+            let (counters, flights) = (forwarder.counters, forwarder.flightsUnderWay)
+            #expect(flights == 0 && counters.sentEncrypted == 0)
+            return counters.sentInClear
+        }
+        #expect(try left(isWritten: false, isSilent: false) == 0)
+        #expect(try left(isWritten: false, isSilent: true) == 0)
+        #expect(try left(isWritten: true, isSilent: true) == 1)
+        #expect(try left(isWritten: true, isSilent: false) == 1)
     }
 
     @Test func aServerThatIsPassedOverIsTriedAgainAtATimeThatIsKnown() {

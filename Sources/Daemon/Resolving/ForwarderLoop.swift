@@ -63,6 +63,7 @@ final class ForwarderLoop: @unchecked Sendable {
         inEffect.change = { [unowned self] in forwarder.change($0, at: $1) }
         inEffect.store.handle = { [unowned self] in forwarder.handle($0, wall: WallClock.unixSeconds(), at: now) }
         upstreams.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }
+        upstreams.wrote = { [unowned self] in forwarder.wrote($0) }
         upstreams.lookup.ask = { [unowned self] in forwarder.findServer($0, $1, for: $2, at: now) }
         trials.tried = { [unowned self] in forwarder.tried($0, $1, hasAnswered: $2, at: now) }
         loop.deadlineReached = { [unowned self] in expire(at: now) }
@@ -211,10 +212,8 @@ final class ForwarderLoop: @unchecked Sendable {
         let now = now
         forwarder.settle(id, outcome, toRepeat: toRepeat, at: now)
         guard case .failed = outcome else { return }
-        inEffect.accounts.failed(
-            id.group,
-            areAllFailing: forwarder.overview(of: id.group).servers.allSatisfy { $0.health.consecutiveFailures > 0 },
-            at: now)
+        let areAllFailing = forwarder.overview(of: id.group).servers.allSatisfy { $0.health.consecutiveFailures > 0 }
+        inEffect.accounts.failed(id.group, areAllFailing: areAllFailing, at: now)
     }
 
     private func expire(at now: Tick) {

@@ -28,6 +28,10 @@ final class UpstreamRegistry {
     var settle: Settle = { _, _, _ in } {
         didSet { for upstream in all { upstream.settle = settle } }
     }
+    /// Called with each query that has left.
+    var wrote: (QueryID) -> Void = { _ in } {
+        didSet { for upstream in all { upstream.wrote = wrote } }
+    }
 
     /// The parts made from settings that can fail; made on any thread.
     struct Prepared: @unchecked Sendable {
@@ -96,7 +100,7 @@ final class UpstreamRegistry {
 
     private func add(_ upstream: any Upstream, for group: GroupID) {
         while upstreams.count <= group.rawValue { upstreams.append(nil) }
-        upstream.settle = settle
+        (upstream.settle, upstream.wrote) = (settle, wrote)
         upstreams[group.rawValue] = upstream
     }
 

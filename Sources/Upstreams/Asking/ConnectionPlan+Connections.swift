@@ -12,6 +12,15 @@ extension ConnectionPlan {
         serveWaiting(at: now)
     }
 
+    func isEstablished(_ number: ConnectionNumber) -> Bool {
+        connections.contains(number) && connections[number].isEstablished
+    }
+
+    /// The queries that are on it.
+    func carried(_ number: ConnectionNumber) -> [QueryNumber] {
+        connections.contains(number) ? Array(connections[number].carried) : []
+    }
+
     /// Something has come on it, which is told next.
     mutating func heard(_ number: ConnectionNumber, isAnswer: Bool = false) {
         guard connections.contains(number) else { return }

@@ -7,6 +7,9 @@ package import Transport
 /// The servers of a group that carries messages, each asked by the upstream for its kind.
 package final class GroupUpstream: Upstream {
     package var settle: Settle = { _, _, _ in }
+    package var wrote: (QueryID) -> Void = { _ in } {
+        didSet { for upstream in all { upstream.wrote = wrote } }
+    }
     /// Called with the progress of fresh connections.
     package var progressed: (StreamUpstream.Progress) -> Void = { _ in } {
         didSet { streams.progressed = progressed }

@@ -8,6 +8,7 @@ import Transport
 /// by way of its owner.
 final class PlainUpstream: Upstream, Sender {
     var settle: Settle = { _, _, _ in }
+    var wrote: (QueryID) -> Void = { _ in }
     /// Called with a question that is to be asked over TCP. The outcome comes back by ``settledOverTCP(_:_:toRepeat:)``; an
     /// answer in a datagram may come before.
     var truncated: (QueryID, Server, Ask, Tick) -> Void = { _, _, _, _ in }
@@ -101,7 +102,7 @@ final class PlainUpstream: Upstream, Sender {
     /// Sends the queries that were gathered.
     func flush() {
         guard let datagrams, let port = datagrams.port else { return }
-        do throws(SystemError) { try datagrams.send() } catch { fail(port, error) }
+        do throws(SystemError) { try datagrams.send(wrote) } catch { fail(port, error) }
     }
 
     // MARK: What comes back

@@ -1,3 +1,4 @@
+import Forwarding
 import Transport
 
 /// The memory for datagrams that all query ports use in turn, and the queries in it that will be sent together.
@@ -7,6 +8,7 @@ final class QueryDatagrams {
     private var outgoing = SendBatch()
     /// The port from which the queries that were added will leave; nil: there are none.
     private(set) var port: QueryPort?
+    private var queries: [QueryID] = []
 
     /// Whether a query can be added; if not, the others have to be sent first.
     func takes(_ sent: SentQuery) -> Bool { port === sent.port && !outgoing.isFull }
@@ -17,7 +19,14 @@ final class QueryDatagrams {
         // Copied during the call.
         unsafe sent.bytes.withUnsafeBufferPointer { _ = unsafe room.update(fromContentsOf: $0) }
         outgoing.commit(sent.bytes.count)
+        queries.append(sent.query.id)
     }
 
-    func send() throws(SystemError) { try port.take()?.send(&outgoing) }
+    /// - Parameter wrote: called for each query that was added, if the kernel has taken them.
+    func send(_ wrote: (QueryID) -> Void) throws(SystemError) {
+        // Emptied so, the array keeps its memory, at the least cost.
+        defer { while queries.popLast() != nil {} }
+        try port.take()?.send(&outgoing)
+        for query in queries { wrote(query) }
+    }
 }

@@ -80,7 +80,7 @@ final class StreamConnection {
         }
         dialling = Dialling()
         let now = upstream.now()
-        pool.tell(at: now) { $0.established(number, at: now) }
+        pool.established(number, at: now)
         link.begin(stream)
         // Many servers write a session ticket first, and their answer waits until it is acknowledged (RFC 896), for which the
         // kernel would take 40 ms. The option ends with what is sent, so it follows that.

@@ -84,6 +84,14 @@ final class StreamPool {
         }
     }
 
+    /// A connection is established, and takes what was put on it.
+    func established(_ number: ConnectionNumber, at now: Tick) {
+        for query in plan.carried(number) {
+            if let query = upstream.query(query) { upstream.wrote(query.id) }
+        }
+        tell(at: now) { $0.established(number, at: now) }
+    }
+
     func ended(_ connection: StreamConnection, _ end: LinkEnd, _ failure: Failure, hasBegun: Bool = false) {
         let now = upstream.now()
         connections.remove(connection.number)
@@ -116,6 +124,7 @@ final class StreamPool {
             }
             count(query, isReused: connection.isUsed)
             connection.send(query, isApart: isRace)
+            if plan.isEstablished(connectionNumber) { upstream.wrote(query.id) }
         case .cancel(let number, let connection): connections.find(connection)?.cancel(number)
         case .close(let number): connections.remove(number)?.close()
         case .fail(let number, let failure, let wasAnswered):

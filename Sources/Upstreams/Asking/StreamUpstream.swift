@@ -9,6 +9,7 @@ import Transport
 /// ``ConnectionPlan``. This class finds the server's connections, and the query that an id stands for.
 package final class StreamUpstream: Upstream {
     package var settle: Settle = { _, _, _ in }
+    package var wrote: (QueryID) -> Void = { _ in }
     /// Called with the progress of fresh connections; for `probe`.
     package var progressed: (Progress) -> Void = { _ in }
     package let tallies: UpstreamTallies

@@ -6,6 +6,9 @@ package import Forwarding
 package protocol Upstream: AnyObject {
     /// Called once with the outcome of each query that was not cancelled; perhaps while the query is being sent.
     var settle: Settle { get set }
+    /// Called when a query has been handed to the kernel in a datagram, or to a connection that is established; perhaps several
+    /// times, and before its outcome.
+    var wrote: (QueryID) -> Void { get set }
     func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick)
     /// Sends the same to the same server once more in another way; the first answer counts.
     func askAgain(_ id: QueryID)

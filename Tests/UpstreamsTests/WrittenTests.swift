@@ -1,0 +1,92 @@
+import Base
+import Cryptography
+import DNSWire
+import Forwarding
+import Foundation
+import ShellTestSupport
+import Testing
+import Transport
+
+@testable import Upstreams
+
+/// Of which queries it is told that they have left, over real sockets.
+@Suite struct WrittenTests {
+    /// Asks a server once, and gives what is told of that.
+    private final class Told: @unchecked Sendable {
+        let loop: EventLoop
+        let events = Arrivals<String>()
+        private let upstream: OnLoop<GroupUpstream>
+
+        init(_ server: Server, trusting certificate: [UInt8]? = nil, from source: IPAddress? = nil) throws {
+            let (loop, events) = (try EventLoop(label: "test"), events)
+            var egress = Egress()
+            egress.source = source
+            let tls = try certificate.map { try TLSClientContext(TLSPolicy(anchors: $0)) }
+            self.loop = loop
+            upstream = OnLoop(GroupUpstream(DNSAnswers(negativeTTL: 30), tls: tls, loop: loop, egress: egress))
+            upstream.value.wrote = { _ in events.append("wrote") }
+            upstream.value.settle = { _, outcome, _ in
+                if case .failed = outcome { events.append("failed") } else { events.append("answered") }
+            }
+            upstream.value.progressed = { progress in if case .connected = progress { events.append("connected") } }
+            loop.start()
+            loop.submit { [upstream] in
+                upstream.value.ask(
+                    QueryID(standalone: 1, of: .fallback), server,
+                    .message(MessageQuestion(name: Name("www.example.com")!, type: .a)),
+                    at: Tick(nanoseconds: Clock.now()))
+            }
+        }
+
+        func end() {
+            let gate = Gate()
+            loop.submit { [upstream] in upstream.value.close() }
+            loop.stop { gate.open() }
+            #expect(gate.wait() && events.isEmpty)
+        }
+    }
+
+    private static func silent() throws -> FramesServer { try FramesServer { _, connection in _ = connection.query() } }
+
+    @Test func aDatagramHasLeftOnceTheKernelHasIt() throws {
+        let (socket, endpoint) = try loopbackSocket(SOCK_DGRAM, port: 0)
+        let resolver = ServerSocket(socket)
+        let told = try Told(Server(endpoint))
+        #expect(told.events.next() == "wrote")
+        told.end()
+        resolver.end()
+    }
+
+    @Test func aDatagramThatCannotBeSentHasNotLeft() throws {
+        // An address of documentation, which no machine has.
+        let told = try Told(Server(Endpoint("127.0.0.9:53")!), from: IPAddress("192.0.2.9"))
+        #expect(told.events.next() == "failed")
+        told.end()
+    }
+
+    @Test func aRequestHasLeftOnceItsConnectionIsEstablished() throws {
+        let server = try FramesServer { _, connection in
+            while let query = connection.query() { connection.answer(answer(to: query)) }
+        }
+        let told = try Told(Server(server.endpoint, .tcp))
+        #expect(told.events.next() == "connected" && told.events.next() == "wrote")
+        #expect(told.events.next() == "answered")
+        told.end()
+    }
+
+    @Test func aRequestToNobodyHasNotLeft() throws {
+        let (listener, endpoint) = try listeningSocket()
+        ServerSocket(listener).end()
+        let told = try Told(Server(endpoint, .tcp))
+        #expect(told.events.next() == "failed")
+        told.end()
+    }
+
+    @Test func nothingIsWrittenBeforeTheServerHasProvenWhoItIs() throws {
+        let settings = try TLSServerSettings(addresses: [.v4(127, 0, 0, 1)])
+        let server = try Self.silent()
+        let told = try Told(Server(server.endpoint, .tls), trusting: settings.certificate)
+        #expect(told.events.next() == "connected")
+        told.end()
+    }
+}

@@ -38,7 +38,7 @@ install: ## what `make build` made, into PREFIX (/usr/local) under DESTDIR; a co
 	  install -D --mode=640 config/httpdnsd.toml "$(DESTDIR)$(confdir)/httpdnsd.toml"
 	  [ -n "$(DESTDIR)" ] || ! getent group httpdnsd > /dev/null || chgrp httpdnsd "$(confdir)/httpdnsd.toml"
 	fi
-	# Secrets for the unit's LoadCredential= lines.
+	# Secrets that the unit hands over.
 	install -d --mode=700 "$(DESTDIR)$(confdir)/credentials"
 	install -D --mode=644 --target-directory="$(DESTDIR)$(unitdir)" systemd/*
 	sed -i 's,/usr/sbin/,$(sbindir)/,' "$(DESTDIR)$(unitdir)/httpdnsd.service"

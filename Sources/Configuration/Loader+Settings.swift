@@ -3,8 +3,7 @@ import DNSWire
 
 extension Loader {
     /// The settings, made from all sources once they are read.
-    func settings(credentialsDirectory: String?, readFile: (String) -> [UInt8]?) throws(ConfigurationError) -> Settings
-    {
+    func settings(_ files: Files) throws(ConfigurationError) -> Settings {
         var settings = draft
         if settings.cache.minTTL > settings.cache.maxTTL {
             let key = origins.keys["cache.minTTL"] == nil ? "cache.maxTTL" : "cache.minTTL"
@@ -17,13 +16,10 @@ extension Loader {
             throw origins.error("cache.rank", item: twice + 1, "\(name) is listed with two ports; give it one")
         }
         func secret(_ path: String, _ key: String, _ name: String) throws(ConfigurationError) -> [UInt8] {
-            try secretFile(
-                path, key: key, holds: name, credentialsDirectory: credentialsDirectory, readFile: readFile
-            ).bytes
+            try secretFile(path, key: key, holds: name, files).bytes
         }
         try settings.changeGroups { group throws(ConfigurationError) in
-            group.tls = try tls(
-                group.tls, group.tlsSection, credentialsDirectory: credentialsDirectory, readFile: readFile)
+            group.tls = try tls(group.tls, group.tlsSection, files)
             group.domainsFile = besideFile(group.domainsFile)
         }
         settings.domains.interceptFile = besideFile(settings.domains.interceptFile)
@@ -32,8 +28,7 @@ extension Loader {
         settings.fallback.resolvConf = settings.fallback.resolvConf.map(besideFile)
         settings.cache.file = besideFile(settings.cache.file)
         settings.control.socket = try controlSocket()
-        settings.sharedCache = try sharedCache(
-            settings.sharedCache, credentialsDirectory: credentialsDirectory, readFile: readFile)
+        settings.sharedCache = try sharedCache(settings.sharedCache, files)
         for index in settings.upstreams.indices {
             try checkKind(of: settings.upstreams[index])
             try completeRoute(of: &settings.upstreams[index])
@@ -61,11 +56,11 @@ extension Loader {
 
     /// The rules of `[tls]` or of a group, with the contents of their files.
     private func tls(
-        _ given: Settings.TLS, _ section: String, credentialsDirectory: String?, readFile: (String) -> [UInt8]?
+        _ given: Settings.TLS, _ section: String, _ files: Files
     ) throws(ConfigurationError) -> Settings.TLS {
         var tls = given
         tls.caFile = besideFile(tls.caFile)
-        if !tls.caFile.isEmpty { tls.anchors = try contents(of: tls.caFile, key: section + ".caFile", readFile) }
+        if !tls.caFile.isEmpty { tls.anchors = try contents(of: tls.caFile, key: section + ".caFile", files) }
         // Otherwise anyone with a certificate for any name from any public authority could answer.
         guard tls.validateDomain || !tls.caFile.isEmpty && tls.caOnly else {
             let missing = tls.caFile.isEmpty ? "without caFile" : "with caOnly = false"
@@ -75,45 +70,14 @@ extension Loader {
         tls.clientCertificate = besideFile(tls.clientCertificate)
         guard !tls.clientCertificate.isEmpty else { return tls }
         tls.clientCertificateBytes = try contents(
-            of: tls.clientCertificate, key: section + ".clientCertificate", readFile)
+            of: tls.clientCertificate, key: section + ".clientCertificate", files)
         guard !tls.clientCertificatePasswordFile.isEmpty else { return tls }
         let (password, path) = try secretFile(
-            tls.clientCertificatePasswordFile, key: section + ".clientCertificatePasswordFile", holds: "password",
-            credentialsDirectory: credentialsDirectory, readFile: readFile)
+            tls.clientCertificatePasswordFile, key: section + ".clientCertificatePasswordFile", holds: "password", files
+        )
         tls.clientCertificatePassword = Secret(password)
         tls.clientCertificatePasswordFile = path
         return tls
-    }
-
-    func contents(
-        of path: String, key: String, _ readFile: (String) -> [UInt8]?
-    ) throws(ConfigurationError) -> [UInt8] {
-        guard let bytes = readFile(path) else {
-            throw origins.error(key, "cannot read \(quoted(path)); give a file that this user may read")
-        }
-        return bytes
-    }
-
-    /// The bytes of a secret's file, never empty and without a final newline, and its full path.
-    func secretFile(
-        _ path: String, key: String, holds secret: String, credentialsDirectory: String?,
-        readFile: (String) -> [UInt8]?
-    ) throws(ConfigurationError) -> (bytes: [UInt8], path: String) {
-        var paths = [besideFile(path)]
-        if let credentialsDirectory, !credentialsDirectory.isEmpty, !path.hasPrefix("/") {
-            paths.insert(credentialsDirectory + "/" + path, at: 0)
-        }
-        for path in paths {
-            guard var bytes = readFile(path) else { continue }
-            if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
-            if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
-            guard !bytes.isEmpty else {
-                throw origins.error(key, "\(quoted(path)) is empty; put the \(secret) into it")
-            }
-            return (bytes, path)
-        }
-        let tried = paths.map { quoted($0) }.joined(separator: " and ")
-        throw origins.error(key, "cannot read \(tried); give a file that this user may read")
     }
 
     /// The path of a file; a relative one starts from the configuration file's folder.

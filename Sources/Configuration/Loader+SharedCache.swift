@@ -1,16 +1,12 @@
 extension Loader {
     /// `[sharedCache]` with the contents of its files, which are read only if there is a server.
-    func sharedCache(
-        _ given: Settings.SharedCache, credentialsDirectory: String?, readFile: (String) -> [UInt8]?
-    ) throws(ConfigurationError) -> Settings.SharedCache {
+    func sharedCache(_ given: Settings.SharedCache, _ files: Files) throws(ConfigurationError) -> Settings.SharedCache {
         var shared = given
         shared.caFile = besideFile(shared.caFile)
         guard shared.server != nil else { return shared }
         /// - Parameter file: becomes the path at which the file was found.
         func secret(_ file: inout String, _ name: String, holds: String) throws(ConfigurationError) -> FileContents {
-            let (bytes, path) = try secretFile(
-                file, key: "sharedCache.\(name)", holds: holds, credentialsDirectory: credentialsDirectory,
-                readFile: readFile)
+            let (bytes, path) = try secretFile(file, key: "sharedCache.\(name)", holds: holds, files)
             file = path
             return FileContents(bytes)
         }
@@ -30,7 +26,7 @@ extension Loader {
             throw origins.error("sharedCache.user", "a user without a password; give a passwordFile, or no user")
         }
         if !shared.caFile.isEmpty {
-            shared.anchorContents = FileContents(try contents(of: shared.caFile, key: "sharedCache.caFile", readFile))
+            shared.anchorContents = FileContents(try contents(of: shared.caFile, key: "sharedCache.caFile", files))
         }
         return shared
     }

@@ -6,22 +6,24 @@ extension Settings {
     ///   - file: The file's path: errors begin with it, and relative paths in the settings start from its folder.
     ///   - contents: The file's text; nil: there is no file.
     ///   - environment: The whole environment. `HTTPDNSD_SECTION_KEY` sets a key, `CREDENTIALS_DIRECTORY` is the folder
-    ///     in which a relative `dnsKeyFile`, `tokenFile` or `clientCertificatePasswordFile` is looked for first
-    ///     (systemd.exec(5)).
-    ///   - readFile: The bytes of a file, nil if it cannot be read. Only `caFile`, `clientCertificate` and the files of
-    ///     the secrets in use are read.
+    ///     in which the relative path of a secret's file is looked for first (systemd.exec(5)); then it is looked for in the
+    ///     folder `credentials` beside the configuration, and then beside the configuration.
+    ///   - readFile: Reads a file. Only `caFile`, `clientCertificate` and the files of the secrets in use are read.
     /// - Throws: The first error of the file, else the first of the environment.
     public static func load(
-        file: String?, contents: String?, environment: [String: String], readFile: (String) -> [UInt8]?
+        file: String?, contents: String?, environment: [String: String],
+        readFile: @escaping (String) -> FileReading
     ) throws(ConfigurationError) -> (settings: Settings, origins: Origins) {
         var loader = try Loader(file: file, contents: contents, environment: environment)
         if let first = loader.mistakes.first { throw first }
         var filesRead: [String] = []
-        let settings = try loader.settings(credentialsDirectory: environment["CREDENTIALS_DIRECTORY"]) { path in
-            guard let bytes = readFile(path) else { return nil }
-            filesRead.append(path)
-            return bytes
+        let files = Files(credentials: environment["CREDENTIALS_DIRECTORY"]) { path in
+            let reading = readFile(path)
+            if case .bytes = reading { filesRead.append(path) }
+            return reading
         }
+        let settings = try loader.settings(files)
+        loader.origins.filesRead = filesRead
         // Authorities are public; every other file that is read holds a secret.
         let authorities = Set(settings.everyGroup.map(\.tls.caFile) + [settings.sharedCache.caFile])
         loader.origins.secretFiles += filesRead.filter { !authorities.contains($0) }

@@ -28,6 +28,8 @@ extension Settings {
         /// The files that hold the secrets in use: keys, tokens, certificates with their keys, passwords; the
         /// configuration file itself if it holds a secret.
         public internal(set) var secretFiles: [String] = []
+        /// All files that were read beside the configuration file.
+        public internal(set) var filesRead: [String] = []
 
         /// An error at the place where a key was given; for a key that was not given, at its section, and without that
         /// section at the variable that could set it.

@@ -30,10 +30,12 @@ public struct Settings: Sendable, Equatable {
 
     /// Where clients are served.
     public struct Listen: Sendable, Equatable {
-        /// UDP and TCP on each; never empty, ``maximumAddresses`` at most. Port 0 lets the system choose.
-        public var addresses = [
+        /// Those without the key: of this machine alone.
+        public static let standardAddresses = [
             Endpoint(.v4(127, 0, 0, 1), port: 53), Endpoint(IPAddress(v6: 0, 1), port: 53),
         ]
+        /// UDP and TCP on each; never empty, ``maximumAddresses`` at most. Port 0 lets the system choose.
+        public var addresses = standardAddresses
         /// The networks of the clients that may ask.
         public var allow = ["127.0.0.0/8", "::1/128"].compactMap { Network($0) }
         /// Listening queues, 0…4; 0 means one for each core, 4 at most.

@@ -19,6 +19,8 @@ package struct Observation: Sendable {
     package var accounts: [String: AccountWay] = [:]
     /// The servers of each group that are named and not asked, by its name.
     package var leftOut: [String: [LeftOutServer]] = [:]
+    /// What is not as the settings say, for as long as the daemon runs; a sentence each, without an end.
+    package var remarks: [String] = []
     var isStopping = false
     /// Whether questions are accepted: the cache's file has been read.
     package var isOpen = true

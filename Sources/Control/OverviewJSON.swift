@@ -12,6 +12,7 @@ extension Overview {
             "ready": isReady,
             "headline": headline,
             "verdict": verdict,
+            "remarks": JSON.array(self.remarks.map { .string($0) }),
             "startedAt": self.startedAt,
             "uptimeSeconds": uptimeSeconds,
             "groups": groups.map(json),

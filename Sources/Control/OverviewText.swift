@@ -113,6 +113,7 @@ extension Overview {
             lines.append(
                 "The clock is wrong: it stands before this version was made. Certificates cannot be judged by it.")
         }
+        lines += self.remarks
         lines.append("Up \(Self.span(uptimeSeconds)); \(Self.grouped(self.asked)) questions.")
         lines.append("Last hour: \(hour.questions.words).")
         if let pace { lines.append(pace) }

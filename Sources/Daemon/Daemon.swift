@@ -98,8 +98,10 @@ public final class Daemon: @unchecked Sendable {
                 socket, label: "httpdnsd.udp.\(index)", frontend: forwarderLoop.frontend, forwarderLoop: forwarderLoop,
                 failed: report.systemFailed("questions over UDP wait a moment"))
         }
+        let missing = sockets.missing(settings.listen.addresses).map(Report.missing)
         let observer = Observer(
-            settings, Observer.Sources(forwarderLoop, streams, datagrams, cache, logLinesLost: logLinesLost))
+            settings,
+            Observer.Sources(forwarderLoop, streams, datagrams, cache, remarks: missing, logLinesLost: logLinesLost))
         control = try StartFailure.ofSystem { [cacheFile, streams, datagrams] () throws(SystemError) in
             let unix = ControlServer.listen(settings.control, report)
             guard unix != nil || metrics != nil else { return nil }
@@ -116,6 +118,7 @@ public final class Daemon: @unchecked Sendable {
         (self.report, self.sockets, self.cache, self.forwarderLoop) = (report, sockets, cache, forwarderLoop)
         report.proxies(proxies)
         report.service(settings)
+        for words in missing { report.log.warning("\(words)") }
     }
 
     /// Where the metrics and the status page are served; nil: nowhere.
@@ -243,6 +246,7 @@ extension Daemon {
             + Report.open(settings) + Report.namedInVain(settings)
         words += settings.groups.compactMap { Report.right($0) ?? Report.barred($0) }
         words += Report.privateNamesElsewhere(settings)
+        words += Sockets.missingUnderSystemd(settings.listen.addresses).map(Report.missing)
         let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers, .hosts])
         if let count = local.hosts?.leftOut, count > 0 { words.append(Report.leftOut(count, settings.fallback.hosts)) }
         if settings.httpdns?.httpOnly ?? false { return words }

@@ -9,12 +9,13 @@ import Transport
 extension Observer.Sources {
     init(
         _ forwarderLoop: ForwarderLoop, _ streams: StreamServer, _ datagrams: [DatagramListener], _ cache: DNSCache,
-        logLinesLost: @escaping @Sendable () -> UInt64
+        remarks: [String], logLinesLost: @escaping @Sendable () -> UInt64
     ) {
         self.init(
             describe: { done in
                 forwarderLoop.loop.submit {
                     var observation = Observation(cache.statistics)
+                    observation.remarks = remarks
                     observation.isOpen = forwarderLoop.isOpen
                     observation.limits.refusedForRoom = forwarderLoop.queue.refused
                     forwarderLoop.look { observation.add($0, $1) }

@@ -18,7 +18,8 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
     /// One line, as in `bind 127.0.0.1:53: Address already in use`.
     public var description: String { subject.isEmpty ? "\(call): \(reason)" : "\(call) \(subject): \(reason)" }
 
-    private var reason: String {
+    /// What the system says, such as `Address already in use`.
+    public var reason: String {
         switch (call, code) {
         case ("open", EINVAL): "Not a regular file"
         case ("open", ENXIO): "No program writes to this pipe"
@@ -52,6 +53,8 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
 
     /// Whether the file, or a folder on the way to it, does not exist.
     public var isNotFound: Bool { code == ENOENT || code == ENOTDIR }
+    /// Whether this user may not do it.
+    public var isDenied: Bool { code == EACCES || code == EPERM }
     /// Whether the peer, or something on the way to it, has reset the connection.
     public var isReset: Bool { code == ECONNRESET || code == EPIPE }
     /// Whether the peer has not acknowledged, or not answered the dialling, for too long.

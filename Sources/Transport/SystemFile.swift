@@ -11,16 +11,34 @@ public enum SystemFile {
     /// The permission bits of a file that every user of this machine can read: it is readable by all, and each folder
     /// on the way can be entered by all. Nil: not every user can.
     public static func modeOpenToAll(_ path: String) -> UInt32? {
-        guard let mode = permissions(of: path), mode & S_IROTH != 0 else { return nil }
-        let slashes = path.indices.filter { path[$0] == "/" }
-        let folders = slashes.map { $0 == path.startIndex ? "/" : String(path[..<$0]) }
-        guard folders.allSatisfy({ permissions(of: $0).map { $0 & S_IXOTH != 0 } ?? false }) else { return nil }
+        guard let mode = status(of: path)?.st_mode, mode & S_IROTH != 0 else { return nil }
+        guard folders(of: path).allSatisfy({ status(of: $0).map { $0.st_mode & S_IXOTH != 0 } ?? false })
+        else { return nil }
         return mode & 0o7777
     }
 
-    private static func permissions(of path: String) -> mode_t? {
+    /// Whether a user who is in one group alone can read a regular file, by its permission bits and those of the folders on the
+    /// way to it. Nil: there is no such user or group on this machine, or no such file.
+    public static func isReadable(_ path: String, by user: String, in group: String) -> Bool? {
+        // Sound: the entries are copied from before another call; no other thread of a command makes one.
+        guard let owner = unsafe getpwnam(user)?.pointee.pw_uid, let members = unsafe getgrnam(group)?.pointee.gr_gid,
+            let file = status(of: path), file.st_mode & S_IFMT == S_IFREG
+        else { return nil }
+        func may(_ status: stat, _ right: mode_t) -> Bool {
+            let shift: mode_t = status.st_uid == owner ? 6 : status.st_gid == members ? 3 : 0
+            return status.st_mode >> shift & right == right
+        }
+        return may(file, 4) && folders(of: path).allSatisfy { status(of: $0).map { may($0, 1) } ?? false }
+    }
+
+    /// The folders on the way to a file.
+    private static func folders(of path: String) -> [String] {
+        path.indices.filter { path[$0] == "/" }.map { $0 == path.startIndex ? "/" : String(path[..<$0]) }
+    }
+
+    private static func status(of path: String) -> stat? {
         var status = stat()
-        return unsafe stat(path, &status) == 0 ? status.st_mode : nil
+        return unsafe stat(path, &status) == 0 ? status : nil
     }
 
     /// Reads a file to its end, and waits for nobody: the thread may be one on which all else waits.

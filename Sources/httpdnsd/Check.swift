@@ -38,7 +38,7 @@ struct Check: ParsableCommand {
             }
             let loaded = try options.load(contents, waits: true)
             let found = try loaded.naming { () throws(StartFailure) in try Daemon.check(loaded.settings) }
-            for warning in loaded.remarks + found {
+            for warning in loaded.remarks + loaded.unreadable + found {
                 StandardError.write(warning, isError: false)
             }
             let isThere = SystemFile.isThere(options.path)

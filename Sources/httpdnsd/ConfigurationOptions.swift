@@ -27,8 +27,8 @@ struct ConfigurationOptions: ParsableArguments {
         do throws(ConfigurationError) {
             let loaded = try Settings.load(
                 file: path, contents: contents, environment: Environment.variables,
-                readFile: { try? SystemFile.read($0, limit: Self.secretLimit, waits: waits) })
-            return Loaded(settings: loaded.settings, origins: loaded.origins)
+                readFile: { FileReading(path: $0, limit: Self.secretLimit, waits: waits) })
+            return Loaded(settings: loaded.settings, origins: loaded.origins, path: path)
         } catch {
             throw Ending.configuration("\(error)")
         }
@@ -63,6 +63,17 @@ struct ConfigurationOptions: ParsableArguments {
     }
 }
 
+extension FileReading {
+    /// Reads a file of this machine; parameters as in ``SystemFile/read(_:limit:waits:)``.
+    init(path: String, limit: Int, waits: Bool = false) {
+        do throws(SystemError) {
+            self = .bytes(try SystemFile.read(path, limit: limit, waits: waits))
+        } catch {
+            self = .failed(error.reason, isDenied: error.isDenied)
+        }
+    }
+}
+
 /// The option of commands that look a name up.
 struct NameOption: ParsableArguments {
     @Option(
@@ -75,6 +86,8 @@ struct NameOption: ParsableArguments {
 struct Loaded {
     var settings: Settings
     let origins: Settings.Origins
+    /// Of the configuration file.
+    let path: String
 
     /// A warning for each file with a secret that every user of this machine can read.
     var remarks: [String] {
@@ -83,6 +96,18 @@ struct Loaded {
                 "\(path) holds a secret and every user can read it (mode 0\(String(mode, radix: 8))): "
                     + "let root and the daemon's group alone read it, with chmod 640 and chgrp"
             }
+        }
+    }
+
+    /// A warning for each file that root reads and the service does not. What is in the folder `credentials` systemd hands over.
+    var unreadable: [String] {
+        let folder = path.prefix(through: path.lastIndex(of: "/") ?? path.startIndex) + "credentials/"
+        return ([path] + origins.filesRead).filter { file in
+            !file.hasPrefix(folder) && SystemFile.isReadable(file, by: "_httpdnsd", in: "httpdnsd") == false
+        }.map { file in
+            "\(file) cannot be read by the service (user _httpdnsd, group httpdnsd), which does not start then: "
+                + "chgrp httpdnsd \(file) && chmod 640 \(file)"
+                + (origins.secretFiles.contains(file) && file != path ? ", or move it to \(folder)" : "")
         }
     }
 

@@ -40,7 +40,7 @@ struct DemoFolder {
         do throws(ConfigurationError) {
             return try Settings.load(
                 file: configuration, contents: text, environment: [:],
-                readFile: { try? SystemFile.read($0, limit: 1 << 20) }
+                readFile: { FileReading(path: $0, limit: 1 << 20) }
             ).settings
         } catch {
             throw Ending.configuration("\(error)")

@@ -57,7 +57,7 @@ enum Rules {
         "Sources/Counters/Tally.swift",
         // Calls of libsystemd.
         "Sources/Log/Journal.swift", "Sources/Daemon/Systemd/ServiceManager.swift",
-        "Sources/Daemon/Systemd/ResolverLinks.swift",
+        "Sources/Daemon/Systemd/SystemBus.swift",
         // Memory that a batch, or the connections of a loop, use in turn.
         "Sources/Upstreams/Asking/PlainUpstream.swift", "Sources/Upstreams/Asking/QueryDatagrams.swift",
         "Sources/Streams/Stream.swift", "Sources/Base/Scratch.swift",

@@ -510,7 +510,7 @@ import Testing
             var text = ""
             for _ in 0..<Int.random(in: 0...24, using: &random) { text += pieces.randomElement(using: &random)! }
             do {
-                _ = try Settings.load(file: "f", contents: text, environment: [:], readFile: { _ in nil })
+                _ = try Settings.load(file: "f", contents: text, environment: [:], readFile: { _ in FileReading(nil) })
             } catch {
                 let lineCount = text.utf8.filter { $0 == 10 }.count + 1
                 #expect((1...lineCount).contains(error.line), "seed \(seed): \(error) in \(text.debugDescription)")

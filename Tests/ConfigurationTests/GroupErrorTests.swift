@@ -35,7 +35,7 @@ import Testing
         ),
         (
             group("a", "x", "caFile = 'ca'"),
-            "4: upstreams.a.caFile: cannot read \"/etc/httpdnsd/ca\"; give a file that this user may read"
+            "4: upstreams.a.caFile: cannot read \"/etc/httpdnsd/ca\": No such file or directory; give one that the daemon may read"
         ),
         (
             group("a", "x", "validateDomain = false"),

@@ -207,7 +207,7 @@ import Testing
             + "[fallback]\ncaFile = '/ca2'\nclientCertificate = '/p13'"
         var loaded = try Settings.load(
             file: "/etc/httpdnsd/test.toml", contents: text, environment: ["CREDENTIALS_DIRECTORY": "/run/c"],
-            readFile: { Array($0.utf8) })
+            readFile: { FileReading(Array($0.utf8)) })
         #expect(loaded.origins.secretFiles.sorted() == ["/p12", "/p13", "/run/c/password"])
         let tls = loaded.settings.upstreams[0].tls
         #expect(tls.anchors == Array("/ca".utf8) && tls.clientCertificateBytes == Array("/p12".utf8))
@@ -242,7 +242,7 @@ import Testing
     func origins() throws {
         func origins(_ text: String?, _ environment: [String: String] = [:]) throws -> Settings.Origins {
             try Settings.load(
-                file: text == nil ? nil : "f", contents: text, environment: environment, readFile: { _ in [1] }
+                file: text == nil ? nil : "f", contents: text, environment: environment, readFile: { _ in .bytes([1]) }
             ).origins
         }
         let inFile = try origins("\n" + office)

@@ -7,7 +7,7 @@ func load(
 ) throws -> Settings {
     try Settings.load(
         file: contents == nil ? nil : "/etc/httpdnsd/test.toml", contents: contents, environment: environment,
-        readFile: { files[$0].map { Array($0.utf8) } }
+        readFile: { FileReading(files[$0].map { Array($0.utf8) }) }
     ).settings
 }
 

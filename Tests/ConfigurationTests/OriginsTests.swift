@@ -5,7 +5,7 @@ import Testing
     private func origins(_ contents: String?, environment: [String: String] = [:]) throws -> Settings.Origins {
         try Settings.load(
             file: contents == nil ? nil : "/etc/httpdnsd/test.toml", contents: contents, environment: environment,
-            readFile: { _ in [1] }
+            readFile: { _ in .bytes([1]) }
         ).origins
     }
 
@@ -65,7 +65,7 @@ import Testing
     @Test("the settings are those of load")
     func settings() throws {
         let text = "[cache]\nmegabytes = 3"
-        let loaded = try Settings.load(file: "f", contents: text, environment: [:], readFile: { _ in nil })
+        let loaded = try Settings.load(file: "f", contents: text, environment: [:], readFile: { _ in FileReading(nil) })
         #expect(loaded.settings == (try load(text)))
     }
 }

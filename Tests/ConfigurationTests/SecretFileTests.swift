@@ -20,19 +20,52 @@ import Testing
         #expect(key(of: settings) == "0123456789abcdef")
     }
 
-    @Test("a relative path: the credentials directory first, then beside the configuration file")
+    @Test("a relative path: systemd's credentials first, then the folder credentials, then the configuration's own")
     func relativePath() throws {
         let text = "[httpdns]\ntokenFile = \"token\""
-        let credentials = ["CREDENTIALS_DIRECTORY": "/run/credentials/httpdnsd.service"]
-        let both = ["/run/credentials/httpdnsd.service/token": "1", "/etc/httpdnsd/token": "2"]
-        #expect(key(of: try load(text, environment: credentials, files: both)) == "1")
-        #expect(key(of: try load(text, files: both)) == "2")
-        #expect(key(of: try load(text, environment: credentials, files: ["/etc/httpdnsd/token": "2"])) == "2")
+        let (ofUnit, folder) = ("/run/credentials/httpdnsd.service", "/etc/httpdnsd/credentials")
+        let credentials = ["CREDENTIALS_DIRECTORY": ofUnit]
+        var files = [
+            "\(ofUnit)/token": "1", "\(ofUnit)/credentials_token": "2", "\(folder)/token": "3",
+            "/etc/httpdnsd/token": "4",
+        ]
+        #expect(key(of: try load(text, files: files)) == "3")
+        for (place, value) in files.sorted(by: { $0.value < $1.value }) {
+            #expect(key(of: try load(text, environment: credentials, files: files)) == value)
+            files[place] = nil
+        }
+        // systemd joins the names on the way by "_".
+        let inFolder = "[httpdns]\ntokenFile = \"office/token\""
+        files = ["\(ofUnit)/credentials_office_token": "5"]
+        #expect(key(of: try load(inFolder, environment: credentials, files: files)) == "5")
         #expect(
             key(of: try load(nil, environment: ["HTTPDNSD_HTTPDNS_TOKENFILE": "token"], files: ["token": "3"])) == "3")
         let absolute = "[httpdns]\ntokenFile = \"/token\""
-        let files = ["/run/credentials/httpdnsd.service//token": "1", "/token": "4"]
+        files = ["/run/credentials/httpdnsd.service//token": "1", "/token": "4"]
         #expect(key(of: try load(absolute, environment: credentials, files: files)) == "4")
+    }
+
+    @Test(
+        "what this user may not read is said with what mends it",
+        arguments: [
+            (
+                "token", "/etc/httpdnsd/token",
+                "let the daemon's group read it: chgrp httpdnsd /etc/httpdnsd/token && chmod 640 /etc/httpdnsd/token"
+            ),
+            ("/token", "/token", "let the daemon's group read it: chgrp httpdnsd /token && chmod 640 /token"),
+            (
+                "token", "/etc/httpdnsd/credentials/token",
+                "only root reads that folder, and the service gets what is in it when it starts (systemctl restart httpdnsd)"
+            ),
+        ])
+    func denied(_ row: (given: String, path: String, mend: String)) {
+        #expect {
+            try Settings.load(
+                file: "/etc/httpdnsd/test.toml", contents: "[httpdns]\ntokenFile = \"\(row.given)\"", environment: [:],
+                readFile: { $0 == row.path ? .failed("Permission denied", isDenied: true) : FileReading(nil) })
+        } throws: { error in
+            "\(error)".contains("\"\(row.path)\": Permission denied") && "\(error)".hasSuffix("; \(row.mend)")
+        }
     }
 
     @Test("the environment's secret replaces the file's, whichever way each is given")
@@ -56,14 +89,16 @@ import Testing
 
     @Test("what is wrong with a secret's file is said without its contents")
     func wrongFiles() {
+        let none = "No such file or directory"
         #expect(
             message(aes + "dnsKeyFile = \"k\"")
-                == "test.toml:4: httpdns.dnsKeyFile: cannot read \"/etc/httpdnsd/k\"; give a file that this user may read"
-        )
+                == "test.toml:4: httpdns.dnsKeyFile: cannot read \"/etc/httpdnsd/credentials/k\": \(none), "
+                + "\"/etc/httpdnsd/k\": \(none); put the dnsKey into \"/etc/httpdnsd/credentials/k\"")
         #expect(
-            message(aes + "dnsKeyFile = \"k\"", environment: ["CREDENTIALS_DIRECTORY": "/run/c"])
-                == "test.toml:4: httpdns.dnsKeyFile: cannot read \"/run/c/k\" and \"/etc/httpdnsd/k\"; "
-                + "give a file that this user may read")
+            message(aes + "dnsKeyFile = \"a/k\"", environment: ["CREDENTIALS_DIRECTORY": "/run/c"])
+                == "test.toml:4: httpdns.dnsKeyFile: cannot read \"/run/c/a/k\": \(none), \"/run/c/credentials_a_k\": \(none), "
+                + "\"/etc/httpdnsd/credentials/a/k\": \(none), \"/etc/httpdnsd/a/k\": \(none); "
+                + "put the dnsKey into \"/etc/httpdnsd/credentials/a/k\"")
         #expect(
             message(aes + "dnsKeyFile = \"/k\"", files: ["/k": "0123456789abcdef\n\n"])
                 == "test.toml:4: httpdns.dnsKeyFile: the key has 17 bytes; \"aes\" needs exactly 16")
@@ -76,7 +111,8 @@ import Testing
                 + "give letters, digits, \"-\", \".\", \"_\" and \"~\" alone")
         #expect(
             message(nil, environment: ["HTTPDNSD_HTTPDNS_TOKENFILE": "/k"])
-                == "environment: HTTPDNSD_HTTPDNS_TOKENFILE: cannot read \"/k\"; give a file that this user may read")
+                == "environment: HTTPDNSD_HTTPDNS_TOKENFILE: cannot read \"/k\": No such file or directory; "
+                + "give one that the daemon may read")
     }
 
     @Test("the files that hold a secret in use are known, and no other")
@@ -85,7 +121,7 @@ import Testing
             let readable: Set = ["/token", "/run/c/token", "/p12", "/password", "/ca", "/etc/httpdnsd/unused"]
             return try Settings.load(
                 file: "/etc/httpdnsd/test.toml", contents: text, environment: environment,
-                readFile: { readable.contains($0) ? Array("1".utf8) : nil }
+                readFile: { FileReading(readable.contains($0) ? Array("1".utf8) : nil) }
             ).origins.secretFiles
         }
         #expect(try files(nil) == [])

@@ -372,7 +372,8 @@ import Testing
         #expect(try load("tls.caFile = ''", files: files).tls.anchors == nil)
         #expect(
             message("[tls]\ncaFile = 'ca.pem'")
-                == "test.toml:2: tls.caFile: cannot read \"/etc/httpdnsd/ca.pem\"; give a file that this user may read")
+                == "test.toml:2: tls.caFile: cannot read \"/etc/httpdnsd/ca.pem\": No such file or directory; "
+                + "give one that the daemon may read")
     }
 
     @Test("the control socket is found without what the secrets need")

@@ -56,7 +56,7 @@ import Testing
     @Test func nothingIsSharedWithoutAKey() {
         let alone = "[sharedCache]\nserver = \"redis://192.0.2.7\"\n"
         #expect(message(alone).hasPrefix("test.toml:1: sharedCache.keyFile: missing; answers are shared only sealed"))
-        #expect(message(section("redis://192.0.2.7")).contains("cannot read \"/etc/httpdnsd/fleet-key\""))
+        #expect(message(section("redis://192.0.2.7")).contains("\"/etc/httpdnsd/fleet-key\": No such file"))
         let short = ["/etc/httpdnsd/fleet-key": String(key.dropLast()) + "\n"]
         #expect(
             message(section("redis://192.0.2.7"), files: short)

@@ -93,11 +93,14 @@ import Testing
         let text = "[tls]\nclientCertificate = '/c'\nclientCertificatePasswordFile = 'p'"
         #expect(
             message(text)
-                == "test.toml:2: tls.clientCertificate: cannot read \"/c\"; give a file that this user may read")
+                == "test.toml:2: tls.clientCertificate: cannot read \"/c\": No such file or directory; give one that the daemon may read"
+        )
         #expect(
             message(text, environment: ["CREDENTIALS_DIRECTORY": "/run/c"], files: ["/c": "1"])
-                == "test.toml:3: tls.clientCertificatePasswordFile: cannot read \"/run/c/p\" and \"/etc/httpdnsd/p\"; "
-                + "give a file that this user may read")
+                == "test.toml:3: tls.clientCertificatePasswordFile: cannot read "
+                + ["/run/c/p", "/run/c/credentials_p", "/etc/httpdnsd/credentials/p", "/etc/httpdnsd/p"].map {
+                    "\"\($0)\": No such file or directory"
+                }.joined(separator: ", ") + "; put the password into \"/etc/httpdnsd/credentials/p\"")
         #expect(
             message(text, files: ["/c": "1", "/etc/httpdnsd/p": "\n"])
                 == "test.toml:3: tls.clientCertificatePasswordFile: \"/etc/httpdnsd/p\" is empty; "

@@ -85,9 +85,9 @@ import Testing
         return try Settings.load(
             file: "/etc/test.toml", contents: "[upstreams.office]\n\(lines)", environment: [:],
             readFile: { path in
-                Array(
-                    (path.hasSuffix("digits") ? "fedcba9876543210fedcba9876543210" : path.replacing("/", with: "-"))
-                        .utf8)
+                let isKey = path.hasSuffix("digits")
+                return .bytes(
+                    Array((isKey ? "fedcba9876543210fedcba9876543210" : path.replacing("/", with: "-")).utf8))
             }
         ).settings
     }
@@ -133,7 +133,8 @@ import Testing
 
     @Test func anAccountLeftOutForAProxyIsAnotherGroup() throws {
         var settings = try Settings.load(
-            file: "/etc/test.toml", contents: "[httpdns]\ntoken = \"101\"\n", environment: [:], readFile: { _ in nil }
+            file: "/etc/test.toml", contents: "[httpdns]\ntoken = \"101\"\n", environment: [:],
+            readFile: { _ in FileReading(nil) }
         ).settings
         let before = GroupIdentity.all(settings)
         settings.bypass("httpdns")

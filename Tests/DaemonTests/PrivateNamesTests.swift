@@ -62,7 +62,8 @@ import Testing
 
     private func load(_ example: Example) throws -> Settings {
         try Settings.load(
-            file: "/e/\(example.name)", contents: example.text, environment: [:], readFile: Self.read(_:)
+            file: "/e/\(example.name)", contents: example.text, environment: [:],
+            readFile: { FileReading(Self.read($0)) }
         ).settings
     }
 

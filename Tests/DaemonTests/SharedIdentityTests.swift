@@ -14,7 +14,7 @@ import Testing
         _ text: String, _ servers: [Server] = []
     ) throws -> (of: [GroupID: [UInt8]], numbers: GroupNumbers) {
         let settings = try Settings.load(
-            file: "/etc/test.toml", contents: text, environment: [:], readFile: { _ in nil }
+            file: "/etc/test.toml", contents: text, environment: [:], readFile: { _ in FileReading(nil) }
         ).settings
         var numbers = GroupNumbers()
         numbers.add(settings)

@@ -27,8 +27,8 @@ STARTED = "73024f1f10564ae29f91ac376dead138"
 STOPPING = "1941cb897bd340ac85270b73ea64f816"
 RELOAD_FAILED = "bbdc6c7a3d1d44f090f42de151cd17b6"
 SERVICE_FAILS = "1fc9829532b049748cd9641621c187ff"
-# So that a hang is found while a test waits; everything else is as shipped, and as its comments advise for secrets.
-TEST_SETTINGS = "[Service]\nWatchdogSec=2s\nLoadCredential=dnsKey:/etc/httpdnsd/credentials/dnsKey\n"
+# So that a hang is found while a test waits; everything else is as shipped.
+TEST_SETTINGS = "[Service]\nWatchdogSec=2s\n"
 OWN_SOCKETS = """[Service]
 PrivateUsers=no
 AmbientCapabilities=CAP_NET_BIND_SERVICE
@@ -125,6 +125,20 @@ def test_all_sockets_were_handed_over():
     for server in ("127.0.0.1", "::1"):
         for transport in ("udp", "tcp"):
             assert addresses(ask("localhost", server=server, transport=transport, timeout=2)) == ["127.0.0.1"]
+
+
+def test_an_address_that_was_not_handed_over_is_said(service):
+    """By the daemon when it starts and all the time, and by `check` before."""
+    configure(service, '[listen]\naddresses = ["127.0.0.1:53", "192.0.2.2:53"]\n')
+    try:
+        systemctl("restart", UNIT)
+        said = "listen.addresses names 192.0.2.2:53, which httpdnsd.socket does not"
+        assert said in journal_text()
+        assert said in run("/usr/sbin/httpdnsd", "status").stdout.replace("\n", " ")
+        assert said in run("/usr/sbin/httpdnsd", "check").stderr
+    finally:
+        configure(service)
+        systemctl("restart", UNIT)
 
 
 def test_the_journal_has_fields():
@@ -301,15 +315,22 @@ def test_a_mark_is_set_with_the_right_for_it_alone(service):
 
 
 def test_a_wrong_configuration_is_said_once_and_not_tried_again(service):
+    """No question waits for a daemon that does not come: a program is refused, and asks the next server."""
     configure(service, "megabytes = 0")
     try:
         assert systemctl("start", UNIT, check=False).returncode != 0
         assert show("ActiveState") == "failed" and show("NRestarts") == "0" and show("ExecMainStatus") == "78"
-        systemctl("stop", SOCKET)
-        systemctl("reset-failed", UNIT, SOCKET, check=False)
+        eventually(lambda: show("ActiveState", SOCKET) == "inactive", "the sockets are closed")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client, pytest.raises(ConnectionRefusedError):
+            client.settimeout(5)
+            client.connect(("127.0.0.1", 53))
+            client.send(dns.message.make_query("localhost", "A").to_wire())
+            client.recv(512)
     finally:
         configure(service)
     systemctl("start", UNIT)
+    assert show("ActiveState", SOCKET) == "active"
+    assert addresses(ask("localhost")) == ["127.0.0.1"]
 
 
 def test_nothing_has_failed_in_the_end():

@@ -22,8 +22,10 @@ import Transport
             "HTTPDNSD_HTTPDNS_DNSKEY": "Swift-HTTPDNS-16", "HTTPDNSD_HTTPDNS_ENABLEREPORT": "true",
             "HTTPDNSD_HTTPDNS_REPORTURL": url,
         ]
-        let settings = try Settings.load(file: nil, contents: nil, environment: environment, readFile: { _ in nil })
-            .settings
+        let settings = try Settings.load(
+            file: nil, contents: nil, environment: environment, readFile: { _ in FileReading(nil) }
+        )
+        .settings
         return try #require(settings.httpdns)
     }
 

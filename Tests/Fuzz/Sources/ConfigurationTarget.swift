@@ -38,8 +38,8 @@ private let fileSecret = "SECRET-OF-A-FILE"
 
 private func load(_ contents: String, _ environment: [String: String]) throws(ConfigurationError) -> Settings {
     try Settings.load(file: "/etc/httpdnsd/fuzz.toml", contents: contents, environment: environment) { path in
-        if path.hasSuffix("missing") { return nil }
-        return path.hasSuffix("empty") ? [] : Array(fileSecret.utf8) + [0x0A]
+        if path.hasSuffix("missing") { return FileReading(nil) }
+        return .bytes(path.hasSuffix("empty") ? [] : Array(fileSecret.utf8) + [0x0A])
     }.settings
 }
 

@@ -60,7 +60,7 @@ final class Episode {
         do throws(ConfigurationError) {
             return try Settings.load(
                 file: "/d/httpdnsd.toml", contents: plan.text, environment: [:],
-                readFile: { Topology.settingsFiles[$0] }
+                readFile: { FileReading(Topology.settingsFiles[$0]) }
             ).settings
         } catch {
             judge.fault("the settings are refused: \(error)")

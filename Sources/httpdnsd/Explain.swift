@@ -60,6 +60,16 @@ struct Explain: ParsableCommand {
 
 extension Name {
     init(explained argument: String) throws {
+        if let address = IPAddress(argument) {
+            throw ValidationError("\(argument) is an address; its reverse name is \(Name.reverse(of: address))")
+        }
+        if let scheme = argument.firstRange(of: "://") {
+            let host = argument[scheme.upperBound...].prefix { !"/:?#".contains($0) }
+            throw ValidationError("\(argument) is a URL; give the name in it, \(host)")
+        }
+        guard argument.utf8.allSatisfy({ $0 < 0x80 }) else {
+            throw ValidationError("\(argument) has letters that are not ASCII; give the name as DNS has it, xn--… (idn2 says it)")
+        }
         guard let name = Name(argument) else { throw ValidationError("\(argument) is not a domain name") }
         self = name
     }

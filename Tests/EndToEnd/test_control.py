@@ -152,7 +152,12 @@ def test_flush(controlled, service, tmp_path):
     assert operator("flush", "--all") == f"{count} answers forgotten\n"
     assert operator.json("status")["cache"]["answers"] == 0
     assert "n1" not in running.log() and len(running.log_lines("answers forgotten")) == 5
-    assert "a..b is not a domain name" in operator("flush", "a..b", code=64)
+    for wrong, said in (
+            ("a..b", "a..b is not a domain name"),
+            ("192.0.2.7", "192.0.2.7 is an address; its reverse name is 7.2.0.192.in-addr.arpa"),
+            ("https://www.example.com:8443/a?b", "is a URL; give the name in it, www.example.com"),
+            ("bücher.example", "has letters that are not ASCII; give the name as DNS has it, xn--")):
+        assert said in operator("flush", wrong, code=64).replace("\n", " ")
     running.process.kill()
     running.process.wait()
     assert b"example" not in file.read_bytes()

@@ -68,7 +68,8 @@ extension Name {
             throw ValidationError("\(argument) is a URL; give the name in it, \(host)")
         }
         guard argument.utf8.allSatisfy({ $0 < 0x80 }) else {
-            throw ValidationError("\(argument) has letters that are not ASCII; give the name as DNS has it, xn--… (idn2 says it)")
+            throw ValidationError(
+                "\(argument) has letters that are not ASCII; give the name as DNS has it, xn--… (idn2 says it)")
         }
         guard let name = Name(argument) else { throw ValidationError("\(argument) is not a domain name") }
         self = name

@@ -113,12 +113,15 @@ struct LocalReading: Sendable {
             case .server(let server):
                 let (usable, loops) = split(server.endpoints)
                 if loops.isEmpty || !usable.isEmpty { servers.append(server) }
-                leftOut += loops.map { LeftOutServer($0, in: "\(group.section).servers", .loop) }
+                leftOut += loops.map { LeftOutServer($0, in: Self.key(group), .loop) }
             }
         }
         var seen: Set<Server> = []
         return (servers.filter { seen.insert($0).inserted }, leftOut)
     }
+
+    /// The key that names a group's servers.
+    private static func key(_ group: Settings.Group) -> String { "\(group.section).servers" }
 
     /// The servers of a group, by this reading alone.
     func servers(of group: Settings.Group) -> [Server] { servers(of: group, found: found ?? []).usable }
@@ -128,13 +131,13 @@ struct LocalReading: Sendable {
         servers(of: settings.fallback.group, found: found ?? [])
     }
 
-    /// The servers left out of each group that has any, by its name. That a list of this machine has the daemon itself is as it
+    /// The servers left out of each group that has any, by its name. That a file of this machine has the daemon itself is as it
     /// should be, unless it has no other.
     func leftOut(of settings: Settings) -> [String: [LeftOutServer]] {
         var all: [String: [LeftOutServer]] = [:]
         for group in settings.groups where group.account == nil {
             let (usable, leftOut) = servers(of: group, found: found ?? [])
-            let news = usable.isEmpty ? leftOut : leftOut.filter { $0.reason != .loop }
+            let news = leftOut.filter { usable.isEmpty || $0.reason != .loop || $0.source == Self.key(group) }
             if !news.isEmpty { all[group.name] = news }
         }
         return all

@@ -59,7 +59,7 @@ struct Columns {
     private var order: String {
         let minutes = course.width.seconds / 60
         let step = minutes < 60 ? "\(minutes) min" : "\(minutes / 60) h"
-        let ways = "in the clear, encrypted, on this machine, stayed here"
+        let ways = Hour.Questions().parts.map(\.brief).joined(separator: ", ")
         return "A column is \(step), the last one not over yet. From the line up: \(ways). Below it: what share failed."
     }
 
@@ -142,7 +142,7 @@ struct Columns {
             lines.append("<tr><th scope=\"row\">\(age)–\(age + rows.length) \(rows.unit)</th>\(cells)</tr>")
             end = start
         }
-        let heads = (["ago", "questions"] + Hour.Questions().parts.map(\.words) + ["failed"]).map { words -> HTML in
+        let heads = (["ago", "questions"] + Hour.Questions().parts.map(\.brief) + ["failed"]).map { words -> HTML in
             "<th scope=\"col\">\(words)</th>"
         }
         return """

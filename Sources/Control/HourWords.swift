@@ -7,15 +7,19 @@ extension Hour.Questions {
         let exposure: Exposure
         let count: UInt64
         let words: String
+        /// The same in a heading or a list.
+        let brief: String
     }
 
     /// All of them, the most readable first.
     var parts: [Part] {
         [
-            Part(exposure: .clear, count: clear, words: "left in the clear"),
-            Part(exposure: .encrypted, count: encrypted, words: "left encrypted"),
-            Part(exposure: .loopback, count: loopback, words: "went to a resolver on this machine"),
-            Part(exposure: .none, count: stayed, words: "stayed here"),
+            Part(exposure: .clear, count: clear, words: "left in the clear", brief: "in the clear"),
+            Part(exposure: .encrypted, count: encrypted, words: "left encrypted", brief: "encrypted"),
+            Part(
+                exposure: .loopback, count: loopback, words: "went to a resolver on this machine",
+                brief: "on this machine"),
+            Part(exposure: .none, count: stayed, words: "stayed here", brief: "stayed here"),
         ]
     }
 

@@ -9,7 +9,7 @@ extension Forwarder {
         let orders = flight.take(event, desk.rules, at: now)
         if let step = orders.leave { desk.leave(flight, step, &actions) }
         if let step = orders.ask {
-            if let reason = orders.because { counters.fellBack(because: reason) }
+            if let reason = orders.because, !flight.key.findsServer { counters.fellBack(because: reason) }
             askStoreOrGroup(flight, step, at: now)
         }
         if let gift = orders.give { give(gift, to: flight, at: now) }
@@ -31,7 +31,7 @@ extension Forwarder {
         case .stale:
             if let known = known(flight, at: now) { replyKnown(flight, flight.takeClients(), known) }
         case .whatThereIs:
-            if !flight.crowd.clients.isEmpty { counters.overdue += 1 }
+            if !flight.crowd.clients.isEmpty, !flight.key.findsServer { counters.overdue += 1 }
             giveFailure(flight, timedOut: true)
         case .failure: fail(flight, at: now)
         }
@@ -81,7 +81,8 @@ extension Forwarder {
         if let last = flight.last, last > 0, !flight.isDone { desk.withdraw(flight) }
         guard flights.remove(flight.id) != nil else { return }
         admission.end(flight.crowd.share)
-        counters.ended(desk.end(flight, &actions))
+        let exposure = desk.end(flight, &actions)
+        if !flight.key.findsServer { counters.ended(exposure) }
         flightOf.remove(flight, forKey: flight.key)
         store.ended(flight.id)
     }

@@ -141,7 +141,7 @@ public struct Forwarder: ~Copyable {
             answerBy: now.advanced(milliseconds: timing.answerWithin))
         flights.insert(flight)
         flightOf[key] = flight
-        counters.flights += 1
+        if !key.findsServer { counters.flights += 1 }
         if let account = policy.leavesToValidators(key) { noteLeft(account, asked: decision.route[0].group) }
         tell(flight, .begun, at: now)
     }
@@ -170,7 +170,7 @@ public struct Forwarder: ~Copyable {
             flight.count(for: share, of: client.source)
         }
         flight.add(admission.wait(client))
-        counters.joined += 1
+        if !flight.key.findsServer { counters.joined += 1 }
         if flight.isAnswered { tell(flight, .reopened, at: now) }
     }
 

@@ -85,7 +85,7 @@ struct GroupDesk: ~Copyable {
         while records.count <= number { records.append(Record()) }
         records[number].flight = flight.id
         let group = flight.route[step].group.rawValue
-        groups[group].counters.questions += 1
+        if !flight.key.findsServer { groups[group].counters.questions += 1 }
         if rules.groups[group].carriesAddresses {
             groups[group].gather(flight, at: now)
         } else {

@@ -5,7 +5,7 @@ public struct GroupCounters: Sendable, Equatable {
     /// All counts are 0.
     public init() {}
 
-    /// Questions that came to the group, also those that another group had no answer to.
+    /// Questions that came to the group, also those that another group had no answer to; not those for its servers.
     public internal(set) var questions: UInt64 = 0
     /// Requests and messages.
     public internal(set) var queries: UInt64 = 0

@@ -41,7 +41,7 @@ public struct Timing: Sendable, Equatable {
     func clamped(_ ttl: UInt32) -> UInt32 { min(max(ttl, minTTL), maxTTL) }
 }
 
-/// Counts of decisions, since the start.
+/// Counts of decisions, since the start. What the daemon asks to find servers counts nowhere.
 public struct Counters: Sendable, Equatable {
     /// Questions that were not in the cache and began a flight.
     public internal(set) var flights: UInt64 = 0

@@ -100,6 +100,28 @@ import Testing
         #expect(try sent("192.0.2.53:53", serviceFails: true, isWritten: false) == [0, 0, 1, 0])
     }
 
+    /// What is the daemon's own is no client's: names of servers count in no figure.
+    @Test func aQuestionForAServerCountsNowhere() throws {
+        var upstreams = TestUpstreams()
+        upstreams.hasService = false
+        upstreams.named = try ["office 1 takes corp.example called dns.example", "resolvers 1"].map {
+            try #require(NamedGroup($0.split(separator: " ").map(String.init)[...]))
+        }
+        var forwarder = made(upstreams)
+        for client in 1...2 { forwarder.findServer(Name("dns.example")!, .a, for: -client, at: Self.now) }
+        forwarder.endTurn(at: Self.now)
+        let asked = forwarder.takeActions().compactMap {
+            if case .ask(let id, _, _) = $0 { id } else { nil as QueryID? }
+        }
+        #expect(asked.count == 1)
+        for id in asked {
+            forwarder.wrote(id)
+            forwarder.settle(id, .failed(Failure(.unreachable, "x")), at: Self.now)
+        }
+        let (counters, groups) = (forwarder.counters, forwarder.groupOverviews.map(\.counters))
+        #expect(counters == Counters() && groups.allSatisfy { $0.questions == 0 }, "\(counters)")
+    }
+
     /// While no network leads anywhere, nothing leaves this machine; what is silent has left all the same.
     @Test func whatCouldNotBeSentHasNotLeft() throws {
         func left(isWritten: Bool, isSilent: Bool) throws -> UInt64 {

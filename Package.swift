@@ -150,7 +150,7 @@ let package = Package(
 // inputs that are kept.
 let readers: [Target.Dependency] = [
     "Base", "DNSWire", "Names", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-    "Transport", "Log", "Streams", "Upstreams", "DemoService", "Daemon", logging,
+    "Transport", "Log", "Streams", "Upstreams", "Control", "DemoService", "Daemon", logging,
 ]
 if Context.environment["HTTPDNSD_FUZZ"] != nil {
     package.targets.append(

@@ -75,7 +75,7 @@ struct HistoryRecord {
     private static let magic = Array("httpdnsd-history".utf8)
     private static let version: UInt32 = 1
     private static let counts = 5
-    private static let number = 8
+    static let number = 8
     /// The most octets that a record can have.
     static let mostOctets =
         magic.count + 32 + number
@@ -144,7 +144,7 @@ struct HistoryRecord {
         History(at: now, past, away: moment.elapsed(since: written) ?? 0)
     }
 
-    private static func checksum(_ octets: ArraySlice<UInt8>) -> UInt64 {
+    static func checksum(_ octets: ArraySlice<UInt8>) -> UInt64 {
         var sum = FNV()
         sum.add(Array(octets))
         return sum.value

@@ -753,6 +753,27 @@ def http2():
         seed("http2", name, bytes)
 
 
+def history():
+    """The file with the past, in either width: seconds of the last step, steps, five counts of each."""
+    head = b"httpdnsd-history" + struct.pack(">IIQQQ", 1, 4900, 1_700_000_000, 0, 77)
+
+    def course(elapsed, *steps):
+        return struct.pack(">II", elapsed, len(steps)) + b"".join(struct.pack(">5Q", *step) for step in steps)
+    seeds = {
+        "one": course(0, (1, 1, 0, 0, 0)) + course(0, (1, 1, 0, 0, 0)),
+        "some": course(299, (9, 3, 1, 2, 1), (0, 0, 0, 0, 0), (7, 0, 0, 7, 7)) + course(3599, (16, 3, 1, 9, 8)),
+        "large": course(5, (1 << 48, 1 << 48, 1 << 48, 1 << 48, 1 << 48)) + course(5, (1 << 48, 0, 0, 0, 1 << 48)),
+        "too-large": course(5, (1 << 48 | 1, 0, 0, 0, 0)) + course(5, (0, 0, 0, 0, 0)),
+        "failed-alone": course(0, (0, 0, 0, 0, 3)) + course(0, (0, 0, 0, 0, 3)),
+        "late": course(300, (1, 0, 0, 0, 0)) + course(0, (1, 0, 0, 0, 0)),
+        "none": struct.pack(">IIII", 0, 0, 0, 0),
+    }
+    for name, courses in seeds.items():
+        seed("history", name, head + courses + bytes(8))
+    seed("history", "empty", b"")
+    seed("history", "text", b"# a configuration file\n")
+
+
 streams(queries())
 frames()
 resp()
@@ -766,5 +787,6 @@ conf()
 configuration()
 server()
 files()
+history()
 for target, inputs in named.items():
     corpus.write(target, corpus.read(target) | inputs)

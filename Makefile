@@ -23,7 +23,7 @@ PYTHON := /usr/bin/python3 -B
 REAL_TIME := DaemonTests|UpstreamsTests|StreamsTests|LogTests|TransportTests|DemoServiceTests
 # The readers of strangers' bytes (Tests/Fuzz/Sources), and for how long each is tried: make fuzz TARGETS="query http"
 TARGETS := query response stream frames resp http http2 keepalive request service providers conf cachefile configuration \
-	server resolvconf hosts addresses domains history
+	server resolvconf hosts addresses domains blocklist history
 FUZZ_SECONDS ?= 60
 # Hours that the daemon lives in `make simulate`, and the seed of a run to see again, with the places of the events that KEEP
 # names; VERBOSE=1 tells the story.
@@ -152,7 +152,7 @@ fuzz: swift build-packages ## libFuzzer on every reader of strangers' bytes, FUZ
 	for target in $(TARGETS); do
 	  case $$target in
 	  http|http2|keepalive|request) more=-max_len=20480 ;;
-	  cachefile|resolvconf|hosts|addresses|domains|history) more=-max_len=8192 ;;
+	  cachefile|resolvconf|hosts|addresses|domains|blocklist|history) more=-max_len=8192 ;;
 		  *) more=-max_len=4096 ;;
 	  esac
 	  case $(SANITIZER)-$$target in

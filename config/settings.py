@@ -16,6 +16,7 @@ TOKEN = {"HTTPDNSD_HTTPDNS_TOKEN": "token"}
 GROUP = {"HTTPDNSD_UPSTREAMS_NAME_SERVERS": "192.0.2.1", "HTTPDNSD_UPSTREAMS_NAME_DOMAINS": "example.com"}
 ACCOUNT = {"HTTPDNSD_UPSTREAMS_NAME_PROVIDER": "tencent", "HTTPDNSD_UPSTREAMS_NAME_TOKEN": "token",
            "HTTPDNSD_UPSTREAMS_NAME_DOMAINS": "example.com"}
+ANSWER = {"HTTPDNSD_UPSTREAMS_NAME_ANSWER": "nxdomain", "HTTPDNSD_UPSTREAMS_NAME_DOMAINS": "example.com"}
 # What these stand for in the page: without them there is no such section.
 GIVEN = {"token": '""', "servers": "[]", "domains": "[]"}
 
@@ -262,7 +263,23 @@ def document(program):
             result.append(f"### {name}.{key}\n\n{' · '.join(filter(None, facts))}\n\n{wrapped(sentence(keys[key]))}\n")
         if section == "upstreams.name":
             result.append(of_accounts(servers, account))
+            result.append(of_answers(program))
     return "\n".join(result).rstrip() + "\n"
+
+
+def of_answers(program):
+    """The key that makes a group answer by itself."""
+    keys = [key for section, key, _ in check(program, TOKEN | ANSWER) if section == "upstreams.name"]
+    (key,), others = ([key for key in keys if (key in GIVEN or key.startswith(("domains", "except"))) == is_common]
+                      for is_common in (False, True))
+    wrong = TOKEN | ANSWER | {variable("upstreams.name", key): "\x7f"}
+    said = subprocess.run([program, "check", "-c", "/dev/null"], env=wrong, capture_output=True, text=True).stderr
+    given = re.sub(r'"(\w+)"', r'`"\1"`', said.rsplit("; give ", 1)[1].strip())
+    return "\n".join([
+        "### With an answer\n", f"A group with an `{key}` asks no server, and of the keys above it has {', '.join(f'`{other}`' for other in others)} alone."
+        " [What clients\nget then](upstreams.md#groups-that-answer) stands elsewhere.\n",
+        "| key | values | variable |", "| --- | --- | --- |",
+        f"| `{key}` | {given} | `{variable('upstreams.NAME', key)}` |\n"])
 
 
 def of_accounts(servers, account):

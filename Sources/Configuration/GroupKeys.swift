@@ -11,15 +11,19 @@ struct Holders: OptionSet, Sendable {
     static let privateNames = Holders(rawValue: 32)
     /// `[upstreams.NAME]` with a `provider`.
     static let account = Holders(rawValue: 8)
-    /// `[upstreams.NAME]` without one.
+    /// `[upstreams.NAME]` with an `answer`.
+    static let answer = Holders(rawValue: 64)
+    /// `[upstreams.NAME]` with neither.
     static let servers = Holders(rawValue: 16)
 
-    static let named: Holders = [.account, .servers]
+    static let named: Holders = [.asking, .answer]
+    static let asking: Holders = [.account, .servers]
     static let accounts: Holders = [.httpdns, .account]
     /// The sections of one group each without names of its own.
     static let resolving: Holders = [.fallback, .privateNames]
-    static let all: Holders = [.httpdns, .resolving, .named]
-    static let trust: Holders = [.tls, .resolving, .named]
+    /// Each section of a group that asks others.
+    static let all: Holders = [.httpdns, .resolving, .asking]
+    static let trust: Holders = [.tls, .resolving, .asking]
 }
 
 extension Key where Root == Settings.Group {
@@ -46,7 +50,13 @@ extension Key where Root == Settings.Group {
 
 extension Settings.Group {
     /// The kind of `[upstreams.NAME]` that it is.
-    var holder: Holders { account == nil ? .servers : .account }
+    var holder: Holders {
+        switch kind {
+        case .servers: .servers
+        case .account: .account
+        case .answer: .answer
+        }
+    }
 }
 
 /// Each key of a group, once for all sections that have it.
@@ -58,11 +68,14 @@ private let groupKeys: [Key<Settings.Group>] = [
         [.privateNames], "servers", \.servers, .servers,
         "left out = those of fallback that are plain and have private addresses, else resolvConf; empty = nobody"),
     Key(
+        .answer, "answer", \.answer, .groupAnswer,
+        "what it answers itself: \"nxdomain\" | \"nodata\" | \"refused\" | addresses"),
+    Key(
         .named, "domains", \.domains, .list(of: .pattern),
         "names this group takes: x, *.x, ., \"\", 10.0.0.0/8"),
     Key(
         .named, "domainsFile", \.domainsFile, .optionalPath,
-        "more of them, one a line; empty = none"),
+        "more of them, one a line; with an answer also a hosts file or a filter list; empty = none"),
     Key(
         .named, "except", \.except, .list(of: .pattern),
         "names it does not take"),
@@ -110,7 +123,7 @@ private let groupKeys: [Key<Settings.Group>] = [
         .all, "timeout", \.timeout, .number(100...60_000, of: "milliseconds"),
         "milliseconds for one attempt"),
     Key(
-        [.httpdns, .named], "concurrency", \.concurrency, .number(1...1000, of: "requests"),
+        [.httpdns, .asking], "concurrency", \.concurrency, .number(1...1000, of: "requests"),
         "requests at once to one server"),
     Key(
         .resolving, "concurrency", \.concurrency, .number(0...1000, of: "requests"),

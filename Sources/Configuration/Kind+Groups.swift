@@ -44,6 +44,31 @@ private func refuseSplitAddresses(_ items: [Given], _ servers: [UpstreamServer])
     }
 }
 
+extension Kind where Value == GroupAnswer? {
+    /// What a group answers by itself; always one in settings that are given.
+    static var groupAnswer: Kind {
+        let words = GroupAnswer.withoutAddresses
+        let expected =
+            words.map { quoted($0.description) }.joined(separator: ", ") + ", an address or a list of addresses"
+        let address = Kind<IPAddress>.text(expected, parse: { IPAddress($0) }, show: \.description)
+        let list = Kind<[IPAddress]>.list(of: address, atLeastOne: true, atMost: GroupAnswer.maximumAddresses)
+        return Kind(
+            expected: expected,
+            read: { given throws(Problem) in
+                if let answer = words.first(where: { $0.description == given.text }) { return answer }
+                if case .text(let text) = given {
+                    guard let address = IPAddress(text) else { throw Problem(given.shown, expected: expected) }
+                    return .addresses([address])
+                }
+                return .addresses(try list.read(given))
+            },
+            show: { answer in
+                guard let answer else { return quoted("") }
+                return answer.addresses.count > 1 ? list.show(answer.addresses) : quoted(answer.description)
+            })
+    }
+}
+
 extension Kind where Value == DomainPattern {
     /// A pattern of names that a group takes.
     static var pattern: Kind {

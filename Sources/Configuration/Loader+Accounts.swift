@@ -8,15 +8,20 @@ extension Loader {
     ///   - name: What the secret is called.
     typealias ReadSecret = (_ path: String, _ key: String, _ name: String) throws(ConfigurationError) -> [UInt8]
 
-    /// Refuses keys of the other kind of group: which kind a group is says its `provider`.
+    /// Refuses keys of the other kinds of groups: which kind a group is says its `answer` or its `provider`.
     func checkKind(of group: Settings.Group) throws(ConfigurationError) {
-        let isAccount = origins.keys[group.section + ".provider"] != nil
-        for key in Key.ofGroup where !key.holders.contains(isAccount ? .account : .servers) {
-            guard origins.keys["\(group.section).\(key.name)"] != nil else { continue }
+        func isGiven(_ name: String) -> Bool { origins.keys["\(group.section).\(name)"] != nil }
+        let holder: Holders = isGiven("answer") ? .answer : isGiven("provider") ? .account : .servers
+        let names = Set(Key.keys(of: holder).map(\.name))
+        for key in Key.ofGroup where !names.contains(key.name) && isGiven(key.name) {
             let message =
-                isAccount
-                ? "an HTTPDNS account has no \(key.name); give dnsIp for its addresses, or leave out provider"
-                : "only an HTTPDNS account has it; give provider as well, or leave it out"
+                switch holder {
+                case .answer:
+                    "a group with an answer asks no server, and has no \(key.name); leave it out, or leave out answer"
+                case .account:
+                    "an HTTPDNS account has no \(key.name); give dnsIp for its addresses, or leave out provider"
+                default: "only an HTTPDNS account has it; give provider as well, or leave it out"
+                }
             throw origins.error("\(group.section).\(key.name)", message)
         }
     }
@@ -32,7 +37,7 @@ extension Loader {
                     "true is not right beside thenTry (\(origins.place(of: section + ".thenTry"))), which names who else is "
                         + "asked; give one of the two")
             }
-            // A group asks nobody else by itself, so false says more than the default.
+            // A group asks no server else by itself, so false says more than the default.
             if httpOnly || !isThenTryGiven { group.httpOnly = httpOnly }
             group.givenHTTPOnly = nil
         }

@@ -3,7 +3,7 @@ import Names
 extension Loader {
     /// Checks what can be wrong between groups although each key is valid by itself.
     func checkGroups(of settings: Settings) throws(ConfigurationError) {
-        for group in settings.upstreams where group.servers.isEmpty && group.account == nil {
+        for group in settings.upstreams where group.servers.isEmpty && group.holder == .servers {
             let message = "missing; give whom this group asks, such as [\"192.168.1.1\"]"
             throw origins.error(group.section + ".servers", message)
         }
@@ -19,25 +19,30 @@ extension Loader {
                 group.section + ".thenTryOn",
                 "\"norecord\" without an HTTPDNS account is not right; give one of " + others.joined(separator: ", "))
         }
-        let names = settings.groups.map(\.name)
-        for group in settings.groups { try checkThenTry(group, names) }
+        for group in settings.groups { try checkThenTry(group, settings) }
         try refuseSamePatterns(settings.upstreams)
         try refuseUnreachable(settings.groups)
     }
 
-    private func checkThenTry(_ group: Settings.Group, _ names: [String]) throws(ConfigurationError) {
+    private func checkThenTry(_ group: Settings.Group, _ settings: Settings) throws(ConfigurationError) {
+        let names = settings.groups.map(\.name)
         for (index, name) in group.thenTry.enumerated() {
             let (key, item) = (group.section + ".thenTry", index + 1)
             if name == group.name {
                 throw origins.error(
                     key, item: item, "\(quoted(name)) is this group itself, asked already; give other groups")
             }
+            if settings.groups.contains(where: { $0.name == name && $0.answer != nil }) {
+                throw origins.error(
+                    key, item: item,
+                    "\(quoted(name)) has an answer for its own names and asks no server; give other groups")
+            }
             if names.contains(name) { continue }
             if name == Settings.Group.httpdnsName {
                 throw origins.error(
                     key, item: item, "\(quoted(name)) is not configured; give a section [\(name)] too, or other groups")
             }
-            let others = names.filter { $0 != group.name }.map { quoted($0) }
+            let others = settings.groups.filter { $0.name != group.name && $0.answer == nil }.map { quoted($0.name) }
             throw origins.error(
                 key, item: item, "there is no group \(quoted(name)); give some of " + others.joined(separator: ", "))
         }
@@ -74,6 +79,7 @@ extension Loader {
         let tried = Set(groups.filter(\.takesNames).flatMap(\.thenTry))
         for group in groups where !group.takesNames && !tried.contains(group.name) {
             let key = group.section + ".domains"
+            if group.answer != nil { throw origins.error(key, "missing; give the names that this group answers") }
             guard let other = groups.first(where: { $0.thenTry.contains(group.name) }) else {
                 throw origins.error(
                     key, "missing, and no thenTry names this group; give the names it takes, or name it in a thenTry")

@@ -13,7 +13,7 @@ extension Settings {
         /// The names this group takes. `[httpdns]` gets those of `[domains]`, `[private]` private names, `[fallback]` all that no
         /// other group takes.
         public var domains: [DomainPattern] = []
-        /// Path of a file with more patterns, one a line; empty: none.
+        /// Path of a file with more patterns, one a line; of a group that answers by itself it is a ``BlockList``. Empty: none.
         public var domainsFile = ""
         /// Names that it does not take although one of its patterns matches; the next shorter matching pattern decides.
         public var except: [DomainPattern] = []
@@ -49,6 +49,8 @@ extension Settings {
             case servers([UpstreamServer])
             /// The service of an HTTPDNS account.
             case account(Account)
+            /// Nobody: it gives this answer itself.
+            case answer(GroupAnswer)
         }
 
         /// How a group may fail to answer so that the next group is asked.
@@ -103,7 +105,13 @@ extension Settings {
 
         public var account: Account? { if case .account(let account) = kind { account } else { nil } }
 
-        /// None of an account.
+        /// What it answers by itself; nil: it asks others. To set nil changes nothing.
+        public var answer: GroupAnswer? {
+            get { if case .answer(let answer) = kind { answer } else { nil } }
+            set { kind = newValue.map { .answer($0) } ?? kind }
+        }
+
+        /// None of an account, or of a group that answers by itself.
         public var servers: [UpstreamServer] {
             get { if case .servers(let servers) = kind { servers } else { [] } }
             set { kind = .servers(newValue) }

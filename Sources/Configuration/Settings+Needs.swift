@@ -3,7 +3,7 @@ package import Base
 /// What the settings of groups together ask for.
 extension Settings {
     /// The groups that are asked with DNS messages.
-    package var messageGroups: [Group] { groups.filter { $0.account == nil } }
+    package var messageGroups: [Group] { groups.filter { $0.account == nil && $0.answer == nil } }
 
     /// Whether names without a group may go to `[fallback]`: not with httpOnly, where only HTTPDNS is asked.
     package var isFallbackAsked: Bool { !(httpdns?.httpOnly ?? false) }

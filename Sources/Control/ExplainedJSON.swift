@@ -81,7 +81,7 @@ extension Explained {
         let servers = part.group.servers.prefix(max(0, Self.mostServers - before))
         return [
             "name": part.group.name,
-            "kind": part.group.isAccount ? "httpdns" : "dns",
+            "kind": part.group.kind,
             "after": part.place == 0 ? nil : part.part.after.keys,
             "hedgeAfterMilliseconds": part.part.hedgeAfter,
             "standing": part.part.standing.label,

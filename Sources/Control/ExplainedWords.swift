@@ -14,7 +14,12 @@ extension Explained {
         case .reserved(let reason): return decision.pattern.map { $0.reserved(reason) } ?? "reserved"
         case .group(let group):
             guard let pattern = decision.pattern else { return withoutPattern(group) }
-            let what = pattern == .singleLabels ? "\"\", single labels" : "\(pattern)"
+            let what =
+                switch pattern {
+                case .singleLabels: "\"\", single labels"
+                case .only(let name): "\(name) alone"
+                default: "\(pattern)"
+                }
             return "\(what), in \(ruleKey)\(rule.map { " (\($0.place.text))" } ?? "")"
         }
     }
@@ -53,6 +58,9 @@ extension Explained {
         case .noData: return "answered here: it has no records"
         case .noPrivateNames:
             return "answered here: only this network could know it, and no resolver of this network is known"
+        case .groupAnswers:
+            let answer = explanation.taker?.answer.map { "\($0)" } ?? ""
+            return "answered here: [\(takerSection)] answers \(answer) itself, and asks no server"
         case .any: return "answered here: type ANY gets one HINFO (RFC 8482)"
         case .hosts: return "answered here: it is in \(hostsFile.isEmpty ? "the hosts file" : hostsFile)"
         case .familyLeftOut:
@@ -248,7 +256,7 @@ extension DomainPattern {
         case .singleLabels: return "single labels mean something on this network alone"
         case .network(let network):
             return "reverse names of \(network) mean something on this network alone (\(standard))"
-        case .subtree(let name), .below(let name):
+        case .subtree(let name), .below(let name), .only(let name):
             switch reason {
             case .privateName, .singleLabel: return "\(name) is reserved (\(standard)): only this network can know it"
             case .localhost: return "\(name) is reserved (\(standard)): this machine"

@@ -30,7 +30,8 @@ extension Overview {
         var protocols: [String] = []
         for proto in group.servers.map(\.proto) where !protocols.contains(proto) { protocols.append(proto) }
         return [
-            "name": group.name, "kind": group.isAccount ? "httpdns" : "dns",
+            "name": group.name, "kind": group.kind,
+            "answer": group.answer?.description,
             "provider": group.account?.provider.rawValue,
             "protocols": protocols, "way": group.exposureText, "wall": group.isWall,
             "thenTry": group.thenTry.compactMap { id in groups.first { $0.id == id }?.name },

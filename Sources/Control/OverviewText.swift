@@ -126,6 +126,7 @@ extension Overview {
 
     /// Which group is asked next: `then the local resolver`. Empty for the local resolver, which is always the last.
     private func order(of group: GroupView) -> String {
+        if let answer = group.answer { return "answers \(answer) itself, asks no server" }
         if group.isWall { return "no other server is asked" }
         let next = group.thenTry.compactMap { id in groups.first { $0.id == id }?.noun }
         return next.isEmpty ? "" : "then \(next.joined(separator: ", "))"
@@ -147,7 +148,7 @@ extension Overview {
                 } + row[3]
             }
             return ["\(group.heading): \(facts.filter { !$0.isEmpty }.joined(separator: "; "))"]
-                + (servers.isEmpty ? ["  no server"] : servers)
+                + (servers.isEmpty && group.answer == nil ? ["  no server"] : servers)
         }
     }
 

@@ -121,6 +121,8 @@ package struct GroupView: Sendable {
     /// The same as the subject of a sentence.
     var noun: String { id == .fallback ? "the local resolver" : title }
     let isAccount: Bool
+    /// What it answers by itself; nil: its servers are asked.
+    let answer: GroupAnswer?
     /// How an HTTPDNS account is asked; nil for a group that is asked with DNS messages.
     let account: AccountWay?
     let thenTry: [GroupID]
@@ -137,7 +139,7 @@ package struct GroupView: Sendable {
     ) {
         (id, name, title, isAccount) = (group.id, group.name, group.title, group.carriesAddresses)
         (self.account, thenTry, counters) = (account, group.thenTry, group.counters)
-        (self.leftOut, namesLastHour) = (leftOut, hour.names[group.id])
+        (answer, self.leftOut, namesLastHour) = (group.answer, leftOut, hour.names[group.id])
         servers = group.servers.map { server in
             ServerView(
                 server, of: group, account, figures[server.server] ?? UpstreamTallies.Figures(),
@@ -148,6 +150,8 @@ package struct GroupView: Sendable {
     var isOwn: Bool { id != .httpdns && id != .fallback && !isForPrivateNames }
     /// The group of `[private]`, which says nothing of how other names do.
     var isForPrivateNames: Bool { name == Settings.Group.privateName }
+    /// `httpdns`, `dns` or `answer`: whom it asks, for programs.
+    var kind: String { answer != nil ? "answer" : isAccount ? "httpdns" : "dns" }
     /// Whether the names of this group are never sent to another group.
     var isWall: Bool { id != .fallback && thenTry.isEmpty }
     /// Whether none of its servers answers.
@@ -155,7 +159,7 @@ package struct GroupView: Sendable {
 
     /// Whether there is nothing to say of its servers but that they answer, or were not asked yet.
     var isWell: Bool {
-        !servers.isEmpty
+        (!servers.isEmpty || answer != nil)
             && servers.allSatisfy { ($0.standing == .answers || $0.standing == .unknown) && $0.expiry == nil }
     }
 

@@ -149,7 +149,7 @@ struct StatusPage {
     // MARK: Servers
 
     private var servers: HTML {
-        if overview.groups.allSatisfy(\.servers.isEmpty) {
+        if overview.groups.allSatisfy({ $0.servers.isEmpty && $0.answer == nil }) {
             return "<p class=\"quiet\">No server: only what is cached is answered.</p>"
         }
         return "\(overview.groups.map(group))"
@@ -162,9 +162,11 @@ struct StatusPage {
         let way: HTML =
             group.exposureText.map { "<em class=\"\(Bars.name(group.exposure ?? .none))\">\($0)</em>" } ?? ""
         let list: HTML =
-            group.servers.isEmpty
-            ? "<p class=\"quiet\">It has no server: what only it could answer fails.</p>"
-            : "<ul class=\"servers\">\n\(group.servers.map { item($0, isAlone: group.servers.count == 1) })\n</ul>"
+            group.answer != nil
+            ? ""
+            : group.servers.isEmpty
+                ? "<p class=\"quiet\">It has no server: what only it could answer fails.</p>"
+                : "<ul class=\"servers\">\n\(group.servers.map { item($0, isAlone: group.servers.count == 1) })\n</ul>"
         let heading: HTML =
             "<h3>\(group.heading) \(way) <span>\(overview.facts(group).joined(separator: "; "))</span></h3>"
         guard overview.groups.count > Self.mostUnfolded else {

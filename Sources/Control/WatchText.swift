@@ -40,6 +40,9 @@ package struct WatchText {
         if case .server(let group, let server) = question.by {
             by = [("by", .string("server")), ("group", .string(group)), ("server", .string(server))]
         }
+        if case .group(let group) = question.by {
+            by = [("by", .string("group")), ("group", .string(group)), ("server", .null)]
+        }
         return JSON.object(
             [
                 ("time", .string("\(TimeText(utc: question.at / 1_000_000).dated).\(microseconds)Z")),
@@ -130,7 +133,7 @@ extension Watched.By {
         case .cache, .hosts, .daemon: .dim
         case .stale: .yellow
         case .nobody: .red
-        case .server: .cyan
+        case .server, .group: .cyan
         }
     }
 }

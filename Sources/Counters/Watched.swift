@@ -32,6 +32,8 @@ package struct Watched: Sendable, Equatable {
         /// The client is told that no server has answered.
         case nobody
         case server(group: String, String)
+        /// A group that answers by itself.
+        case group(String)
 
         /// What filters and programs call it; a server is called by its group.
         package var word: String {
@@ -41,11 +43,11 @@ package struct Watched: Sendable, Equatable {
             case .hosts: "hosts"
             case .daemon: "daemon"
             case .nobody: "nobody"
-            case .server(let group, _): group
+            case .server(let group, _), .group(let group): group
             }
         }
 
-        /// The words of those who answer and are no server.
+        /// The words of those who answer and are no group.
         package static let words = [By.cache, .stale, .hosts, .daemon, .nobody].map(\.word)
     }
 

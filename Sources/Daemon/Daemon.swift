@@ -239,7 +239,7 @@ extension Daemon {
         var numbers = GroupNumbers()
         numbers.add(settings)
         _ = try UpstreamRegistry.Prepared(settings)
-        _ = try NameLists(settings, numbers)
+        words += try NameLists(settings, numbers).contents
         _ = try Store.Prepared(settings.sharedCache)
         words +=
             settings.accounts.compactMap { Report.limits(of: $0) }
@@ -278,6 +278,7 @@ extension Report {
 
     private static func counters(_ group: GroupOverview) -> String {
         let counters = group.counters
+        if group.answer != nil { return "\(group.title) answered \(counters.questions) questions itself" }
         let asked =
             group.carriesAddresses
             ? "\(counters.queries) requests for \(counters.names) names"

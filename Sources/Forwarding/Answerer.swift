@@ -10,6 +10,8 @@ public enum Answerer: Sendable, Equatable {
     case daemon
     /// A server of a group, now.
     case server(GroupID, Server)
+    /// A group that answers by itself.
+    case group(GroupID)
     /// The store of the fleet, with this group's answer to another daemon.
     case sharedCache(GroupID)
     /// No server could be asked, or none answered: the client is told of the failure.

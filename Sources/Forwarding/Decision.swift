@@ -16,8 +16,8 @@ struct Decision: ~Copyable {
     fileprivate(set) var known: DNSCache.Held?
 
     enum Fate {
-        /// The daemon itself makes the answer; no group is asked.
-        case answer(Answer)
+        /// The daemon itself makes the answer, or a group does that answers by itself; nobody is asked.
+        case answer(Answer, by: GroupID? = nil)
         /// The cache has a fresh answer.
         case cached
         /// The same question is under way.
@@ -55,7 +55,7 @@ extension Forwarder {
     ) -> Decision.Fate {
         let (name, type) = (key.name.name, key.type)
         switch route {
-        case .answer(let answer): return .answer(answer)
+        case .answer(let answer, by: let group): return .answer(answer, by: group)
         case .ask(let steps):
             decision.before = desk.withoutRecord(steps, key.name, at: now)
             decision.route = steps

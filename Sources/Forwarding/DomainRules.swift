@@ -17,6 +17,11 @@ public final class DomainRules: Sendable {
         case group(GroupID)
         /// `except` of a group: names that it does not take, though a shorter pattern of its own matches them.
         case except(GroupID)
+        /// Names of a list from elsewhere, for a group that answers by itself: where another group has the same pattern, that
+        /// group takes the names, and of several such lists the first.
+        case listed(GroupID)
+        /// Exceptions of such a list: names that its group does not take, however long its patterns are.
+        case released(GroupID)
     }
 
     enum Rule: Sendable {
@@ -28,6 +33,7 @@ public final class DomainRules: Sendable {
     /// How many lists belong to groups; the lists behind them hold the reserved names.
     private let listCount: Int
     let groups: Set<GroupID>
+    private let hasReleased: Bool
 
     /// - Throws: when two groups have the same pattern, or one group has it in `domains` and in `except`. A group's
     ///   pattern wins over the same one in `intercept` and `bypass`, and that of `bypass` over `intercept`.
@@ -52,10 +58,12 @@ public final class DomainRules: Sendable {
             switch (first, second) {
             case (.group(let a), .group(let b)): return a != b && a.isConfiguredByUser && b.isConfiguredByUser
             case (.group(let a), .except(let b)), (.except(let a), .group(let b)): return a == b
-            case (.except, .except): return false
+            // Whoever writes a list does not know the others. Except of its own group comes first, as lists are put last.
+            case (.except, .except), (.listed, _), (_, .listed), (.released, _), (_, .released): return false
             }
         }
         listCount = lists.count
+        hasReleased = lists.contains { if case .released = $1 { true } else { false } }
         groups = Set(lists.map { $1.id })
     }
 
@@ -101,11 +109,12 @@ public final class DomainRules: Sendable {
     private func find(_ name: Name, from first: DomainTable<Rule>.Label) -> Finding {
         var longest: DomainTable<Rule>.Match?
         var reserved: (match: DomainTable<Rule>.Match, reason: ReservedName)?
-        var excepted: [GroupID] = []
+        var excepted = hasReleased ? released(name, from: first) : []
         table.forEach(holding: name, from: first) { match in
             switch match.value {
             case .owner(.except(let group)): excepted.append(group)
-            case .owner(.group(let group)):
+            case .owner(.released): break
+            case .owner(.group(let group)), .owner(.listed(let group)):
                 guard !excepted.contains(group) else { return }
                 if group.goes(before: longest?.value.group, match.specificity == longest?.specificity) {
                     longest = match
@@ -120,12 +129,25 @@ public final class DomainRules: Sendable {
         return Finding(match: longest)
     }
 
+    /// The groups whose lists have an exception for a name.
+    private func released(_ name: Name, from first: DomainTable<Rule>.Label) -> [GroupID] {
+        var groups: [GroupID] = []
+        table.forEach(holding: name, from: first) { match in
+            if case .owner(.released(let group)) = match.value { groups.append(group) }
+        }
+        return groups
+    }
+
     /// The longest pattern by which a group leaves a name to others.
     func exception(_ name: Name) -> (group: GroupID, pattern: DomainPattern, place: DomainPlace)? {
         var longest: (GroupID, DomainTable<Rule>.Match)?
         guard let first = table.candidate(name.wire.span, from: (0, -1)) else { return nil }
         table.forEach(holding: name, from: first) { match in
-            if case .owner(.except(let group)) = match.value, longest == nil { longest = (group, match) }
+            switch match.value {
+            case .owner(.except(let group)), .owner(.released(let group)):
+                if longest == nil { longest = (group, match) }
+            default: break
+            }
         }
         guard let (group, match) = longest, let pattern = table.pattern(match) else { return nil }
         return (group, pattern, table.place(match.list, match.offset))
@@ -158,14 +180,17 @@ public enum DomainRulesError: Error, Sendable, Equatable {
 extension DomainRules.Owner {
     fileprivate var id: GroupID {
         switch self {
-        case .group(let id), .except(let id): id
+        case .group(let id), .except(let id), .listed(let id), .released(let id): id
         }
     }
 }
 
 extension DomainRules.Rule {
     fileprivate var group: GroupID? {
-        if case .owner(.group(let group)) = self { group } else { nil }
+        switch self {
+        case .owner(.group(let group)), .owner(.listed(let group)): group
+        default: nil
+        }
     }
 }
 
@@ -224,7 +249,8 @@ extension DomainRules {
     /// Whether all names of a pattern are answered here and asked of nobody, whatever the groups.
     public static func areNeverAsked(_ pattern: DomainPattern) -> Bool {
         switch pattern {
-        case .subtree(let name), .below(let name): withoutGroups.find(name).reserved.map { !$0.isPrivate } ?? false
+        case .subtree(let name), .below(let name), .only(let name):
+            withoutGroups.find(name).reserved.map { !$0.isPrivate } ?? false
         case .singleLabels, .network: false
         }
     }
@@ -232,7 +258,7 @@ extension DomainRules {
     /// Whether all names of a pattern are private: see ``ReservedName/privateName``.
     public static func arePrivate(_ pattern: DomainPattern) -> Bool {
         switch pattern {
-        case .subtree(let name), .below(let name): isPrivate(name)
+        case .subtree(let name), .below(let name), .only(let name): isPrivate(name)
         case .singleLabels: true
         case .network(let network): isPrivate(Name.reverse(of: network.address)) && network.prefixLength >= 8
         }

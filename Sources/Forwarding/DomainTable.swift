@@ -86,8 +86,9 @@ struct DomainTable<Value: Sendable>: Sendable {
                 if isEntry(list, other, octets, entry.name, entry.mark.bits, entry.value),
                     Self.rank(lists[list].octets[other]) == Self.rank(entry.mark.rawValue)
                 {
-                    if list == number { return }
-                    if conflict == nil, areInConflict(values[list], values[number]) {
+                    if list == number {
+                        if lists[list].octets[other] == entry.mark.rawValue { return }
+                    } else if conflict == nil, areInConflict(values[list], values[number]) {
                         conflict = lists[number].pattern(at: entry.offset).map {
                             ($0, place(list, other), place(number, entry.offset))
                         }
@@ -173,6 +174,7 @@ extension DomainTable {
         var (ranks, entries) = (0 as UInt8, 0)
         var only = (list: 0, offset: 0)
         probe(wire, offset, bits: 0, value: 0) { list, entry in
+            guard holdsHere(list, entry, offset) else { return }
             ranks |= 1 << Self.rank(lists[list].octets[entry])
             entries += 1
             only = (list, entry)
@@ -187,13 +189,19 @@ extension DomainTable {
             if ranks & 1 << rank != 0 {
                 if entries == 1 { return visit(match(only.list, only.offset, octets | Int(rank))) }
                 probe(wire, offset, bits: 0, value: 0) { list, entry in
-                    guard Self.rank(lists[list].octets[entry]) == rank else { return }
+                    guard Self.rank(lists[list].octets[entry]) == rank, holdsHere(list, entry, offset) else { return }
                     visit(match(list, entry, octets | Int(rank)))
                 }
             }
             guard rank > 0 else { return }
             rank -= 1
         }
+    }
+
+    /// Whether the name of an entry may be found at this offset of another: one that stands for itself alone only at the
+    /// beginning.
+    private func holdsHere(_ list: Int, _ entry: Int, _ offset: Int) -> Bool {
+        offset == 0 || lists[list].octets[entry] != DomainList.Mark.only.rawValue
     }
 
     private func match(_ list: Int, _ offset: Int, _ specificity: Int) -> Match {
@@ -271,7 +279,7 @@ extension DomainTable {
     private static var belowRank: UInt8 { 2 }
     private static var singleLabelsRank: UInt8 { 1 }
 
-    /// Orders patterns with the same name by length; the ranks above ``belowRank`` are the bits of networks.
+    /// Orders patterns with the same name by length; "only x" is as long as "x". The ranks above ``belowRank`` are the bits of networks.
     @inline(__always)
     private static func rank(_ mark: UInt8) -> UInt8 {
         switch DomainList.Mark(rawValue: mark) {

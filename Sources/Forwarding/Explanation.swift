@@ -143,7 +143,7 @@ extension Forwarder {
             return explanation
         }
         switch decision.fate {
-        case .answer(let answer): explanation.fate = .made(answer)
+        case .answer(let answer, by: _): explanation.fate = .made(answer)
         case .cached: explanation.fate = .cached
         case .failedLately(let reason): explanation.fate = .failedLately(failure(key, reason))
         case .nobody(let reason): explanation.fate = .nobody(failure(key, reason))

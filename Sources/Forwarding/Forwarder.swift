@@ -106,7 +106,10 @@ public struct Forwarder: ~Copyable {
         let decision = decide(
             key, isClients: client != nil, recursionDesired: client?.recursionDesired ?? true, at: now)
         switch decision.fate {
-        case .answer(let answer): reply(client, answer)
+        case .answer(let answer, by: nil): reply(client, answer)
+        case .answer(let answer, by: let group?):
+            if client != nil, !key.findsServer { desk.noteAnswered(by: group) }
+            reply(client, answer, by: .group(group))
         case .cached:
             let fresh = cache.take(key.name.name, type: key.type, for: key.audience, at: now.seconds)
             guard let known = fresh ?? decision.known else { return }

@@ -95,6 +95,9 @@ struct GroupDesk: ~Copyable {
         }
     }
 
+    /// A group has answered a client by itself.
+    mutating func noteAnswered(by group: GroupID) { groups[group.rawValue].counters.questions += 1 }
+
     /// Looks a flight's name up at an account once more, whose answer was not about what the flight asks.
     mutating func lookUp(_ flight: Flight, at group: GroupID, _ now: Tick) {
         groups[group.rawValue].gather(flight, at: now)

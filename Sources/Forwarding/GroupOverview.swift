@@ -25,6 +25,8 @@ public struct GroupOverview: Sendable, Equatable {
     public let name: String
     /// Whether it is an HTTPDNS account, which is asked for the addresses of names alone.
     public let carriesAddresses: Bool
+    /// What it answers by itself; nil: its servers are asked.
+    public let answer: GroupAnswer?
     /// Whether its answers are shared in the store of the fleet.
     public let isShared: Bool
     /// Milliseconds for one attempt.
@@ -47,7 +49,7 @@ public struct GroupOverview: Sendable, Equatable {
         thenTry: [GroupID] = [], returnAt: Tick? = nil
     ) {
         (id, name, carriesAddresses, timeout) = (group.id, group.name, group.carriesAddresses, group.timeout)
-        isShared = group.isShared
+        (answer, isShared) = (group.answer, group.isShared)
         (self.servers, self.current, self.counters) = (servers, current ?? servers.first?.server, counters)
         (self.thenTry, self.returnAt) = (thenTry, returnAt)
     }

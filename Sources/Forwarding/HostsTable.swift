@@ -65,6 +65,9 @@ public struct HostsTable: Sendable, Equatable {
                 + others(other.names, names))
     }
 
+    /// Whether the file gives the name an address.
+    func holds(_ key: NameKey) -> Bool { addresses[key] != nil }
+
     /// The file's answer: nil when it does not have the name, or has nothing for questions of this type. A name with
     /// addresses of one family has none of the other.
     func answer(_ key: NameKey, _ type: RecordType, ttl: UInt32) -> Answer? {

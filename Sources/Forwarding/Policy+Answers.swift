@@ -30,6 +30,36 @@ extension Policy {
         .noData(name, type: type, negativeTTL: negativeTTL)
     }
 
+    /// What the group that takes a name answers by itself; nil if it asks others, or if what comes before all groups has an
+    /// answer.
+    func answerOfGroup(
+        _ key: NameKey, _ type: RecordType, _ finding: DomainRules.Finding
+    ) -> (route: Route, reason: RouteReason)? {
+        guard let group = finding.group, let (answer, groupName) = groupRoutes[group.rawValue].answer,
+            hosts.answer(key, type, ttl: 0) == nil, type != .any || answer.addresses.isEmpty
+        else { return nil }
+        let name = key.name
+        var reply: Answer
+        switch answer {
+        case .addresses(let addresses):
+            let isHeld = (type == .a || type == .aaaa) && addresses.contains { $0.isIPv4 == (type == .a) }
+            reply =
+                isHeld
+                ? .addresses(name, type: type, addresses, ttl: Self.groupTTL)
+                : .noData(name, type: type, negativeTTL: Self.groupTTL)
+            return (.answer(reply, by: group), .groupAnswers)
+        // A name of the hosts file exists, whatever the type.
+        case .nxdomain where !hosts.holds(key): reply = .nxDomain(name, type: type, negativeTTL: negativeTTL)
+        case .nxdomain, .nodata: reply = .noData(name, type: type, negativeTTL: negativeTTL)
+        case .refused: reply = .failure(name, type: type, .refused, extendedError: nil)
+        }
+        reply.add(.blocked, text: groupName)
+        return (.answer(reply, by: group), .groupAnswers)
+    }
+
+    /// TTL of the addresses that groups answer by themselves, in seconds.
+    private static var groupTTL: UInt32 { 300 }
+
     func localhost(_ name: Name, _ type: RecordType) -> Answer {
         switch type {
         case .a: .addresses(name, type: .a, [.v4(127, 0, 0, 1)], ttl: Self.fixedTTL)

@@ -1,3 +1,4 @@
+import Base
 public import DNSWire
 
 /// Whom the daemon asks where a server is whose host is a name.
@@ -19,13 +20,14 @@ struct ServerNames {
     fileprivate(set) var leftOut: [Name: Set<GroupID>] = [:]
 }
 
-/// The name of a server for which only groups could be asked that need that server.
+/// The name of a server that nobody can say: only groups could be asked that need that server, or a group takes the name that
+/// answers without an address.
 public struct ServerCircle: Equatable {
     /// The server's name.
     public let name: Name
     /// The group whose server it is.
     public let owner: GroupID
-    /// The group that takes the name.
+    /// The group that takes the name. It may answer by itself, without an address.
     public let taker: GroupID
 }
 
@@ -53,6 +55,9 @@ extension Policy {
         servers.leftOut = leftOut
         return names.sorted { $0.key.rawValue < $1.key.rawValue }.flatMap { group, names in
             names.compactMap { name in
+                if let taker = rules.find(name).group, let answer = groupRoutes[taker.rawValue].answer {
+                    return answer.0.addresses.isEmpty ? ServerCircle(name: name, owner: group, taker: taker) : nil
+                }
                 let steps = stepsToServer(name)
                 guard let first = steps.first, steps.allSatisfy({ leftOut[name]!.contains($0.group) }) else {
                     return nil
@@ -66,7 +71,7 @@ extension Policy {
     func routeToServer(_ key: NameKey, _ type: RecordType) -> Route {
         let (name, way) = (key.name, route(key, type))
         switch way.reason {
-        case .localhost, .nonexistent, .noData, .hosts: return way.route
+        case .localhost, .nonexistent, .noData, .hosts, .groupAnswers: return way.route
         default: break
         }
         let steps =
@@ -109,6 +114,10 @@ extension Policy {
 extension Forwarder {
     /// Who has given an answer, for a reason in the log.
     public func words(of answerer: Answerer) -> String {
-        if case .server(let group, let server) = answerer { "\(name(of: group)): \(server)" } else { "this daemon" }
+        switch answerer {
+        case .server(let group, let server): "\(name(of: group)): \(server)"
+        case .group(let group): name(of: group)
+        default: "this daemon"
+        }
     }
 }

@@ -2,49 +2,6 @@ import Base
 public import DNSCache
 public import DNSWire
 
-/// What becomes of a question, by its name and type alone.
-public enum Route: Sendable, Equatable {
-    /// Answered by the daemon without asking a group.
-    case answer(Answer)
-    /// These groups are asked, in this order; at least one.
-    case ask([Step])
-    /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account, the first of these groups: answered "no
-    /// such record", unless the account is known to have no record of the name at all.
-    case serviceBinding([Step])
-
-    /// Whether two routes ask the same groups after the same ends, or give the same answer.
-    func asksSameGroups(as other: Route) -> Bool {
-        switch (self, other) {
-        case (.ask(let a), .ask(let b)), (.serviceBinding(let a), .serviceBinding(let b)):
-            a.map(\.group) == b.map(\.group) && a.dropFirst().map(\.after) == b.dropFirst().map(\.after)
-        default: self == other
-        }
-    }
-
-    /// Whether one of these groups may be asked.
-    func asks(_ groups: Set<GroupID>) -> Bool {
-        switch self {
-        case .ask(let steps), .serviceBinding(let steps): steps.contains { groups.contains($0.group) }
-        case .answer: false
-        }
-    }
-}
-
-/// What decides about an answer, beside what those say who are asked: where rules that have an equal one are in force, it is as
-/// right as by those of the time when it was got.
-public struct Standing: Equatable {
-    /// Who is asked, or what is answered.
-    public let route: Route
-    /// Whether private addresses are removed.
-    public let refusesPrivate: Bool
-    let served: Audience
-
-    /// Whether an answer is as right by one as by the other.
-    public static func == (a: Standing, b: Standing) -> Bool {
-        a.route.asksSameGroups(as: b.route) && a.refusesPrivate == b.refusesPrivate && a.served == b.served
-    }
-}
-
 /// The rules by which a name goes to one group of upstreams or another.
 public struct Policy: Sendable {
     /// The TTL of answers that the daemon makes itself, and of "no record", in seconds; not raised to `minTTL`.
@@ -76,6 +33,8 @@ public struct Policy: Sendable {
     public var ranked: RankedNames?
     /// The names that the daemon itself looks up.
     var servers = ServerNames()
+    /// Whether any group answers by itself.
+    private(set) var hasAnswers = false
     /// TTL of the answers that never change (RFC 6761 names), in seconds.
     static let fixedTTL: UInt32 = 3600
 
@@ -85,6 +44,8 @@ public struct Policy: Sendable {
         /// Those of the steps whose groups carry messages.
         var messageSteps: [Step] = []
         var beginsWithAddresses = false
+        /// What the group answers by itself; nil: its steps are asked.
+        var answer: (GroupAnswer, name: String)?
         /// Those of the steps whose groups are asked for a family; nil: the group's `addressType` excludes the family, so the
         /// answer is NODATA.
         var ipv4Steps, ipv6Steps: [Step]?
@@ -128,7 +89,12 @@ public struct Policy: Sendable {
         }
         self.privateAllowed = privateAllowed.map { NameSet($0) }
         setFamilies([:])
-        for group in groups { setPrivateServers(group) }
+        for group in groups {
+            setPrivateServers(group)
+            guard let answer = group.answer, groupRoutes.indices.contains(group.id.rawValue) else { continue }
+            groupRoutes[group.id.rawValue].answer = (answer, group.name)
+            hasAnswers = true
+        }
         leavingValidators = Set(groups.filter { $0.carriesAddresses && $0.leavesValidators }.map(\.id))
         signing = Set(groups.filter(\.maySign).map(\.id))
         setSignedSteps()
@@ -215,6 +181,7 @@ public struct Policy: Sendable {
         case .noData: return (.answer(.noData(name, type: type, negativeTTL: Self.fixedTTL)), .noData)
         default: break
         }
+        if hasAnswers, let own = answerOfGroup(key, type, finding) { return own }
         if type == .any { return (.answer(.hinfo(name, ttl: Self.fixedTTL)), .any) }
         if let answer = hosts.answer(key, type, ttl: 0) { return (.answer(answer), .hosts) }
         if hasNoPrivateNames, finding.reserved != nil { return (.answer(noPrivateNames(name, type)), .noPrivateNames) }
@@ -258,8 +225,11 @@ public struct Policy: Sendable {
         groupRoutes.indices.contains(group.rawValue) ? groupRoutes[group.rawValue].steps : []
     }
 
-    /// Whether any route leads to a group.
-    func leads(to group: GroupID) -> Bool { groupRoutes.contains { $0.steps.contains { $0.group == group } } }
+    /// Whether any route leads to a group, or it answers by itself.
+    func leads(to group: GroupID) -> Bool {
+        groupRoutes.indices.contains(group.rawValue) && groupRoutes[group.rawValue].answer != nil
+            || groupRoutes.contains { $0.steps.contains { $0.group == group } }
+    }
 
     /// Whether a name can be sent to an HTTPDNS account. A single label means something on this network alone; a label
     /// with other octets could contain a separator of the service's protocol and ask for other names.

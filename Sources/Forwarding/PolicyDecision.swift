@@ -10,6 +10,8 @@ public enum RouteReason: String, Sendable {
     case any
     /// The hosts file has the answer.
     case hosts
+    /// The group that takes the name answers by itself.
+    case groupAnswers
     /// The group's `addressType` leaves the family out.
     case familyLeftOut
     /// It asks for addresses, which any group can give; or the client validates, and gets it all from the same groups.

@@ -60,6 +60,9 @@ public struct UpstreamGroup: Sendable, Equatable {
     /// `signed`, of an account: whether clients that validate are sent to groups that have signatures.
     public var leavesValidators = false
 
+    /// What it answers by itself: it has no servers then, and no route leads to it.
+    public var answer: GroupAnswer?
+
     /// Whether its answers go to the store of the fleet, and come from there.
     public var isShared = false
 

@@ -6,7 +6,7 @@ import DNSWire
 /// A list may have been read from a file; it then knows the line of each pattern.
 public struct DomainList: Sendable, Hashable {
     /// Entries, one behind the other: a ``Mark``, the next label's value for some networks, and a name in wire form.
-    /// Further marks hold only a count of lines without a pattern.
+    /// Further marks hold only a count of lines without a pattern, or that the next pattern stands on the line of the last.
     package private(set) var octets: [UInt8] = []
     /// How many patterns there are.
     public private(set) var count = 0
@@ -23,6 +23,7 @@ public struct DomainList: Sendable, Hashable {
         switch pattern {
         case .subtree(let name): add(.subtree, name)
         case .below(let name): add(.below, name)
+        case .only(let name): add(.only, name)
         case .singleLabels: add(.singleLabels, .root)
         case .network(let network):
             let reverse = ReverseNetwork(network)
@@ -73,6 +74,9 @@ public struct DomainList: Sendable, Hashable {
         }
     }
 
+    /// The next pattern stands on the same line as the last one.
+    mutating func stayOnLine() { octets.append(Mark.sameLine.rawValue) }
+
     /// Frees the memory reserved for further patterns.
     mutating func giveBackMemory() {
         guard octets.capacity > octets.count + octets.count / 16 else { return }
@@ -99,6 +103,9 @@ extension DomainList {
         package static let network = Mark(rawValue: 3)
         /// Followed by an octet: the number of lines without a pattern.
         static let linesWithout = Mark(rawValue: 4)
+        package static let only = Mark(rawValue: 5)
+        /// Nothing follows; see ``DomainList/stayOnLine()``.
+        static let sameLine = Mark(rawValue: 6)
 
         /// A network of which this many bits lie in the label before the name.
         package static func network(bits: Int) -> Mark { Mark(rawValue: 0x10 | UInt8(bits)) }
@@ -117,7 +124,7 @@ extension DomainList {
         package let name: Range<Int>
     }
 
-    /// The entry at `offset`, which is moved behind it, or the next one if a line count stands there; nil at the end.
+    /// The entry at `offset`, which is moved behind it, or the next one if a mark about lines stands there; nil at the end.
     package func entry(after offset: inout Int) -> Entry? {
         let octets = octets.span
         while offset < octets.count {
@@ -125,6 +132,10 @@ extension DomainList {
             let mark = Mark(rawValue: octets[start])
             if mark == .linesWithout {
                 offset += 2
+                continue
+            }
+            if mark == .sameLine {
+                offset += 1
                 continue
             }
             let nameStart = start + (mark.bits == 0 ? 1 : 2)
@@ -145,6 +156,7 @@ extension DomainList {
         switch entry.mark {
         case .subtree: return .subtree(name)
         case .below: return .below(name)
+        case .only: return .only(name)
         case .singleLabels: return .singleLabels
         default:
             return ReverseNetwork(name: name, bits: entry.mark.bits, value: entry.value).network.map { .network($0) }
@@ -158,6 +170,9 @@ extension DomainList {
             if octets[next] == Mark.linesWithout.rawValue {
                 line += Int(octets[next + 1])
                 next += 2
+            } else if octets[next] == Mark.sameLine.rawValue {
+                line -= 1
+                next += 1
             } else {
                 _ = entry(after: &next)
                 line += 1

@@ -12,30 +12,28 @@ extension DomainList {
     /// end in CR LF; a byte order mark may come first.
     public init(parsing text: Span<UInt8>) throws(DomainListError) {
         self.init()
-        guard text.count <= Self.maximumOctets else { throw .tooManyOctets }
-        var start = 0
-        if text.count >= 3, text[0] == 0xEF, text[1] == 0xBB, text[2] == 0xBF { start = 3 }
-        var (line, withoutPattern) = (0, 0)
-        while start < text.count {
-            line += 1
-            guard line <= Self.maximumLines else { throw .tooManyLines }
-            let end = Base.firstIndex(of: UInt8(ascii: "\n"), in: text, start..<text.count) ?? text.count
-            let comment = Base.firstIndex(of: UInt8(ascii: "#"), in: text, start..<end) ?? end
-            let pattern = trimmed(text, start..<comment)
-            start = end + 1
+        var lines = try ListLines(text)
+        var withoutPattern = 0
+        while let line = try lines.next(in: text) {
+            let comment = Base.firstIndex(of: UInt8(ascii: "#"), in: text, line) ?? line.upperBound
+            let pattern = trimmed(text, line.lowerBound..<comment)
             guard !pattern.isEmpty else {
                 withoutPattern += 1
                 continue
             }
             skip(lines: withoutPattern)
             withoutPattern = 0
-            if append(parsing: text, pattern) { continue }
-            guard isEqual(text, pattern, to: "\"\"") else {
-                throw .notAPattern(line: line, String(decoding: pattern.prefix(100).map { text[$0] }, as: UTF8.self))
-            }
-            append(.singleLabels)
+            guard append(line: text, pattern) else { throw .notAPattern(line: lines.number, shown(text, pattern)) }
         }
         giveBackMemory()
+    }
+
+    /// Appends the pattern of a line, which may be `""`; false, with nothing appended, if it is no pattern.
+    mutating func append(line text: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        if append(parsing: text, range) { return true }
+        guard isEqual(text, range, to: "\"\"") else { return false }
+        append(.singleLabels)
+        return true
     }
 
     /// Appends the pattern in a range of the text; false, with nothing appended, if it is no pattern.
@@ -59,7 +57,7 @@ extension DomainList {
 
     /// Appends the wire form of a host name; false, with nothing appended, if the text is none. A name whose last label
     /// is a number is refused: it is an address, or part of one.
-    private mutating func append(name text: Span<UInt8>, _ range: Range<Int>, _ mark: Mark) -> Bool {
+    mutating func append(name text: Span<UInt8>, _ range: Range<Int>, _ mark: Mark) -> Bool {
         let dot = UInt8(ascii: ".")
         let hasFinalDot = range.last.map { text[$0] == dot } ?? false
         let end = hasFinalDot ? range.upperBound - 1 : range.upperBound
@@ -83,10 +81,43 @@ extension DomainList {
     }
 }
 
-/// The first thing wrong with a file of patterns.
+/// The lines of a file of names, within the limits of such files.
+struct ListLines {
+    /// The number of the last line, from 1; 0 before the first.
+    private(set) var number = 0
+    private var start = 0
+
+    init(_ text: Span<UInt8>) throws(DomainListError) {
+        guard text.count <= DomainList.maximumOctets else { throw .tooManyOctets }
+        if text.count >= 3, text[0] == 0xEF, text[1] == 0xBB, text[2] == 0xBF { start = 3 }
+    }
+
+    /// The next line, without its line feed; nil at the end.
+    mutating func next(in text: Span<UInt8>) throws(DomainListError) -> Range<Int>? {
+        guard start < text.count else { return nil }
+        number += 1
+        guard number <= DomainList.maximumLines else { throw .tooManyLines }
+        let end = Base.firstIndex(of: UInt8(ascii: "\n"), in: text, start..<text.count) ?? text.count
+        defer { start = end + 1 }
+        return start..<end
+    }
+}
+
+/// The beginning of what stands in a line, for an error.
+func shown(_ text: Span<UInt8>, _ range: Range<Int>) -> String {
+    String(decoding: range.prefix(100).map { text[$0] }, as: UTF8.self)
+}
+
+/// The first thing wrong with a file of names.
 public enum DomainListError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The line is counted from 1; the text is the beginning of what stands there, and may hold any characters.
     case notAPattern(line: Int, String)
+    /// The same of a ``BlockList``.
+    case unknownForm(line: Int, String)
+    /// A line of a hosts file has another address than one of loopback or the unspecified one.
+    case otherAddress(line: Int, String)
+    /// More than ``DomainList/maximumLines``, since lines of hosts files may have several.
+    case tooManyNames(line: Int)
     /// More than ``DomainList/maximumLines``.
     case tooManyLines
     /// More than ``DomainList/maximumOctets``.
@@ -95,7 +126,8 @@ public enum DomainListError: Error, Equatable, Sendable, CustomStringConvertible
     /// The line to show to the user: for a file that is too long, the first one beyond the limit.
     public var line: Int {
         switch self {
-        case .notAPattern(let line, _): line
+        case .notAPattern(let line, _), .unknownForm(let line, _), .otherAddress(let line, _), .tooManyNames(let line):
+            line
         case .tooManyLines: DomainList.maximumLines + 1
         case .tooManyOctets: 1
         }
@@ -107,6 +139,13 @@ public enum DomainListError: Error, Equatable, Sendable, CustomStringConvertible
         case .notAPattern:
             "not a pattern; give a name of letters, digits, \"-\" and \"_\" such as example.com or *.example.com, a network "
                 + "whose bits behind the prefix are 0 such as 10.0.0.0/8, . for every name, or \"\" for single labels"
+        case .unknownForm:
+            "not known here; give a name or pattern such as example.com, a line of a hosts file such as 0.0.0.0 ads.example, "
+                + "or a rule of a filter list such as ||ads.example^"
+        case .otherAddress:
+            "the names of this address are not given it by this list; give 0.0.0.0 to names that the group is to answer, and "
+                + "others to a group of their own or to fallback.hosts"
+        case .tooManyNames: "too many names; give \(DomainList.maximumLines) at most"
         case .tooManyLines: "too many lines; give \(DomainList.maximumLines) at most"
         case .tooManyOctets: "too long; give \(DomainList.maximumOctets) octets at most"
         }

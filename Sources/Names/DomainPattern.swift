@@ -7,6 +7,8 @@ public enum DomainPattern: Hashable, Sendable {
     case subtree(Name)
     /// `*.x`: all under the name, not itself.
     case below(Name)
+    /// The name and nothing else, as a hosts file means it. No text of a single pattern says this.
+    case only(Name)
     /// The empty text: names of a single label.
     case singleLabels
     /// `10.0.0.0/8`: the reverse names of the addresses of a network, and what is under them.
@@ -27,7 +29,7 @@ extension DomainPattern: CustomStringConvertible {
     /// The text of the pattern in lower case, without a final dot; empty for single labels.
     public var description: String {
         switch self {
-        case .subtree(let name): name.description
+        case .subtree(let name), .only(let name): name.description
         case .below(let name): "*.\(name)"
         case .singleLabels: ""
         case .network(let network): network.description

@@ -26,6 +26,45 @@ import Testing
             "4: upstreams.portal.servers: \"resolvConf\" finds nobody, as fallback.resolvConf is empty; name files there"
         ),
         (
+            "[upstreams.ads]\nanswer = 'nxdomain'",
+            "1: upstreams.ads.domains: missing; give the names that this group answers"
+        ),
+        (
+            "[upstreams.ads]\nanswer = 'NXDOMAIN'\ndomains = ['a']",
+            "2: upstreams.ads.answer: \"NXDOMAIN\" is not right; give \"nxdomain\", \"nodata\", \"refused\", an address or a "
+                + "list of addresses"
+        ),
+        (
+            "[upstreams.ads]\nanswer = ['192.0.2.1', 'nodata']\ndomains = ['a']",
+            "2: upstreams.ads.answer: \"nodata\" is not right; give \"nxdomain\", \"nodata\", \"refused\", an address or a list of "
+                + "addresses"
+        ),
+        (
+            "[upstreams.ads]\nanswer = []\ndomains = ['a']",
+            "2: upstreams.ads.answer: an empty list is not right; give a list that is not empty, each item \"nxdomain\", \"nodata\", "
+                + "\"refused\", an address or a list of addresses"
+        ),
+        (
+            "[upstreams.ads]\nanswer = 'nodata'\nservers = ['::1']\ndomains = ['a']",
+            "3: upstreams.ads.servers: a group with an answer asks no server, and has no servers; leave it out, or leave out answer"
+        ),
+        (
+            "[upstreams.ads]\nanswer = 'nodata'\nprovider = 'baidu'\ndomains = ['a']",
+            "3: upstreams.ads.provider: a group with an answer asks no server, and has no provider; leave it out, or leave out answer"
+        ),
+        (
+            "[upstreams.ads]\nanswer = 'nodata'\nthenTry = ['fallback']\ndomains = ['a']",
+            "3: upstreams.ads.thenTry: a group with an answer asks no server, and has no thenTry; leave it out, or leave out answer"
+        ),
+        (
+            group("a", "x", "thenTry = ['ads']\n[upstreams.ads]\nanswer = 'nodata'\ndomains = ['y']"),
+            "4: upstreams.a.thenTry: \"ads\" has an answer for its own names and asks no server; give other groups"
+        ),
+        (
+            group("a", "x", "[upstreams.ads]\nanswer = 'nodata'\ndomains = ['x']"),
+            "6: upstreams.ads.domains: \"x\" is in [upstreams.a] as well (line 3); give it to one group"
+        ),
+        (
             group("a", "x", "routeIp = 'x'"),
             "4: upstreams.a.routeIp: \"x\" is not right; give an IPv4 or IPv6 address, or \"\" for none"
         ),

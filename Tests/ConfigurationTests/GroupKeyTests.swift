@@ -19,6 +19,7 @@ import Testing
         let alibaba = ["provider": "\"alibaba\"", "encryptType": "\"aes\""]
         return [
             "servers": Sample(value: "[\"192.0.2.7:5353\", \"tls://192.0.2.8:8853\"]"),
+            "answer": Sample(value: "[\"192.0.2.5\", \"2001:db8::5\"]"),
             "domains": Sample(value: "[\"*.corp.example\", \"10.0.0.0/8\"]"),
             "domainsFile": Sample(value: "\"/names\""),
             "except": Sample(value: "[\"www.a.example\"]"),
@@ -78,7 +79,10 @@ import Testing
         let holder: Holders
         let base: [String: String]
 
-        var testDescription: String { base["provider"] == nil ? section : "\(section), an account" }
+        var testDescription: String {
+            base["provider"] != nil
+                ? "\(section), an account" : base["answer"] != nil ? "\(section), an answer" : section
+        }
 
     }
 
@@ -107,6 +111,9 @@ import Testing
         Place(
             section: "upstreams.a", holder: .account,
             base: account.merging(["provider": "\"tencent\"", "domains": "[\"a.example\"]"]) { $1 }),
+        Place(
+            section: "upstreams.a", holder: .answer,
+            base: ["answer": "\"nxdomain\"", "domains": "[\"a.example\"]"]),
     ]
 
     private func text(_ place: Place, _ keys: [String: String]) -> String {

@@ -63,6 +63,28 @@ import Testing
         Explained.Said(.outcome(.failed(Failure(kind, detail))), milliseconds: 3)
     }
 
+    @Test func aGroupThatAnswersByItself() {
+        let explained = explained([]) { explanation in
+            var ads = UpstreamGroup(Self.office, [], .messages, .lastThatAnswered, timeout: 2000)
+            (ads.name, ads.answer) = ("ads", .nxdomain)
+            (explanation.taker, explanation.parts, explanation.reason) = (GroupOverview(ads, []), [], .groupAnswers)
+            explanation.rule = PolicyDecision(
+                taker: .group(Self.office), pattern: .only(name), place: DomainPlace(list: 0, line: 1))
+            explanation.fate = .made(.nxDomain(name, type: .a, negativeTTL: 30))
+        }
+        #expect(
+            explained.text == """
+                www.example.com A
+
+                Rule:  www.example.com alone, in upstreams.office.domains (/etc/h.toml:14)
+                Why:   answered here: [upstreams.ads] answers nxdomain itself, and asks no server
+                Asked: nobody
+                Cache: nothing
+                Now:   made here: NXDOMAIN
+                """)
+        #expect(explained.json.text.contains("\"groupAnswers\""))
+    }
+
     @Test func whereTheRuleStandsAndWhoIsAsked() {
         let text = explained([[says(7)], [says(8)]]).text
         #expect(

@@ -38,6 +38,23 @@ import Testing
         )
     }
 
+    @Test("a group that answers by itself asks no server, and is no trouble")
+    func answers() throws {
+        var ads = UpstreamGroup(GroupID(2), [], .messages, .lastThatAnswered, timeout: 2000)
+        (ads.name, ads.answer) = ("ads", .addresses([.v4(0, 0, 0, 0), IPAddress(v6: 0, 0)]))
+        var counters = GroupCounters()
+        counters.questions = 1200
+        let overview = overview(
+            [], [server("192.0.2.53:53")], own: [GroupOverview(ads, [], counters: counters)])
+        #expect(overview.state == .healthy)
+        #expect(overview.text.contains("\nads: answers 0.0.0.0, :: itself, asks no server; 1,200 questions\nCache"))
+        let page = StatusPage(overview).html.text
+        #expect(page.contains("<h3>ads  <span>answers 0.0.0.0, :: itself, asks no server; 1,200 questions</span></h3>"))
+        #expect(!page.contains("It has no server"))
+        let group = try #require(overview.json.text.firstMatch(of: /\{"name": ?"ads".*?"servers"/)).output
+        #expect(group.contains("\"kind\":\"answer\",\"answer\":\"0.0.0.0, ::\""))
+    }
+
     /// - Parameter resolvers: nil: nobody asks them (`httpOnly`).
     private func overview(
         _ services: [ServerState], _ resolvers: [ServerState]?, current: Int = 0, own: [GroupOverview] = [],
@@ -146,7 +163,7 @@ import Testing
             ]
         }
         let expected = """
-            {"name":"office","kind":"dns","provider":null,"protocols":["tls"],"way":"encrypted","wall":false,"thenTry":["fallback"],\
+            {"name":"office","kind":"dns","answer":null,"provider":null,"protocols":["tls"],"way":"encrypted","wall":false,"thenTry":["fallback"],\
             "servers":[\
             {"address":"tls://10.1.0.53","protocol":"tls","state":"answers","inUse":true,\
             "secondsUntilNextTry":null,"roundTripMilliseconds":21.0,"p50Milliseconds":50.0,"p95Milliseconds":95.0,\

@@ -73,11 +73,12 @@ import Transport
                         "a\\.b.example", .https, .servFail, by: .server(group: "office", "x\"y"),
                         took: 1_234_567_890, client: IPAddress(v6: 0, 1), isStream: true, way: .clear,
                         reason: "no \"answer\""),
-                    Self.watched(nil, by: .nobody),
+                    Self.watched(nil, by: .nobody), Self.watched("ads.example", .a, .nxDomain, by: .group("ads")),
                 ]) == [
                     #"{"time":"2023-11-14T22:13:20.007089Z","client":"127.0.0.1","transport":"udp","name":"www.example.com","type":"A","by":"cache","group":null,"server":null,"way":"cache","rcode":"NOERROR","reason":null,"milliseconds":0.021}"#,
                     #"{"time":"2023-11-14T22:13:20.007089Z","client":"::1","transport":"tcp","name":"a\\.b.example","type":"HTTPS","by":"server","group":"office","server":"x\"y","way":"clear","rcode":"SERVFAIL","reason":"no \"answer\"","milliseconds":1234.567}"#,
                     #"{"time":"2023-11-14T22:13:20.007089Z","client":"127.0.0.1","transport":"udp","name":null,"type":null,"by":"nobody","group":null,"server":null,"way":"cache","rcode":"NOERROR","reason":null,"milliseconds":0.021}"#,
+                    #"{"time":"2023-11-14T22:13:20.007089Z","client":"127.0.0.1","transport":"udp","name":"ads.example","type":"A","by":"group","group":"ads","server":null,"way":"cache","rcode":"NXDOMAIN","reason":null,"milliseconds":0.021}"#,
                 ])
     }
 

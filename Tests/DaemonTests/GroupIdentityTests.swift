@@ -15,6 +15,7 @@ import Testing
         "provider": "\"alibaba\"", "dnsId": "7", "dnsKey": "\"0123456789abcdef\"", "domains": "[\"shop.example\"]",
         "dnsIp": "[\"192.0.2.1\"]", "enableReport": "true",
     ]
+    private static let ads = ["answer": "\"nxdomain\"", "domains": "[\"ads.example\"]"]
     private static let tencent = [
         "provider": "\"tencent\"", "token": "\"101\"", "domains": "[\"shop.example\"]",
     ]
@@ -34,6 +35,7 @@ import Testing
         }
         return [
             Change(key: "domains", to: "[\"other.example\"]"), Change(key: "except", to: "[\"www.corp.example\"]"),
+            Change(key: "answer", to: "\"nodata\"", group: Self.ads),
             Change(key: "thenTry", to: "[]"), Change(key: "thenTryOn", to: "[\"nxdomain\"]"),
             Change(key: "routeIp", to: "\"198.51.100.1\""), Change(key: "trustAD", to: "true"),
             Change(key: "caFile", to: "\"two.pem\""), Change(key: "caOnly", to: "false"),

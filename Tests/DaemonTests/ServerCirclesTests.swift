@@ -67,6 +67,19 @@ import Upstreams
         }
     }
 
+    @Test func aGroupThatAnswersTheNameOfAServer() {
+        var settings = Self.settings(["a": ["dns.ads.example"], "ads": []])
+        settings.upstreams[1].answer = .nxdomain
+        #expect(
+            Self.refusal(settings)
+                == .setting(
+                    key: "upstreams.a.servers", item: 1,
+                    "tls://dns.ads.example cannot be found: dns.ads.example is answered \"nxdomain\" by [upstreams.ads]\(Self.advice)"
+                ))
+        settings.upstreams[1].answer = .addresses([.v4(192, 0, 2, 7)])
+        #expect(Self.refusal(settings) == nil)
+    }
+
     @Test func byWayOfFallbackThereIsNoneAsItIsAskedForNoServer() {
         #expect(Self.refusal(Self.settings(["a": ["dns.net"]], fallback: ["dns.a.example", "dot.net"])) == nil)
     }

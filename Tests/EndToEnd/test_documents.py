@@ -310,6 +310,7 @@ def beside(tmp_path_factory):
         (folder / name).write_text("0123456789abcdef")
     (folder / "aesKey").write_text("0123456789abcdef" * 2)
     (folder / "names.txt").write_text("# names of ours\nshop.example\n*.pay.example\n")
+    (folder / "ads.txt").write_text("||ads.example^\n0.0.0.0 tracker.example\n")
     (folder / "fleet-key").write_text("0123456789abcdef" * 2)
     (folder / "valkey-password").write_text("password")
     for name in ("corp-ca", "valkey-ca"):
@@ -370,7 +371,7 @@ def test_no_example_tells_a_public_server_a_private_name(binary, beside, example
 def test_the_examples_are_told_of():
     text = "".join((TOP / "docs" / page).read_text() for page in ("upstreams.md", "providers.md"))
     examples = [path for path in EXAMPLES if path.parent.name == "examples"]
-    assert len(examples) == 8 and len(EXAMPLES) == 11
+    assert len(examples) == 9 and len(EXAMPLES) == 12
     for path in examples:
         assert f"](../config/examples/{path.name})" in text, path.name
 

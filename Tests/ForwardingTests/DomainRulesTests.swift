@@ -223,6 +223,70 @@ let (office, shop, other) = (
 )
 let exceptOffice = DomainRules.Owner.except(GroupID(2))
 
+extension DomainRulesTests {
+    @Test func aNameAloneTakesNothingUnderIt() throws {
+        let names = DomainList(["a.example", "a.b.example"].map { .only(Name($0)!) })
+        let rules = try DomainRules([(names, office), list("b.example", of: shop)])
+        #expect(taker("A.example", rules) == "office a.example")
+        #expect(taker("x.a.example", rules) == "nobody")
+        #expect(taker("a.b.example", rules) == "office a.b.example")
+        #expect(taker("x.a.b.example", rules) == "shop b.example")
+        // The name above is the other group's: that of a DS record too.
+        #expect(taker("x.a.b.example", rules, .ds) == "shop b.example")
+        #expect(taker("a.b.example", rules, .ds) == "shop b.example")
+        // Both forms of one name in one list.
+        for patterns in [[DomainPattern.only(Name("c.example")!), .subtree(Name("c.example")!)]] {
+            for order in [patterns, patterns.reversed()] {
+                let both = try DomainRules([(DomainList(order), office)])
+                #expect(taker("x.c.example", both) == "office c.example")
+                #expect(taker("c.example", both) == "office c.example")
+            }
+        }
+    }
+
+    @Test func aListFromElsewhereGivesWayToTheSamePatternOfOthers() throws {
+        let listed = DomainList(
+            ["a.example", "b.example", "c.example"].map { .subtree(Name($0)!) } + [.only(Name("d.example")!)])
+        let second = DomainRules.Owner.listed(GroupID(4))
+        let rules = try DomainRules([
+            list("a.example", "d.example", of: office), list("c.example", of: .group(.httpdns)),
+            (listed, .listed(GroupID(3))), (listed, second),
+        ])
+        #expect(taker("x.a.example", rules) == "office a.example")
+        #expect(taker("d.example", rules) == "office d.example")
+        #expect(taker("b.example", rules) == "shop b.example")
+        #expect(taker("c.example", rules) == "shop c.example")
+    }
+
+    @Test func exceptOfItsOwnGroupGoesBeforeTheSamePatternOfAList() throws {
+        let listed = DomainList([.subtree(Name("a.example")!), .only(Name("b.example")!), .only(Name("x.b.example")!)])
+        let rules = try DomainRules([
+            list("a.example", "b.example", of: .except(GroupID(3))), (listed, .listed(GroupID(3))),
+            list(".", of: .group(.fallback)),
+        ])
+        #expect(taker("a.example", rules) == "fallback .")
+        #expect(taker("x.a.example", rules) == "fallback .")
+        #expect(taker("b.example", rules) == "fallback .")
+        // A longer pattern holds, as in every group.
+        #expect(taker("x.b.example", rules) == "shop x.b.example")
+    }
+
+    @Test func anExceptionOfAListHoldsHoweverLongItsPatternsAre() throws {
+        let rules = try DomainRules([
+            list("x.free.a.example", of: office),
+            (DomainList([.subtree(Name("a.example")!), .only(Name("y.free.a.example")!)]), .listed(GroupID(3))),
+            (DomainList([.subtree(Name("free.a.example")!)]), .released(GroupID(3))),
+            list("free.a.example", of: .listed(GroupID(4))),
+        ])
+        #expect(taker("a.example", rules) == "shop a.example")
+        #expect(taker("x.free.a.example", rules) == "office x.free.a.example")
+        // Not the list with the exception, but another one.
+        #expect(taker("y.free.a.example", rules) == "other free.a.example")
+        let exception = rules.exception(Name("y.free.a.example")!)
+        #expect(exception?.group == GroupID(3) && exception?.pattern == DomainPattern("free.a.example"))
+    }
+}
+
 func list(_ patterns: String..., of owner: DomainRules.Owner) -> (DomainList, DomainRules.Owner) {
     (DomainList(patterns.map { DomainPattern($0)! }), owner)
 }

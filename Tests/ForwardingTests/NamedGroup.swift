@@ -15,6 +15,7 @@ struct NamedGroup {
     var takes: [Name] = []
     /// The names of its servers, if they have to be found.
     var called: [Name] = []
+    var answer: GroupAnswer?
     var thenTry: [String] = []
     var on: StepEnds
     var concurrency: Int
@@ -33,19 +34,19 @@ struct NamedGroup {
                 id, isEncrypted ? servers.map { Server($0.endpoints[0], .tls) } : servers, .messages,
                 .inPreference(nextWithin: 1000), timeout: timeout)
         (group.name, group.concurrency, group.namesPerSecond) = (name, concurrency, namesPerSecond)
-        group.isProven = isProven
+        (group.isProven, group.answer) = (isProven, answer)
         return group
     }
 
     /// What can stand behind a group's servers.
     enum Key: String, CaseIterable {
-        case account, unproven, encrypted, takes, called, thenTry, on, concurrency, timeout, queriesPerSecond
+        case account, unproven, encrypted, answers, takes, called, thenTry, on, concurrency, timeout, queriesPerSecond
 
         /// Whether it stands for itself, without a value.
         var isFlag: Bool { [.account, .unproven, .encrypted].contains(self) }
     }
 
-    /// `NAME SERVERS [account] [unproven] [encrypted] [takes NAME…] [called NAME…] [thenTry GROUP…] [on END…] [concurrency N]
+    /// `NAME SERVERS [account] [unproven] [encrypted] [answers ANSWER…] [takes NAME…] [called NAME…] [thenTry GROUP…] [on END…] [concurrency N]
     /// [timeout N] [queriesPerSecond N]`
     init?(_ words: ArraySlice<String>) {
         guard words.count > 1, let id = GroupID(scenario: words.first!), id.rawValue > GroupID.fallback.rawValue,
@@ -69,6 +70,12 @@ struct NamedGroup {
 
     private mutating func read(_ key: Key, _ word: String) -> Bool {
         switch key {
+        case .answers:
+            let given =
+                GroupAnswer.withoutAddresses.first { $0.description == word }
+                ?? IPAddress(word).map { .addresses((answer?.addresses ?? []) + [$0]) }
+            guard let given else { return false }
+            answer = given
         case .takes:
             guard let name = Name(word) else { return false }
             takes.append(name)

@@ -37,7 +37,7 @@ import Testing
         switch policy.route(Name(text)!, type) {
         case .ask(let steps): return names(steps)
         case .serviceBinding(let steps): return "binding " + names(steps)
-        case .answer(let answer): return ScenarioAnswer.said(answer)
+        case .answer(let answer, by: _): return ScenarioAnswer.said(answer)
         }
     }
 

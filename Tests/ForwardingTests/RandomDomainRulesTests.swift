@@ -14,8 +14,10 @@ import Testing
         for _ in 0..<300 {
             var rules: [NaiveRule] = []
             var lists: [(DomainList, DomainRules.Owner)] = []
-            for _ in 0..<1 + chance.below(7) {
-                let owner = owner(&chance)
+            // What is listed comes behind the rest, as the daemon has it.
+            let owners = (0..<1 + chance.below(7)).map { _ in owner(&chance) }
+            let isListed = { (owner: DomainRules.Owner) in if case .listed = owner { true } else { false } }
+            for owner in owners.filter({ !isListed($0) }) + owners.filter(isListed) {
                 let patterns = (0..<chance.below(5)).map { _ in pattern(&chance) }
                 rules += patterns.map { NaiveRule($0, owner) }
                 lists.append((DomainList(patterns), owner))
@@ -43,7 +45,8 @@ import Testing
 
     private func owner(_ chance: inout Chance) -> DomainRules.Owner {
         let group = GroupID(chance.below(5))
-        return group.rawValue > 1 && chance.below(3) == 0 ? .except(group) : .group(group)
+        guard group.rawValue > 1 else { return .group(group) }
+        return [.except(group), .group(group), .group(group), .listed(group), .released(group)][chance.below(5)]
     }
 
     private func name(_ chance: inout Chance) -> Name {
@@ -64,8 +67,9 @@ import Testing
     }
 
     private func pattern(_ chance: inout Chance) -> DomainPattern {
-        switch chance.below(8) {
+        switch chance.below(9) {
         case 0: return .singleLabels
+        case 8: return .only(name(&chance))
         case 1: return .below(name(&chance))
         case 2, 3:
             let bases = ["10.20.0.0", "172.16.0.0", "10.127.128.0", "0.0.0.0", "fd10::", "fe80::", "1111::", "::"]
@@ -86,12 +90,19 @@ private struct NaiveRule: CustomStringConvertible {
 
     init(_ pattern: DomainPattern, _ owner: DomainRules.Owner) { (self.pattern, self.owner) = (pattern, owner) }
 
-    var group: GroupID? { if case .group(let group) = owner { group } else { nil } }
+    var group: GroupID? {
+        switch owner {
+        case .group(let group), .listed(let group): group
+        case .except, .released: nil
+        }
+    }
+    var isListed: Bool { if case .listed = owner { true } else { false } }
+    var released: GroupID? { if case .released(let group) = owner { group } else { nil } }
     var excepted: GroupID? { if case .except(let group) = owner { group } else { nil } }
     var rank: Double { Naive.length(pattern) }
 
     func isInConflict(with other: NaiveRule) -> Bool {
-        guard Naive.canonical(pattern) == Naive.canonical(other.pattern) else { return false }
+        guard Naive.alike(pattern) == Naive.alike(other.pattern), !isListed, !other.isListed else { return false }
         if let excepted { return other.group == excepted }
         guard let group, let another = other.group else { return false }
         return group != another && group.rawValue > 1 && another.rawValue > 1
@@ -106,14 +117,18 @@ private enum Naive {
         }
         let holding = rules.filter { holds($0.pattern, name) }
         let candidates = holding.filter { rule in
-            guard let group = rule.group, !holding.contains(where: { $0.excepted == group && $0.rank > rule.rank })
-            else {
-                return false
-            }
+            guard let group = rule.group, !holding.contains(where: { $0.released == group }),
+                !holding.contains(where: {
+                    $0.excepted == group && ($0.rank > rule.rank || $0.rank == rule.rank && rule.isListed)
+                })
+            else { return false }
             guard let reservedHere else { return true }
             return rule.rank >= length(reservedHere.pattern)
         }
-        func order(_ rule: NaiveRule) -> (Double, Int) { (rule.rank, min(rule.group!.rawValue, 2)) }
+        func order(_ rule: NaiveRule) -> (Double, Int, Int) {
+            (rule.rank, min(rule.group!.rawValue, 2), rule.isListed ? 0 : 1)
+        }
+        // Of several the first.
         if let best = candidates.max(by: { order($0) < order($1) }) { return "\(best.group!.rawValue)" }
         return reservedHere?.reason ?? "nobody"
     }
@@ -121,7 +136,7 @@ private enum Naive {
     /// As the labels it fixes, the bits of networks as parts of a label.
     static func length(_ pattern: DomainPattern) -> Double {
         switch pattern {
-        case .subtree(let name): Double(name.labelCount)
+        case .subtree(let name), .only(let name): Double(name.labelCount)
         case .below(let name): Double(name.labelCount) + 0.02
         case .singleLabels: 0.01
         case .network(let network): 2 + Double(network.prefixLength) / (network.address.isIPv4 ? 8 : 4)
@@ -131,6 +146,7 @@ private enum Naive {
     static func holds(_ pattern: DomainPattern, _ name: Name) -> Bool {
         switch pattern {
         case .subtree(let top): name.isWithin(top)
+        case .only(let only): name == only
         case .below(let top): name.isWithin(top) && name != top
         case .singleLabels: name.labelCount == 1
         case .network(let network): bits(name).map { $0.starts(with: bits(network)) } ?? false
@@ -170,6 +186,11 @@ private enum Naive {
         guard network.prefixLength % perLabel == 0 else { return pattern }
         let labels = Name.reverse(of: network.address).description.split(separator: ".")
         return .subtree(Name(labels.suffix(network.prefixLength / perLabel + 2).joined(separator: "."))!)
+    }
+
+    /// "only x" is the same pattern as "x" where it takes the name.
+    static func alike(_ pattern: DomainPattern) -> DomainPattern {
+        if case .only(let name) = pattern { .subtree(name) } else { canonical(pattern) }
     }
 
     /// What RFCs reserve, written down a second time.

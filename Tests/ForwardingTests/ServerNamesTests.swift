@@ -69,6 +69,26 @@ import Testing
         #expect(circles.isEmpty)
     }
 
+    /// A group that answers by itself: with an address that is where the server is, without one nobody can say it.
+    @Test func aGroupThatAnswersSaysWhereTheServerIsOrItIsRefused() {
+        for answer in [GroupAnswer.nxdomain, .nodata, .refused, .addresses([.v4(192, 0, 2, 7)])] {
+            var ads = UpstreamGroup(Self.b, [], .messages, .lastThatAnswered, timeout: 1)
+            ads.answer = answer
+            var policy = Policy(
+                groups: [ads], routes: [.fallback: [Step(.fallback)], Self.a: [Step(Self.a)]],
+                rules: try! DomainRules([(DomainList([.subtree(Name("ads.example")!)]), .group(Self.b))]),
+                otherwise: .fallback, negativeTTL: 30)
+            let circles = policy.setServerNames([Self.a: [Name("dns.ads.example")!]], resolvers: Step(Self.resolvers))
+            #expect(circles == (answer.addresses.isEmpty ? [circle("dns.ads.example", Self.a, Self.b)] : []))
+            guard case .answer(let said, by: Self.b) = policy.routeToServer(NameKey(Name("dns.ads.example")!), .a)
+            else {
+                Issue.record("\(answer)")
+                continue
+            }
+            #expect(said.addresses == answer.addresses)
+        }
+    }
+
     @Test func everyGroupThatNeedsTheServerIsLeftOut() {
         // b needs a, and c needs b.
         let (policy, circles) = policy(

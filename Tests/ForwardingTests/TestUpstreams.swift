@@ -46,7 +46,7 @@ struct TestUpstreams {
         if hasService {
             routes[.httpdns] = [Step(.httpdns)] + steps(only ? [] : thenTry, hedgeAfter: hedgeAfter)
         }
-        for group in named {
+        for group in named where group.answer == nil {
             routes[group.id] =
                 [Step(group.id)]
                 + steps(group.thenTry, hedgeAfter: group.isAccount ? hedgeAfter : nil, after: group.on)

@@ -565,6 +565,8 @@ def configuration():
         b'aesKey = "000102030405060708090a0b0c0d0e0f"\ndomains = ["shop.example"]\nhttpOnly = false\nfrom = "::1"\ndevice = "wg0"\nmark = 7\n'
         b'[upstreams.b]\nprovider = "tencent"\nencryptType = "des"\ndnsId = 7\ndnsKey = "01234567"\ndomains = ["b.example"]\n'
         b'[upstreams.c]\nprovider = "tencent"\ntoken = "1"\ndomains = ["c.example"]\nthenTry = ["b"]\nserverName = "a.example"\n',
+        "groups-answer": b'[upstreams.ads]\nanswer = "nxdomain"\ndomains = ["ads.example"]\nexcept = ["good.ads.example"]\n'
+        b'[upstreams.pages]\nanswer = ["192.0.2.7", "2001:db8::7"]\ndomainsFile = "pages.txt"\n',
         "groups-inline": b'upstreams = { a = { servers = ["::1"], domains = ["a"] } }\nupstreams.b.servers = ["::1"]\n',
         "groups-circle": b'[upstreams.a]\nservers = ["::1"]\nthenTry = ["b"]\n[upstreams.b]\nservers = ["::1"]\nthenTry = ["a"]\n',
         "groups-same-pattern": b'[upstreams.a]\nservers = ["::1"]\ndomains = ["x"]\n[upstreams.A2]\nservers = ["::1"]\ndomains = ["X."]\n',
@@ -689,6 +691,21 @@ def files():
     }
     for name, data in domains.items():
         seed("domains", name, data)
+    blocklist = {
+        "kinds": b"[Adblock Plus 2.0]\n! Title: a list\n||ads.example^\n||*.b.example^\n|c.example^|\n@@||good.ads.example^|\n"
+                 b"0.0.0.0 d.example e.example # f\nplain.example\n*.below.example\n10.0.0.0/8\n",
+        "hosts": b"127.0.0.1 localhost localhost.localdomain\n::1\tip6-loopback\nfe80::1%lo0 localhost\n255.255.255.255 broadcasthost\n"
+                 b"0.0.0.0 0.0.0.0\r\n0.0.0.0 a.example 192.0.2.1 b.example\n::1 c.example\n",
+        "not-followed": b"||ad*.example^\n||a.example^$third-party\n/ad[0-9]/\na.example##.ad\nb.example,c.example#@#.ad\n"
+                        b"@@-ds.metric.example^|\n||192.0.2.1^\n||d.example\n-ad.example^\n",
+        "other-address": b"192.0.2.1 a.example\n",
+        "unknown": b"a.example\n<!doctype html>\n",
+        "comments": b"#\n!\n# a ## b\n##.ad\n[Adblock]\n\xef\xbb\xbf\na.example#b\n",
+        "longest-name": b"||" + LONGEST.encode() + b"^\n0.0.0.0 " + LONGEST.encode() + b"\n",
+        "empty": b"",
+    }
+    for name, data in blocklist.items():
+        seed("blocklist", name, data)
     for name, data in resolvconf.items():
         seed("resolvconf", name, data)
     for name, data in hosts.items():

@@ -42,8 +42,7 @@ public final class DirectQuery: @unchecked Sendable {
         }
         asking = try StraightAsking(settings)
         guard let group = asking.groups.first(where: { $0.name == name }), !group.servers.isEmpty else {
-            throw .setting(
-                key: settings.groups.first { $0.name == name }?.section ?? name, "it has no server that could be asked")
+            throw settings.nobodyToAsk(name)
         }
         self.group = group
         families = (ipv4 ? Families.ipv4 : []).union(ipv6 ? .ipv6 : [])

@@ -60,9 +60,7 @@ public final class Probe: @unchecked Sendable {
         remarks += settings.applyingProxy(in: environment).found.filter { $0.account == chosen }.map(\.text)
         if chosen != Settings.Group.httpdnsName {
             guard let group = steps.first?.group else {
-                throw .setting(
-                    key: settings.groups.first { $0.name == chosen }?.section ?? chosen,
-                    "it has no server that could be asked")
+                throw settings.nobodyToAsk(chosen)
             }
             only = group
             return
@@ -179,6 +177,16 @@ extension NameAddresses {
 }
 
 extension Settings {
+    /// Why a group has no server that a command could ask.
+    func nobodyToAsk(_ name: String) -> StartFailure {
+        let group = groups.first { $0.name == name }
+        let words =
+            group?.answer.map {
+                "it answers \"\($0)\" itself and asks no server; httpdnsd explain NAME says which names get that"
+            } ?? "it has no server that could be asked"
+        return .setting(key: group?.section ?? name, words)
+    }
+
     /// A name that has addresses, as far as the settings say: the first of `domains.intercept`, else `example.com`.
     public var nameToLookUp: Name { domains.intercept.first ?? Name("example.com") ?? .root }
 }

@@ -29,6 +29,7 @@ final class NameFiles: @unchecked Sendable {
     /// changed after it was read and before it was watched.
     func apply(_ new: NameLists, _ settings: Settings, _ numbers: GroupNumbers) {
         stop()
+        if names?.contents != new.contents { report.contents(new) }
         (names, self.settings, self.numbers, failure) = (new, settings, numbers, nil)
         guard !new.paths.isEmpty else { return }
         watch = FileWatch(new.paths, in: loop, failed: report.cannotFollow) { [unowned self] in read() }
@@ -61,6 +62,7 @@ final class NameFiles: @unchecked Sendable {
             names = new
             changed(new)
             report.namesChanged(new)
+            report.contents(new)
         case .failure(let new):
             if new != failure { report.namesWrong(new) }
             failure = new
@@ -70,6 +72,10 @@ final class NameFiles: @unchecked Sendable {
 }
 
 extension Report {
+    fileprivate func contents(_ names: NameLists) {
+        for words in names.contents { log.notice("\(words)") }
+    }
+
     fileprivate func namesChanged(_ names: NameLists) {
         say(
             .notice, .reloaded, about: "files of names",

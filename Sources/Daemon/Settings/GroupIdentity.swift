@@ -6,7 +6,7 @@ import Names
 /// What the settings of a group decide, in the parts that matter for different things. Whoever wants to know what a reload, a
 /// restart or another daemon of the fleet has changed compares these, never keys.
 struct GroupIdentity: Sendable, Equatable {
-    /// Its names, the groups asked after it and the reasons for that, and the address families that are asked for. By another
+    /// Its names, what it answers by itself, the groups asked after it and the reasons for that, and the address families that are asked for. By another
     /// one, questions go elsewhere.
     let routing: Routing
     /// How its servers are asked, and how they prove who they are. By another one, connections end, and what is known of the
@@ -25,6 +25,7 @@ struct GroupIdentity: Sendable, Equatable {
 
     struct Routing: Sendable, Equatable {
         let domains, except: [DomainPattern]
+        let answer: GroupAnswer?
         let thenTry: [String]
         let thenTryOn: Set<Settings.Group.Reason>
         /// Of an account.
@@ -32,7 +33,7 @@ struct GroupIdentity: Sendable, Equatable {
         let isBypassed: Bool
 
         init(_ group: Settings.Group) {
-            (domains, except) = (group.domains, group.except)
+            (domains, except, answer) = (group.domains, group.except, group.answer)
             (thenTry, thenTryOn) = (group.thenTry, group.thenTryOn)
             (addressType, isBypassed) = (group.account?.addressType, group.isBypassed)
         }

@@ -12,6 +12,9 @@ struct NameLists: Sendable, Equatable {
     /// A digest of all lists, which is the same over a restart.
     let fingerprint: UInt64
 
+    /// What there is in each list of a group that answers by itself, in words.
+    let contents: [String]
+
     private let sources: [Source]
     private let stamps: [FileStamp]
 
@@ -29,15 +32,19 @@ struct NameLists: Sendable, Equatable {
     /// Reads the files.
     init(_ settings: Settings, _ numbers: GroupNumbers) throws(StartFailure) {
         var sources: [Source] = []
-        var stamps: [FileStamp] = []
+        var (stamps, contents): ([FileStamp], [String]) = ([], [])
+        func add(_ key: String, _ owner: DomainRules.Owner, _ list: DomainList, file path: String = "") {
+            if list.count > 0 || !path.isEmpty {
+                sources.append(Source(key: key, path: path, owner: owner, list: list))
+            }
+        }
         func add(_ key: String, _ owner: DomainRules.Owner, _ patterns: [DomainPattern]) {
-            guard !patterns.isEmpty else { return }
-            sources.append(Source(key: key, path: "", owner: owner, list: DomainList(patterns)))
+            add(key, owner, DomainList(patterns))
         }
         func add(_ key: String, _ owner: DomainRules.Owner, file path: String) throws(StartFailure) {
             guard !path.isEmpty else { return }
             stamps.append(FileStamp(path))
-            sources.append(Source(key: key, path: path, owner: owner, list: try Self.read(path, key)))
+            add(key, owner, try Self.read(path, key, DomainList.init(parsing:)), file: path)
         }
         let domains = settings.domains
         if settings.httpdns != nil {
@@ -49,10 +56,19 @@ struct NameLists: Sendable, Equatable {
         for group in settings.upstreams {
             let id = numbers[group.name]
             add("\(group.section).domains", .group(id), group.domains)
-            try add("\(group.section).domainsFile", .group(id), file: group.domainsFile)
+            if group.answer == nil { try add("\(group.section).domainsFile", .group(id), file: group.domainsFile) }
             add("\(group.section).except", .except(id), group.except)
         }
-        (self.sources, self.stamps) = (sources, stamps)
+        // Behind the rest: of the same pattern, what the settings say comes first.
+        for group in settings.upstreams where group.answer != nil && !group.domainsFile.isEmpty {
+            let (id, key, path) = (numbers[group.name], "\(group.section).domainsFile", group.domainsFile)
+            stamps.append(FileStamp(path))
+            let list = try Self.read(path, key, BlockList.init(parsing:))
+            add(key, .listed(id), list.taken, file: path)
+            add(key, .released(id), list.released, file: path)
+            contents.append("\(key): \(list.words(path))")
+        }
+        (self.sources, self.stamps, self.contents) = (sources, stamps, contents)
         paths = sources.map(\.path).filter { !$0.isEmpty }
         var hash = FNV()
         for source in sources {
@@ -80,7 +96,9 @@ struct NameLists: Sendable, Equatable {
 
     static func == (a: NameLists, b: NameLists) -> Bool { a.fingerprint == b.fingerprint && a.paths == b.paths }
 
-    private static func read(_ path: String, _ key: String) throws(StartFailure) -> DomainList {
+    private static func read<List>(
+        _ path: String, _ key: String, _ parse: (Span<UInt8>) throws(DomainListError) -> List
+    ) throws(StartFailure) -> List {
         let text: [UInt8]
         do throws(SystemError) {
             text = try SystemFile.read(path, limit: DomainList.maximumOctets)
@@ -88,7 +106,7 @@ struct NameLists: Sendable, Equatable {
             throw .setting(key: key, "\(error); give a file that this user may read")
         }
         do throws(DomainListError) {
-            return try DomainList(parsing: text.span)
+            return try parse(text.span)
         } catch {
             throw .setting(key: key, "\(path):\(error.line): \(error)")
         }
@@ -106,5 +124,18 @@ struct NameLists: Sendable, Equatable {
         case .tooManyOctets:
             return .setting(key: sources.last?.key ?? "upstreams", "the lists of names are too long together")
         }
+    }
+}
+
+extension BlockList {
+    /// What there is in a list, in words.
+    fileprivate func words(_ path: String) -> String {
+        func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+        var words = "\(path) has \(count(taken.count, "name"))"
+        if released.count > 0 { words += " and \(count(released.count, "exception"))" }
+        guard notFollowed > 0 else { return words }
+        return words
+            + "; \(count(notFollowed, "rule")) of it that a DNS server cannot follow \(notFollowed == 1 ? "is" : "are") left "
+            + "out, the first on line \(firstNotFollowed)"
     }
 }

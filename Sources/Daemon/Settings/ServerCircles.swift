@@ -15,9 +15,13 @@ extension NameLists {
             let server = group.named.first(where: { $0.name == circle.name })
         else { return }
         let why =
-            taker.name == group.name
-            ? "is a name that this group takes itself"
-            : "is asked of [\(taker.section)], whose servers cannot be found without this group"
+            if let answer = taker.answer {
+                "is answered \"\(answer)\" by [\(taker.section)]"
+            } else if taker.name == group.name {
+                "is a name that this group takes itself"
+            } else {
+                "is asked of [\(taker.section)], whose servers cannot be found without this group"
+            }
         throw .setting(
             key: "\(group.section).servers", item: group.servers.firstIndex(of: .server(server)).map { $0 + 1 },
             "\(server) cannot be found: \(circle.name) \(why); give the server's addresses behind #, or take its name out "

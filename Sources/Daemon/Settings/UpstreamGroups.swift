@@ -101,6 +101,7 @@ struct UpstreamGroups {
         group.name = settings.name
         group.concurrency = settings.concurrency
         group.isShared = settings.share
+        group.answer = settings.answer
         return group
     }
 
@@ -114,7 +115,7 @@ struct UpstreamGroups {
                 switch group.name {
                 case Settings.Group.fallbackName: settings.isFallbackAsked
                 case Settings.Group.privateName: !group.servers.isEmpty
-                default: true
+                default: group.answer == nil
                 }
             if isAsked {
                 routes[numbers[group.name]] = route(group)

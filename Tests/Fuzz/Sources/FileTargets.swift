@@ -31,6 +31,49 @@ extension Target {
         }
     }
 
+    /// A list of a group that answers by itself: each pattern is on a line of the file, and written as a rule it is the same.
+    static let blocklist = Target(name: "blocklist") { text in
+        let lines = text.count { $0 == UInt8(ascii: "\n") } + 1
+        let list: BlockList
+        do throws(DomainListError) {
+            list = try BlockList(parsing: text.span)
+        } catch {
+            return check(1...lines ~= error.line, "line \(error.line) of \(lines)")
+        }
+        check(list.notFollowed <= lines && list.firstNotFollowed <= lines, "\(list.notFollowed) of \(lines) lines")
+        for part in [list.taken, list.released] {
+            check(part.patterns.count == part.count, "\(part.count) patterns are \(part.patterns.count)")
+            var (offset, last) = (0, 1)
+            while let entry = part.entry(after: &offset) {
+                let line = part.line(at: entry.offset)
+                check(last...lines ~= line, "line \(line) behind \(last) of \(lines)")
+                last = line
+            }
+        }
+        let rules =
+            list.taken.patterns.map { rule($0) } + list.released.patterns.map { "@@" + rule($0) }
+        let again = try? BlockList(parsing: Array(rules.joined(separator: "\n").utf8).span)
+        check(again?.taken.patterns == list.taken.patterns, "written down it takes others: \(rules)")
+        check(again?.released.patterns == list.released.patterns, "written down it leaves others: \(rules)")
+        let group = GroupID(2)
+        guard let table = try? DomainRules([(list.taken, .listed(group)), (list.released, .released(group))]) else {
+            fatalError("one list in conflict")
+        }
+        if list.released.count > 0 { return }
+        for pattern in list.taken.patterns { checkFound(pattern, table) }
+    }
+
+    private static func rule(_ pattern: DomainPattern) -> String {
+        switch pattern {
+        case .subtree(.root): "."
+        case .subtree(let name): "||\(name)^"
+        case .below(let name): "||*.\(name)^|"
+        case .only(let name): "|\(name)^"
+        case .singleLabels: "\"\""
+        case .network(let network): "\(network)"
+        }
+    }
+
     /// A file of patterns, and the table that is made of it.
     static let domains = Target(name: "domains") { text in
         let list: DomainList
@@ -91,7 +134,7 @@ private func checkWritten(_ names: [Name], _ table: HostsTable) {
 private func checkFound(_ pattern: DomainPattern, _ rules: DomainRules) {
     let name: Name
     switch pattern {
-    case .subtree(let top): name = top
+    case .subtree(let top), .only(let top): name = top
     case .below(let top):
         guard let below = Name("a.\(top)") else { return }
         name = below

@@ -8,7 +8,8 @@ struct Target: Sendable {
 
     static let all = [
         query, response, stream, frames, resp, http, http2, keepalive, request, service, providers, conf, cachefile,
-        configuration, server, resolvconf, hosts, addresses, domains, history,
+        configuration, server, resolvconf, hosts, addresses, domains, blocklist,
+        history,
     ]
 
     /// The one that `FUZZ_TARGET` names: one binary has them all, so that it is linked once.

@@ -1,0 +1,32 @@
+/// What a group answers by itself, without asking anybody.
+public enum GroupAnswer: Sendable, Hashable {
+    /// The name does not exist.
+    case nxdomain
+    /// The name exists, and has no record of the type.
+    case nodata
+    /// The question is refused.
+    case refused
+    /// The name has these addresses and no other records; at least one, ``maximumAddresses`` at most.
+    case addresses([IPAddress])
+
+    /// The most addresses of an answer: with all of them it fits a datagram.
+    public static let maximumAddresses = 16
+
+    /// Those without addresses.
+    public static let withoutAddresses: [GroupAnswer] = [.nxdomain, .nodata, .refused]
+
+    /// The addresses; none of the other answers has any.
+    public var addresses: [IPAddress] { if case .addresses(let addresses) = self { addresses } else { [] } }
+}
+
+extension GroupAnswer: CustomStringConvertible {
+    /// As in the configuration, without quotes and brackets: `nxdomain`, or the addresses with commas between them.
+    public var description: String {
+        switch self {
+        case .nxdomain: "nxdomain"
+        case .nodata: "nodata"
+        case .refused: "refused"
+        case .addresses(let addresses): addresses.map(\.description).joined(separator: ", ")
+        }
+    }
+}

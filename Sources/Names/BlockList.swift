@@ -1,0 +1,180 @@
+import Base
+import DNSWire
+
+/// The names for a group that answers by itself, from a file that may be a list of somebody else. What a line is, it shows by
+/// itself:
+///
+/// | line | what it means |
+/// | --- | --- |
+/// | `example.com`, `*.example.com`, `10.0.0.0/8` | a pattern, as in every ``DomainList`` |
+/// | `0.0.0.0 a.example b.example` | these names and none under them (hosts(5)); the address may also be `::` or one of loopback |
+/// | `\|\|a.example^` | the name and those under it; `\|\|*.a.example^`: only those under it; `\|a.example^`: only the name |
+/// | `@@\|\|a.example^` | an exception: these names are not taken, whatever the other lines say |
+/// | `# …`, `! …`, `[Adblock Plus 2.0]` | nothing: a comment |
+///
+/// The other rules of filter lists are about what a DNS server does not see, such as the page or the path that is asked for
+/// (`\|\|a.example^$third-party`, `a.example##.ad`), or are no names (`/ad[0-9]/`, `\|\|ad*.example^`). They are not followed, and
+/// counted.
+public struct BlockList: Sendable {
+    /// The names that the group takes.
+    public var taken: DomainList { names.list }
+    /// The exceptions.
+    public var released: DomainList { exceptions.list }
+    /// How many rules are not followed.
+    public private(set) var notFollowed = 0
+    /// The line of the first of them; 0: there is none.
+    public private(set) var firstNotFollowed = 0
+
+    private var names = Part()
+    private var exceptions = Part()
+
+    /// A list that knows the line of each pattern, though not each line has one, and some have several.
+    private struct Part {
+        var list = DomainList()
+        private var line = 0
+
+        /// What is appended next stands on this line.
+        mutating func begin(_ line: Int) {
+            if line > self.line { list.skip(lines: line - self.line - 1) } else { list.stayOnLine() }
+            self.line = line
+        }
+
+        /// Nothing was appended.
+        mutating func failed() { line -= 1 }
+
+        /// - Returns: false, with nothing appended: that is no name.
+        mutating func append(
+            _ text: Span<UInt8>, _ name: Range<Int>, _ mark: DomainList.Mark, _ number: Int
+        ) -> Bool {
+            begin(number)
+            if list.append(name: text, name, mark) { return true }
+            failed()
+            return false
+        }
+    }
+
+    /// Reads a file, of the size of those of a ``DomainList`` at most.
+    public init(parsing text: Span<UInt8>) throws(DomainListError) {
+        var lines = try ListLines(text)
+        while let line = try lines.next(in: text) {
+            try read(text, line, lines.number)
+            guard names.list.count + exceptions.list.count <= DomainList.maximumLines else {
+                throw .tooManyNames(line: lines.number)
+            }
+        }
+        names.list.giveBackMemory()
+        exceptions.list.giveBackMemory()
+    }
+
+    private mutating func read(_ text: Span<UInt8>, _ whole: Range<Int>, _ number: Int) throws(DomainListError) {
+        let hash = Base.firstIndex(of: UInt8(ascii: "#"), in: text, whole) ?? whole.upperBound
+        let line = trimmed(text, whole.lowerBound..<hash)
+        guard let first = line.first, text[first] != UInt8(ascii: "!") else { return }
+        if text[first] == UInt8(ascii: "["), line.last.map({ text[$0] }) == UInt8(ascii: "]") { return }
+        let isCosmetic = line.upperBound == hash && Self.isCosmetic(text, hash..<whole.upperBound)
+        let isFollowed: Bool
+        if isCosmetic {
+            isFollowed = false
+        } else if text[first] == UInt8(ascii: "|") || text[first] == UInt8(ascii: "@") {
+            isFollowed = readRule(text, line, number)
+        } else if let blank = line.first(where: { isWhiteSpace(text[$0]) }) {
+            isFollowed = try readHosts(text, line, blank, number)
+        } else {
+            names.begin(number)
+            isFollowed = names.list.append(line: text, line)
+            if !isFollowed { names.failed() }
+        }
+        if isFollowed { return }
+        guard isCosmetic || Self.isRule(text, line) else {
+            throw .unknownForm(line: number, shown(text, line))
+        }
+        notFollowed += 1
+        if firstNotFollowed == 0 { firstNotFollowed = number }
+    }
+
+    /// - Returns: false: it is no rule that can be followed.
+    private mutating func readRule(_ text: Span<UInt8>, _ line: Range<Int>, _ number: Int) -> Bool {
+        var rest = line
+        func starts(with prefix: StaticString) -> Bool {
+            isEqual(text, rest.prefix(prefix.utf8CodeUnitCount), to: prefix)
+        }
+        let isException = starts(with: "@@")
+        if isException { rest = rest.dropFirst(2) }
+        if rest.last.map({ text[$0] }) == UInt8(ascii: "|") { rest = rest.dropLast() }
+        guard rest.last.map({ text[$0] }) == UInt8(ascii: "^") else { return false }
+        rest = rest.dropLast()
+        let mark: DomainList.Mark
+        if starts(with: "||*.") {
+            (mark, rest) = (.below, rest.dropFirst(4))
+        } else if starts(with: "||") {
+            (mark, rest) = (.subtree, rest.dropFirst(2))
+        } else if starts(with: "|") {
+            (mark, rest) = (.only, rest.dropFirst())
+        } else {
+            return false
+        }
+        return isException
+            ? exceptions.append(text, rest, mark, number) : names.append(text, rest, mark, number)
+    }
+
+    /// - Parameter blank: the first, which is in the line.
+    /// - Returns: false: it is no line of a hosts file.
+    private mutating func readHosts(
+        _ text: Span<UInt8>, _ line: Range<Int>, _ blank: Int, _ number: Int
+    ) throws(DomainListError) -> Bool {
+        let end = Base.firstIndex(of: UInt8(ascii: "%"), in: text, line.lowerBound..<blank) ?? blank
+        guard let address = IPAddress(parsing: text.extracting(line.lowerBound..<end)) else { return false }
+        var next = blank
+        while next < line.upperBound {
+            let start = (next..<line.upperBound).first { !isWhiteSpace(text[$0]) } ?? line.upperBound
+            next = (start..<line.upperBound).first { isWhiteSpace(text[$0]) } ?? line.upperBound
+            let name = start..<next
+            if Self.isOfThisMachine(text, name) { continue }
+            guard address.isLoopback || address.isUnspecified else {
+                throw .otherAddress(line: number, shown(text, line))
+            }
+            if names.append(text, name, .only, number) { continue }
+            // Nobody asks for an address by name, as `0.0.0.0 0.0.0.0` has it.
+            guard IPAddress(parsing: text.extracting(name)) != nil else {
+                throw .unknownForm(line: number, shown(text, line))
+            }
+        }
+        return true
+    }
+
+    /// The names that hosts files have for this machine and its links: lists begin with them, and blocking them would do harm.
+    private static let namesOfThisMachine: [StaticString] = [
+        "localhost", "localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6",
+        "localhost6.localdomain6", "local", "broadcasthost", "ip6-localhost", "ip6-loopback", "ip6-localnet",
+        "ip6-mcastprefix", "ip6-allnodes", "ip6-allrouters", "ip6-allhosts",
+    ]
+
+    private static func isOfThisMachine(_ text: Span<UInt8>, _ name: Range<Int>) -> Bool {
+        switch lowercased(text[name.lowerBound]) {
+        case UInt8(ascii: "l"), UInt8(ascii: "b"), UInt8(ascii: "i"):
+            for own in namesOfThisMachine where isEqual(text, name, to: own) { return true }
+            return false
+        default: return false
+        }
+    }
+
+    /// Whether the rest of a line makes it a rule about the contents of pages: `##.ad`, `#@#`, `#?#`, `#$#`, `#%#` and the like.
+    private static func isCosmetic(_ text: Span<UInt8>, _ rest: Range<Int>) -> Bool {
+        for index in rest.dropFirst().prefix(4) {
+            switch text[index] {
+            case UInt8(ascii: "#"): return true
+            case UInt8(ascii: "@"), UInt8(ascii: "?"), UInt8(ascii: "$"), UInt8(ascii: "%"): continue
+            default: return false
+            }
+        }
+        return false
+    }
+
+    /// Whether a line has what only rules of filter lists have.
+    private static func isRule(_ text: Span<UInt8>, _ line: Range<Int>) -> Bool {
+        if isEqual(text, line.prefix(1), to: "/") || isEqual(text, line.prefix(2), to: "@@") { return true }
+        return [UInt8(ascii: "^"), UInt8(ascii: "|"), UInt8(ascii: "$")].contains {
+            Base.firstIndex(of: $0, in: text, line) != nil
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import TestSupport
+import Testing
+
+@testable import Names
+
+/// A list for a group that answers by itself: patterns, lines of hosts files and rules of filter lists.
+@Suite struct BlockListTests {
+    private func read(_ text: String) throws(DomainListError) -> BlockList {
+        try BlockList(parsing: Array(text.utf8).span)
+    }
+
+    /// `x` for a name alone, as rules of filter lists have it: `|x`.
+    private func said(_ list: DomainList) -> [String] {
+        list.patterns.map { if case .only(let name) = $0 { "|\(name)" } else { "\($0)" } }
+    }
+
+    @Test func theThreeFormsAreToldApartByLine() throws {
+        let list = try read(
+            """
+            [Adblock Plus 2.0]
+            ! Title: a list
+            # and a comment
+            ||ads.example^
+            ||*.b.example^
+            |c.example^
+            ||D.Example^|
+            @@||good.ads.example^|
+            @@|c.example^
+
+            0.0.0.0 e.example f.example\t g.example   # two more
+            \t:: h.example
+            127.0.0.1 I.example
+            ::1 j.example
+            plain.example
+            *.below.example # all below
+            10.0.0.0/8
+            k.example#comment
+            """)
+        #expect(
+            said(list.taken) == [
+                "ads.example", "*.b.example", "|c.example", "d.example", "|e.example", "|f.example", "|g.example",
+                "|h.example", "|i.example", "|j.example", "plain.example", "*.below.example", "10.0.0.0/8", "k.example",
+            ])
+        #expect(said(list.released) == ["good.ads.example", "|c.example"])
+        #expect(list.notFollowed == 0 && list.firstNotFollowed == 0)
+    }
+
+    @Test func whatHostsFilesBeginWithIsNotTaken() throws {
+        let list = try read(
+            """
+            127.0.0.1 localhost
+            127.0.0.1 localhost.localdomain
+            127.0.0.1 local
+            255.255.255.255 broadcasthost
+            ::1 localhost ip6-localhost ip6-loopback
+            fe80::1%lo0 localhost
+            ff00::0 ip6-localnet
+            ff00::0 ip6-mcastprefix
+            ff02::1 ip6-allnodes
+            ff02::2 ip6-allrouters
+            ff02::3 ip6-allhosts
+            0.0.0.0 0.0.0.0
+            0.0.0.0 ads.example 192.0.2.1 b.example
+            """)
+        #expect(said(list.taken) == ["|ads.example", "|b.example"])
+        #expect(list.notFollowed == 0)
+    }
+
+    @Test(arguments: [
+        "||ad*.example^", "||a.*.example^", "||192.0.2.1^", "||a.example", "||a.", "|a.example",
+        "||a.example^$third-party",
+        "||a.example^$important", "@@||a.example^$document", "@@||a*.example^|", "@@-ds.metric.example^|", "/ad[0-9]+/",
+        "/banner.gif", "a.example##.ad", "a.example,b.example#@#.ad", "a.example#?#div", "a.example#$#p",
+        "a.example#@$?#p",
+        "-ads.example^", "&ad=1|", "example.com^", "ads$image", "||a example^", "[$path=/x]a.example##p", "||^",
+    ])
+    func aRuleThatIsNotFollowedIsCounted(_ rule: String) throws {
+        let list = try read("a.example\n\n\(rule)\nb.example\n\(rule)\n")
+        #expect(said(list.taken) == ["a.example", "b.example"] && list.released.count == 0)
+        #expect(list.notFollowed == 2 && list.firstNotFollowed == 3)
+    }
+
+    @Test(arguments: [
+        "<!doctype html>", "ads example", "address=/ads.example/0.0.0.0", "local-zone: \"a.example\" always_nxdomain",
+        "ads.example CNAME .", "a..example", ".ads.example", "*ads.example", "0.0.0.0", "0.0.0.0 a..b",
+        "0.0.0.0.0 a.example",
+        "://ads.", "&ad_box_", "@a.example", "0.0.0.0 a.example ||b.example", "10.0.0.1/8",
+    ])
+    func aLineOfNoneOfTheForms(_ line: String) {
+        let isRule = line.contains("|")
+        #expect(throws: DomainListError.unknownForm(line: 2, line)) { try read("a.example\n\(line)\n") }
+        #expect(!isRule || line.hasPrefix("0.0.0.0"))
+    }
+
+    @Test(arguments: ["192.0.2.1 a.example", "10.0.0.1\tlocalhost a.example", "2001:db8::1 a.example"])
+    func anAddressThatTheGroupDoesNotGive(_ line: String) {
+        #expect(throws: DomainListError.otherAddress(line: 3, line)) { try read("# a\na.example\n\(line)  # b\n") }
+    }
+
+    @Test func theLinesOfPatterns() throws {
+        let list = try read(
+            "! a\n||a.example^\n@@||b.example^\n0.0.0.0 c.example 192.0.2.1 d.example localhost e.example 192.0.2.1\n\n"
+                + "||192.0.2.1^\nf.example\n@@||g.example^\n0.0.0.0 192.0.2.1\nh.example\n")
+        func lines(_ list: DomainList) -> [Int] {
+            var (offset, lines) = (0, [Int]())
+            while let entry = list.entry(after: &offset) { lines.append(list.line(at: entry.offset)) }
+            return lines
+        }
+        #expect(said(list.taken) == ["a.example", "|c.example", "|d.example", "|e.example", "f.example", "h.example"])
+        #expect(lines(list.taken) == [2, 4, 4, 4, 7, 10])
+        #expect(lines(list.released) == [3, 8])
+    }
+
+    /// Two octets a name more than its text, one more for each further name of a line.
+    @Test func theMemoryOfAList() throws {
+        let names = (0..<20_000).map { "host-\(100_000 + $0).example" }
+        let list = try read(names.map { "0.0.0.0 \($0)\n" }.joined())
+        #expect(list.taken.count == 20_000)
+        #expect(list.taken.octets.capacity <= names.reduce(0) { $0 + $1.utf8.count + 3 } * 17 / 16)
+    }
+
+    @Test func tooManyNames() {
+        let line = "0.0.0.0" + String(repeating: " a", count: 1_000_000) + "\n"
+        #expect(throws: DomainListError.tooManyNames(line: 3)) { try read(line + line + line) }
+    }
+}

@@ -25,18 +25,22 @@ extension GroupDesk {
     /// A query was handed to the kernel, or to a connection that is established: who can read it may have done so, and an
     /// account bills for its names. What could not be sent does not count.
     mutating func wrote(_ id: TableID) {
-        let isNews = queries.change(id) { query in !exchange(&query.isWritten, with: true) }
-        if isNews ?? false, let query = queries[id] { noteWritten(query) }
+        // A whole query is dear to copy.
+        let left = queries.change(id) { query in
+            exchange(&query.isWritten, with: true) ? nil : (query.subject, query.group, query.server.exposure)
+        }
+        if case .some((let subject, let group, let exposure)?) = left { noteWritten(subject, group, exposure) }
     }
 
     /// Counts a query that has left.
-    private mutating func noteWritten(_ query: Query) {
-        switch query.subject {
+    @inline(__always)
+    private mutating func noteWritten(_ subject: Query.Subject, _ group: GroupID, _ exposure: Exposure) {
+        switch subject {
         case .names(let lookups, _):
-            groups[query.group.rawValue].counters.names += UInt64(lookups.count)
-            for lookup in lookups { for flight in lookup.flights { note(query.server.exposure, of: flight) } }
-        case .message(let messages): note(query.server.exposure, of: messages.flight)
-        case .measurement(let flight): note(query.server.exposure, of: flight)
+            groups[group.rawValue].counters.names += UInt64(lookups.count)
+            for lookup in lookups { for flight in lookup.flights { note(exposure, of: flight) } }
+        case .message(let messages): note(exposure, of: messages.flight)
+        case .measurement(let flight): note(exposure, of: flight)
         }
     }
 
@@ -109,7 +113,7 @@ extension GroupDesk {
         _ query: Query, _ index: Int?, _ hasAnswer: Bool, _ toRepeat: Bool, at now: Tick, _ actions: inout [Action]
     ) {
         // Nobody answers what has not left.
-        if !query.isWritten { noteWritten(query) }
+        if !query.isWritten { noteWritten(query.subject, query.group, query.server.exposure) }
         guard let index else { return }
         let sent = toRepeat ? query.repeated ?? query.sent : query.sent
         let said = groups[query.group.rawValue].answered(

@@ -154,8 +154,8 @@ struct Loader {
         // A secret of the environment replaces that of the file, in whichever way either was given.
         var ofFile = draft.everyGroup.map(\.secrets)[...]
         draft.changeGroups { if $0.account != nil { $0.secrets = Settings.Account.Secrets() } }
-        for (variable, text) in environment.sorted(by: { $0.key < $1.key })
-        where variable.hasPrefix(KeyPlace.variablePrefix) && !ServiceLink.isOne(variable, text) {
+        let own = environment.filter { $0.key.hasPrefix(KeyPlace.variablePrefix) }
+        for (variable, text) in own.sorted(by: { $0.key < $1.key }) where !ServiceLink.isOne(variable, text) {
             do { try read(variable, text) } catch { mistakes.append(origins.error(variable: variable, error)) }
         }
         refuseBothSources()

@@ -19,8 +19,8 @@ public enum Environment {
         unsafe clinux_arguments().pointee.map { unsafe String(cString: $0) } ?? ""
     }
 
-    /// All environment variables. One without a `=` is left out.
-    public static var variables: [String: String] {
+    /// All environment variables, as they were when one was asked for first. One without a `=` is left out.
+    public static let variables: [String: String] = {
         var variables: [String: String] = [:]
         // Sound: the array ends with a null pointer, and nothing in this program changes the environment.
         var next = unsafe clinux_environment()
@@ -32,5 +32,5 @@ public enum Environment {
             unsafe next += 1
         }
         return variables
-    }
+    }()
 }

@@ -133,7 +133,7 @@ def test_an_address_that_was_not_handed_over_is_said(service):
     try:
         systemctl("restart", UNIT)
         said = "listen.addresses names 192.0.2.2:53, which httpdnsd.socket does not"
-        assert said in journal_text()
+        eventually(lambda: said in journal_text(), "it is in the journal")
         assert said in run("/usr/sbin/httpdnsd", "status").stdout.replace("\n", " ")
         assert said in run("/usr/sbin/httpdnsd", "check").stderr
     finally:

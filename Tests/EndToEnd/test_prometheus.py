@@ -294,6 +294,11 @@ def scraped():
     return samples
 
 
+def share():
+    """A machine that stands still has the shared cache out of use for a moment."""
+    eventually(lambda: "httpdnsd_shared_cache_up 1\n" in fetch("/metrics")[2], "the shared cache is in use", 30)
+
+
 def series(before, usual, faulty):
     """Two hours in which counters grow as they did before, and an hour as in the fault; gauges jump, or end."""
     for name, (value, grows) in usual.items():
@@ -318,12 +323,12 @@ def test_each_fault_raises_its_alert_and_no_other(daemon, service, scripted_reso
     world.asks(4)
     before = scraped()
     world.asks()
+    share()
     usual = scraped()
     FAULTS[alert](world)
     world.asks()
     if alert not in ("HttpdnsdDown", "HttpdnsdSharedCacheOff"):
-        # A machine that stands still has it out of use for a moment.
-        eventually(lambda: "httpdnsd_shared_cache_up 1\n" in fetch("/metrics")[2], "the shared cache is in use", 30)
+        share()
     faulty = scraped()
 
     def firing(minute, *alerts):

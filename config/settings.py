@@ -51,9 +51,7 @@ def variable(section, key):
 
 def values(program, section, key, default):
     """Which values a key takes, by the message that a wrong one gets."""
-    # What only an account says leads nowhere here; that it is wrong is told with what is not.
-    wrong = "norecord" if (section, key) == ("fallback", "thenTryOn") else "\x7f"
-    environment = TOKEN | (GROUP if section.startswith("upstreams") else {}) | {variable(section, key): wrong}
+    environment = TOKEN | (GROUP if section.startswith("upstreams") else {}) | {variable(section, key): "\x7f"}
     said = subprocess.run([program, "check", "--all", "-c", "/dev/null"], env=environment, capture_output=True, text=True).stderr
     if number := re.search(r"a whole number(?: of (\w+))? from (\d+) to (\d+)", said):
         return f"{number[2]} to {number[3]}" + (f" {number[1]}" if number[1] else "")

@@ -118,7 +118,7 @@ private let groupKeys: [Key<Settings.Group>] = [
         "groups asked next, in order; empty = none"),
     Key(
         .all, "thenTryOn", \.thenTryOn, .reasons,
-        "why: \"failure\" | \"norecord\" (of an account) | \"refused\" | \"nxdomain\" | \"nodata\""),
+        "why: \"failure\" | \"norecord\" | \"refused\" | \"nxdomain\" | \"nodata\""),
     Key(
         .all, "timeout", \.timeout, .number(100...60_000, of: "milliseconds"),
         "milliseconds for one attempt"),

@@ -120,7 +120,7 @@ extension Settings.Group {
 }
 
 extension Kind where Value == Set<Settings.Group.Reason> {
-    /// Why the next group is asked; "norecord" only after an HTTPDNS account.
+    /// Why the next group is asked.
     static var reasons: Kind {
         let list = Kind<[Settings.Group.Reason]>.list(of: .choice, atLeastOne: true)
         return Kind(

@@ -13,12 +13,6 @@ extension Loader {
                 group.section + ".servers",
                 "\"resolvConf\" finds nobody, as fallback.resolvConf is empty; name files there")
         }
-        for group in settings.groups where group.account == nil && group.thenTryOn.contains(.norecord) {
-            let others = Settings.Group.Reason.allCases.filter { $0 != .norecord }.map { quoted($0.rawValue) }
-            throw origins.error(
-                group.section + ".thenTryOn",
-                "\"norecord\" without an HTTPDNS account is not right; give one of " + others.joined(separator: ", "))
-        }
         for group in settings.groups { try checkThenTry(group, settings) }
         try refuseSamePatterns(settings.upstreams)
         try refuseUnreachable(settings.groups)

@@ -57,7 +57,7 @@ extension Settings {
         public enum Reason: String, Sendable, CaseIterable {
             /// No server answered, or none answered better than SERVFAIL.
             case failure
-            /// The HTTPDNS account has no record of the name.
+            /// The HTTPDNS account has no record of the name; of servers: NOERROR, no answer and no SOA.
             case norecord
             case refused, nxdomain, nodata
         }

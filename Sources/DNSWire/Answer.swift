@@ -61,6 +61,12 @@ public struct Answer: Sendable, Equatable {
         return records
     }
 
+    /// Whether an SOA, which proves that a record does not exist (RFC 2308 §2), is in the authority section.
+    public var hasStartOfAuthority: Bool {
+        let (first, count) = (Int(head.answerCount), Int(head.authorityCount))
+        return count > 0 && recordHeaders().dropFirst(first).prefix(count).contains { $0.type == .soa }
+    }
+
     /// - Precondition: `record` was read from ``body``.
     mutating func setTTL(of record: RecordHeader, to ttl: UInt32) {
         var bytes = body.mutableSpan

@@ -15,6 +15,7 @@ import DNSWire
 /// | time is over | answered | give the second best, or a failure |
 /// | an answer with records, or one that leads nowhere | step answered | deliver it; end, unless an earlier step may answer |
 /// | an answer that leads on (NXDOMAIN, NODATA by `thenTryOn`) | step ended so, second best | leave its servers; next step |
+/// | NODATA without an SOA, which leads on as "no record" | no record | leave its servers; next step |
 /// | SERVFAIL and the like, REFUSED | second best, if no answer is | none: the group asks its next server |
 /// | an account's "no record" that leads on | no record, or unproven | next step; a refresh ends where it is unproven |
 /// | an account's "no record" that leads nowhere | no record; unproven is a failure | deliver it, and end |
@@ -253,11 +254,14 @@ extension Flight {
         _ best: SecondBest, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders
     ) {
         guard let end = StepEnds(of: best.answer),
-            route[(best.step + 1)...].contains(where: { $0.after.contains(end) })
+            let next = route[(best.step + 1)...].first(where: { !$0.after.isDisjoint(with: end) })
         else { return deliver(best, isFromStore: false, rules, &orders) }
-        secondBest = best
+        // A name that is not known there may have records all the same: that is no answer to be given if the others fail.
+        let isUnknown = end.intersection(next.after).contains(.noRecord)
+        if !isUnknown { secondBest = best }
         orders.leave = best.step
-        self.end(best.step, as: StepState(end), after: end, rules, at: now, &orders)
+        let state = isUnknown ? StepState.noRecord : StepState(end.subtracting(.noRecord))
+        self.end(best.step, as: state, after: end, rules, at: now, &orders)
     }
 
     private func withoutRecord(

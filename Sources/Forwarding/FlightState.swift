@@ -21,7 +21,7 @@ enum StepState: UInt8 {
     case nxDomain
     /// The answer was NOERROR without a record, and leads to another group.
     case noData
-    /// An account has no record of the name, and proves it.
+    /// An account has no record of the name, and proves it; or an answer without an SOA says so, and leads to another group.
     case noRecord
     /// An account says that it has no record of the name, in a mode in which an attacker may have written that.
     case unproven

@@ -124,14 +124,16 @@ public struct StepEnds: OptionSet, Hashable, Sendable {
     public static let nxDomain = StepEnds(rawValue: 4)
     /// NOERROR without a record in the answer section.
     public static let noData = StepEnds(rawValue: 8)
-    /// An HTTPDNS account has no record of the name.
+    /// An HTTPDNS account has no record of the name; or a server has answered NOERROR without a record in the answer section and
+    /// without an SOA, as the DNS over HTTPS of an account does for names that are not registered with it.
     public static let noRecord = StepEnds(rawValue: 16)
 
-    /// How an answer ends a group's step so that another group may be asked; nil: it has records, so it does not.
+    /// How an answer ends a group's step so that another group may be asked; nil: it has records, so it does not. Without an SOA
+    /// it has no data, and no record either.
     init?(of answer: Answer) {
         switch answer.head.responseCode {
         case .noError where answer.head.answerCount > 0: return nil
-        case .noError: self = .noData
+        case .noError: self = answer.hasStartOfAuthority ? .noData : [.noData, .noRecord]
         case .nxDomain: self = .nxDomain
         case .refused: self = .refused
         default: self = .failure

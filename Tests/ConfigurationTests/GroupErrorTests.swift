@@ -116,16 +116,6 @@ import Testing
                 + "\"https://HOST/PATH\" or another form of a server"
         ),
         (
-            group("a", "x", "thenTryOn = ['norecord']"),
-            "4: upstreams.a.thenTryOn: \"norecord\" without an HTTPDNS account is not "
-                + "right; give one of \"failure\", \"refused\", \"nxdomain\", \"nodata\""
-        ),
-        (
-            "[fallback]\nthenTryOn = ['norecord']",
-            "2: fallback.thenTryOn: \"norecord\" without an HTTPDNS account is not right; "
-                + "give one of \"failure\", \"refused\", \"nxdomain\", \"nodata\""
-        ),
-        (
             group("a", "x", "thenTryOn = ['late']"),
             "4: upstreams.a.thenTryOn: \"late\" is not right; give one of \"failure\", "
                 + "\"norecord\", \"refused\", \"nxdomain\", \"nodata\""

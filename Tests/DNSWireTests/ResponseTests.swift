@@ -57,6 +57,20 @@ struct ResponseTests {
         #expect(plain.answer.keep == 60 && plain.answer.head.additionalCount == 0)
     }
 
+    /// A referral and an empty message have none; one that is not about the name is not passed on, so it proves nothing.
+    @Test func anSOAProvesThatARecordDoesNotExist() throws {
+        let data = "0006 0001 0000003c 0016 00 00 00000001 00000002 00000003 00000004 0000002d"
+        let nameServer = "c010 0002 0001 0000003c 0002 c00c"
+        let alias = "c00c 0005 0001 0000003c 0002 c010"
+        for (counts, records, hasSOA) in [
+            ([0, 0, 0], "", false), ([0, 1, 0], nameServer, false), ([0, 1, 0], "c010" + data, true),
+            ([0, 2, 0], nameServer + "c010" + data, true), ([1, 1, 0], alias + "c010" + data, true),
+            ([1, 0, 0], alias, false), ([0, 1, 0], "017800" + data, false), ([0, 0, 1], "c010" + data, false),
+        ] as [([UInt8], String, Bool)] {
+            #expect(try read(response(counts: counts, records)).answer.hasStartOfAuthority == hasSOA, "\(records)")
+        }
+    }
+
     /// RFC 2308 §5.
     @Test(arguments: [
         ("NXDOMAIN: SOA TTL 900, MINIMUM 300", Vectors.nxDomain, 300 as UInt32, true, [300 as UInt32]),

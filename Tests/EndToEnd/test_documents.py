@@ -371,7 +371,7 @@ def test_no_example_tells_a_public_server_a_private_name(binary, beside, example
 def test_the_examples_are_told_of():
     text = "".join((TOP / "docs" / page).read_text() for page in ("upstreams.md", "providers.md"))
     examples = [path for path in EXAMPLES if path.parent.name == "examples"]
-    assert len(examples) == 9 and len(EXAMPLES) == 12
+    assert len(examples) == 12 and len(EXAMPLES) == 15
     for path in examples:
         assert f"](../config/examples/{path.name})" in text, path.name
 

@@ -1,10 +1,12 @@
 """Groups of upstreams: who hears of a name. Which names each group takes is tried by `explain` (test_explain.py)."""
 
 import dns.rcode
+import dns.rrset
 import pytest
 
 from dns_client import ask, extended_errors, reasons
 from groups import PORT, answers, last_of
+from resolvers import reply_to
 
 
 
@@ -46,3 +48,26 @@ def test_what_opens_a_door(groups):
     assert last_of("a.open.example") == [1]
     assert ask("a.shut.example", port=PORT, edns=True).rcode() == dns.rcode.NXDOMAIN
     assert groups.names("fallback") == {"a.open.example"}
+
+
+def test_a_name_that_is_not_registered_goes_on(groups, encrypted_resolver, authority):
+    """An account's DNS over HTTPS answers an unregistered name without a record and without an SOA; the next group knows it."""
+    def script(asked, connection=None):
+        name = asked.name.to_text()
+        if name.startswith("unknown"):
+            return reply_to(asked.message)
+        records = ["60 IN A 192.0.2.9"] if asked.kind == "A" else []
+        reply = reply_to(asked.message, *records)
+        if not records:
+            reply.authority.append(dns.rrset.from_text("shop.example.", 60, "IN", "SOA", "a. b. 1 2 3 4 60"))
+        return reply
+
+    account = encrypted_resolver("https", script)
+    groups.run(account={"servers": [account.url], "domains": ["shop.example"], "caFile": str(authority.file),
+                        "thenTry": ["fallback"], "thenTryOn": ["failure", "norecord"]})
+    assert last_of("known.shop.example") == [9]
+    no_data = ask("known.shop.example", "AAAA", port=PORT)
+    assert no_data.rcode() == dns.rcode.NOERROR and not no_data.answer
+    assert groups.fallback.questions == []
+    assert last_of("unknown.shop.example") == [1]
+    assert groups.names("fallback") == {"unknown.shop.example"}

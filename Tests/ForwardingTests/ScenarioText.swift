@@ -70,8 +70,12 @@ enum ScenarioAnswer {
         switch words.next() {
         case "NOERROR":
             if words.skip("none") {
-                guard words.skip("soa"), let ttl = words.number() else { return nil }
-                answer = .noData(name, type: type, negativeTTL: UInt32(ttl))
+                if words.skip("soa") {
+                    guard let ttl = words.number() else { return nil }
+                    answer = .noData(name, type: type, negativeTTL: UInt32(ttl))
+                } else {
+                    answer = .failure(name, type: type, .noError, extendedError: nil)
+                }
                 break
             }
             guard let made = records(&words, name, type) else { return nil }

@@ -27,8 +27,8 @@ public enum Provider: String, Sendable, Hashable, CaseIterable {
         /// Seconds for which a signed request is valid unless the operator says otherwise, as in the provider's own
         /// SDKs; 0: requests are not signed.
         public var validity = 0
-        /// Whether the service gives a list of its addresses.
-        public var hasList = false
+        /// The milliseconds after which the service may be told to give a lookup up; nil: it cannot be told.
+        public var timeouts: ClosedRange<Int>?
         /// How many lookups one name counts for on the bill in aes mode.
         public var priceOfAES = 1
     }
@@ -44,22 +44,21 @@ public enum Provider: String, Sendable, Hashable, CaseIterable {
         case .tencent:
             Facts(
                 title: "Tencent", namesPerRequest: 8, encryptions: [.https, .aes, .des],
-                addresses: [.v4(119, 29, 29, 99)], plainAddresses: [.v4(119, 29, 29, 98)], hasList: true)
+                addresses: [.v4(119, 29, 29, 99)], plainAddresses: [.v4(119, 29, 29, 98)],
+                timeouts: 1000...5000)
         case .alibaba:
             Facts(
                 title: "Alibaba Cloud", namesPerRequest: 5, encryptions: [.https, .aes],
                 addresses: [.v4(203, 107, 1, 1)], plainAddresses: [.v4(203, 107, 1, 1)],
                 certificateName: "resolvers.httpdns.aliyuncs.com", certificateAddress: .v4(203, 107, 1, 1),
-                validity: 600, hasList: true, priceOfAES: 3)
+                validity: 600, priceOfAES: 3)
         case .alibabaV1:
             Facts(
                 title: "Alibaba Cloud, version 1", namesPerRequest: 5, addresses: [.v4(203, 107, 1, 1)],
                 certificateName: "resolvers.httpdns.aliyuncs.com", certificateAddress: .v4(203, 107, 1, 1),
-                validity: 600, hasList: true)
+                validity: 600)
         case .volcengine:
-            Facts(
-                title: "Volcengine", namesPerRequest: 1, certificateName: "httpdns.volcengineapi.com", validity: 600,
-                hasList: true)
+            Facts(title: "Volcengine", namesPerRequest: 1, certificateName: "httpdns.volcengineapi.com", validity: 600)
         case .baidu:
             Facts(
                 title: "Baidu", namesPerRequest: 10,

@@ -79,9 +79,6 @@ extension Loader {
         guard !given.routeIpEncrypted || given.provider == .tencent else {
             throw origins.error(section + ".routeIpEncrypted", "\(provider) cannot do that; give false")
         }
-        guard given.confIp.isEmpty || facts.hasList else {
-            throw origins.error(section + ".confIp", "\(provider) has no list of its addresses; leave it out")
-        }
         guard given.batch <= facts.namesPerRequest || origins.keys[section + ".batch"] == nil else {
             throw origins.error(
                 section + ".batch",

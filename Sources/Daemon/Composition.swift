@@ -99,7 +99,13 @@ extension Settings.Group {
             }
         return try credential.account(
             routeIp: routeIp, routeIpEncrypted: self.routeIpEncrypted,
-            authExpirySeconds: self.authExpirySeconds)
+            authExpirySeconds: self.authExpirySeconds, timeout: serviceTimeout)
+    }
+
+    /// The milliseconds after which the service is told to give a lookup up: `timeout`, as near as the service allows, so that it
+    /// does not look for what is not awaited any more. Nil: it cannot be told.
+    var serviceTimeout: Int? {
+        self.credential.provider.facts.timeouts.map { min(max(timeout, $0.lowerBound), $0.upperBound) }
     }
 
     private static func octets(_ digits: Secret?) throws(RequestError) -> [UInt8]? {

@@ -35,12 +35,6 @@ struct AlibabaList {
 
     /// Reads `{"service_ip":[…],"service_ipv6":[…]}`.
     func parse(_ response: HTTPResponse) throws(ServiceFailure) -> ServiceConfiguration {
-        let json = try response.json()
-        var list = ServiceConfiguration(addresses: [], ttlMinutes: Self.minutes)
-        for member in ["service_ip", "service_ipv6"] as [StaticString] {
-            for element in try json.elements(of: json.member(member)) { try list.add(json.address(element)) }
-        }
-        guard !list.addresses.isEmpty else { throw .unparsable }
-        return list
+        try ServiceConfiguration(response.json(), ["service_ip", "service_ipv6"], ttlMinutes: Self.minutes)
     }
 }

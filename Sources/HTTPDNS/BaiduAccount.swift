@@ -5,7 +5,9 @@ public import HTTP
 /// An account of Baidu's HTTPDNS (`/v4/resolve`).
 ///
 /// Chosen, where the documentation is silent: a family whose `msg` is anything but `ok`, and which has no address, has
-/// no record; and so has a family that is not mentioned beside a name that is.
+/// no record; and so has a family that is not mentioned beside a name that is. The service's addresses come beside the answer for
+/// a name alone: the one asked is the service's own, so that none of the operator's is needed, and what is said of it is not read.
+/// They have no time to live.
 public final class BaiduAccount: ServiceAccount {
     public var hasExpiry: Bool { true }
 
@@ -43,9 +45,24 @@ public final class BaiduAccount: ServiceAccount {
         return try answer.results()
     }
 
-    public func listTarget(at unixSeconds: UInt64) throws(RequestError) -> [UInt8] { throw .noList }
+    public func listTarget(at unixSeconds: UInt64) throws(RequestError) -> [UInt8] {
+        var target = start + Array(Provider.baidu.facts.certificateName.utf8)
+        let subject = start.count..<target.count
+        target.append("&type=dual_stack&alt_server_ip=true")
+        signing.digest.appendEnd(of: subject, until: unixSeconds &+ signing.validity, as: "&sign=", to: &target)
+        return target
+    }
 
+    /// Reads `{"msg":…,"data":…,"serverip":{"ipv4":[…],"ipv6":[…]}}`.
     public func parseConfiguration(_ response: HTTPResponse) throws(ServiceFailure) -> ServiceConfiguration {
-        throw .unparsable
+        let json = try response.json()
+        do throws(ServiceFailure) {
+            return try ServiceConfiguration(
+                json, ["ipv4", "ipv6"], of: json.member("serverip"), ttlMinutes: ServiceConfiguration.defaultTTLMinutes)
+        } catch {
+            // The service may have said why there are none.
+            _ = try response.json(("msg", "ok"))
+            throw error
+        }
     }
 }

@@ -25,7 +25,6 @@ public protocol ServiceAccount: AnyObject {
 
     /// Writes the target of a request for the list of the service's addresses.
     /// - Parameter unixSeconds: As above.
-    /// - Throws: ``RequestError/noList`` if the service has none.
     func listTarget(at unixSeconds: UInt64) throws(RequestError) -> [UInt8]
 
     /// Reads the service's answer to a request for that.

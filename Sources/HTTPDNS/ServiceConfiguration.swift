@@ -54,6 +54,17 @@ public struct ServiceConfiguration: Sendable, Equatable {
         }
     }
 
+    /// Takes the addresses of several arrays of an object, at least one.
+    init(
+        _ json: JSONText, _ members: [StaticString], of object: Int = JSONText.root, ttlMinutes: Int
+    ) throws(ServiceFailure) {
+        self.init(addresses: [], ttlMinutes: ttlMinutes)
+        for member in members {
+            for element in try json.elements(of: json.member(member, of: object)) { try add(json.address(element)) }
+        }
+        guard !addresses.isEmpty else { throw .unparsable }
+    }
+
     /// Adds an address once; nil: what should have been one is none.
     mutating func add(_ address: IPAddress?) throws(ServiceFailure) {
         guard let address, address.isOfOneMachine else { throw .unparsable }

@@ -6,12 +6,14 @@ extension ServiceCredential {
     ///   - routeIp: The address for whose network answers are wanted; nil: the caller's own.
     ///   - routeIpEncrypted: Whether that is encrypted like the names; counts at Tencent, in aes and des mode.
     ///   - authExpirySeconds: For how many seconds a request is valid; 0: as the provider advises.
+    ///   - timeout: The milliseconds after which the service gives a lookup up; counts at Tencent.
     public func account(
-        routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false, authExpirySeconds: Int = 0
+        routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false, authExpirySeconds: Int = 0, timeout: Int? = nil
     ) throws(RequestError) -> any ServiceAccount {
         guard case .signed(let provider, let id, let secret, let aesKey) = self else {
             return try TencentAccount(
-                self, routeIp: routeIp, routeIpEncrypted: routeIpEncrypted, authExpirySeconds: authExpirySeconds)
+                self, routeIp: routeIp, routeIpEncrypted: routeIpEncrypted, authExpirySeconds: authExpirySeconds,
+                timeout: timeout)
         }
         let signing = try Signing(
             id: id, secret: secret, routeIp: routeIp,

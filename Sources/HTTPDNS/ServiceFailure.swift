@@ -75,8 +75,6 @@ public enum RequestError: Error, Equatable, Sendable, CustomStringConvertible {
     case badToken
     /// A secret is empty, or not hexadecimal where it has to be.
     case badSecret(key: String)
-    /// The service has no list of its addresses.
-    case noList
     /// The key has a wrong length, or encryption failed.
     case encryption(CryptographyError)
 
@@ -86,7 +84,6 @@ public enum RequestError: Error, Equatable, Sendable, CustomStringConvertible {
         case .forbiddenName(let name): "\(name) is not a name the service can be asked for"
         case .badToken: "the token has characters that cannot be in a URL"
         case .badSecret(let key): "\(key) is not hexadecimal; give it as the console shows it"
-        case .noList: "the service has no list of its addresses"
         case .encryption(let error): error.description
         }
     }

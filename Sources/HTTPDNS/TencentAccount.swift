@@ -24,9 +24,10 @@ public final class TencentAccount: ServiceAccount {
     ///   - routeIpEncrypted: Whether `ip=` is encrypted like the names; means nothing in https mode.
     ///   - authExpirySeconds: For how many seconds a request is valid, encoded as the service's own SDKs of 2025 do it,
     ///     so that a recorded request is useless later; 0: no limit is sent.
+    ///   - timeout: The milliseconds after which the service gives a lookup up, see ``Provider/Facts/timeouts``; nil: its own.
     public init(
         _ credential: ServiceCredential, routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false,
-        authExpirySeconds: Int = 0
+        authExpirySeconds: Int = 0, timeout: Int? = nil
     ) throws(RequestError) {
         switch credential {
         case .https(let token):
@@ -43,6 +44,7 @@ public final class TencentAccount: ServiceAccount {
         let route = routeIp.map { Array($0.description.utf8) }
         routeIpToEncrypt = routeIpEncrypted && cipher != nil ? route : nil
         var tail = Array(ServiceProtocol.flags.utf8)
+        if let timeout { tail += Array("&timeout=\(timeout)".utf8) }
         if let route {
             tail += Array("&ip=".utf8)
             // An encrypted `ip=` is appended to each request, since each has its own initialization vector.

@@ -62,10 +62,6 @@ import Testing
             ("provider = 'baidu'", "1: KEYdnsId: \"baidu\" needs an authorization ID; give 1 to 4294967295"),
             ("provider = 'baidu'\ndnsId = 1", "1: KEYdnsKey: missing; \"baidu\" needs it: give dnsKey or dnsKeyFile"),
             (
-                "provider = 'baidu'\ndnsId = 1\ndnsKey = 'a'\nconfIp = ['192.0.2.1']",
-                "5: KEYconfIp: \"baidu\" has no list of its addresses; leave it out"
-            ),
-            (
                 "provider = 'volcengine'\ndnsId = 1\ndnsKey = 'a'",
                 "1: KEYdnsIp: missing; \"volcengine\" has no address of its own to be asked at"
             ),

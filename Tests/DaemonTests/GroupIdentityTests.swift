@@ -57,6 +57,8 @@ import Testing
             shop("addressType", "\"ipv4\""), shop("signed", "\"addresses\""), shop("authExpirySeconds", "60"),
             shop("enableReport", "false"), shop("reportUrl", "\"http://192.0.2.4/\""),
             shop("serverName", "\"a.example\""),
+            shop("timeout", "900", whyNot: "only Tencent is told of it"),
+            Change(key: "timeout", to: "3000", group: Self.tencent),
             Change(key: "token", to: "\"102\"", group: Self.tencent),
             Change(key: "tokenFile", to: "\"secret\"", group: Self.tencent.filter { $0.key != "token" }),
             Change(key: "routeIpEncrypted", to: "true", group: Self.tencent),

@@ -10,7 +10,7 @@ import pytest
 
 from control import metrics, total
 from dns_client import addresses, ask
-from httpdns_service import Record
+from httpdns_service import Record, every_name
 from providers import CERTIFICATES, NAMES, SECRETS, Refused
 from resolvers import answer_locally
 from waiting import eventually, waited_since
@@ -212,7 +212,7 @@ def test_a_certificate_for_the_address_dialled_is_refused(account, shop, authori
     eventually(lambda: running.log_lines(CERTIFICATES[provider]), "it is said which name is missing")
 
 
-@pytest.mark.parametrize("provider", ["alibaba", "alibaba-v1", "volcengine"])
+@pytest.mark.parametrize("provider", SIGNED)
 def test_lists_of_addresses(account, shop, provider):
     first = account(provider, listed=["127.0.0.4"])
     second = account(provider, address="127.0.0.4", port=first.port)
@@ -220,6 +220,14 @@ def test_lists_of_addresses(account, shop, provider):
     eventually(lambda: first.list_requests, "the list is asked for")
     eventually(lambda: ask(f"n{time.monotonic_ns() % 60}.shop.example", port=PORT) and second.requests,
                "the servers of the list are asked")
+
+
+@pytest.mark.parametrize(("timeout", "told"), [(400, 1000), (2000, 2000), (60000, 5000)])
+def test_tencent_is_told_when_to_give_up(daemon, service, timeout, told):
+    asked = service("https", every_name)
+    daemon(asked, {"httpdns": {"timeout": timeout}})
+    assert addresses(ask("www.example.com"))
+    assert [request.parameters["timeout"] for request in asked.requests] == [f"{told}"]
 
 
 @pytest.mark.parametrize(("provider", "way"), WAYS)

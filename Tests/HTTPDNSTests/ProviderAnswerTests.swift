@@ -205,7 +205,23 @@ import Testing
         ] {
             #expect(throws: ServiceFailure.self) { try list(.alibabaV1, wrong) }
         }
-        #expect(throws: ServiceFailure.self) { try list(.baidu, "{}") }
+        // Of the name that is asked for nothing is read.
+        #expect(
+            try list(
+                .baidu,
+                "{\"msg\":\"ok\",\"data\":{\"x\":{}},\"serverip\":{\"ipv6\":[\"2001:db8::1\"],\"ipv4\":[\"192.0.2.1\"]}}"
+            )
+                == ServiceConfiguration(addresses: addresses("192.0.2.1", "2001:db8::1"), ttlMinutes: 60))
+        for (wrong, failure) in [
+            ("{}", ServiceFailure.unparsable), ("{\"msg\":\"ok\",\"serverip\":{}}", .unparsable),
+            ("{\"msg\":\"ok\",\"serverip\":{\"ipv4\":[\"0.0.0.0\"]}}", .unparsable),
+            (
+                "{\"msg\":\"InvalidAccount\"}",
+                .refused(ServiceRefusal(Array("InvalidAccount".utf8), status: 200, serviceTime: nil))
+            ),
+        ] {
+            #expect(throws: failure) { try list(.baidu, wrong) }
+        }
     }
 }
 

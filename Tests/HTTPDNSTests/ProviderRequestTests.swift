@@ -31,6 +31,15 @@ import Testing
         )
     }
 
+    /// The service's addresses come beside the answer for a name, which is none of the operator's.
+    @Test func baiduIsAskedForItsAddressesBesideItsOwnName() throws {
+        let target = try Self.account(.baidu, id: 107_080, secret: Self.secret).listTarget(at: 1_700_000_000)
+        #expect(
+            text(target)
+                == "/v4/resolve?account_id=107080&dn=httpdns.baidubce.com&type=dual_stack&alt_server_ip=true"
+                + "&t=1700000600&sign=8bd6d08dab98567814b382f25e8c79df")
+    }
+
     /// IV, key and signature of the vector; the request's own IV is another each time, so the signer is asked alone.
     @Test func alibabaSignsWhatIsEncrypted() throws {
         let secret = Hexadecimal.decode(Self.alibabaSecret.span) ?? []

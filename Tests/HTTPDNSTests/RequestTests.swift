@@ -22,6 +22,19 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
                 + "Host: 119.29.29.99\r\n" + fields)
     }
 
+    @Test func theServiceIsToldWhenToGiveUp() throws {
+        let clear = try TencentAccount(.https(token: Array("67890".utf8)), routeIp: .v4(203, 0, 113, 7), timeout: 2000)
+        #expect(
+            text(try clear.request(names("www.example.com"), family: .ipv4, host: "h")).hasPrefix(
+                "GET /d?dn=www.example.com&token=67890&ttl=1&query=1&clientip=1&timeout=2000&ip=203.0.113.7 HTTP/1.1\r\n"
+            ))
+        // What is encrypted anew for each request stays the last.
+        let encrypted = try TencentAccount(
+            .des(id: 1, key: desKey), routeIp: .v4(203, 0, 113, 7), routeIpEncrypted: true, timeout: 5000)
+        let request = text(try encrypted.request(names("www.example.com"), family: .ipv4, host: "h"))
+        #expect(request.contains("&timeout=5000&ip=b70421366ccc0106359ca00a0d05acf5 HTTP/1.1\r\n"))
+    }
+
     @Test func desIsExactlyTheDocumentedRequest() throws {
         let account = try TencentAccount(.des(id: 12345, key: desKey))
         let request = try account.request(names("www.example.com"), family: .ipv4, host: "119.29.29.98")

@@ -43,8 +43,8 @@ struct GroupIdentity: Sendable, Equatable {
         /// With DNS messages; nil: none of the servers is encrypted.
         case messages(Settings.TLS?, Egress)
         case account(
-            Settings.Account.Credential, routeIp: IPAddress?, isEncrypted: Bool, expirySeconds: Int, Settings.TLS,
-            Egress)
+            Settings.Account.Credential, routeIp: IPAddress?, isEncrypted: Bool, expirySeconds: Int, timeout: Int?,
+            Settings.TLS, Egress)
     }
 
     /// For whose network it is asked, whose AD bit counts, and who gets its answers. By another one, its answers are wrong.
@@ -75,7 +75,7 @@ struct GroupIdentity: Sendable, Equatable {
         }
         access = .account(
             account.credential, routeIp: group.routeIp, isEncrypted: account.routeIpEncrypted,
-            expirySeconds: account.authExpirySeconds, group.tls, group.egress)
+            expirySeconds: account.authExpirySeconds, timeout: group.serviceTimeout, group.tls, group.egress)
         services = account.isBypassed ? [] : [account.dnsIp, account.confIp]
         reports = account.enableReport ? .some(account.reportUrl) : .none
         kind = ["account", account.credential.provider.rawValue, account.credential.encryption.rawValue]

@@ -330,6 +330,9 @@ class HTTPDNSService:
                 self._violation(f"{flag}=1 is missing")
         if "dnsKey" in parameters or self.key and self.key in str(parameters):
             self._violation("the key is in the request")
+        limit = parameters.get("timeout", "none")
+        if not limit.isdigit() or not 1000 <= int(limit) <= 5000:
+            self._violation(f"timeout is {limit}")
         sent = parameters.get("dn", "")
         if self.encryption != "https" and sent != sent.lower():
             self._violation("dn is not lower-case hex")

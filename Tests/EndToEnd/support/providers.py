@@ -86,6 +86,11 @@ class ProviderService(HTTPDNSService):
         if path == lists.get(self.provider):
             return 200, self._list(parameters)
         names, kind, expiry = PROTOCOLS[self.provider](self, path, parameters)
+        if parameters.pop("alt_server_ip", None) == "true":
+            self.list_requests.append(parameters)
+            return 200, {"msg": "ok", "data": {name: {} for name in names}, "serverip": {
+                "ipv4": [one for one in self.listed if ":" not in one],
+                "ipv6": [one for one in self.listed if ":" in one]}}
         request = Request(names, kind, parameters, number, time.monotonic(), expiry)
         if len(names) > NAMES[self.provider]:
             raise Refused(400, "TooManyHosts")
@@ -262,8 +267,7 @@ def baidu_answer(service, request):
         data[name] = {family: {"ip": ips, "ttl": record.ttl, "msg": "ok" if ips else "no record"}
                       for family, ips in (("ipv4", record.v4), ("ipv6", record.v6))
                       if request.kind in (family, "dual_stack")}
-    return {"msg": "ok", "data": data, "clientip": "203.0.113.7", "timestamp": int(service.now),
-            "serverip": {"ipv4": ["192.0.2.5"]}}
+    return {"msg": "ok", "data": data, "clientip": "203.0.113.7", "timestamp": int(service.now)}
 
 
 PROTOCOLS = {"alibaba": alibaba, "alibaba-v1": alibaba_v1, "volcengine": volcengine, "baidu": baidu}

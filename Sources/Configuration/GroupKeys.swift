@@ -186,6 +186,9 @@ private let groupKeys: [Key<Settings.Group>] = [
         .accounts, "debug", \.accountKeys.debug, .boolean,
         "log each lookup"),
     Key(
+        .accounts, "trace", \.accountKeys.trace, .boolean,
+        "send a random sid and log it with failures, for the provider's support; with \"alibaba\" alone"),
+    Key(
         [.resolving, .servers], "trustAD", \.trustAD, .boolean,
         "pass on the AD bit of servers that are not on loopback"),
     Key(

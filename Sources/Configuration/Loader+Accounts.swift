@@ -76,8 +76,10 @@ extension Loader {
                 section + ".encryptType",
                 "\(quoted(given.encryptType.rawValue)) is not right with \(provider); give \(right)")
         }
-        guard !given.routeIpEncrypted || given.provider == .tencent else {
-            throw origins.error(section + ".routeIpEncrypted", "\(provider) cannot do that; give false")
+        for (key, isGiven, able) in [
+            ("routeIpEncrypted", given.routeIpEncrypted, Provider.tencent), ("trace", given.trace, .alibaba),
+        ] where isGiven && given.provider != able {
+            throw origins.error("\(section).\(key)", "\(provider) cannot do that; give false")
         }
         guard given.batch <= facts.namesPerRequest || origins.keys[section + ".batch"] == nil else {
             throw origins.error(

@@ -34,6 +34,8 @@ extension Settings {
         public var reportUrl: ReportURL?
         /// Log each lookup.
         public var debug = false
+        /// Send a random `sid` with each request, by which the provider finds them, and log it with failures.
+        public var trace = false
         /// Not a key: a proxy in the environment has the groups of ``Group/thenTry`` asked instead.
         public var isBypassed = false
 

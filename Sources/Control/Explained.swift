@@ -100,7 +100,7 @@ extension Explained {
         switch explanation.fate {
         case .stored(let place), .asked(let place): parts[place]
         case .cached, .failedLately, .nobody:
-            parts.first { $0.part.standing != .withoutRecord && $0.part.standing != .noServer }
+            parts.first { !$0.part.standing.isWithoutRecord && $0.part.standing != .noServer }
         case .refused, .made: nil
         }
     }
@@ -142,7 +142,7 @@ extension Explained.Said {
         guard isAnswer, case .outcome(let outcome) = result else { return nil }
         switch outcome {
         case .failed: return nil
-        case .addresses(let results): return Set(results.flatMap { $0.addresses(type) }.map(\.0.description))
+        case .addresses(let results, _): return Set(results.flatMap { $0.addresses(type) }.map(\.0.description))
         case .answer(let answer): return answer.data(type)
         }
     }
@@ -151,7 +151,7 @@ extension Explained.Said {
         guard case .outcome(let outcome) = result else { return [] }
         switch outcome {
         case .failed: return []
-        case .addresses(let results): return results.flatMap { $0.addresses(.a) + $0.addresses(.aaaa) }.map(\.0)
+        case .addresses(let results, _): return results.flatMap { $0.addresses(.a) + $0.addresses(.aaaa) }.map(\.0)
         case .answer(let answer):
             return answer.records().filter { $0.type == .a || $0.type == .aaaa }
                 .compactMap { IPAddress(bytes: $0.rdata.span) }

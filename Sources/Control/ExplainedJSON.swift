@@ -85,6 +85,7 @@ extension Explained {
             "after": part.place == 0 ? nil : part.part.after.keys,
             "hedgeAfterMilliseconds": part.part.hedgeAfter,
             "standing": part.part.standing.label,
+            "reason": part.part.standing.code,
             "shared": part.part.group.isShared,
             "servers": servers.enumerated().map { place, server -> JSON in
                 [
@@ -103,12 +104,12 @@ extension Explained {
         case .notAsked(let why): return ["result": "notAsked", "reason": why]
         case .outcome(.failed(let failure)): return ["result": "failure", "reason": failure.detail] + time
         case .outcome(.answer(let answer)): return ["result": "answer"] + json(answer, age: 0) + time
-        case .outcome(.addresses(let results)):
+        case .outcome(.addresses(let results, let reasons)):
             let all = addressTexts(results)
             let shown = Array(all.prefix(Self.mostRecords))
             return [
                 "result": all.isEmpty ? "noRecord" : "addresses", "records": shown,
-                "recordsLeftOut": all.count - shown.count,
+                "recordsLeftOut": all.count - shown.count, "reason": all.isEmpty ? code(reasons) : nil,
             ] + time
         }
     }
@@ -140,6 +141,9 @@ extension Explained {
 }
 
 extension Explanation.Standing {
+    /// Why an account has no record of the name, in its own word.
+    fileprivate var code: String? { if case .withoutRecord(let code) = self { code } else { nil } }
+
     fileprivate var label: String {
         switch self {
         case .ready: "ready"

@@ -150,7 +150,8 @@ extension Explained {
         switch standing {
         case .ready: nil
         case .noServer: "it has no server"
-        case .withoutRecord: "passed over: it has no record of the name, as was found lately"
+        case .withoutRecord(let code):
+            "passed over: it has no record of the name\(Self.because(code)), as was found lately"
         case .budgetSpent: "passed over: too many names below the same domain had no record"
         case .planExceeded: "queriesPerSecond is reached"
         case .full: "each server has as much under way as concurrency allows"
@@ -180,7 +181,9 @@ extension Explained {
         let records = records(answer, age: age)
         let code = "\(answer.head.responseCode)"
         if records.all.isEmpty {
-            return answer.head.responseCode == .noError ? "\(code), no \(explanation.type)" : code
+            guard answer.head.responseCode == .noError else { return code }
+            let reason = answer.extendedErrorText
+            return "\(code), no \(explanation.type)\(Self.because(reason.isEmpty ? nil : reason))"
         }
         return "\(code): \(records.all.joined(separator: "; "))"
             + (records.left > 0 ? "; and \(records.left) more" : "")
@@ -210,14 +213,22 @@ extension Explained {
             switch outcome {
             case .failed(let failure): return "fails after \(time): \(failure.detail)"
             case .answer(let answer): return "\(summary(answer, age: 0)), in \(time)"
-            case .addresses(let results):
+            case .addresses(let results, let reasons):
                 let all = addressTexts(results)
-                guard !all.isEmpty else { return "no record, in \(time)" }
+                guard !all.isEmpty else { return "no record\(Self.because(code(reasons))), in \(time)" }
                 let left = all.count - Self.mostRecords
                 return all.prefix(Self.mostRecords).joined(separator: "; ") + (left > 0 ? "; and \(left) more" : "")
                     + ", in \(time)"
             }
         }
+    }
+
+    /// ` (RRNotExist)`; empty where no reason is given.
+    private static func because(_ reason: String?) -> String { reason.map { " (\($0))" } ?? "" }
+
+    /// The service's own word of why the name has no address.
+    func code(_ reasons: [AbsenceReason]) -> String? {
+        reasons.code(of: explanation.name, Families(of: explanation.type))
     }
 
     func addressTexts(_ results: [NameAddresses]) -> [String] {

@@ -31,6 +31,36 @@ public enum FamilyAddresses: Sendable, Equatable {
     case notAsked
 }
 
+/// Why an account has no address of one family of a name, in its service's own word. It stands beside the results, few of which have
+/// one: in them it would make every lookup dearer.
+public struct AbsenceReason: Sendable, Equatable {
+    /// The most octets of a code.
+    public static let longestCode = 64
+
+    public let name: Name
+    /// One family.
+    public let family: Families
+    /// Such as `RRNotExist`.
+    public let code: String
+
+    /// - Parameter code: letters, digits, `_`, `-` and `.`; nil if it has others, none or too many, since people read it.
+    public init?(_ name: Name, _ family: Families, code: some Collection<UInt8>) {
+        guard (1...Self.longestCode).contains(code.count),
+            code.allSatisfy({ isDigit($0) || isLowerLetter(lowercased($0)) || "_-.".utf8.contains($0) })
+        else { return nil }
+        (self.name, self.family, self.code) = (name, family, String(decoding: code, as: UTF8.self))
+    }
+}
+
+extension [AbsenceReason] {
+    /// The code for a name: that of the family wanted, else of the other.
+    public func code(of name: Name, _ family: Families? = nil) -> String? {
+        if isEmpty { return nil }
+        let all = filter { $0.name == name }
+        return (all.first { $0.family == family } ?? all.first)?.code
+    }
+}
+
 /// Address families.
 public struct Families: OptionSet, Sendable, Hashable {
     public let rawValue: UInt8

@@ -99,7 +99,7 @@ extension Settings.Group {
             }
         return try credential.account(
             routeIp: routeIp, routeIpEncrypted: self.routeIpEncrypted,
-            authExpirySeconds: self.authExpirySeconds, timeout: serviceTimeout)
+            authExpirySeconds: self.authExpirySeconds, timeout: serviceTimeout, traces: self.trace)
     }
 
     /// The milliseconds after which the service is told to give a lookup up: `timeout`, as near as the service allows, so that it

@@ -53,8 +53,10 @@ final class SignedRequests {
     ) -> [UInt8] {
         switch form.provider {
         case .alibaba:
-            // Of all other parameters, by their names.
-            let others = query.split(separator: UInt8(ascii: "&")).filter { !$0.starts(with: "s=".utf8) }
+            // Of all other parameters but the session's, by their names.
+            let others = query.split(separator: UInt8(ascii: "&")).filter {
+                !$0.starts(with: "s=".utf8) && !$0.starts(with: "sid=".utf8)
+            }
             return signature(of: sorted(others.map { Array($0) }), joinedBy: "&", hmac)
         case .volcengine:
             let values = ["account_id", "timestamp", "ip", "type", "domain"].map { parameters[$0] ?? [] }

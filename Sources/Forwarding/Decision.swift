@@ -70,7 +70,11 @@ extension Forwarder {
         }
         let steps = decision.route
         let count = decision.before.count
-        if count == steps.count, !decision.before.isLastUnproven { return .answer(policy.noRecord(name, type)) }
+        if count == steps.count, !decision.before.isLastUnproven {
+            let last = steps.last?.group
+            let code = last.flatMap { desk.absenceCode(of: key.name, at: $0, now) }
+            return .answer(noRecord(name, type, at: last, because: code))
+        }
         if !key.findsServer {
             decision.known = cache.find(name, type: type, for: key.audience, at: now.seconds)
         }

@@ -96,8 +96,8 @@ public struct MessageQuestion: Hashable, Sendable {
 
 /// How a query ended.
 public enum Outcome: Sendable, Equatable {
-    /// The result of an HTTPDNS service. Names that it does not mention are absent.
-    case addresses([NameAddresses])
+    /// The result of an HTTPDNS service, and why it has no addresses where it says so. Names that it does not mention are absent.
+    case addresses([NameAddresses], [AbsenceReason] = [])
     /// A DNS message that answers the question, whatever its response code.
     case answer(Answer)
     case failed(Failure)

@@ -47,8 +47,7 @@ extension Forwarder {
     /// Sets what the store is asked before a group is, and what it has for that.
     func look(for key: Flight.Key, _ part: inout Explanation.Part, _ looks: StoreLooks, at now: Tick) {
         guard let settings = store.settings, part.group.isShared, part.standing != .noServer,
-            part.standing != .withoutRecord,
-            part.standing != .budgetSpent, store.budget(at: now) != nil
+            !part.standing.isWithoutRecord, part.standing != .budgetSpent, store.budget(at: now) != nil
         else { return }
         let question = sharedQuestion(part.group.id, key.name.name, key.type, for: key.audience)
         part.sharedQuestion = question

@@ -71,8 +71,8 @@ public struct Explanation: Sendable, Equatable {
         /// This server of it.
         case ready(Server)
         case noServer
-        /// An HTTPDNS account was found to have no record of the name.
-        case withoutRecord
+        /// An HTTPDNS account was found to have no record of the name; why, in its own word, if it has said so.
+        case withoutRecord(String?)
         /// Too many names below its domain had no record.
         case budgetSpent
         /// `queriesPerSecond` is reached.
@@ -84,6 +84,9 @@ public struct Explanation: Sendable, Equatable {
         case waiting
         /// Each server has asked for a pause.
         case paused
+
+        /// Whether the account was found to have no record of the name.
+        public var isWithoutRecord: Bool { if case .withoutRecord = self { true } else { false } }
     }
 
     /// What a client would get, and from whom.
@@ -133,7 +136,7 @@ extension Forwarder {
         explanation.parts = decision.route.enumerated().map { index, step in
             var part = Explanation.Part(
                 overview(of: step.group), after: step.after, hedgeAfter: step.hedgeAfter,
-                knownStanding(index, decision.before) ?? desk.standing(step.group, flight, at: now))
+                knownStanding(index, decision, key.name, at: now) ?? desk.standing(step.group, flight, at: now))
             look(for: key, &part, looks, at: now)
             return part
         }
@@ -167,7 +170,8 @@ extension Forwarder {
         while true {
             let orders = flight.take(event, desk.rules, at: now)
             switch orders.give {
-            case .noRecord: explanation.fate = .made(policy.noRecord(key.name.name, key.type))
+            case .noRecord:
+                explanation.fate = .made(flight.secondBest?.answer ?? policy.noRecord(key.name.name, key.type))
             case .failure: explanation.fate = .nobody(failure(key, reason(flight)))
             default: break
             }
@@ -185,7 +189,7 @@ extension Forwarder {
                 explanation.fate = .stored(step)
                 return nil
             }
-            explanation.parts[step].standing = .withoutRecord
+            explanation.parts[step].standing = .withoutRecord(nil)
             return noRecordEvent(flight, at: group, by: .sharedCache(group))
         }
         switch part.standing {
@@ -200,12 +204,14 @@ extension Forwarder {
     }
 
     /// Why the group of one of the first steps is not asked; nil: that depends on the group.
-    private func knownStanding(_ step: Int, _ before: StepsBefore) -> Explanation.Standing? {
-        guard step < before.count else { return nil }
-        return switch before.state(of: step) {
+    private func knownStanding(
+        _ step: Int, _ decision: borrowing Decision, _ name: NameKey, at now: Tick
+    ) -> Explanation.Standing? {
+        guard step < decision.before.count else { return nil }
+        return switch decision.before.state(of: step) {
         case .failed: .budgetSpent
         case .passedOver: nil
-        default: .withoutRecord
+        default: .withoutRecord(desk.absenceCode(of: name, at: decision.route[step].group, now))
         }
     }
 }

@@ -24,10 +24,10 @@ extension Forwarder {
                 tell(to.flight, .refused(step: to.messages.step, answer, by: to.by), at: now)
                 desk.sendNext(to.messages, at: now, &actions)
             }
-        case .addresses(let results):
-            guard let found = desk.found(id.id, results, toRepeat: toRepeat, at: now, &actions) else { break }
+        case .addresses(let results, let reasons):
+            guard let found = desk.found(id.id, results, reasons, toRepeat: toRepeat, at: now, &actions) else { break }
             handleDeskEvents(at: now)
-            for (lookup, index) in found.names { settle(lookup, results[index], found, at: now) }
+            for (lookup, index) in found.names { settle(lookup, results[index], reasons, found, at: now) }
         case .failed(let failure): desk.failed(id.id, failure, at: now, &actions)
         }
         handleDeskEvents(at: now)
@@ -60,7 +60,9 @@ extension Forwarder {
     // MARK: Addresses
 
     /// Handles the result of both families of a name, whichever the flights asked for.
-    private mutating func settle(_ lookup: Lookup, _ result: NameAddresses, _ found: GroupDesk.Found, at now: Tick) {
+    private mutating func settle(
+        _ lookup: Lookup, _ result: NameAddresses, _ reasons: [AbsenceReason], _ found: GroupDesk.Found, at now: Tick
+    ) {
         let (group, answerer) = (found.group, Answerer.server(found.group, found.server))
         // What comes for nobody any more is cached of the group that is asked first: another's would replace its answer.
         if lookup.flights.isEmpty, !policy.asksFirst(group, lookup.key.name) { lookup.outdate() }
@@ -68,13 +70,16 @@ extension Forwarder {
         guard result.hasAddresses else {
             if isShared, lookup.isCurrent { shareNoRecord(lookup.key.name, by: group, at: now) }
             for flight in lookup.flights where !askForOther(than: found.families, flight, at: group, now) {
-                tell(flight, noRecordEvent(flight, at: group, by: answerer), at: now)
+                let code = reasons.code(of: lookup.key.name, Families(of: flight.key.type))
+                tell(flight, noRecordEvent(flight, at: group, by: answerer, because: code), at: now)
             }
             return
         }
         let isStandIn = lookup.flights.contains { $0.standsIn($0.step(of: group), desk.rules) }
-        let a = cacheFamily(lookup, .a, result.ipv4, beside: result.ipv6, at: group, isStandIn: isStandIn, now)
-        let aaaa = cacheFamily(lookup, .aaaa, result.ipv6, beside: result.ipv4, at: group, isStandIn: isStandIn, now)
+        let a = cacheFamily(
+            lookup, .a, result.ipv4, beside: result.ipv6, reasons, at: group, isStandIn: isStandIn, now)
+        let aaaa = cacheFamily(
+            lookup, .aaaa, result.ipv6, beside: result.ipv4, reasons, at: group, isStandIn: isStandIn, now)
         if isShared, lookup.isCurrent, !isStandIn {
             for (type, answer) in [(RecordType.a, a), (.aaaa, aaaa)] {
                 guard let answer else { continue }
@@ -87,7 +92,7 @@ extension Forwarder {
             let type = flight.key.type
             let answer =
                 (type == .a ? a : aaaa)
-                ?? withoutAddresses(lookup, type, beside: type == .a ? result.ipv6 : result.ipv4, at: group)
+                ?? withoutAddresses(lookup, type, beside: type == .a ? result.ipv6 : result.ipv4, reasons, at: group)
             if isStandIn { desk.noteStandIn(flight, at: now) }
             end(flight, with: answer, by: answerer)
         }
@@ -109,9 +114,11 @@ extension Forwarder {
     /// which could then insert any address it likes. It is cached as long as those addresses: to ask again earlier
     /// would only be billed.
     private func withoutAddresses(
-        _ lookup: Lookup, _ type: RecordType, beside other: FamilyAddresses, at group: GroupID
+        _ lookup: Lookup, _ type: RecordType, beside other: FamilyAddresses, _ reasons: [AbsenceReason],
+        at group: GroupID
     ) -> Answer {
         var answer = Answer.noData(lookup.key.name, type: type, negativeTTL: desk.rules.negativeTTL(of: group))
+        say(reasons.code(of: lookup.key.name, Families(of: type)), of: group, in: &answer)
         if case .addresses(_, let ttl) = other { answer.keep = max(answer.keep, timing.clamped(ttl)) }
         return answer
     }
@@ -120,7 +127,7 @@ extension Forwarder {
     /// - Returns: the answer; nil when that family was not asked for.
     private mutating func cacheFamily(
         _ lookup: Lookup, _ type: RecordType, _ family: FamilyAddresses, beside other: FamilyAddresses,
-        at group: GroupID, isStandIn: Bool, _ now: Tick
+        _ reasons: [AbsenceReason], at group: GroupID, isStandIn: Bool, _ now: Tick
     ) -> Answer? {
         let name = lookup.key.name
         var answer: Answer
@@ -134,7 +141,7 @@ extension Forwarder {
             } else {
                 answer = Answer.addresses(name, type: type, permitted, ttl: timing.clamped(ttl))
             }
-        case .noRecord: answer = withoutAddresses(lookup, type, beside: other, at: group)
+        case .noRecord: answer = withoutAddresses(lookup, type, beside: other, reasons, at: group)
         default: return nil
         }
         if isStandIn { answer.limitToStandIn() }
@@ -156,10 +163,25 @@ extension Forwarder {
     }
 
     /// An account has no record of a flight's name.
-    func noRecordEvent(_ flight: Flight, at group: GroupID, by answerer: Answerer) -> FlightEvent {
+    /// - Parameter code: see ``AbsenceReason/code``.
+    func noRecordEvent(
+        _ flight: Flight, at group: GroupID, by answerer: Answerer, because code: String? = nil
+    ) -> FlightEvent {
         .withoutRecord(
             step: flight.step(of: group), isProven: desk.rules[group].isProven,
-            policy.noRecord(flight.key.name.name, flight.key.type), by: answerer)
+            noRecord(flight.key.name.name, flight.key.type, at: group, because: code), by: answerer)
+    }
+
+    /// The answer when an account has no record and no other group may be asked.
+    func noRecord(_ name: Name, _ type: RecordType, at group: GroupID?, because code: String?) -> Answer {
+        var answer = policy.noRecord(name, type)
+        if let group { say(code, of: group, in: &answer) }
+        return answer
+    }
+
+    /// Says in an answer without addresses why an account has none.
+    private func say(_ code: String?, of group: GroupID, in answer: inout Answer) {
+        if let code { answer.add(.other, text: "\(desk.name(of: group)): \(code)") }
     }
 
     // MARK: The cache

@@ -30,11 +30,20 @@ extension GroupDesk {
     }
 
     /// Remembers that a group has no record of a name.
-    /// - Parameter elapsed: the seconds since it was found out.
-    mutating func noRecord(_ key: NameKey, after elapsed: UInt32, at group: GroupID, _ now: Tick) {
+    /// - Parameters:
+    ///   - code: see ``AbsenceReason/code``.
+    ///   - elapsed: the seconds since it was found out.
+    mutating func noRecord(
+        _ key: NameKey, because code: String? = nil, after elapsed: UInt32, at group: GroupID, _ now: Tick
+    ) {
         let seconds = rules.negativeTTL(of: group)
         groups[group.rawValue].namesWithoutRecord.insert(
-            key, (), until: now.advanced(milliseconds: Int(seconds - min(elapsed, seconds)) * 1000))
+            key, code, until: now.advanced(milliseconds: Int(seconds - min(elapsed, seconds)) * 1000))
+    }
+
+    /// Why a group has no record of a name, in its service's own word; nil if it has not said so lately.
+    func absenceCode(of key: NameKey, at group: GroupID, _ now: Tick) -> String? {
+        groups[group.rawValue].namesWithoutRecord.value(key, at: now) ?? nil
     }
 
     // MARK: What is forgotten

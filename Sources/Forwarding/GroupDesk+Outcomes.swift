@@ -66,7 +66,8 @@ extension GroupDesk {
     /// A server has answered a request for names.
     /// - Parameter toRepeat: as of ``answered(_:_:toRepeat:at:_:)``.
     mutating func found(
-        _ id: TableID, _ results: [NameAddresses], toRepeat: Bool, at now: Tick, _ actions: inout [Action]
+        _ id: TableID, _ results: [NameAddresses], _ reasons: [AbsenceReason], toRepeat: Bool, at now: Tick,
+        _ actions: inout [Action]
     ) -> Found? {
         guard let (query, server) = takeQuery(id) else { return nil }
         guard case .names(let lookups, let families) = query.subject else {
@@ -84,7 +85,10 @@ extension GroupDesk {
             groups[group].remove(lookup)
             if !result.hasAddresses {
                 groups[group].noRecordBudget.charge(lookup.key.name, at: now)
-                if lookup.isCurrent { noRecord(lookup.key, after: 0, at: query.group, now) }
+                if lookup.isCurrent {
+                    let code = reasons.code(of: lookup.key.name)
+                    noRecord(lookup.key, because: code, after: 0, at: query.group, now)
+                }
             }
             found.names.append((lookup, index))
         }

@@ -27,7 +27,7 @@ struct GroupState {
     var noRecordBudget = NoRecordBudget()
     var noRecordNews = News()
     /// Names of which the group has no record.
-    var namesWithoutRecord = Remembered<NameKey, Void>(atMost: maximumNamesWithoutRecord)
+    var namesWithoutRecord = Remembered<NameKey, String?>(atMost: maximumNamesWithoutRecord)
     /// The questions that another group has answered since this one failed, and whether that answer may still be cached.
     var standIns = Remembered<Flight.Key, Bool>(atMost: maximumStandIns)
     /// Seconds from the last look whether it answers again to the next one; nil: none is to come.

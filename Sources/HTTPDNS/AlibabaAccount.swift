@@ -11,23 +11,33 @@ public import HTTP
 /// could have written it.
 public final class AlibabaAccount: ServiceAccount {
     public var hasExpiry: Bool { true }
+    public let sessionID: String?
 
     private let id: [UInt8]
     /// The client subnet as a parameter, or as a member of what is encrypted; empty if there is none.
     private let route: [UInt8]
     private let validity: UInt64
     private let signer: RequestSigner
+    /// ``sessionID`` as a parameter, which is not signed; empty without one.
+    private let session: [UInt8]
+    /// Octets of the session's identifier, which has twice as many digits: twelve characters, as in the service's own SDKs.
+    private static let sessionLength = 6
     /// Nil in https mode, where TLS protects the names.
     private let cipher: PayloadCipher?
     private let list: AlibabaList
 
-    init(_ signing: Signing, aesKey: [UInt8]?) throws(RequestError) {
+    /// - Parameter traces: Whether a random ``sessionID`` goes along.
+    init(_ signing: Signing, aesKey: [UInt8]?, traces: Bool = false) throws(RequestError) {
         let secret = signing.digest.secret
         guard let key = Hexadecimal.decode(secret.span), !key.isEmpty else { throw .badSecret(key: "dnsKey") }
         id = Array("\(signing.id)".utf8)
         let (before, after) = aesKey != nil ? (",\"cip\":\"", "\"") : ("cip=", "&")
         route = signing.route.isEmpty ? [] : Array(before.utf8) + signing.route + Array(after.utf8)
         validity = signing.validity
+        var digits: [UInt8] = []
+        if traces { Hexadecimal.append(randomBytes(Self.sessionLength).span, to: &digits) }
+        sessionID = traces ? String(decoding: digits, as: UTF8.self) : nil
+        session = traces ? Array("&sid=".utf8) + digits : []
         list = AlibabaList(signing)
         do throws(CryptographyError) {
             signer = try RequestSigner(hmacSHA256: key)
@@ -66,6 +76,7 @@ public final class AlibabaAccount: ServiceAccount {
         if cipher == nil { request.append(queried) }
         request.append("&v=1.0")
         signer.appendSignature(from: signed, as: "&s=", to: &request)
+        if !session.isEmpty { request += session }
     }
 
     /// Reads `{"code":"success","mode":0,"data":…}`, with the addresses in `data`, which is an object, or in base64 its
@@ -73,34 +84,56 @@ public final class AlibabaAccount: ServiceAccount {
     public func parse(
         _ response: HTTPResponse, names: [Name], family: Families
     ) throws(ServiceFailure) -> [NameAddresses] {
+        var reasons: [AbsenceReason] = []
+        return try parse(response, names: names, family: family, reasons: &reasons)
+    }
+
+    public func parse(
+        _ response: HTTPResponse, names: [Name], family: Families, reasons: inout [AbsenceReason]
+    ) throws(ServiceFailure) -> [NameAddresses] {
         let envelope = try response.json(("code", "success"))
         let data = try envelope.member("data")
         guard try envelope.integer(envelope.member("mode")) == (cipher == nil ? 0 : 1),
             envelope.isString(data) == (cipher != nil)
         else { throw .unparsable }
-        guard let cipher else { return try Self.results(envelope, data, names, family, isEncrypted: false) }
+        guard let cipher else { return try Self.results(envelope, data, names, family, &reasons, isEncrypted: false) }
         let ciphertext = try envelope.unescaped(data)
         // Whatever is wrong with it, the failure is the same.
         do {
             guard let payload = Base64.standard.decode(ciphertext) else { throw ServiceFailure.undecryptable }
             let json = try JSONText(cipher.decrypt(payload.span), isInAnyScript: false)
-            return try Self.results(json, JSONText.root, names, family, isEncrypted: true)
+            return try Self.results(json, JSONText.root, names, family, &reasons, isEncrypted: true)
         } catch {
             throw .undecryptable
         }
     }
 
-    /// Reads `{"cip":…,"answers":[{"dn":…,"v4":{"ips":[…],"ttl":…},"v6":{…}}]}`.
+    /// Reads `{"cip":…,"answers":[{"dn":…,"v4":{"ips":[…],"ttl":…,"no_ip_code":…},"v6":{…}}]}`.
     private static func results(
-        _ json: JSONText, _ data: Int, _ names: [Name], _ family: Families, isEncrypted: Bool
+        _ json: JSONText, _ data: Int, _ names: [Name], _ family: Families, _ reasons: inout [AbsenceReason],
+        isEncrypted: Bool
     ) throws(ServiceFailure) -> [NameAddresses] {
         var answer = JSONAnswer(names, family, isEncrypted: isEncrypted)
         for name in try json.elements(of: json.member("answers", of: data)) {
-            let ipv4 = try answer.list(json, json.member("v4", of: name), "ips", of: .ipv4)
-            let ipv6 = try answer.list(json, json.member("v6", of: name), "ips", of: .ipv6)
-            try answer.add(json, json.string(json.member("dn", of: name)), ipv4, ipv6)
+            let (v4, v6) = (try json.member("v4", of: name), try json.member("v6", of: name))
+            let ipv4 = try answer.list(json, v4, "ips", of: .ipv4)
+            let ipv6 = try answer.list(json, v6, "ips", of: .ipv6)
+            let place = try answer.add(json, json.string(json.member("dn", of: name)), ipv4, ipv6)
+            if ipv4.isEmpty { try add(json, v4, names[place], .ipv4, to: &reasons) }
+            if ipv6.isEmpty { try add(json, v6, names[place], .ipv6, to: &reasons) }
         }
         return try answer.results()
+    }
+
+    /// Adds the reason for which an object of a family has no address, if it gives one.
+    private static func add(
+        _ json: JSONText, _ object: Int, _ name: Name, _ family: Families, to reasons: inout [AbsenceReason]
+    ) throws(ServiceFailure) {
+        let code = try json.member("no_ip_code", of: object)
+        guard json.isString(code), let octets = try? json.unescaped(code),
+            let reason = AbsenceReason(name, family, code: octets)
+        else { return }
+        reasons.append(reason)
     }
 
     public func listTarget(at unixSeconds: UInt64) throws(RequestError) -> [UInt8] { list.target(at: unixSeconds) }

@@ -51,10 +51,12 @@ struct JSONAnswer {
     ///   - name: Where it stands in the text.
     ///   - joins: Whether a second object may speak of the other family of the same name; else each name may be there
     ///     once.
+    /// - Returns: The index of the name among those asked.
     /// - Throws: ``ServiceFailure/otherName`` if the name was not asked.
+    @discardableResult
     mutating func add(
         _ json: JSONText, _ name: Range<Int>, _ ipv4: AddressList, _ ipv6: AddressList, joins: Bool = false
-    ) throws(ServiceFailure) {
+    ) throws(ServiceFailure) -> Int {
         guard let index = asked.index(of: json.octets.span, name, next: next) else {
             throw .otherName
         }
@@ -66,6 +68,7 @@ struct JSONAnswer {
                 name: before.name, ipv4: try before.ipv4.joined(result.ipv4), ipv6: try before.ipv6.joined(result.ipv6))
         }
         found[index] = result
+        return index
     }
 
     /// - Throws: ``ServiceFailure/unparsable`` if nothing is said of any name.

@@ -23,10 +23,29 @@ public protocol ServiceAccount: AnyObject {
     ///   most ``ServiceProtocol/addressesPerFamily`` addresses a family, in the service's order and each once.
     func parse(_ response: HTTPResponse, names: [Name], family: Families) throws(ServiceFailure) -> [NameAddresses]
 
+    /// The same, and in the service's own words why it has no address; what it does not say is absent.
+    func parse(
+        _ response: HTTPResponse, names: [Name], family: Families, reasons: inout [AbsenceReason]
+    ) throws(ServiceFailure) -> [NameAddresses]
+
+    /// By what the service finds the requests of this account when it is asked about them (`trace`); nil: by nothing.
+    var sessionID: String? { get }
+
     /// Writes the target of a request for the list of the service's addresses.
     /// - Parameter unixSeconds: As above.
     func listTarget(at unixSeconds: UInt64) throws(RequestError) -> [UInt8]
 
     /// Reads the service's answer to a request for that.
     func parseConfiguration(_ response: HTTPResponse) throws(ServiceFailure) -> ServiceConfiguration
+}
+
+extension ServiceAccount {
+    /// A service that gives no reasons.
+    public func parse(
+        _ response: HTTPResponse, names: [Name], family: Families, reasons: inout [AbsenceReason]
+    ) throws(ServiceFailure) -> [NameAddresses] {
+        try parse(response, names: names, family: family)
+    }
+
+    public var sessionID: String? { nil }
 }

@@ -7,8 +7,10 @@ extension ServiceCredential {
     ///   - routeIpEncrypted: Whether that is encrypted like the names; counts at Tencent, in aes and des mode.
     ///   - authExpirySeconds: For how many seconds a request is valid; 0: as the provider advises.
     ///   - timeout: The milliseconds after which the service gives a lookup up; counts at Tencent.
+    ///   - traces: Whether the account has a ``ServiceAccount/sessionID``; counts at Alibaba Cloud, version 2.
     public func account(
-        routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false, authExpirySeconds: Int = 0, timeout: Int? = nil
+        routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false, authExpirySeconds: Int = 0, timeout: Int? = nil,
+        traces: Bool = false
     ) throws(RequestError) -> any ServiceAccount {
         guard case .signed(let provider, let id, let secret, let aesKey) = self else {
             return try TencentAccount(
@@ -20,7 +22,7 @@ extension ServiceCredential {
             validity: UInt64(authExpirySeconds > 0 ? authExpirySeconds : provider.facts.validity))
         switch provider {
         case .tencent: throw .badToken
-        case .alibaba: return try AlibabaAccount(signing, aesKey: aesKey)
+        case .alibaba: return try AlibabaAccount(signing, aesKey: aesKey, traces: traces)
         case .alibabaV1: return AlibabaV1Account(signing)
         case .volcengine: return VolcengineAccount(signing)
         case .baidu: return BaiduAccount(signing)

@@ -58,6 +58,11 @@ import Testing
             ),
             (alibaba + "batch = 6", "5: KEYbatch: 6 is not right; \"alibaba\" takes 5 at most"),
             (alibaba + "routeIpEncrypted = true", "5: KEYrouteIpEncrypted: \"alibaba\" cannot do that; give false"),
+            (
+                "provider = 'alibaba-v1'\ndnsId = 1\ndnsKey = 'a'\ntrace = true",
+                "5: KEYtrace: \"alibaba-v1\" cannot do that; give false"
+            ),
+            ("provider = 'tencent'\ntoken = '1'\ntrace = true", "4: KEYtrace: \"tencent\" cannot do that; give false"),
             (alibaba + "dnsKeyFile = 'x'", "5: KEYdnsKeyFile: dnsKey is given as well; give one of the two"),
             ("provider = 'baidu'", "1: KEYdnsId: \"baidu\" needs an authorization ID; give 1 to 4294967295"),
             ("provider = 'baidu'\ndnsId = 1", "1: KEYdnsKey: missing; \"baidu\" needs it: give dnsKey or dnsKeyFile"),

@@ -55,6 +55,7 @@ import Testing
             "enableReport": Sample(value: "true"),
             "reportUrl": Sample(value: "\"http://192.0.2.4/reports\""),
             "debug": Sample(value: "true"),
+            "trace": Sample(value: "true", beside: ["provider": "\"alibaba\""]),
             "trustAD": Sample(value: "true"),
             "serverName": Sample(value: "\"dns.example\""),
             "caFile": Sample(value: "\"/authority\""),

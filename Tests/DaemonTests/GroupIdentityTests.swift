@@ -74,6 +74,7 @@ import Testing
             shop("minutesBeforeSwitchToMain", "5", whyNot: "says when servers are asked, not what they say"),
             shop("proxy", "\"ignore\"", whyNot: "what it leads to is another identity"),
             shop("appId", "\"a\"", whyNot: "stands in the next report"),
+            shop("trace", "true"),
             shop("debug", "true", whyNot: "is only logged"),
         ]
     }()

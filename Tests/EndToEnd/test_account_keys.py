@@ -103,6 +103,25 @@ def test_debug_is_of_one_account(world):
     assert not any("a.other" in line for line in lines)
 
 
+def test_trace_names_the_session(world):
+    """The same in each request, another after a start, and in the line of the log that says that the service fails."""
+    sessions = []
+    for number in range(2):
+        running = world.run({"trace": True}, control={"metrics": "127.0.0.1:9153"})
+        assert answer("a.shop.example") and answer("b.shop.example") and answer("a.other.example")
+        sessions += [set(world.shop.sessions)]
+        world.shop.sessions.clear()
+        if number == 0:
+            running.stop()
+    (first,), (second,) = sessions
+    assert first != second and all(len(one) == 12 and int(one, 16) for one in (first, second))
+    world.shop.stop(), world.other.stop()
+    ask("c.shop.example", port=PORT), ask("b.other.example", port=PORT)
+    eventually(lambda: running.log_lines("other .* fails"), "it is said that the service fails")
+    assert all(line.endswith(f" (sid {second})") for line in running.log_lines("shop .* fails")), running.log()
+    assert not any("sid" in line for line in running.log_lines("other .* fails"))
+
+
 def test_each_account_reports_for_itself(world):
     """To its own collector, with its own `appId`; the other to the log; a reload takes another collector."""
     first, second = Collector(), Collector()

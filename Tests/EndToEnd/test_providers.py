@@ -1,6 +1,7 @@
 """HTTPDNS of every provider: what is asked, what is answered, and what each error leads to."""
 
 import concurrent.futures
+import json
 import subprocess
 import time
 
@@ -8,8 +9,8 @@ import dns.exception
 import dns.rcode
 import pytest
 
-from control import metrics, total
-from dns_client import addresses, ask
+from control import Control, metrics, total
+from dns_client import addresses, ask, extended_errors, reasons
 from httpdns_service import Record, every_name
 from providers import CERTIFICATES, NAMES, SECRETS, Refused
 from resolvers import answer_locally
@@ -220,6 +221,30 @@ def test_lists_of_addresses(account, shop, provider):
     eventually(lambda: first.list_requests, "the list is asked for")
     eventually(lambda: ask(f"n{time.monotonic_ns() % 60}.shop.example", port=PORT) and second.requests,
                "the servers of the list are asked")
+
+
+@pytest.mark.parametrize("way", ["https", "aes"])
+def test_why_alibaba_has_no_address(account, shop, binary, tmp_path, way):
+    """Its own word is told to who gets no other answer, and shown by `explain`. `aes` proves none, so there it is not believed."""
+    service = account("alibaba", way)
+    operator = Control(binary, shop(service, {"control": {"socket": str(tmp_path / "s")}}))
+    operator.socket = tmp_path / "s"
+    reply = ask("none.shop.example", port=PORT, edns=True)
+    if way == "aes":
+        assert reply.rcode() == dns.rcode.SERVFAIL
+    else:
+        assert (extended_errors(reply), reasons(reply)) == ([0], "shop: NODATA")
+    only4 = ask("only4.shop.example", "AAAA", port=PORT, edns=True)
+    assert not only4.answer and reasons(only4) == "shop: NODATA"
+    assert "it has no record of the name (NODATA), as was found lately" in operator("explain", "none.shop.example")
+    shown = json.loads(operator("explain", "none.shop.example", "--json"))
+    assert [group["reason"] for group in shown["groups"]] == ["NODATA"]
+    asked = json.loads(operator("explain", "only4.shop.example", "AAAA", "--json", "--ask"))
+    said = [server["says"] for group in asked["groups"] for server in group["servers"]]
+    assert (said[0]["result"], said[0]["reason"]) == ("addresses", None), asked
+    asked = json.loads(operator("explain", "none.shop.example", "--json", "--ask"))
+    said = [server["says"] for group in asked["groups"] for server in group["servers"]]
+    assert (said[0]["result"], said[0]["reason"]) == ("noRecord", "NODATA"), asked
 
 
 @pytest.mark.parametrize(("timeout", "told"), [(400, 1000), (2000, 2000), (60000, 5000)])

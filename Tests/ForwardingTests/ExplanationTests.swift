@@ -49,12 +49,13 @@ import Testing
         #expect(before.reason == .serviceBinding && before.parts.isEmpty)
         for (id, _) in ask(&forwarder, at: Self.now) {
             let none = NameAddresses(name: name, ipv4: .noRecord, ipv6: .noRecord)
-            forwarder.settle(id, .addresses([none]), at: Self.now)
+            let reason = AbsenceReason(name, .ipv4, code: "RRNotExist".utf8)!
+            forwarder.settle(id, .addresses([none], [reason]), at: Self.now)
         }
         for type in [RecordType.a, .https] {
             let known = forwarder.explain(name, type, at: Self.now)
             #expect(known.fate == .asked(1), "\(type)")
-            #expect(known.parts.map(\.standing).first == .withoutRecord, "\(type)")
+            #expect(known.parts.map(\.standing).first == .withoutRecord("RRNotExist"), "\(type)")
         }
         // The question goes on at the local resolver, whose word stands in its place.
         for (id, ask) in queries(&forwarder, at: Self.now) {
@@ -130,7 +131,7 @@ import Testing
             forwarder.settle(id, .addresses([none]), at: Self.now)
         }
         let known = forwarder.explain(name, .aaaa, at: Self.now)
-        #expect(known.parts[0].standing == .withoutRecord)
+        #expect(known.parts[0].standing == .withoutRecord(nil))
         #expect(known.parts[1].standing == .ready(forwarder.overview(of: known.parts[1].group.id).servers[0].server))
     }
 

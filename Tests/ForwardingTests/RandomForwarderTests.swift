@@ -193,7 +193,7 @@ import Testing
                 // The listener looks in the cache first: before what is answered here, and before what has no record.
                 case .cached:
                     reply == explanation.held?.answer
-                        || explanation.parts.allSatisfy { $0.standing == .withoutRecord }
+                        || explanation.parts.allSatisfy { $0.standing.isWithoutRecord }
                 case .made(let answer): reply == answer
                 case .asked(let place):
                     reply == nil
@@ -245,7 +245,10 @@ import Testing
             if chance.below(5) == 0 {
                 results.append(NameAddresses(name: Name("n3.example")!, ipv4: .noRecord, ipv6: .noRecord))
             }
-            return .addresses(results)
+            let reasons = results.filter { _ in chance.below(3) == 0 }.compactMap {
+                AbsenceReason($0.name, chance.below(2) == 0 ? .ipv4 : .ipv6, code: "code\(chance.below(3))".utf8)
+            }
+            return .addresses(results, reasons)
         }
 
         mutating func outcome(_ question: MessageQuestion) -> Outcome {

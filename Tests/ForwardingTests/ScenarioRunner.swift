@@ -281,8 +281,8 @@ final class ScenarioRunner {
         let outcome: Outcome
         switch (verb, query.ask) {
         case ("answers", .addresses(let names, _)):
-            guard let results = ScenarioAnswer.results(words.rest, names: names) else { throw malformed() }
-            outcome = .addresses(results)
+            guard let (results, reasons) = ScenarioAnswer.results(words.rest, names: names) else { throw malformed() }
+            outcome = .addresses(results, reasons)
         case ("answers", .message(let question)):
             guard let answer = ScenarioAnswer.answer(words.rest, question) else { throw malformed() }
             outcome = .answer(answer)

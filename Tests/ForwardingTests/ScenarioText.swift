@@ -120,8 +120,16 @@ enum ScenarioAnswer {
         return answer
     }
 
-    /// What HTTPDNS says: of every name the same, or of each named one.
-    static func results(_ text: String, names: [Name]) -> [NameAddresses]? {
+    /// What HTTPDNS says: of every name the same, or of each named one. Behind `because` stands why names have no IPv4 address.
+    static func results(_ text: String, names: [Name]) -> ([NameAddresses], [AbsenceReason])? {
+        let parts = text.components(separatedBy: " because ")
+        let reasons = parts.dropFirst().flatMap { code in
+            names.compactMap { AbsenceReason($0, .ipv4, code: Array(code.utf8)) }
+        }
+        return results(ofParts: parts[0], names: names).map { ($0, reasons) }
+    }
+
+    private static func results(ofParts text: String, names: [Name]) -> [NameAddresses]? {
         if text == "nothing" { return [] }
         guard text.contains("=") else { return names.compactMap { result($0, text) }.orNil(names.count) }
         let parts = text.split(separator: ";").map { $0.split(separator: "=").map { $0.split(separator: " ") } }

@@ -181,6 +181,39 @@ import Testing
         }
     }
 
+    /// In clear and encrypted. What people could not read is left out, and changes nothing else.
+    @Test(arguments: [false, true]) func alibabaSaysWhyThereIsNoAddress(isEncrypted: Bool) throws {
+        let account = try ProviderRequestTests.account(
+            .alibaba, secret: Self.secret, aesKey: isEncrypted ? Self.aesKey : nil)
+        func body(_ code: String) throws -> String {
+            let data = """
+                {"cip":"1.2.3.4","answers":[\
+                {"dn":"a.example","v4":{"ips":["192.0.2.1"],"ttl":60,"no_ip_code":"x"},"v6":{"ips":[],"no_ip_code":\(code)}},\
+                {"dn":"b.example","v4":{"no_ip_code":"RRNotExist"},"v6":{"ttl":300}}]}
+                """
+            return isEncrypted
+                ? try Self.encrypted(data) : "{\"code\":\"success\",\"mode\":0,\"data\":\(data)}"
+        }
+        for (code, isWord) in [
+            ("\"Domain_Not-Found.1\"", true), ("\"\"", false), ("7", false), ("null", false), ("\"a b\"", false),
+            ("\"a\\/b\"", false), ("\"<x>\"", false), ("\"\(String(repeating: "a", count: 65))\"", false),
+        ] {
+            var reasons: [AbsenceReason] = []
+            let response = HTTPResponse(ok: try body(code))
+            let results = try account.parse(
+                response, names: names("a.example", "b.example"), family: .both, reasons: &reasons)
+            #expect(
+                results == [
+                    result("a.example", .addresses(addresses("192.0.2.1"), ttl: 60)), result("b.example"),
+                ])
+            #expect(reasons.code(of: Name("a.example")!, .ipv6) == (isWord ? "Domain_Not-Found.1" : nil), "\(code)")
+            #expect(reasons.code(of: Name("b.example")!, .ipv4) == "RRNotExist")
+            // What is said of one family holds for the other, of which nothing is.
+            #expect(reasons.code(of: Name("b.example")!, .ipv6) == "RRNotExist" && reasons.count == (isWord ? 2 : 1))
+            #expect(reasons.code(of: Name("c.example")!) == nil)
+        }
+    }
+
     @Test func addressesOfNoMachineAreNoRecord() throws {
         #expect(
             try parse(.volcengine, "{\"host\":\"a.example\",\"ips\":[\"192.0.2.1\",\"0.0.0.0\"]}", ["a.example"])

@@ -40,6 +40,26 @@ import Testing
                 + "&t=1700000600&sign=8bd6d08dab98567814b382f25e8c79df")
     }
 
+    /// It stands behind the signature, which does not cover it, and is the same for all requests of an account.
+    @Test func alibabaIsToldOfTheSession() throws {
+        func account() throws -> any ServiceAccount {
+            try ServiceCredential.signed(.alibaba, id: 100_000, secret: Self.alibabaSecret, aesKey: nil).account(
+                traces: true)
+        }
+        let (one, other) = (try account(), try account())
+        let session = try #require(one.sessionID)
+        #expect(session.count == 12 && session.allSatisfy { $0.isHexDigit } && session != other.sessionID)
+        for _ in 0..<2 {
+            let request = text(try one.request(names("www.example.com"), family: .both, host: "h", at: 1_700_000_000))
+            #expect(
+                request.hasPrefix(
+                    "GET /v2/d?dn=www.example.com&exp=1700000600&id=100000&m=0&q=4,6&v=1.0"
+                        + "&s=85a84cc69eac02a602dea38044f81632fe3256ab5e89a2760c512c4c4368a515&sid=\(session) HTTP/1.1\r\n"
+                ))
+        }
+        #expect(try Self.account(.alibaba, secret: Self.alibabaSecret).sessionID == nil)
+    }
+
     /// IV, key and signature of the vector; the request's own IV is another each time, so the signer is asked alone.
     @Test func alibabaSignsWhatIsEncrypted() throws {
         let secret = Hexadecimal.decode(Self.alibabaSecret.span) ?? []

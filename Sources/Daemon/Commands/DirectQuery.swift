@@ -106,7 +106,7 @@ public final class DirectQuery: @unchecked Sendable {
     private func settle(_ outcome: Outcome) {
         guard let request = pending.first else { return }
         switch (outcome, request) {
-        case (.addresses(let results), .names(let names)):
+        case (.addresses(let results, _), .names(let names)):
             for result in results { known[result.name] = result }
             pending.removeFirst()
             let leftOut = names.filter { known[$0] == nil }

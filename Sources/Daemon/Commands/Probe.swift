@@ -113,7 +113,7 @@ public final class Probe: @unchecked Sendable {
             let line = Report.fails(who, failure)
             if failures[step.group.id] == nil { failures[step.group.id] = line }
             say(line)
-        case .addresses(let results):
+        case .addresses(let results, _):
             working.insert(step.group.id)
             say("\(who) answers after \(straight.elapsed) ms: \(results.first?.words ?? "nothing about") \(step.name)")
         case .answer(let answer):

@@ -1,6 +1,7 @@
 import Base
 import Configuration
 import Forwarding
+import HTTPDNS
 import Log
 import Transport
 import Upstreams
@@ -16,6 +17,8 @@ final class Accounts {
     private var lists: [GroupID: ServiceList] = [:]
     /// `enableReport`.
     private var reporters: [GroupID: AbnormalReporter] = [:]
+    /// `trace`: what goes along with an account's requests.
+    private(set) var sessions: [GroupID: String] = [:]
     /// `debug`.
     private var debugged: Set<GroupID> = []
     private let loop: EventLoop
@@ -86,6 +89,7 @@ final class Accounts {
         }
         for (name, reporter) in new.reporters { reporters[numbers[name]] = reporter }
         for account in settings.accounts { reporters[numbers[account.name]]?.apply(account) }
+        sessions = accesses.compactMapValues(\.account.sessionID)
         debugged = Set(settings.accounts.filter(\.debug).map { numbers[$0.name] })
     }
 

@@ -5,15 +5,22 @@ import Logging
 
 /// Lines of the log about what the forwarder tells of servers, limits and the store.
 extension Report {
-    /// - Parameter group: gives the state of a group.
-    func event(_ event: Event, _ group: (GroupID) -> GroupOverview) {
+    /// - Parameters:
+    ///   - sessions: by which accounts' providers find their requests: see ``ServiceAccount/sessionID``.
+    ///   - group: gives the state of a group.
+    func event(_ event: Event, sessions: [GroupID: String] = [:], _ group: (GroupID) -> GroupOverview) {
         switch event {
         case .failing(let id, let server, let failure):
             let group = group(id)
             let name = Self.name(group, server)
-            say(
-                .warning, failure.event(group), about: name, Self.fails(name, failure),
-                ["group": group.name, "server": "\(server)", "reason": failure.detail])
+            var (line, fields) = (
+                Self.fails(name, failure), ["group": group.name, "server": "\(server)", "reason": failure.detail]
+            )
+            if let session = sessions[id] {
+                line += " (sid \(session))"
+                fields["sid"] = session
+            }
+            say(.warning, failure.event(group), about: name, line, fields)
         case .answersAgain(let id, let server):
             let group = group(id)
             let name = Self.name(group, server)

@@ -290,7 +290,8 @@ final class ForwarderLoop: @unchecked Sendable {
             case .askAgain(let id): upstreams[id.group]?.askAgain(id)
             case .cancel(let id): upstreams[id.group]?.cancel(id)
             case .trial(let action): trials.perform(action)
-            case .report(let event): report.event(event) { forwarder.overview(of: $0) }
+            case .report(let event):
+                report.event(event, sessions: inEffect.accounts.sessions) { forwarder.overview(of: $0) }
             case .reportLookup(let lookup): inEffect.accounts.add(lookup)
             case .shared(let action): inEffect.store.upstream?.perform(action, wall: WallClock.unixSeconds())
             }

@@ -10,7 +10,7 @@ extension Report {
     func lookup(_ outcome: Outcome, at group: String) {
         let prefix = group == Settings.Group.httpdnsName ? "" : "\(group): "
         switch outcome {
-        case .addresses(let results):
+        case .addresses(let results, _):
             for result in results {
                 log.info("\(prefix)lookup \(result.name): \(result.ipv4.text) \(result.ipv6.text)")
             }

@@ -44,7 +44,7 @@ struct GroupIdentity: Sendable, Equatable {
         case messages(Settings.TLS?, Egress)
         case account(
             Settings.Account.Credential, routeIp: IPAddress?, isEncrypted: Bool, expirySeconds: Int, timeout: Int?,
-            Settings.TLS, Egress)
+            traces: Bool, Settings.TLS, Egress)
     }
 
     /// For whose network it is asked, whose AD bit counts, and who gets its answers. By another one, its answers are wrong.
@@ -75,7 +75,8 @@ struct GroupIdentity: Sendable, Equatable {
         }
         access = .account(
             account.credential, routeIp: group.routeIp, isEncrypted: account.routeIpEncrypted,
-            expirySeconds: account.authExpirySeconds, timeout: group.serviceTimeout, group.tls, group.egress)
+            expirySeconds: account.authExpirySeconds, timeout: group.serviceTimeout, traces: account.trace, group.tls,
+            group.egress)
         services = account.isBypassed ? [] : [account.dnsIp, account.confIp]
         reports = account.enableReport ? .some(account.reportUrl) : .none
         kind = ["account", account.credential.provider.rawValue, account.credential.encryption.rawValue]

@@ -64,8 +64,9 @@ final class ServiceDialect: Dialect {
             return .outOfSync("no HTTP")
         }
         do throws(ServiceFailure) {
-            let results = try access.account.parse(response, names: names, family: families)
-            return .outcome(.addresses(results), code: .noError, provesConnectionInSync: true)
+            var reasons: [AbsenceReason] = []
+            let results = try access.account.parse(response, names: names, family: families, reasons: &reasons)
+            return .outcome(.addresses(results, reasons), code: .noError, provesConnectionInSync: true)
         } catch {
             if !isRewritten, isDueToClock(error, response) { return .retryRewritten }
             return .outcome(.failed(Failure(error, response)), code: .servFail, provesConnectionInSync: false)

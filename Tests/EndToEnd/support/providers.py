@@ -45,6 +45,7 @@ class ProviderService(HTTPDNSService):
         self.refusal = None
         self.refused = []  # the codes of what was refused
         self.list_requests = []
+        self.sessions = []  # the `sid` of each request that has one
         self.says_the_time = True
 
     def settings(self):
@@ -165,6 +166,8 @@ def alibaba(service, path, parameters):
     mode = {"https": "0", "aes": "1"}[service.way]
     need(parameters, "id", "m", "exp", "v", "s", *(["dn"] if mode == "0" else ["enc"]))
     signature = parameters.pop("s")
+    if "sid" in parameters:
+        service.sessions.append(parameters.pop("sid"))
     compare(signature, hmac_digest(service.secret, parameters))
     if parameters["id"] != str(service.account) or parameters["m"] != mode or parameters["v"] != "1.0":
         raise Refused(403, "InvalidAccount")

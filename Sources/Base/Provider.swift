@@ -29,8 +29,6 @@ public enum Provider: String, Sendable, Hashable, CaseIterable {
         public var validity = 0
         /// The milliseconds after which the service may be told to give a lookup up; nil: it cannot be told.
         public var timeouts: ClosedRange<Int>?
-        /// How many lookups one name counts for on the bill in aes mode.
-        public var priceOfAES = 1
     }
 
     /// How names and answers are protected on the way.
@@ -51,7 +49,7 @@ public enum Provider: String, Sendable, Hashable, CaseIterable {
                 title: "Alibaba Cloud", namesPerRequest: 5, encryptions: [.https, .aes],
                 addresses: [.v4(203, 107, 1, 1)], plainAddresses: [.v4(203, 107, 1, 1)],
                 certificateName: "resolvers.httpdns.aliyuncs.com", certificateAddress: .v4(203, 107, 1, 1),
-                validity: 600, priceOfAES: 3)
+                validity: 600)
         case .alibabaV1:
             Facts(
                 title: "Alibaba Cloud, version 1", namesPerRequest: 5, addresses: [.v4(203, 107, 1, 1)],

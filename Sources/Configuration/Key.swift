@@ -63,7 +63,7 @@ enum Section: String, CaseIterable, Sendable {
     case privateNames = "private"
     /// `[upstreams.NAME]`: one section for each group.
     case upstreams
-    case cache, sharedCache, control, log
+    case nat64, cache, sharedCache, control, log
 
     /// The section's header as it stands in a file.
     var header: String { self == .upstreams ? "[\(rawValue).NAME]" : "[\(rawValue)]" }

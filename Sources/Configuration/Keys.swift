@@ -65,6 +65,12 @@ private let sectionKeys: [Key<Settings>] =
             "answered from this file first; empty = off"),
     ] + keysAfterHosts + [
         Key(
+            .nat64, "prefix", \.nat64.prefix, .translatorPrefix,
+            "by which this network leads to IPv4; \"auto\": as its resolvers say (RFC 7050); empty = off"),
+        Key(
+            .nat64, "synthesize", \.nat64.synthesize, .choice,
+            "AAAA made of A for clients (RFC 6147); auto = while there is a prefix and no IPv4 route"),
+        Key(
             .cache, "megabytes", \.cache.megabytes, .number(1...65_536),
             "never more"),
         Key(

@@ -26,10 +26,10 @@ extension Settings {
     /// Whether a server has to be looked up before it can be asked.
     package var isLookupNeeded: Bool { messageGroups.contains { !$0.named.isEmpty } }
 
-    /// The resolvers of `resolvConf` as a group of their own, which is asked where servers are; nil: none has to be looked up.
-    /// No group of an operator's can have its name.
+    /// The resolvers of `resolvConf` as a group of their own, which is asked where servers are, and for the prefix of `[nat64]`; nil:
+    /// nothing has to be looked up. No group of an operator's can have its name.
     package var resolvers: Group? {
-        guard isLookupNeeded else { return nil }
+        guard isLookupNeeded || nat64.prefix == .auto else { return nil }
         var group = Group(name: "resolv.conf")
         group.egress = fallback.egress
         group.servers = [.resolvConf]
@@ -39,7 +39,7 @@ extension Settings {
     /// Whether the resolvers of `resolvConf` are used.
     package var isResolvConfNeeded: Bool {
         isFallbackNeeded && fallback.group.entries.contains(.resolvConf)
-            || messageGroups.dropFirst().contains { $0.entries.contains(.resolvConf) } || isLookupNeeded
+            || messageGroups.dropFirst().contains { $0.entries.contains(.resolvConf) } || resolvers != nil
     }
 }
 

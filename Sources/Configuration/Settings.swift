@@ -16,6 +16,7 @@ public struct Settings: Sendable, Equatable {
     public var privateNames = Group(name: Group.privateName)
     /// The groups of `[upstreams.NAME]`, in the order of the file; ``maximumGroups`` at most.
     public var upstreams: [Group] = []
+    public var nat64 = NAT64()
     public var cache = Cache()
     public var sharedCache = SharedCache()
     public var control = Control()

@@ -19,10 +19,18 @@ extension Explained {
             "sharedCache": storeJSON,
             "now": fateJSON + ["text": fateText],
             "privateAddresses": explanation.refusesPrivate ? "refuse" : "pass",
+            "nat64": explanation.translation.map(json),
             "ranking": explanation.ranking.map { ["port": Int($0.port), "known": $0.isKnown] as JSON },
             "groups": parts.map(json),
             "advice": advice,
         ]
+    }
+
+    private func json(_ translation: Explanation.Translation) -> JSON {
+        switch translation {
+        case .addresses(let prefix): ["prefix": prefix.description, "alias": JSON.null]
+        case .alias(let name): ["prefix": JSON.null, "alias": name.description]
+        }
     }
 
     private var sourceJSON: JSON {

@@ -20,6 +20,7 @@ extension Explained {
         if explanation.refusesPrivate {
             lines.append("       Private addresses are taken out of answers (domains.privateAddresses).")
         }
+        if let translationText { lines.append("       \(translationText)") }
         if let rankingText { lines.append("       \(rankingText)") }
         lines.append("Cache: \(heldText)")
         if let storeText { lines.append("Store: \(storeText)") }

@@ -21,6 +21,8 @@ package struct Observation: Sendable {
     package var leftOut: [String: [LeftOutServer]] = [:]
     /// What is not as the settings say, for as long as the daemon runs; a sentence each, without an end.
     package var remarks: [String] = []
+    /// How IPv4 servers are reached.
+    package var reach = IPv4Reach()
     var isStopping = false
     /// Whether questions are accepted: the cache's file has been read.
     package var isOpen = true

@@ -13,6 +13,10 @@ extension Overview {
             "headline": headline,
             "verdict": verdict,
             "remarks": JSON.array(self.remarks.map { .string($0) }),
+            "nat64": [
+                "ipv4": self.reach.hasIPv4, "ipv6": self.reach.hasIPv6, "prefix": self.reach.prefix?.description,
+                "synthesizes": self.reach.isSynthesizing,
+            ] as JSON,
             "startedAt": self.startedAt,
             "uptimeSeconds": uptimeSeconds,
             "groups": groups.map(json),

@@ -114,6 +114,7 @@ extension Overview {
                 "The clock is wrong: it stands before this version was made. Certificates cannot be judged by it.")
         }
         lines += self.remarks
+        if let reachText { lines.append(reachText) }
         lines.append("Up \(Self.span(uptimeSeconds)); \(Self.grouped(self.asked)) questions.")
         lines.append("Last hour: \(hour.questions.words).")
         if let pace { lines.append(pace) }
@@ -123,6 +124,9 @@ extension Overview {
         for (reason, count) in fallbacks { lines.append("Local resolver asked \(count) times: \(reason.text)") }
         return lines.joined(separator: "\n") + "\n"
     }
+
+    /// How IPv4 is reached, where that is not as on most networks.
+    var reachText: String? { self.reach.words.map { $0.prefix(1).uppercased() + $0.dropFirst() + "." } }
 
     /// Which group is asked next: `then the local resolver`. Empty for the local resolver, which is always the last.
     private func order(of group: GroupView) -> String {

@@ -49,7 +49,7 @@ struct StatusPage {
         <header>
         <p class="name">\(name) \(asOf)</p>
         <h1>\(overview.verdict)</h1>
-        <p class="why">\(overview.explanation)</p>
+        <p class="why">\(overview.explanation) \(overview.reachText ?? "")</p>
         </header>
         \(figures)
         \(section("What left this machine in the last hour", whatLeft))

@@ -39,6 +39,7 @@ extension Observation {
         groups = forwarder.groupOverviews
         accounts = inEffect.settings.waysOfAccounts
         leftOut = inEffect.leftOut
+        reach = inEffect.translation.reach
         counters = forwarder.counters
         sharedCache = forwarder.sharedCacheOverview
         limits.flights = forwarder.flightsUnderWay

@@ -27,6 +27,17 @@ public struct Explanation: Sendable, Equatable {
     /// How addresses are put in order; nil: they are given as they came.
     public var ranking: Ranking?
 
+    /// What the prefix of the network's translator changes; nil: nothing.
+    public var translation: Translation?
+
+    /// How an answer is made of another.
+    public enum Translation: Sendable, Equatable {
+        /// Where there is no AAAA record, clients get the A records' addresses under this prefix.
+        case addresses(NAT64Prefix)
+        /// The name that was asked for is the reverse name of an address under the prefix, and an alias of the one that is explained.
+        case alias(Name)
+    }
+
     /// Addresses are given in the order in which they answer a TCP connection.
     public struct Ranking: Sendable, Equatable {
         /// The TCP port that is connected to.
@@ -117,12 +128,20 @@ extension Forwarder {
     public mutating func explain(
         _ name: Name, _ type: RecordType, _ looks: StoreLooks = StoreLooks(), of source: Source = .host, at now: Tick
     ) -> Explanation {
+        if type == .ptr, let target = policy.translatedReverse(name) {
+            var explanation = explain(target, type, looks, of: source, at: now)
+            explanation.translation = .alias(name)
+            return explanation
+        }
         let key = Flight.Key(name: NameKey(name), type: type, audience: .plain)
         let decision = decide(key, isClients: true, recursionDesired: true, at: now)
         var explanation = Explanation(name, type, policy.rule(for: name, type), decision.reason, .refused)
         if case .group(let group) = explanation.rule.taker { explanation.taker = overview(of: group) }
         guard type.refusal == nil else { return explanation }
         explanation.refusesPrivate = (type == .a || type == .aaaa) && policy.refusesPrivate(name)
+        if type == .aaaa, !decision.route.isEmpty {
+            explanation.translation = policy.synthesis.map { .addresses($0) }
+        }
         explanation.ranking = ranking(name, type, at: now)
         explanation.held = cache.find(name, type: type, for: .plain, at: now.seconds)
         explanation.teller = explanation.held.flatMap { GroupID(teller: $0.teller) }.flatMap {
@@ -217,6 +236,6 @@ extension Forwarder {
 }
 
 extension Audience {
-    /// The audience of clients that set neither DO nor CD, as nearly all do.
-    fileprivate static let plain = Audience.those(dnssecOK: false, checkingDisabled: false)
+    /// The audience of clients that set neither DO nor CD, as nearly all do, and of the daemon's own questions.
+    static let plain = Audience.those(dnssecOK: false, checkingDisabled: false)
 }

@@ -17,8 +17,14 @@ extension Forwarder {
             else { break }
             // An outage that has ended does not take away what is cached now.
             handleDeskEvents(at: now)
-            let answer = permitted(answer, to: to.flight.key, at: now)
+            let answer = usable(permitted(answer, to: to.flight.key, at: now), to: to.flight.key)
             if answer.head.responseCode.isAnswer {
+                if to.flight.key.type == .aaaa, policy.synthesis != nil,
+                    lookForA(
+                        to.flight, after: SecondBest(answer: answer, by: to.by, step: to.messages.step), at: now)
+                {
+                    break
+                }
                 tell(to.flight, .answered(step: to.messages.step, answer, by: to.by), at: now)
             } else {
                 tell(to.flight, .refused(step: to.messages.step, answer, by: to.by), at: now)
@@ -37,9 +43,10 @@ extension Forwarder {
     /// - Returns: whether there was anything.
     @discardableResult
     mutating func handleDeskEvents(at now: Tick) -> Bool {
-        guard desk.hasEvents else { return false }
-        while desk.hasEvents {
+        guard desk.hasEvents || translations.hasArrivals else { return false }
+        while desk.hasEvents || translations.hasArrivals {
             for event in desk.takeEvents() { handle(event, at: now) }
+            handleArrivals(at: now)
         }
         return true
     }
@@ -78,8 +85,12 @@ extension Forwarder {
         let isStandIn = lookup.flights.contains { $0.standsIn($0.step(of: group), desk.rules) }
         let a = cacheFamily(
             lookup, .a, result.ipv4, beside: result.ipv6, reasons, at: group, isStandIn: isStandIn, now)
-        let aaaa = cacheFamily(
-            lookup, .aaaa, result.ipv6, beside: result.ipv4, reasons, at: group, isStandIn: isStandIn, now)
+        let both = made(of: a, result.ipv6, lookup, at: group)
+        let aaaa =
+            both?.absence
+            ?? cacheFamily(
+                lookup, .aaaa, result.ipv6, beside: result.ipv4, reasons, at: group, isStandIn: isStandIn, now)
+        if let both, !isStandIn { cacheMade(both, lookup, by: group, at: now) }
         if isShared, lookup.isCurrent, !isStandIn {
             for (type, answer) in [(RecordType.a, a), (.aaaa, aaaa)] {
                 guard let answer else { continue }
@@ -91,7 +102,8 @@ extension Forwarder {
         for flight in lookup.flights where !askForOther(than: found.families, flight, at: group, now) {
             let type = flight.key.type
             let answer =
-                (type == .a ? a : aaaa)
+                (type == .a
+                ? a : both.flatMap { policy.synthesis(for: flight.key.audience) == nil ? nil : $0.made } ?? aaaa)
                 ?? withoutAddresses(lookup, type, beside: type == .a ? result.ipv6 : result.ipv4, reasons, at: group)
             if isStandIn { desk.noteStandIn(flight, at: now) }
             end(flight, with: answer, by: answerer)
@@ -201,7 +213,7 @@ extension Forwarder {
         rank(&answer, of: key.name, key.type, at: now)
         guard flight.isCurrent else { return answer }
         cacheAnswer(answer, by: group, to: key.name.name, key.type, for: key.audience, at: now, isStandIn: isStandIn)
-        if store.isOn, !isFromStore, !isStandIn, answer.isCacheable {
+        if store.isOn, !isFromStore, !isStandIn, answer.isCacheable, !answer.addresses.contains(where: policy.isTranslated) {
             share(
                 .answer(answer), by: group, to: key.name.name, key.type, for: key.audience, lifetime: answer.keep,
                 at: now)
@@ -222,13 +234,15 @@ extension Forwarder {
 
     /// Caches an answer that was asked for under the rules that hold now.
     /// - Parameter group: the group that gave it.
-    private func cacheAnswer(
+    func cacheAnswer(
         _ answer: Answer, by group: GroupID, to name: Name, _ type: RecordType, for audience: Audience,
         at now: Tick, isStandIn: Bool
     ) {
+        var served = policy.served(audience, name, type)
+        // Others get what is made of the A records.
+        if type == .aaaa, audience.validates, policy.synthesis != nil { served = .validators }
         cache.store(
-            answer, to: name, type: type, for: policy.served(audience, name, type), at: now.seconds,
-            isStandIn: isStandIn, teller: group.teller)
+            answer, to: name, type: type, for: served, at: now.seconds, isStandIn: isStandIn, teller: group.teller)
     }
 
     // MARK: Private addresses
@@ -238,9 +252,9 @@ extension Forwarder {
 
     /// HTTPDNS's addresses of one family without the private ones, unless the name may have them.
     private mutating func permitted(_ addresses: [IPAddress], of name: Name, at now: Tick) -> [IPAddress] {
-        guard policy.refusesPrivate(name), addresses.contains(where: \.isPrivate) else { return addresses }
+        guard policy.refusesPrivate(name), addresses.contains(where: policy.isPrivate) else { return addresses }
         countPrivate(at: now)
-        return addresses.filter { !$0.isPrivate }
+        return addresses.filter { !policy.isPrivate($0) }
     }
 
     /// An upstream's answer without private addresses. The name that was asked decides, not the target of an alias:
@@ -248,7 +262,7 @@ extension Forwarder {
     private mutating func permitted(_ answer: Answer, to key: Flight.Key, at now: Tick) -> Answer {
         let name = key.name.name
         // A server may be in a private network, and its certificate says who it is.
-        guard !key.findsServer, policy.refusesPrivate(name), let rest = answer.without(\.isPrivate) else {
+        guard !key.findsServer, policy.refusesPrivate(name), let rest = answer.without(policy.isPrivate) else {
             return answer
         }
         countPrivate(at: now)

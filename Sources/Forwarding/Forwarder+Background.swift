@@ -15,7 +15,7 @@ extension Forwarder {
 
     private mutating func refresh(_ name: Name, at now: Tick) {
         for type in [RecordType.a, .aaaa] {
-            receive(name, type, for: .nobodyInParticular, from: nil, of: .daemon, at: now)
+            receive(name, type, for: .plain, from: nil, of: .daemon, at: now)
         }
     }
 
@@ -25,7 +25,7 @@ extension Forwarder {
     mutating func refreshKept(_ index: Int, at now: Tick) {
         let name = kept[index]
         let left = [RecordType.a, .aaaa].compactMap { (type: RecordType) -> UInt32? in
-            guard let known = cache.find(name, type: type, for: .nobodyInParticular, at: now.seconds),
+            guard let known = cache.find(name, type: type, for: .plain, at: now.seconds),
                 known.answer.head.answerCount > 0
             else { return nil }
             let due = known.answer.keep / 4 * 3
@@ -100,9 +100,4 @@ extension Forwarder {
     mutating func forgetRanks() {
         for id in ranks.forgetAll() { act(.trial(.end(TrialID(id)))) }
     }
-}
-
-extension Audience {
-    /// The audience of the daemon's own questions.
-    fileprivate static var nobodyInParticular: Audience { .those(dnssecOK: false, checkingDisabled: false) }
 }

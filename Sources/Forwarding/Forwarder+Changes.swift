@@ -16,6 +16,8 @@ public enum Change {
     case servers(GroupID, [Server])
     /// The address families that each account is asked for.
     case families([GroupID: Families])
+    /// The prefix under which clients get addresses made of A records; nil: they get none.
+    case synthesis(NAT64Prefix?)
     /// The hosts file has changed: the names of which it says something else now must not be answered from the cache.
     /// - Parameter others: Those names, by ``HostsTable/names(otherThanIn:)``.
     case hosts(HostsTable, others: Set<Name>)
@@ -63,6 +65,7 @@ extension Forwarder {
             let policy = policy
             // The recorded absence of records was about other families.
             desk.forgetNamesWithoutRecord { policy.families(of: $0) != before.families(of: $0) }
+        case .synthesis(let prefix): setSynthesis(prefix)
         case .hosts(let hosts, let others):
             forgetAnswers(of: others)
             outdateLookups { others.contains($0.name) }
@@ -90,7 +93,7 @@ extension Forwarder {
 
     /// What is under way for these names is not cached, since it would come back as what is known now is given, and nobody
     /// joins it any more.
-    private mutating func outdateLookups(of isMeant: (NameKey) -> Bool) {
+    mutating func outdateLookups(of isMeant: (NameKey) -> Bool) {
         for flight in flightOf.values where isMeant(flight.key.name) {
             flight.outdate()
             flightOf[flight.key] = nil
@@ -105,6 +108,7 @@ extension Forwarder {
     ) {
         let before = self.policy
         self.policy = policy
+        self.policy.synthesis = before.synthesis
         desk.replace(groups, timing)
         desk.beginAfresh(renewed)
         if !renewed.isEmpty { admission.forgetFailures() }
@@ -205,7 +209,7 @@ extension Forwarder {
             _ = nextDeadline
             var counts = [
                 ("clients", admission.clients), ("flights", flights.count), ("questions", flightOf.count),
-                ("deadlines", deadlines.count),
+                ("deadlines", deadlines.count), ("translations", translations.count),
             ]
             counts += desk.underWay
             return counts

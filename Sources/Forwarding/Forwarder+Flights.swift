@@ -56,7 +56,11 @@ extension Forwarder {
     /// No step can answer any more: a stale answer is given, else a failure.
     private mutating func fail(_ flight: Flight, at now: Tick) {
         // The store may still have an answer, which is better than a failure.
-        if store.isWaitedFor(by: flight.id, at: now) { return }
+        if store.isWaitedFor(by: flight.id, at: now) || lookForA(flight, after: nil, at: now) { return }
+        failFinally(flight, at: now)
+    }
+
+    mutating func failFinally(_ flight: Flight, at now: Tick) {
         // A resolver that says SERVFAIL was reached, and caches the failure itself.
         if flight.secondBest == nil, !flight.wasAnswered, flight.isCurrent {
             admission.failed(flight.key, reason(flight), at: now)
@@ -85,6 +89,7 @@ extension Forwarder {
         if !flight.key.findsServer { counters.ended(exposure) }
         flightOf.remove(flight, forKey: flight.key)
         store.ended(flight.id)
+        if !translations.isEmpty { translations.ended(flight.id) }
     }
 
     // MARK: Failures in words
@@ -153,11 +158,17 @@ extension Forwarder {
     mutating func reply(
         _ flight: Flight, _ clients: SmallList<Waiter>, _ answer: Answer, age: Reply.Age, by answerer: Answerer
     ) {
-        guard !clients.isEmpty else { return }
-        let numbers = clients.map { client in
+        var numbers = clients.map { client in
             admission.answered(client)
             return client.number
         }
+        if !translations.isEmpty {
+            for number in numbers where Translations.isOne(number) {
+                translations.answered(number, answer, age, by: answerer)
+            }
+            numbers.removeAll(where: Translations.isOne)
+        }
+        guard !numbers.isEmpty else { return }
         act(.reply(numbers, answer, age, by: answerer, way: desk.exposure(of: flight)))
     }
 
@@ -166,6 +177,9 @@ extension Forwarder {
         _ client: Asker?, _ answer: Answer, age: Reply.Age = .elapsed(0), by answerer: Answerer = .daemon
     ) {
         guard let client else { return }
+        if Translations.isOne(client.number) {
+            return translations.answered(client.number, answer, age, by: answerer)
+        }
         act(.reply(SmallList(client.number), answer, age, by: answerer, way: .none))
     }
 

@@ -80,7 +80,14 @@ extension Forwarder {
         }
         guard subject.isAccount || !flight.standsIn(step, desk.rules) else {
             answer.spend(seconds: Int(elapsed))
+            let said = SecondBest(answer: answer, by: .sharedCache(group), step: step)
+            if key.type == .aaaa, policy.synthesis != nil, lookForA(flight, after: said, at: now) { return }
             return tell(flight, .stored(step: step, answer, by: .sharedCache(group)), at: now)
+        }
+        if key.type == .aaaa, policy.synthesis != nil {
+            var said = SecondBest(answer: answer, by: .sharedCache(group), step: step)
+            said.answer.spend(seconds: Int(elapsed))
+            if lookForA(flight, after: said, at: now) { return }
         }
         rank(&answer, of: key.name, key.type, at: now)
         cacheShared(answer, elapsed, subject, at: now)

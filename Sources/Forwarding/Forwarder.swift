@@ -33,6 +33,7 @@ public struct Forwarder: ~Copyable {
     /// The accounts of which was said that clients that validate are not sent to them.
     var leftToValidators: Set<GroupID> = []
     var store = StoreDesk()
+    var translations = Translations()
 
     /// The subject of a deadline.
     enum Moment {
@@ -97,12 +98,12 @@ public struct Forwarder: ~Copyable {
     ///   - client: the number under which the answer comes back, within ``Timing/answerWithin``, as a client's does.
     public mutating func findServer(_ name: Name, _ type: RecordType, for client: ClientNumber, at now: Tick) {
         let key = Flight.Key(
-            name: NameKey(name), type: type, audience: .those(dnssecOK: false, checkingDisabled: false),
-            findsServer: true)
+            name: NameKey(name), type: type, audience: .plain, findsServer: true)
         receive(key, Asker(number: client, source: .daemon, isProven: true), of: .daemon, at: now)
     }
 
     mutating func receive(_ key: Flight.Key, _ client: Asker?, of source: Source, at now: Tick) {
+        if key.type == .ptr, policy.synthesis != nil, follow(key, client, at: now) { return }
         let decision = decide(
             key, isClients: client != nil, recursionDesired: client?.recursionDesired ?? true, at: now)
         switch decision.fate {

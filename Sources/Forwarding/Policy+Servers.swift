@@ -67,8 +67,9 @@ extension Policy {
         }
     }
 
-    /// What becomes of the daemon's own question where a server is. No group is asked for what is no name of a server's any more.
+    /// What becomes of the daemon's own question where a server is, or which prefix the network's translator has. No group is asked for what is no name of a server's any more.
     func routeToServer(_ key: NameKey, _ type: RecordType) -> Route {
+        if key.name == .ipv4Only, let resolvers = servers.resolvers { return .ask([resolvers]) }
         let (name, way) = (key.name, route(key, type))
         switch way.reason {
         case .localhost, .nonexistent, .noData, .hosts, .groupAnswers: return way.route

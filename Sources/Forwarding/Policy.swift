@@ -1,4 +1,4 @@
-import Base
+public import Base
 public import DNSCache
 public import DNSWire
 
@@ -31,6 +31,8 @@ public struct Policy: Sendable {
     private var excludesFamilies = false
     /// The names whose addresses are given in the order in which they answer; nil: none.
     public var ranked: RankedNames?
+    /// The prefix under which clients get addresses made of A records; nil: they get none.
+    public internal(set) var synthesis: NAT64Prefix?
     /// The names that the daemon itself looks up.
     var servers = ServerNames()
     /// Whether any group answers by itself.

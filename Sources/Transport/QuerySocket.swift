@@ -34,6 +34,7 @@ public struct QuerySocket: ~Copyable, Sendable {
         try descriptor.leave(by: egress, to: endpoint)
         let resolver = try SocketAddress(reaching: endpoint)
         let code = descriptor.connect(resolver)
+        if let detour = Translator.detour(to: endpoint, after: code) { return try open(to: detour, by: egress) }
         guard code == 0 else { throw SystemError("connect", resolver.description, code: code) }
         return QuerySocket(descriptor: descriptor, resolver: resolver)
     }

@@ -40,6 +40,7 @@ public struct StreamSocket: ~Copyable, Sendable {
         let descriptor = try Descriptor.socket(address.family, .stream)
         try descriptor.leave(by: egress, to: endpoint)
         let code = descriptor.connect(address)
+        if let detour = Translator.detour(to: endpoint, after: code) { return try connect(to: detour, by: egress) }
         guard code == 0 || code == EINPROGRESS else { throw SystemError("connect", endpoint.description, code: code) }
         // On a kernel without this option, the caller's deadline ends the wait.
         try? descriptor.setOption(Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, longestUnacknowledged)

@@ -245,7 +245,7 @@ import Testing
             (
                 "[listen]\nworkers = 1\n[monitoring]\nsocket = ''",
                 "3: monitoring: unknown section; there are [listen], "
-                    + "[httpdns], [tls], [domains], [fallback], [private], [upstreams.NAME], [cache], [sharedCache], "
+                    + "[httpdns], [tls], [domains], [fallback], [private], [upstreams.NAME], [nat64], [cache], [sharedCache], "
                     + "[control], [log]"
             ),
             (

@@ -17,6 +17,7 @@ import Testing
         "domains.intercept": .applied, "domains.bypass": .applied, "domains.privateAddresses": .applied,
         "domains.privateAllowed": .applied, "domains.interceptFile": .applied, "domains.bypassFile": .applied,
         "fallback.resolvConf": .applied, "fallback.hedgeAfter": .applied, "fallback.hosts": .applied,
+        "nat64.prefix": .applied, "nat64.synthesize": .applied,
         "cache.megabytes": .needsRestart, "cache.minTTL": .applied, "cache.maxTTL": .applied,
         "cache.negativeTTL": .applied, "cache.staleSeconds": .applied, "cache.staleTTL": .applied,
         "cache.prefetchAt": .applied, "cache.keepAliveDomains": .applied, "cache.preResolve": .applied,

@@ -240,8 +240,15 @@ final class ScenarioRunner {
         isTurnOpen = true
         defer { collect() }
         if subject == .network {
-            guard words.next() == "changes" else { throw malformed() }
-            return forwarder.change(.network, at: now)
+            switch words.next() {
+            case "changes": return forwarder.change(.network, at: now)
+            case "translates":
+                let isNothing = words.skip("nothing")
+                let prefix = isNothing ? nil : words.next().flatMap { Network($0) }.flatMap { NAT64Prefix($0) }
+                guard isNothing || prefix != nil else { throw malformed() }
+                return forwarder.change(.synthesis(prefix), at: now)
+            default: throw malformed()
+            }
         }
         let group = words.skip("of") ? words.next().flatMap { settings.number(of: $0) } : nil
         guard words.next() == "become", let value = words.next() else { throw malformed() }

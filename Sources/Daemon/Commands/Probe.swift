@@ -87,6 +87,7 @@ public final class Probe: @unchecked Sendable {
     }
 
     private func begin() -> Bool {
+        if let reach = straight.reach, begun == 0 { say(reach) }
         guard !steps.isEmpty else { return false }
         let step = steps.removeFirst()
         begun += 1

@@ -12,6 +12,8 @@ final class StraightAsking: @unchecked Sendable {
     // Unchecked: everything is used on the loop alone once it has started.
     private let loop: EventLoop
     private let upstreams: UpstreamRegistry
+    /// How IPv4 servers are reached.
+    private let translation: Translation
     /// Finds servers whose host is a name.
     private var forwarder: Forwarder
     /// The groups of the settings with their present servers.
@@ -35,6 +37,7 @@ final class StraightAsking: @unchecked Sendable {
         var numbers = GroupNumbers()
         numbers.add(settings)
         upstreams = UpstreamRegistry(loop: loop, ServerLookup(loop: loop, listening: settings.listen.addresses))
+        translation = Translation(upstreams.lookup)
         upstreams.apply(settings, try UpstreamRegistry.Prepared(settings), numbers)
         let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers, .hosts])
         let services = settings.services(numbers)
@@ -44,6 +47,7 @@ final class StraightAsking: @unchecked Sendable {
             policy: Policy(settings, numbers, described, names, hosts: local.hosts ?? HostsTable()),
             timing: Timing(settings), groups: described.groups, cache: DNSCache(bytes: 1 << 20, seed: (0, 0)))
         (groups, self.local) = (described.groups, local)
+        translation.apply(settings.nat64, at: Tick(nanoseconds: Clock.now()))
     }
 
     /// - Parameters:
@@ -56,9 +60,10 @@ final class StraightAsking: @unchecked Sendable {
         loop.deadlineReached = { [unowned self] in deadlineReached() }
         loop.turnEnded = { [unowned self] in
             repeat {
-                while current == nil, next() {}
+                translation.expire(at: now)
+                while current == nil, !translation.isSearching, next() {}
             } while findServers() || upstreams.outbox.send()
-            guard current == nil else { return setDeadline() }
+            guard current == nil, !translation.isSearching else { return setDeadline() }
             let done = conclude()
             upstreams.close()
             loop.stop(done)
@@ -75,6 +80,9 @@ final class StraightAsking: @unchecked Sendable {
         deadline = now.advanced(milliseconds: group.timeout)
         upstreams[group.id]?.ask(QueryID(standalone: number, of: group.id), server, ask, at: now)
     }
+
+    /// What is to be said of the network; nil: nothing, or not yet.
+    var reach: String? { translation.isSearching ? nil : translation.reach.words }
 
     /// How long the present question has taken so far, in milliseconds.
     var elapsed: Int { current.map { now.milliseconds(since: $0.began) } ?? 0 }

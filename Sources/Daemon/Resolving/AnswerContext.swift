@@ -13,8 +13,15 @@ struct AnswerContext: Sendable {
     /// By `GroupID.rawValue`.
     private let groups: [GroupDigest?]
 
+    /// The prefix under which answers for AAAA are made; nil, as at a start: none are. Those of another one are not right.
+    private let synthesis: NAT64Prefix?
+
     /// - Parameter hosts: the names that the daemon answers itself, beside those that it always does.
-    init(_ settings: Settings, _ numbers: GroupNumbers, _ names: NameLists, hosts: HostsTable = HostsTable()) {
+    init(
+        _ settings: Settings, _ numbers: GroupNumbers, _ names: NameLists, hosts: HostsTable = HostsTable(),
+        synthesis: NAT64Prefix? = nil
+    ) {
+        self.synthesis = synthesis
         let described = UpstreamGroups(settings, numbers, services: [:]) { _ in [] }
         policy = Policy(settings, numbers, described, names, hosts: hosts)
         policy.setFamilies(
@@ -52,6 +59,7 @@ struct AnswerContext: Sendable {
             // What an account has said does not depend on how others are asked.
             hash.add(audience.isOfAccounts && !group.isAccount ? group.name : group.words)
         }
+        if let synthesis, type == .aaaa { hash.add("\(synthesis)") }
         return max(hash.value, 1)
     }
 

@@ -21,6 +21,7 @@ final class SettingsInEffect: @unchecked Sendable {
     let upstreams: UpstreamRegistry
     let accounts: Accounts
     let store: Store
+    let translation: Translation
     /// Tells the forwarder of a change.
     var change: (Change, Tick) -> Void = { _, _ in }
     /// Called when the settings that decide about answers have changed after the start, as the cache's file must know.
@@ -41,6 +42,8 @@ final class SettingsInEffect: @unchecked Sendable {
         accounts = Accounts(loop: loop, report: report)
         store = Store(generations, loop: loop, outbox: upstreams.outbox)
         nameFiles = NameFiles(loop: loop, report: report)
+        translation = Translation(lookup, report: report)
+        translation.changed = { [unowned self] in translationChanged() }
         local.serversChanged = { [unowned self] in replaceServers() }
         local.hostsChanged = { [unowned self] in change(.hosts($0, others: $1), now) }
         accounts.serversChanged = { [unowned self] in replaceServers() }
@@ -114,7 +117,7 @@ final class SettingsInEffect: @unchecked Sendable {
         if let oldNames, oldNames != new.names { suspects.routes = true }
         takeOver(renewed: Set(new.accounts.renewed.map { numbers[$0.name] }), suspects, at: now)
         if new.suspects != nil {
-            if !suspects.isEmpty { contextChanged(AnswerContext(settings, numbers, new.names)) }
+            if !suspects.isEmpty { contextChanged(context(new.names)) }
             let (wanted, before) = (settings.cache, old.cache)
             if !suspects.isEmpty || wanted.keepAliveDomains != before.keepAliveDomains
                 || wanted.preResolve != before.preResolve
@@ -126,6 +129,7 @@ final class SettingsInEffect: @unchecked Sendable {
                         keepAlive: wanted.keepAliveDomains), now)
             }
         }
+        translation.apply(settings.nat64, at: now)
         // Behind the rest: who may ask only now gets no answer of the time before.
         frontend.change { $0.apply(new.settings.listen) }
     }
@@ -137,13 +141,16 @@ final class SettingsInEffect: @unchecked Sendable {
         for group in groups { upstreams[group.id]?.keep(group.servers) }
         change(
             .settings(
-                Policy(settings, numbers, described, names, hosts: local.hosts),
+                Policy(
+                    settings, numbers, described, names, hosts: local.hosts,
+                    isSynthesizing: translation.reach.isSynthesizing),
                 Timing(settings), groups, renewed: renewed, suspects), now)
     }
 
     /// The servers found by `resolvConf`, or those of an account's list, have changed.
     private func replaceServers() {
         let now = now
+        translation.networkChanged(at: now)
         let old = groups
         _ = describeGroups()
         for (before, group) in zip(old, groups) where group.servers != before.servers {
@@ -165,24 +172,43 @@ final class SettingsInEffect: @unchecked Sendable {
     /// The files of names have changed.
     private func replaceNames(_ names: NameLists) {
         takeOver(Change.Suspects(routes: true), at: now)
-        contextChanged(AnswerContext(settings, numbers, names))
+        contextChanged(context(names))
     }
 
     /// This machine's addresses or routes have changed.
     func networkChanged(at now: Tick) {
         local.networkChanged()
+        translation.networkChanged(at: now)
+        askAnew(at: now)
+    }
+
+    /// Servers may be reached now that were not, and others not any more.
+    private func askAnew(at now: Tick) {
         upstreams.networkChanged(at: now)
-        change(.families(settings.families(numbers)), now)
+        change(.families(settings.families(numbers, isSynthesizing: translation.reach.isSynthesizing)), now)
         change(.network, now)
         accounts.networkChanged(at: now)
     }
 
+    /// IPv4 is reached in another way than before, or clients get other addresses.
+    private func translationChanged() {
+        let now = now
+        change(.synthesis(translation.synthesis), now)
+        if let names { contextChanged(context(names)) }
+        askAnew(at: now)
+    }
+
+    private func context(_ names: NameLists) -> AnswerContext {
+        AnswerContext(settings, numbers, names, synthesis: translation.synthesis)
+    }
+
     func expire(at now: Tick) {
+        translation.expire(at: now)
         upstreams.expire(at: now)
         accounts.expire(at: now)
     }
 
-    var nextDeadline: Tick? { upstreams.nextDeadline.orEarlier(accounts.nextDeadline) }
+    var nextDeadline: Tick? { upstreams.nextDeadline.orEarlier(accounts.nextDeadline).orEarlier(translation.nextDeadline) }
 
     func close() {
         local.stop()

@@ -18,6 +18,8 @@ package final class ServerLookup: @unchecked Sendable {
     private var waiting: [Name: [Waiting]] = [:]
     private var questions: [ClientNumber: (name: Name, type: RecordType)] = [:]
     private var lastNumber = 0
+    /// The question for the prefix of the network's translator, and who waits for the answer.
+    private var prefixQuestion: (number: ClientNumber, then: (Answer) -> Void)?
     private let loop: EventLoop
     /// Increases when the machine's own addresses are to be read: an earlier list is ignored.
     private var networkChanges = 0
@@ -87,11 +89,23 @@ package final class ServerLookup: @unchecked Sendable {
         perform()
     }
 
+    /// Asks the resolvers of `resolvConf` for the addresses by which they tell the prefix of the network's translator (RFC 7050).
+    /// - Parameter then: called with the answer, unless this is called again before it comes.
+    package func askForPrefix(_ then: @escaping (Answer) -> Void) {
+        lastNumber -= 1
+        prefixQuestion = (lastNumber, then)
+        ask(.ipv4Only, .aaaa, lastNumber)
+    }
+
     // MARK: Answers
 
     /// The forwarder has answered a question.
     /// - Parameter who: who has given the answer, in words.
     package func answered(_ number: ClientNumber, _ answer: Answer, by who: String) {
+        if let asked = prefixQuestion, asked.number == number {
+            prefixQuestion = nil
+            return asked.then(answer)
+        }
         guard let (name, type) = questions.removeValue(forKey: number) else { return }
         let why = answer.extendedErrorText
         addresses.answered(name, type, answer, why.isEmpty ? "\(who): no record" : why, at: now)

@@ -1,0 +1,77 @@
+/// The prefix under which a network's NAT64 translator (RFC 6146) takes packets for IPv4 addresses (RFC 6052).
+public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
+    /// The prefix as a range of addresses.
+    public let network: Network
+
+    /// The prefix for translators that have none of their own network's, `64:ff9b::/96` (RFC 6052 §2.1).
+    public static let wellKnown = NAT64Prefix(Network(IPAddress(v6: 0x0064_FF9B << 32, 0), prefixLength: 96)!)!
+
+    /// The lengths that a prefix may have (RFC 6052 §2.2), the usual one first.
+    static let lengths = [96, 64, 56, 48, 40, 32]
+
+    /// Nil if the range is not of IPv6, has another length than 32, 40, 48, 56, 64 or 96, has a bit set in octet 8 of its
+    /// addresses, which must be zero, or is one that no packet leaves a machine for: mapped IPv4, loopback, link-local,
+    /// multicast.
+    public init?(_ network: Network) {
+        let first = network.address
+        guard !first.isIPv4, Self.lengths.contains(network.prefixLength), first.low >> 56 == 0 else { return nil }
+        guard first.high != 0, !first.isIPv6LinkLocal, first.high >> 56 != 0xFF else { return nil }
+        self.network = network
+    }
+
+    /// The address by which the translator is told of an IPv4 address; nil for those that it must not be told of: of no single
+    /// machine, loopback and link-local ones, and under the well-known prefix all private ones (RFC 6052 §3.1).
+    public func address(of address: IPAddress) -> IPAddress? {
+        guard let bits = address.ipv4, address.isOfOneMachine, bits >> 24 != 127, bits >> 16 != 169 << 8 | 254,
+            self != .wellKnown || !address.isPrivate
+        else { return nil }
+        var (high, low) = (network.address.high, network.address.low)
+        for (index, place) in places.enumerated() {
+            let octet = UInt64(bits >> UInt32(24 - 8 * index) & 0xFF)
+            if place < 8 { high |= octet << UInt64(56 - 8 * place) } else { low |= octet << UInt64(120 - 8 * place) }
+        }
+        return IPAddress(v6: high, low)
+    }
+
+    /// The IPv4 address inside an address under the prefix; nil for any other. What stands behind it is not looked at (RFC 6052
+    /// §2.2).
+    public func ipv4(in address: IPAddress) -> IPAddress? {
+        guard network.contains(address) else { return nil }
+        let octets = address.octets
+        return IPAddress(v4: places.reduce(0) { $0 << 8 | UInt32(octets[$1]) })
+    }
+
+    /// The prefixes by which a resolver's AAAA records of `ipv4only.arpa` were made (RFC 7050 §3), each once and in their order:
+    /// where one of that name's two IPv4 addresses stands in an address. The rest of such an address must be zero, so that no
+    /// other address looks like one.
+    public static func found(in addresses: [IPAddress]) -> [NAT64Prefix] {
+        var all: [NAT64Prefix] = []
+        for address in addresses where !address.isIPv4 {
+            for length in lengths {
+                guard let prefix = NAT64Prefix(address, length), let inside = prefix.ipv4(in: address),
+                    inside == .v4(192, 0, 0, 170) || inside == .v4(192, 0, 0, 171),
+                    prefix.address(of: inside) == address
+                else { continue }
+                if !all.contains(prefix) { all.append(prefix) }
+                break
+            }
+        }
+        return all
+    }
+
+    public var description: String { network.description }
+
+    /// The octets of an address that hold those of the IPv4 address: behind the prefix, but for octet 8 (RFC 6052 §2.2).
+    private var places: [Int] {
+        let start = network.prefixLength / 8
+        return (start..<start + 4).map { $0 >= 8 && start < 12 ? $0 + 1 : $0 }
+    }
+
+    /// The range of this length that an address lies in, if it can be a prefix.
+    private init?(_ address: IPAddress, _ length: Int) {
+        let high = length >= 64 ? address.high : address.high & ~(UInt64.max >> UInt64(length))
+        let low = length > 64 ? address.low & ~(UInt64.max >> UInt64(length - 64)) : 0
+        guard let network = Network(IPAddress(v6: high, low), prefixLength: length) else { return nil }
+        self.init(network)
+    }
+}

@@ -1,0 +1,78 @@
+import Base
+import Configuration
+import DNSWire
+import Forwarding
+import Log
+import Logging
+import Transport
+import Upstreams
+
+/// `[nat64]`: the prefix of the network's translator, as it is found and used. Confined to the forwarder's loop.
+final class Translation {
+    /// Called when ``reach`` is another one.
+    var changed: () -> Void = {}
+    private(set) var reach = IPv4Reach()
+    private var settings: Settings.NAT64?
+    private var search = PrefixSearch()
+    private let lookup: ServerLookup
+    private let report: Report?
+    /// What was said of it last.
+    private var said: String?
+
+    init(_ lookup: ServerLookup, report: Report? = nil) { (self.lookup, self.report) = (lookup, report) }
+
+    /// The prefix under which clients get addresses made of A records; nil: they get none.
+    var synthesis: NAT64Prefix? { reach.isSynthesizing ? reach.prefix : nil }
+    /// Whether the network's resolvers were not asked yet, or have not answered.
+    var isSearching: Bool { search.isAwaited }
+
+    /// Takes over settings, which may be the same.
+    func apply(_ new: Settings.NAT64, at now: Tick) {
+        guard new != settings else { return }
+        settings = new
+        networkChanged(at: now)
+    }
+
+    /// This machine's addresses or routes have changed, or the resolvers of `resolvConf`.
+    func networkChanged(at now: Tick) {
+        guard let settings else { return }
+        let routes = Routes.families()
+        let isWanted = routes.ipv6 && (!routes.ipv4 || settings.synthesize == .always)
+        search.begin(isWanted: settings.prefix == .auto && isWanted, at: now)
+        update(routes)
+    }
+
+    var nextDeadline: Tick? { search.nextDeadline }
+
+    func expire(at now: Tick) {
+        guard search.takeDue(at: now) else { return }
+        lookup.askForPrefix { [unowned self] answer in
+            let isSaid = answer.head.responseCode.isAnswer
+            search.answered(isSaid ? answer.addresses : nil, for: answer.keep, at: Tick(nanoseconds: Clock.now()))
+            update((reach.hasIPv4, reach.hasIPv6))
+        }
+    }
+
+    private func update(_ routes: (ipv4: Bool, ipv6: Bool)) {
+        guard let settings else { return }
+        var new = IPv4Reach()
+        (new.hasIPv4, new.hasIPv6) = routes
+        new.prefix =
+            switch settings.prefix {
+            case .none: nil
+            case .auto: search.prefix
+            case .given(let given): given
+            }
+        let isSynthesizing = settings.synthesize == .always || settings.synthesize == .auto && !routes.ipv4
+        new.isSynthesizing = isSynthesizing && new.prefix != nil
+        if new != reach {
+            reach = new
+            Translator.use(new.prefix)
+            changed()
+        }
+        if !isSearching, new.words != said {
+            said = new.words
+            report?.log.notice("\(new.words ?? "IPv4 is reached without a translator")")
+        }
+    }
+}

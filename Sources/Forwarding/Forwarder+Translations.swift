@@ -1,0 +1,142 @@
+import Base
+import DNSCache
+import DNSWire
+
+/// DNS64 (RFC 6147): on a network without IPv4, names that have no AAAA record get addresses under the prefix of the network's
+/// translator.
+///
+/// | what was said of AAAA | what clients get |
+/// | --- | --- |
+/// | records | those, less mapped IPv4 addresses (§5.1.4) |
+/// | NXDOMAIN | that (§5.1.2) |
+/// | NODATA, or only failures that a server said | made of the A records, if there are any (§5.1.2, §5.1.6) |
+/// | the same to a client that sets DO and CD | that: it makes them by itself (§5.5) |
+/// | the same with signatures, to a client that sets DO | that: it may check it, and we do not (§5.5) |
+/// | nothing: no server has answered | a stale answer, else the failure |
+///
+/// An account says of both families at once. For other groups A is asked by a question of its own, which goes by the rules of all
+/// questions; the one for AAAA waits meanwhile, for as long as it waits for servers. What is made is cached as the answer for AAAA,
+/// so that hits cost what they always do, and is forgotten when the prefix is another one. No other daemon is told of it.
+extension Forwarder {
+    /// The prefix under which a flight's answer may be made; nil: it is given as it comes.
+    private func synthesis(_ key: Flight.Key) -> NAT64Prefix? {
+        guard key.type == .aaaa, !key.findsServer else { return nil }
+        return policy.synthesis(for: key.audience)
+    }
+
+    /// An answer about AAAA without what clients of such a network cannot use.
+    func usable(_ answer: Answer, to key: Flight.Key) -> Answer {
+        guard synthesis(key) != nil else { return answer }
+        return answer.without { $0.unmapped.isIPv4 && !$0.isIPv4 } ?? answer
+    }
+
+    /// Has the A records of a flight's name asked for, where its answer is to be made of them.
+    /// - Parameter absence: what was said of AAAA; nil: its clients are about to be told of the failure.
+    /// - Returns: false: the answer is given as it is.
+    mutating func lookForA(_ flight: Flight, after absence: SecondBest?, at now: Tick) -> Bool {
+        guard synthesis(flight.key) != nil, flight.isCurrent else { return false }
+        let said = absence ?? flight.secondBest
+        guard let said, said.answer.lacksTheType, !said.answer.isSigned else { return false }
+        if translations.isAwaited(by: flight.id) { return true }
+        if let absence { desk.leave(flight, absence.step, &actions) }
+        let number = translations.add(.synthesis(flight.id, absence: absence))
+        let source = flight.crowd.source
+        let key = Flight.Key(name: flight.key.name, type: .a, audience: flight.key.audience)
+        receive(key, Asker(number: number, source: source, isProven: true), of: source, at: now)
+        return true
+    }
+
+    /// Puts a client's question for the PTR records of an address under the prefix to the reverse name of the IPv4 address.
+    /// - Returns: false: it is another question.
+    mutating func follow(_ key: Flight.Key, _ client: Asker?, at now: Tick) -> Bool {
+        guard let client, !key.findsServer, let target = policy.translatedReverse(key.name.name) else { return false }
+        guard admission.mayWait(client) else { return false }
+        let number = translations.add(.pointer(of: key.name.name, client))
+        let asker = Asker(
+            number: number, source: client.source, recursionDesired: client.recursionDesired, isProven: client.isProven)
+        receive(
+            Flight.Key(name: NameKey(target), type: .ptr, audience: key.audience), asker, of: client.source, at: now)
+        return true
+    }
+
+    /// Gives the answers that were waited for to those who have waited.
+    mutating func handleArrivals(at now: Tick) {
+        while translations.hasArrivals {
+            for arrival in translations.takeArrivals() {
+                switch arrival.subject {
+                case .pointer(let name, let client):
+                    let answer = arrival.answer.pointing(from: name) ?? failure(client.key(name), nil)
+                    reply(client, answer, age: arrival.age, by: arrival.by)
+                case .synthesis(let id, let absence):
+                    if let flight = flights[id] { synthesize(flight, absence, arrival, at: now) }
+                }
+            }
+        }
+    }
+
+    private mutating func synthesize(
+        _ flight: Flight, _ absence: SecondBest?, _ arrival: Translations.Arrival, at now: Tick
+    ) {
+        var a = arrival.answer
+        switch arrival.age {
+        case .elapsed(let seconds): a.spend(seconds: Int(seconds))
+        // A stale answer: nothing that is made of it is kept.
+        case .fixed(let ttl):
+            a.clampTTLs(minimum: 0, maximum: ttl)
+            (a.keep, a.isCacheable) = (0, false)
+        }
+        let said = absence ?? flight.secondBest
+        let made = said.flatMap { said in
+            synthesis(flight.key).flatMap { a.isSigned ? nil : a.synthesized(under: $0, after: said.answer) }
+        }
+        guard let absence else {
+            // No step can answer any more.
+            guard let made else { return failFinally(flight, at: now) }
+            return end(flight, with: made, by: arrival.by)
+        }
+        let best = made.map { SecondBest(answer: $0, by: arrival.by, step: absence.step) } ?? absence
+        tell(flight, .answered(step: best.step, best.answer, by: best.by), at: now)
+    }
+
+    /// The network's translator has another prefix than before, or none is used any more.
+    mutating func setSynthesis(_ prefix: NAT64Prefix?) {
+        guard prefix != policy.synthesis else { return }
+        policy.synthesis = prefix
+        outdateLookups { _ in true }
+        cache.removeAll { _, type, _ in type == .aaaa }
+    }
+
+    /// What an account's addresses of a name come to for questions about AAAA, where it has no AAAA record.
+    struct MadeOfA {
+        /// For clients that cannot make addresses by themselves.
+        let made: Answer
+        /// For those that can.
+        let absence: Answer
+    }
+
+    /// - Parameter a: the answer for A; nil: it was not asked for.
+    func made(of a: Answer?, _ ipv6: FamilyAddresses, _ lookup: Lookup, at group: GroupID) -> MadeOfA? {
+        guard let prefix = policy.synthesis, !lookup.findsServer, let a, case .noRecord = ipv6 else { return nil }
+        var absence = Answer.noData(lookup.key.name, type: .aaaa, negativeTTL: desk.rules.negativeTTL(of: group))
+        absence.keep = max(absence.keep, a.keep)
+        return a.synthesized(under: prefix, after: absence).map { MadeOfA(made: $0, absence: absence) }
+    }
+
+    /// Caches what is made of an account's answer, for the clients of now and for those that come.
+    mutating func cacheMade(_ both: MadeOfA, _ lookup: Lookup, by group: GroupID, at now: Tick) {
+        let name = lookup.key.name
+        guard lookup.isCurrent, policy.mayCache(.aaaa, of: name) else { return }
+        var audiences: Set<Audience> = [.plain]
+        for flight in lookup.flights where flight.key.type == .aaaa { audiences.insert(flight.key.audience) }
+        for audience in audiences {
+            let answer = policy.synthesis(for: audience) == nil ? both.absence : both.made
+            cacheAnswer(answer, by: group, to: name, .aaaa, for: audience, at: now, isStandIn: false)
+        }
+    }
+}
+
+extension Asker {
+    fileprivate func key(_ name: Name) -> Flight.Key {
+        Flight.Key(name: NameKey(name), type: .ptr, audience: .plain)
+    }
+}

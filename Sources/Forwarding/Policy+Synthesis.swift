@@ -1,0 +1,32 @@
+import Base
+import DNSCache
+public import DNSWire
+import Names
+
+/// What the prefix of a network's translator changes about questions.
+extension Policy {
+    /// The prefix under which answers are made for a client; nil: none are.
+    func synthesis(for audience: Audience) -> NAT64Prefix? {
+        audience == .those(dnssecOK: true, checkingDisabled: true) ? nil : synthesis
+    }
+
+    /// The reverse name of the IPv4 address in the address of a reverse name under the prefix; nil for any other name.
+    func translatedReverse(_ name: Name) -> Name? {
+        guard let prefix = synthesis, let network = ReverseNetwork(name: name, bits: 0, value: 0).network,
+            network.prefixLength == 128, let inside = prefix.ipv4(in: network.address)
+        else { return nil }
+        return prefix.address(of: inside).map { _ in Name.reverse(of: inside) }
+    }
+
+    func isTranslated(_ address: IPAddress) -> Bool { synthesis?.ipv4(in: address) != nil }
+
+    /// Whether an address is private, or translated to such a one.
+    func isPrivate(_ address: IPAddress) -> Bool {
+        address.isPrivate || synthesis?.ipv4(in: address)?.isPrivate ?? false
+    }
+}
+
+extension Name {
+    /// The name by whose addresses a resolver tells the prefix of its network's translator (RFC 7050 §8.2).
+    public static let ipv4Only = Name("ipv4only.arpa")!
+}

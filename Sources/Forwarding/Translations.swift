@@ -1,0 +1,61 @@
+import Base
+import DNSCache
+import DNSWire
+
+/// What waits for the answer to another question of which its own answer is made (RFC 6147): a flight for AAAA for the A records of
+/// its name, and a client that asks for PTR records for those of the IPv4 address.
+///
+/// Each puts that question to the forwarder as a client would, under a number that the shell never gives.
+struct Translations {
+    enum Subject {
+        /// - Parameter absence: what was said of AAAA; nil: nothing, and the flight fails if there is no A record.
+        case synthesis(TableID, absence: SecondBest?)
+        /// - Parameter name: the reverse name of an IPv6 address under the prefix.
+        case pointer(of: Name, Asker)
+    }
+
+    /// An answer for a subject.
+    struct Arrival {
+        let subject: Subject
+        let answer: Answer
+        let age: Reply.Age
+        let by: Answerer
+    }
+
+    private var subjects: [ClientNumber: Subject] = [:]
+    private var numbers: [TableID: ClientNumber] = [:]
+    private var arrivals: [Arrival] = []
+    private var latest = Translations.first
+
+    /// The first of their numbers, which go down from here; the shell's are above it.
+    private static let first = ClientNumber.min / 2
+
+    var isEmpty: Bool { subjects.isEmpty }
+    var count: Int { subjects.count }
+    var hasArrivals: Bool { !arrivals.isEmpty }
+
+    func isAwaited(by flight: TableID) -> Bool { numbers[flight] != nil }
+
+    static func isOne(_ number: ClientNumber) -> Bool { number < first }
+
+    /// - Returns: the number under which its question is asked.
+    mutating func add(_ subject: Subject) -> ClientNumber {
+        latest -= 1
+        subjects[latest] = subject
+        if case .synthesis(let flight, _) = subject { numbers[flight] = latest }
+        return latest
+    }
+
+    /// A flight is over, and needs no other question's answer.
+    mutating func ended(_ flight: TableID) {
+        if let number = numbers.removeValue(forKey: flight) { subjects[number] = nil }
+    }
+
+    mutating func answered(_ number: ClientNumber, _ answer: Answer, _ age: Reply.Age, by answerer: Answerer) {
+        guard let subject = subjects.removeValue(forKey: number) else { return }
+        if case .synthesis(let flight, _) = subject { numbers[flight] = nil }
+        arrivals.append(Arrival(subject: subject, answer: answer, age: age, by: answerer))
+    }
+
+    mutating func takeArrivals() -> [Arrival] { exchange(&arrivals, with: []) }
+}

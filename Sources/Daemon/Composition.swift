@@ -28,7 +28,7 @@ extension Timing {
 extension Policy {
     init(
         _ settings: Settings, _ numbers: GroupNumbers, _ described: UpstreamGroups, _ names: NameLists,
-        hosts: HostsTable, isSynthesizing: Bool = false
+        hosts: HostsTable, reach: IPv4Reach = IPv4Reach()
     ) {
         let domains = settings.domains
         let takesAll = settings.httpdns != nil && domains.intercept.isEmpty && domains.interceptFile.isEmpty
@@ -37,7 +37,7 @@ extension Policy {
             otherwise: takesAll ? .httpdns : .fallback, privateNames: numbers[Settings.Group.privateName],
             negativeTTL: settings.cache.negativeTTL,
             privateAllowed: domains.privateAddresses == .refuse ? domains.privateAllowed : nil, hosts: hosts)
-        setFamilies(settings.families(numbers, isSynthesizing: isSynthesizing))
+        setFamilies(settings.families(numbers, reach))
         ranked = RankedNames(settings.cache.rank.map { ($0.name, $0.port) })
         setServerNames(settings, numbers)
     }
@@ -153,11 +153,10 @@ extension TLSError {
 
 extension Settings {
     /// The families that each account is asked for at this moment.
-    /// - Parameter isSynthesizing: clients get IPv6 addresses that are made of IPv4 ones.
-    func families(_ numbers: GroupNumbers, isSynthesizing: Bool) -> [GroupID: Families] {
+    func families(_ numbers: GroupNumbers, _ reach: IPv4Reach) -> [GroupID: Families] {
         accounts.reduce(into: [:]) {
             $0[numbers[$1.name]] =
-                isSynthesizing && $1.addressType == .auto ? .both : Families($1.addressType)
+                reach.leadsToIPv4 && $1.addressType == .auto ? .both : Families($1.addressType)
         }
     }
 }

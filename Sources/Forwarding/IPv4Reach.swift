@@ -10,6 +10,9 @@ public struct IPv4Reach: Sendable, Equatable {
     /// Whether clients get addresses under it (DNS64).
     public var isSynthesizing = false
 
+    /// Whether IPv4 addresses are of use because of the translator.
+    public var leadsToIPv4: Bool { prefix != nil && (!hasIPv4 || isSynthesizing) }
+
     /// That IPv4 is reached as ever.
     public init() {}
 

@@ -2,6 +2,7 @@
 
 import json
 
+import dns.reversename
 import pytest
 
 from control import Control
@@ -37,6 +38,7 @@ def running(service, store, member, scripted_resolver, binary):
     daemon = member(account, store(), settings={
         "fallback": {"servers": [local.endpoint, "127.0.0.1:53"], "hosts": ""},
         "cache": {"rank": ["www.example.com:443"]},
+        "nat64": {"prefix": "64:ff9b::/96", "synthesize": "always"},
         "upstreams.silent": {"servers": ["127.0.0.99"], "domains": ["silent.example"], "timeout": 100},
         "control": {"socket": "control.sock"}})
     daemon.operator = Control(binary, daemon)
@@ -53,7 +55,8 @@ def test_explain(running):
     found = set()
     for name, kind, *more in (
             ("www.example.com", "A"), ("www.example.com", "A", "--ask"), ("none.example.com", "A"), ("a.silent.example", "A"),
-            (remembered(running, 1)[0], "A"), ("localhost", "A"), ("www.example.com", "OPT"), ("nas.lan", "A"), ("new.example.com", "A")):
+            (remembered(running, 1)[0], "A"), ("localhost", "A"), ("www.example.com", "OPT"), ("nas.lan", "A"), ("new.example.com", "A"),
+            ("www.example.com", "AAAA"), (dns.reversename.from_address("64:ff9b::1.2.3.4").to_text(), "PTR")):
         found |= keys(json.loads(running.operator("explain", name, kind, "--json", *more)))
         ask(name, "A", port=running.port)
         found |= keys(json.loads(running.operator("explain", name, kind, "--json", *more)))

@@ -141,9 +141,7 @@ final class SettingsInEffect: @unchecked Sendable {
         for group in groups { upstreams[group.id]?.keep(group.servers) }
         change(
             .settings(
-                Policy(
-                    settings, numbers, described, names, hosts: local.hosts,
-                    isSynthesizing: translation.reach.isSynthesizing),
+                Policy(settings, numbers, described, names, hosts: local.hosts, reach: translation.reach),
                 Timing(settings), groups, renewed: renewed, suspects), now)
     }
 
@@ -185,7 +183,7 @@ final class SettingsInEffect: @unchecked Sendable {
     /// Servers may be reached now that were not, and others not any more.
     private func askAnew(at now: Tick) {
         upstreams.networkChanged(at: now)
-        change(.families(settings.families(numbers, isSynthesizing: translation.reach.isSynthesizing)), now)
+        change(.families(settings.families(numbers, translation.reach)), now)
         change(.network, now)
         accounts.networkChanged(at: now)
     }

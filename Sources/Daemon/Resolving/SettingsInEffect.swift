@@ -211,6 +211,7 @@ final class SettingsInEffect: @unchecked Sendable {
     func close() {
         local.stop()
         nameFiles.stop()
+        translation.close()
         upstreams.close()
         accounts.close()
         store.upstream?.close()

@@ -53,6 +53,9 @@ final class Translation {
         }
     }
 
+    /// No socket goes by the translator any more.
+    func close() { Translator.use(nil) }
+
     private func update(_ routes: (ipv4: Bool, ipv6: Bool)) {
         guard let settings else { return }
         var new = IPv4Reach()

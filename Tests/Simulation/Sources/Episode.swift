@@ -118,7 +118,7 @@ final class Episode {
             .control, .counters:
             break
         case .trouble(_, _, let seconds), .sleep(let seconds), .noDescriptors(let seconds), .moves(_, let seconds),
-            .network(let seconds), .ipv6(let seconds), .noResolvers(let seconds):
+            .network(let seconds), .ipv6(let seconds), .ipv4(let seconds), .noResolvers(let seconds):
             judge.isTroubled(seconds: seconds)
         default: judge.isTroubled(seconds: 1)
         }
@@ -156,6 +156,9 @@ final class Episode {
         case .ipv6(let seconds):
             kernel.network.changeIPv6(isUp: false)
             later(seconds) { _ in kernel.network.changeIPv6(isUp: true) }
+        case .ipv4(let seconds):
+            kernel.network.changeIPv4(isUp: false)
+            later(seconds) { _ in kernel.network.changeIPv4(isUp: true) }
         case .fullDisk(let seconds): kernel.files.fullUntil = kernel.now + UInt64(seconds) * 1_000_000_000
         case .noDescriptors(let seconds):
             kernel.withoutDescriptors(until: kernel.now + UInt64(seconds) * 1_000_000_000)

@@ -155,7 +155,12 @@ extension Judge {
         // Of other types of a name that an account answers for, the daemon says so by itself.
         guard isDenial, answer.truth.isAddress else { return }
         let hasIPv6 = answer.asked.at > kernel.network.hadNoIPv6 + Self.noting
-        guard !answer.plans.contains(where: { $0.denies(query.name, query.type, hasIPv6: hasIPv6) }) else { return }
+        let hasIPv4 = answer.asked.at > kernel.network.hadNoIPv4 + Self.noting
+        guard
+            !answer.plans.contains(where: {
+                $0.denies(query.name, query.type, hasIPv4: hasIPv4, hasIPv6: hasIPv6)
+            })
+        else { return }
         let all = answer.groups.compactMap { denied["\($0) \(query.name) \(query.type)"] }
         guard let until = all.map(\.until).max() else { return fault("\(answer.who) no record, which nobody says") }
         if all.contains(where: { isHeldInSleep($0.awake, at: $0.at) }) { return }
@@ -171,11 +176,14 @@ extension Judge {
 
     private func check(_ record: Reading.Record, _ answer: Answer) {
         let (query, who) = (answer.asked.query, answer.who)
-        guard record.type == query.type, let serial = Self.serial(record.data, record.type), serial < said.count else {
+        let inside = record.type == 28 ? IPAddress(bytes: Array(record.data).span).flatMap { Network.prefix.ipv4(in: $0) } : nil
+        let (type, data) = inside.map { (1, $0.octets[...]) } ?? (record.type, record.data)
+        guard record.type == query.type, let serial = Self.serial(data, type), serial < said.count else {
             return fault("\(who) a record that nobody has said")
         }
+        if inside != nil { checkTranslated(answer) }
         let told = said[Int(serial)]
-        if told.name != query.name || told.type != record.type {
+        if told.name != query.name || told.type != type {
             fault("\(who) what \(told.host.name) said of \(told.name) \(Script.name(ofType: told.type))")
         }
         if !answer.groups.contains(told.host.group) {
@@ -210,6 +218,17 @@ extension Judge {
             fault("\(who) what \(told.host.name) said \(age / 1_000_000_000) s ago for \(ttl) s")
         } else if !isHeldInSleep(told.awake, at: told.at), UInt64(record.ttl) * 1_000_000_000 + age > life {
             fault("\(who) the TTL \(record.ttl), of \(ttl) s said \(age / 1_000_000_000) s ago")
+        }
+    }
+
+    /// An address under the translator's prefix.
+    private func checkTranslated(_ answer: Answer) {
+        let (manner, who) = (answer.asked.query.manner, answer.who)
+        if !answer.plans.contains(where: \.isTranslated) { fault("\(who) an address under a prefix that nobody knows") }
+        if manner.isDNSSECOK, manner.isCheckingDisabled { fault("\(who) an address that the client makes by itself") }
+        if answer.truth.count > 0 { fault("\(who) an address under the prefix, although there are others") }
+        if answer.asked.at > kernel.network.hadNoIPv4 + Self.noting + Self.underWay {
+            fault("\(who) an address under the prefix, although there is IPv4")
         }
     }
 

@@ -17,6 +17,12 @@ final class Network {
     /// When that was last not so.
     var hadNoIPv6: UInt64 { isUp && hasIPv6 ? lostIPv6Until : kernel.now }
     private var lostIPv6Until: UInt64 = 0
+    /// The same of IPv4, which is reached then under ``prefix``.
+    private var hasIPv4 = true
+    var hadNoIPv4: UInt64 { isUp && hasIPv4 ? lostIPv4Until : kernel.now }
+    private var lostIPv4Until: UInt64 = 0
+    /// That of the network's translator, which is there at all times.
+    static let prefix = NAT64Prefix(Base.Network("2001:db8:64::/96")!)!
     /// Addresses that hosts had, and until when those who are there now do not answer.
     private var left: [IPAddress: UInt64] = [:]
     private var bound: [Endpoint: DatagramPort] = [:]
@@ -33,7 +39,7 @@ final class Network {
     }
 
     func clear() {
-        (shelf, left, unix) = (Shelf(), [:], [:])
+        (shelf, left, unix, hasIPv4, lostIPv4Until) = (Shelf(), [:], [:], true, 0)
         (hosts, clients, bound, listening, links, isUp, hasIPv6, lostIPv6Until) = (
             [:], [:], [:], [:], [], true, true, 0
         )
@@ -59,11 +65,25 @@ final class Network {
     func changeIPv6(isUp: Bool) {
         if !hasIPv6 { lostIPv6Until = kernel.now }
         hasIPv6 = isUp
-        for case let link? in links.map(\.link) where link.host?.address.isIPv4 == false { link.isDead = true }
+        loseLinks(isIPv4: false)
+    }
+
+    /// The same of IPv4.
+    func changeIPv4(isUp: Bool) {
+        if !hasIPv4 { lostIPv4Until = kernel.now }
+        hasIPv4 = isUp
+        loseLinks(isIPv4: true)
+    }
+
+    private func loseLinks(isIPv4: Bool) {
+        for case let link? in links.map(\.link) where link.isIPv4 == isIPv4 { link.isDead = true }
         for socket in kernel.all(NetlinkSocket.self) { socket.isOverrun = true }
     }
 
-    private func leads(to address: IPAddress) -> Bool { isUp && (hasIPv6 || address.isIPv4) }
+    private func leads(to address: IPAddress) -> Bool { isUp && (address.isIPv4 ? hasIPv4 : hasIPv6) }
+
+    /// Who is at an address, or at the IPv4 address in one under the prefix.
+    private func host(at address: IPAddress) -> Host? { hosts[address] ?? Self.prefix.ipv4(in: address).flatMap { hosts[$0] } }
 
     /// The far ends of one host, or of all, know nothing of their connections any more.
     func forget(_ host: Host?) {
@@ -134,7 +154,7 @@ final class Network {
         }
         guard leads(to: endpoint.address) else { return -Int(ENETUNREACH) }
         if port.local.port == 0 { bindAnywhere(port) }
-        guard let host = hosts[endpoint.address] else { return bytes.count }
+        guard let host = host(at: endpoint.address) else { return bytes.count }
         let back = port.local
         guard !host.isSilent, !host.loses() else { return bytes.count }
         for _ in 0..<(host.doubles() ? 2 : 1) {
@@ -183,7 +203,7 @@ final class Network {
         port.local = Endpoint(Self.own(endpoint.address.isIPv4), port: UInt16(32_768 + chance.below(28_000)))
         port.remote = endpoint
         port.isConnecting = true
-        guard let host = hosts[endpoint.address] else {
+        guard let host = host(at: endpoint.address) else {
             if let until = left[endpoint.address], until <= kernel.now {
                 kernel.after(milliseconds(2...25)) { [weak port] in port?.fail(ECONNREFUSED) }
             }

@@ -112,6 +112,8 @@ struct Plan {
     private var isIPv4Only = false
     /// The same while no route leads to IPv6 addresses.
     private var followsRoutes = false
+    /// Whether the daemon knows the prefix of the network's translator.
+    private(set) var isTranslated = false
     private(set) var staleSeconds = 0
     private(set) var groups: [Group] = []
     /// Whether what is looked up is shared.
@@ -139,6 +141,8 @@ struct Plan {
             "negativeTTL = \([0, 5, Self.longestNegativeTTL][chance.below(3)])",
         ]
         if script.hasFile { lines.append("file = \"/d/cache\"") }
+        isTranslated = chance.below(3) > 0
+        lines += ["[nat64]", "prefix = \"\(isTranslated ? "\(Network.prefix)" : "")\""]
         if script.hasStore, chance.below(8) > 0 {
             hasStore = true
             let store = hosts.first { $0.group == "store" }!
@@ -254,9 +258,12 @@ struct Plan {
     var text: String { lines.joined(separator: "\n") + "\n" }
 
     /// Whether the daemon says by itself that there is no record.
-    /// - Parameter hasIPv6: Whether a route leads to IPv6 addresses.
-    func denies(_ name: String, _ type: UInt16, hasIPv6: Bool) -> Bool {
-        type == 28 && (isIPv4Only || followsRoutes && !hasIPv6) && groups(for: name).contains("httpdns")
+    /// - Parameters: Whether a route leads to addresses of each family.
+    func denies(_ name: String, _ type: UInt16, hasIPv4: Bool, hasIPv6: Bool) -> Bool {
+        let isLeftOut =
+            type == 28
+            ? isIPv4Only || followsRoutes && !hasIPv6 : type == 1 && followsRoutes && !hasIPv4 && !isTranslated
+        return isLeftOut && groups(for: name).contains("httpdns")
     }
 
     func asksAccountsAlone(_ name: String) -> Bool { groups(for: name).isSubset(of: Topology.accounts) }

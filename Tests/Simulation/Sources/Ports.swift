@@ -151,6 +151,9 @@ final class Link {
 
     init(_ near: StreamPort, _ host: Host?) { (self.near, self.host) = (near, host) }
 
+    /// Over what it is; nil for a client of the machine's.
+    var isIPv4: Bool? { host == nil ? nil : near?.remote.address.isIPv4 }
+
     /// How long what is sent now takes; nil: it never arrives.
     func passage() -> UInt64? {
         guard !isDead, kernel.network.isUp || host == nil else { return nil }

@@ -56,6 +56,8 @@ struct Script {
         case network(gone: Int)
         /// No route leads to IPv6 addresses.
         case ipv6(gone: Int)
+        /// No route leads to IPv4 addresses, but for those under the prefix of the network's translator.
+        case ipv4(gone: Int)
         /// Nothing more can be written.
         case fullDisk(seconds: Int)
         /// No further descriptor is given out.
@@ -155,7 +157,8 @@ struct Script {
                 case 11, 12: .goAway(host: near[chance.below(near.count)])
                 case 13: .stutter(host: "account-\(1 + chance.below(5))")
                 case 14: .flood(client: chance.below(5), count: 50 + chance.below(3000))
-                case 15: .ipv6(gone: 1 + chance.below(60))
+                case 15:
+                    chance.below(2) == 0 ? .ipv6(gone: 1 + chance.below(60)) : .ipv4(gone: [5, 60, 900][chance.below(3)])
                 case 16: .fullDisk(seconds: [2, 30, 4000][chance.below(3)])
                 case 17: .noDescriptors(seconds: 1 + chance.below(3))
                 case 18, 19: .names(Topology.namesFiles[chance.below(Topology.namesFiles.count)])
@@ -282,6 +285,7 @@ struct Script {
             case .sleep(let seconds): "the machine sleeps \(seconds)s"
             case .network(let seconds): seconds == 0 ? "network changes" : "network is gone for \(seconds)s"
             case .ipv6(let seconds): "IPv6 has no route for \(seconds)s"
+            case .ipv4(let seconds): "IPv4 has no route for \(seconds)s"
             case .fullDisk(let seconds): "the disk is full for \(seconds)s"
             case .noDescriptors(let seconds): "there are no descriptors for \(seconds)s"
             case .names(let zones): "the file of names has \(zones.joined(separator: ", "))"

@@ -22,7 +22,7 @@ PYTHON := /usr/bin/python3 -B
 # The modules whose tests use sockets and time.
 REAL_TIME := DaemonTests|UpstreamsTests|StreamsTests|LogTests|TransportTests|DemoServiceTests
 # The readers of strangers' bytes (Tests/Fuzz/Sources), and for how long each is tried: make fuzz TARGETS="query http"
-TARGETS := query response stream frames resp http http2 keepalive request service providers conf cachefile configuration \
+TARGETS := query response binding stream frames resp http http2 keepalive request service providers conf cachefile configuration \
 	server resolvconf hosts addresses domains blocklist history
 FUZZ_SECONDS ?= 60
 # Hours that the daemon lives in `make simulate`, and the seed of a run to see again, with the places of the events that KEEP

@@ -158,6 +158,9 @@ private let groupKeys: [Key<Settings.Group>] = [
         .accounts, "signed", \.accountKeys.signed, .choice,
         "for clients that validate: \"ask\" an encrypted group of thenTry | \"addresses\""),
     Key(
+        .accounts, "serviceBinding", \.accountKeys.serviceBinding, .choice,
+        "HTTPS and SVCB of its names: \"auto\" = of an encrypted group of thenTry, with its addresses | \"none\""),
+    Key(
         .accounts, "batch", \.accountKeys.batch, .number(1...mostNames, of: "names"),
         "names in one request at most; 1 = no batching"),
     Key(

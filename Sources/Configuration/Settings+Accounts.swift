@@ -18,6 +18,7 @@ extension Settings {
         public var minutesBeforeSwitchToMain = 10
         public var addressType = AddressType.auto
         public var signed = Signed.ask
+        public var serviceBinding = ServiceBinding.auto
         /// Names in one request at most, 1 to ``Provider/Facts/namesPerRequest``.
         public var batch = Provider.tencent.facts.namesPerRequest
         /// Names a second that the account's plan allows, 0…1000000; 0: no limit.
@@ -61,6 +62,14 @@ extension Settings {
             case ask
             /// The account's addresses, which have no signatures.
             case addresses
+        }
+
+        /// What clients get for HTTPS and SVCB of names of the account.
+        public enum ServiceBinding: String, Sendable, CaseIterable {
+            /// What the first group of `thenTry` says that is encrypted, without its address hints.
+            case auto
+            /// No such record.
+            case none
         }
 
         /// What an `http_proxy` or `https_proxy` in the environment leads to.

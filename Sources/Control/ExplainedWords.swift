@@ -67,8 +67,9 @@ extension Explained {
             return "answered here: \(account) is not asked for \(type) (\(takerSection).addressType)"
         case .addresses: return nil
         case .serviceBinding:
-            return
-                "HTTPDNS is asked for addresses alone, and the hints in \(type) of another server would undo its protection"
+            return explanation.parts.isEmpty
+                ? "HTTPDNS is asked for addresses alone, and the hints in \(type) of another server would undo its protection"
+                : "HTTPDNS is asked for addresses alone; in \(type) of another group they stand in the place of its hints"
         case _ where !leavesOutAccount: return nil
         case .privateName: return "it means something on this network alone, so HTTPDNS is not asked"
         case .singleLabel: return "a single label means something on this network alone, so HTTPDNS is not asked"

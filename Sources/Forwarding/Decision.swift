@@ -12,6 +12,8 @@ struct Decision: ~Copyable {
     fileprivate(set) var route: [Step] = []
     /// What is known of the first of them.
     fileprivate(set) var before = StepsBefore()
+    /// Whether the route is asked for a service binding in an account's place.
+    fileprivate(set) var isBinding = false
     /// What the cache holds, if that was looked at.
     fileprivate(set) var known: DNSCache.Held?
 
@@ -59,14 +61,15 @@ extension Forwarder {
         case .ask(let steps):
             decision.before = desk.withoutRecord(steps, key.name, at: now)
             decision.route = steps
-        case .serviceBinding(let steps):
+        case .serviceBinding(let steps, let asked):
             let before = desk.withoutRecord(steps, key.name, at: now)
-            decision.before = before
             if before.count < steps.count, desk.rules.carriesAddresses(steps[before.count]) {
-                return .answer(policy.noServiceBinding(name, type))
+                guard let asked else { return .answer(policy.noServiceBinding(name, type)) }
+                (decision.route, decision.isBinding) = ([asked], true)
+            } else {
+                (decision.route, decision.before) = (steps, before)
+                if before.count == steps.count { return .answer(policy.notSupported(name, type)) }
             }
-            decision.route = steps
-            if before.count == steps.count { return .answer(policy.notSupported(name, type)) }
         }
         let steps = decision.route
         let count = decision.before.count
@@ -88,7 +91,10 @@ extension Forwarder {
             decision.route = flight.route
             return .join(flight)
         }
-        if let reason = admission.failure(of: key, at: now) { return .failedLately(reason) }
+        if let reason = admission.failure(of: key, at: now) {
+            return decision.isBinding && decision.known == nil
+                ? .answer(policy.noServiceBinding(name, type)) : .failedLately(reason)
+        }
         let first = steps[count].group
         if isClients, desk.rules[first].carriesAddresses, decision.known?.answer.head.answerCount ?? 0 == 0,
             isNoRecordBudgetSpent(first, key, at: now)

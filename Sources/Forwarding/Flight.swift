@@ -41,6 +41,8 @@ final class Flight {
     let id: TableID
     /// The groups that may be asked, in this order.
     let route: [Step]
+    /// Whether it is for a service binding in an account's place: its hints are replaced.
+    let isBinding: Bool
     /// Of each step of the route.
     private(set) var steps = InlineArray<64, StepState>(repeating: .ahead)
     private(set) var phase: FlightPhase
@@ -63,9 +65,9 @@ final class Flight {
     ///   - staleAt: When a stale answer is given; nil: there is none.
     init(
         _ key: Key, _ route: [Step], id: TableID, for waiter: Waiter?, share: Int, of source: Source,
-        after before: StepsBefore, staleAt: Tick?, answerBy: Tick
+        after before: StepsBefore, staleAt: Tick?, answerBy: Tick, isBinding: Bool = false
     ) {
-        (self.key, self.route, self.id, isCurrent) = (key, route, id, !key.findsServer)
+        (self.key, self.route, self.id, self.isBinding, isCurrent) = (key, route, id, isBinding, !key.findsServer)
         crowd = Crowd(clients: SmallList(waiter), share: share, source: source)
         phase = .open(isWanted: waiter != nil, staleAt: staleAt, answerBy: answerBy)
         for step in 0..<before.count { steps[step] = before.state(of: step) }
@@ -73,7 +75,8 @@ final class Flight {
 
     /// What becomes of the copy changes nothing of the flight.
     init(copying flight: Flight) {
-        (key, id, route, steps, phase) = (flight.key, flight.id, flight.route, flight.steps, flight.phase)
+        (key, id, route, isBinding) = (flight.key, flight.id, flight.route, flight.isBinding)
+        (steps, phase) = (flight.steps, flight.phase)
         (secondBest, trouble, isCurrent, crowd) = (flight.secondBest, flight.trouble, flight.isCurrent, flight.crowd)
     }
 

@@ -17,7 +17,8 @@ extension Forwarder {
             else { break }
             // An outage that has ended does not take away what is cached now.
             handleDeskEvents(at: now)
-            let answer = usable(permitted(answer, to: to.flight.key, at: now), to: to.flight.key)
+            let bound = to.flight.isBinding ? bound(answer, to: to.flight.key, at: now) : answer
+            let answer = usable(permitted(bound, to: to.flight.key, at: now), to: to.flight.key)
             if answer.head.responseCode.isAnswer {
                 if to.flight.key.type == .aaaa, policy.synthesis != nil,
                     lookForA(
@@ -213,7 +214,7 @@ extension Forwarder {
         rank(&answer, of: key.name, key.type, at: now)
         guard flight.isCurrent else { return answer }
         cacheAnswer(answer, by: group, to: key.name.name, key.type, for: key.audience, at: now, isStandIn: isStandIn)
-        if store.isOn, !isFromStore, !isStandIn, answer.isCacheable, !answer.addresses.contains(where: policy.isTranslated) {
+        if store.isOn, !isFromStore, !isStandIn, !flight.isBinding, answer.isCacheable, !answer.addresses.contains(where: policy.isTranslated) {
             share(
                 .answer(answer), by: group, to: key.name.name, key.type, for: key.audience, lifetime: answer.keep,
                 at: now)

@@ -96,6 +96,11 @@ extension Forwarder {
 
     private mutating func giveFailure(_ flight: Flight, timedOut: Bool) {
         let clients = flight.takeClients()
+        if flight.isBinding {
+            // Without one, clients go to the addresses as ever.
+            let none = policy.noServiceBinding(flight.key.name.name, flight.key.type)
+            return reply(flight, clients, none, age: .elapsed(0), by: .nobody)
+        }
         if let best = flight.secondBest {
             reply(
                 flight, clients, explained(best.answer, flight.route[best.step].group), age: .elapsed(0), by: best.by)

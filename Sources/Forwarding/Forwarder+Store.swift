@@ -7,7 +7,7 @@ import DNSWire
 extension Forwarder {
     /// Asks a step's group, or the store first.
     mutating func askStoreOrGroup(_ flight: Flight, _ step: Int, at now: Tick) {
-        if store.isOn, flight.isCurrent, case let group = flight.route[step].group,
+        if store.isOn, flight.isCurrent, !flight.isBinding, case let group = flight.route[step].group,
             desk.rules[group].isShared
         {
             let key = flight.key

@@ -98,6 +98,24 @@ extension Forwarder {
         tell(flight, .answered(step: best.step, best.answer, by: best.by), at: now)
     }
 
+    /// A service binding whose hints are the addresses that clients get of the name, as far as they are known; one that cannot be
+    /// read is none.
+    func bound(_ answer: Answer, to key: Flight.Key, at now: Tick) -> Answer {
+        // The account has the name, whatever others say of it.
+        guard answer.head.responseCode != .nxDomain else {
+            return policy.noServiceBinding(key.name.name, key.type)
+        }
+        var (addresses, ttl): ([IPAddress], UInt32) = ([], .max)
+        for type in [RecordType.a, .aaaa] {
+            guard let known = cache.find(key.name.name, type: type, for: .plain, at: now.seconds), known.isFresh else {
+                continue
+            }
+            let those = known.answer.addresses
+            if !those.isEmpty { (addresses, ttl) = (addresses + those, min(ttl, known.left)) }
+        }
+        return answer.bound(to: addresses, for: ttl) ?? policy.noServiceBinding(key.name.name, key.type)
+    }
+
     /// The network's translator has another prefix than before, or none is used any more.
     mutating func setSynthesis(_ prefix: NAT64Prefix?) {
         guard prefix != policy.synthesis else { return }

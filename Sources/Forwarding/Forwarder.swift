@@ -142,7 +142,7 @@ public struct Forwarder: ~Copyable {
             key, decision.route, id: flights.nextID, for: client.map { admission.wait($0) },
             share: share, of: source, after: decision.before,
             staleAt: decision.known != nil ? now.advanced(milliseconds: timing.staleWithin) : nil,
-            answerBy: now.advanced(milliseconds: timing.answerWithin))
+            answerBy: now.advanced(milliseconds: timing.answerWithin), isBinding: decision.isBinding)
         flights.insert(flight)
         flightOf[key] = flight
         if !key.findsServer { counters.flights += 1 }

@@ -51,9 +51,14 @@ public struct Policy: Sendable {
         /// Those of the steps whose groups are asked for a family; nil: the group's `addressType` excludes the family, so the
         /// answer is NODATA.
         var ipv4Steps, ipv6Steps: [Step]?
+        /// The one that is asked for HTTPS and SVCB in the account's place; nil: there are none.
+        var bindingStep: Step?
         /// Those for clients that validate; nil: they get what all get.
         var signedSteps: [Step]?
     }
+    /// The accounts of whose names other groups are asked for HTTPS and SVCB, and the groups that may be.
+    private var bindingAccounts: Set<GroupID> = []
+    private var encrypted: Set<GroupID> = []
     /// The accounts whose names clients that validate ask elsewhere, and the groups that may be asked then.
     var leavingValidators: Set<GroupID> = []
     var signing: Set<GroupID> = []
@@ -100,6 +105,9 @@ public struct Policy: Sendable {
         leavingValidators = Set(groups.filter { $0.carriesAddresses && $0.leavesValidators }.map(\.id))
         signing = Set(groups.filter(\.maySign).map(\.id))
         setSignedSteps()
+        bindingAccounts = Set(groups.filter { $0.carriesAddresses && $0.looksForBindings }.map(\.id))
+        encrypted = Set(groups.filter(\.isEncrypted).map(\.id))
+        setBindingSteps()
     }
 
     /// The families that an account is asked for: its `addressType`; with "auto" they follow the routes.
@@ -204,7 +212,8 @@ public struct Policy: Sendable {
             }
             return (steps.isEmpty ? .answer(notSupported(name, type)) : .ask(steps), .addresses)
         case .https where groupRoutes[index].beginsWithAddresses, .svcb where groupRoutes[index].beginsWithAddresses:
-            return (.serviceBinding(groupRoutes[index].steps), .serviceBinding)
+            let way = groupRoutes[index]
+            return (.serviceBinding(way.steps, asked: way.bindingStep), .serviceBinding)
         default: return (messages(index, name, type), .type)
         }
     }
@@ -257,6 +266,16 @@ public struct Policy: Sendable {
     mutating func setServers(of group: UpstreamGroup) {
         setPrivateServers(group)
         setSigning(group)
+        if group.isEncrypted { encrypted.insert(group.id) } else { encrypted.remove(group.id) }
+        setBindingSteps()
+    }
+
+    private mutating func setBindingSteps() {
+        for index in groupRoutes.indices {
+            let isBound = groupRoutes[index].steps.first.map { bindingAccounts.contains($0.group) } ?? false
+            groupRoutes[index].bindingStep =
+                isBound ? groupRoutes[index].messageSteps.first { encrypted.contains($0.group) } : nil
+        }
     }
 
     private mutating func setPrivateServers(_ group: UpstreamGroup) {

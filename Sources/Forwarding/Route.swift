@@ -7,23 +7,29 @@ public enum Route: Sendable, Equatable {
     case answer(Answer, by: GroupID? = nil)
     /// These groups are asked, in this order; at least one.
     case ask([Step])
-    /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account, the first of these groups: answered "no
-    /// such record", unless the account is known to have no record of the name at all.
-    case serviceBinding([Step])
+    /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account, the first of these groups: another group is asked for
+    /// the record, and its hints are replaced; nil: answered "no such record". Unless the account is known to have no record of the
+    /// name at all.
+    case serviceBinding([Step], asked: Step?)
 
     /// Whether two routes ask the same groups after the same ends, or give the same answer.
     func asksSameGroups(as other: Route) -> Bool {
         switch (self, other) {
-        case (.ask(let a), .ask(let b)), (.serviceBinding(let a), .serviceBinding(let b)):
-            a.map(\.group) == b.map(\.group) && a.dropFirst().map(\.after) == b.dropFirst().map(\.after)
+        case (.ask(let a), .ask(let b)): Self.areSame(a, b)
+        case (.serviceBinding(let a, let asked), .serviceBinding(let b, let other)):
+            Self.areSame(a, b) && asked?.group == other?.group
         default: self == other
         }
+    }
+
+    private static func areSame(_ a: [Step], _ b: [Step]) -> Bool {
+        a.map(\.group) == b.map(\.group) && a.dropFirst().map(\.after) == b.dropFirst().map(\.after)
     }
 
     /// Whether one of these groups may be asked.
     func asks(_ groups: Set<GroupID>) -> Bool {
         switch self {
-        case .ask(let steps), .serviceBinding(let steps): steps.contains { groups.contains($0.group) }
+        case .ask(let steps), .serviceBinding(let steps, _): steps.contains { groups.contains($0.group) }
         case .answer: false
         }
     }

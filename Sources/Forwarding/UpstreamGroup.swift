@@ -60,6 +60,9 @@ public struct UpstreamGroup: Sendable, Equatable {
     /// `signed`, of an account: whether clients that validate are sent to groups that have signatures.
     public var leavesValidators = false
 
+    /// `serviceBinding`, of an account: whether another group is asked for HTTPS and SVCB of its names.
+    public var looksForBindings = false
+
     /// What it answers by itself: it has no servers then, and no route leads to it.
     public var answer: GroupAnswer?
 
@@ -102,6 +105,11 @@ public struct UpstreamGroup: Sendable, Equatable {
 }
 
 extension UpstreamGroup {
+    /// Whether it carries messages, over TLS alone.
+    var isEncrypted: Bool {
+        !carriesAddresses && !servers.isEmpty && servers.allSatisfy { $0.exposure == .encrypted }
+    }
+
     /// Whether clients that validate may be sent to it for a name of an account: it carries messages, and what it is asked
     /// can be read by nobody on the way.
     var maySign: Bool {

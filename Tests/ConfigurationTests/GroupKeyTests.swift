@@ -46,6 +46,7 @@ import Testing
             "minutesBeforeSwitchToMain": Sample(value: "6"),
             "addressType": Sample(value: "\"ipv4\""),
             "signed": Sample(value: "\"addresses\""),
+            "serviceBinding": Sample(value: "\"none\""),
             "batch": Sample(value: "2"),
             "queriesPerSecond": Sample(value: "7"),
             "authExpirySeconds": Sample(value: "60"),

@@ -29,6 +29,7 @@ import Testing
         minutesBeforeSwitchToMain = 1440
         addressType = "ipv6"
         signed = "addresses"
+        serviceBinding = "none"
         batch = 1
         queriesPerSecond = 1000000
         authExpirySeconds = 600
@@ -103,6 +104,10 @@ import Testing
 
         [upstreams.Other2]
         servers = ["tcp://192.0.2.56:54"]
+
+        [nat64]
+        prefix = "2001:db8:64::/96"
+        synthesize = "always"
 
         [cache]
         megabytes = 65536
@@ -238,6 +243,7 @@ import Testing
         httpdns.minutesBeforeSwitchToMain = 1440
         httpdns.addressType = .ipv6
         httpdns.signed = .addresses
+        httpdns.serviceBinding = .none
         httpdns.batch = 1
         httpdns.queriesPerSecond = 1_000_000
         httpdns.authExpirySeconds = 600
@@ -250,6 +256,9 @@ import Testing
         httpdns.share = false
         #expect(httpdns.reportUrl?.description == "https://reports.example.com:8443/httpdns?from=1")
         expected.httpdns = httpdns
+        let prefix = try #require(Network("2001:db8:64::/96"))
+        expected.nat64.prefix = .given(try #require(NAT64Prefix(prefix)))
+        expected.nat64.synthesize = .always
         expected.tls.serverName = "dns.example.com"
         expected.tls.caFile = "/etc/httpdnsd/ca.pem"
         expected.tls.anchors = Array("a certificate".utf8)

@@ -54,7 +54,7 @@ import Testing
             shop("provider", "\"volcengine\""), shop("encryptType", "\"aes\""), shop("dnsId", "8"),
             shop("dnsKey", "\"fedcba9876543210\""), shop("dnsKeyFile", "\"secret\"", without: "dnsKey"),
             shop("dnsIp", "[\"192.0.2.2\"]"), shop("confIp", "[\"192.0.2.3\"]"),
-            shop("addressType", "\"ipv4\""), shop("signed", "\"addresses\""), shop("authExpirySeconds", "60"),
+            shop("addressType", "\"ipv4\""), shop("signed", "\"addresses\""), shop("serviceBinding", "\"none\""), shop("authExpirySeconds", "60"),
             shop("enableReport", "false"), shop("reportUrl", "\"http://192.0.2.4/\""),
             shop("serverName", "\"a.example\""),
             shop("timeout", "900", whyNot: "only Tencent is told of it"),

@@ -97,7 +97,8 @@ import Testing
         func asked(_ name: Name, _ type: RecordType) -> [Server] {
             let steps: [Step]
             switch policy.route(name, type) {
-            case .ask(let asked), .serviceBinding(let asked): steps = asked
+            case .ask(let asked): steps = asked
+            case .serviceBinding(let asked, _): steps = asked
             case .answer: steps = []
             }
             let asked = Set(steps.map(\.group))

@@ -36,7 +36,7 @@ import Testing
         }
         switch policy.route(Name(text)!, type) {
         case .ask(let steps): return names(steps)
-        case .serviceBinding(let steps): return "binding " + names(steps)
+        case .serviceBinding(let steps, _): return "binding " + names(steps)
         case .answer(let answer, by: _): return ScenarioAnswer.said(answer)
         }
     }

@@ -23,7 +23,7 @@ struct ScenarioSettings {
 
     /// What can be set.
     enum Key: String, CaseIterable {
-        case httpdns, httpOnly, signed, resolversOnLoopback, refusePrivate, enableReport, shared
+        case httpdns, httpOnly, signed, serviceBinding, resolversOnLoopback, refusePrivate, enableReport, shared
         case dnsIp, resolvers, timeout, resolverTimeout, hedgeAfter, batch, retryTimesBeforeSwitchServer
         case minutesBeforeSwitchToMain, minTTL, maxTTL, negativeTTL, queriesPerSecond, staleTTL, staleSeconds,
             prefetchAt
@@ -84,6 +84,7 @@ struct ScenarioSettings {
         case .httpdns: upstreams.hasService = flag
         case .httpOnly: upstreams.httpOnly = flag
         case .signed: upstreams.asksForSigned = flag
+        case .serviceBinding: upstreams.looksForBindings = flag
         case .resolversOnLoopback: upstreams.resolvers = [Server(Endpoint("127.0.0.53:53")!)]
         case .refusePrivate: upstreams.privateAllowed = flag ? upstreams.privateAllowed ?? [] : nil
         case .enableReport: timing.reportsLookups = flag

@@ -99,7 +99,10 @@ enum ScenarioAnswer {
     private static func records(_ words: inout Words, _ name: Name, _ type: RecordType) -> Answer? {
         var addresses: [IPAddress] = []
         var data: [UInt8] = []
-        if words.skip("TXT") {
+        if words.skip("DATA") {
+            guard let octets = words.next().flatMap({ Hexadecimal.decode(Array($0.utf8).span) }) else { return nil }
+            data = octets
+        } else if words.skip("TXT") {
             guard let text = words.next() else { return nil }
             data = [UInt8(text.utf8.count)] + text.utf8
         }

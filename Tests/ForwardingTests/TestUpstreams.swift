@@ -19,6 +19,7 @@ struct TestUpstreams {
     var returnMinutes = 10
     var isProven = true
     var asksForSigned = false
+    var looksForBindings = false
     var privateAllowed: [Name]?
     var intercept: [Name] = []
     var bypass: [Name] = []
@@ -35,7 +36,7 @@ struct TestUpstreams {
             .inOrder(switchAfter: retryTimes, returnAfterMinutes: returnMinutes), timeout: timeout)
         service.namesPerSecond = queriesPerSecond
         service.isProven = isProven
-        service.leavesValidators = asksForSigned
+        (service.leavesValidators, service.looksForBindings) = (asksForSigned, looksForBindings)
         return [service, UpstreamGroup(.fallback, resolvers, .messages, .lastThatAnswered, timeout: resolverTimeout)]
             + named.map(\.group)
     }

@@ -704,12 +704,33 @@ def files():
         "longest-name": b"||" + LONGEST.encode() + b"^\n0.0.0.0 " + LONGEST.encode() + b"\n",
         "empty": b"",
     }
+    for name, data in bindings().items():
+        seed("binding", name, data)
     for name, data in blocklist.items():
         seed("blocklist", name, data)
     for name, data in resolvconf.items():
         seed("resolvconf", name, data)
     for name, data in hosts.items():
         seed("hosts", name, data)
+
+
+def bindings():
+    """The data of HTTPS and SVCB records, those of RFC 9460, appendix D, among them."""
+    foo = b"\x03foo\x07example\x03com\x00"
+    return {
+        "alias": b"\x00\x00" + foo, "self": b"\x00\x01\x00", "port": b"\x00\x10" + foo + b"\x00\x03\x00\x02\x00\x35",
+        "unknown-key": b"\x00\x01" + foo + b"\x02\x9b\x00\x05hello",
+        "ipv6": b"\x00\x01" + foo + b"\x00\x06\x00\x20" + bytes.fromhex("20010db8000000000000000000000001" * 2),
+        "mandatory": b"\x00\x10\x03foo\x07example\x03org\x00" + bytes.fromhex(
+            "00000004000100040001000902683205" "68332d3139" "00040004c0000201"),
+        "ech": b"\x00\x01\x00" + bytes.fromhex("0001000302683300040004c0000201" "00050004deadbeef"
+                                              "0006001020010db8000000000000000000000001"),
+        "only-mandatory-hint": b"\x00\x01\x00" + bytes.fromhex("0000000200040004" "0004c0000201"),
+        "out-of-order": b"\x00\x01\x00" + bytes.fromhex("00030002003500010003026832"),
+        "twice": b"\x00\x01\x00" + bytes.fromhex("000100030268320001000302" "6832"),
+        "cut": b"\x00\x01\x00\x00\x04\x00\x08\xc0\x00\x02\x01", "compressed": b"\x00\x01\xc0\x0c", "empty": b"",
+        "long-name": b"\x00\x01" + (b"\x3f" + b"x" * 63) * 4 + b"\x00",
+    }
 
 
 def frame(kind, flags=0, stream=0, payload=b""):

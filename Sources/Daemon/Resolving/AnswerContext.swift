@@ -45,14 +45,14 @@ struct AnswerContext: Sendable {
     /// The number of an answer that was got for an audience; 0: nobody would be asked.
     func number(_ name: Name, _ type: RecordType, _ audience: Audience) -> UInt64 {
         let standing = policy.standing(name, type, audience)
-        let (steps, isServiceBinding): ([Step], Bool)
+        var (steps, binding): ([Step], UInt64) = ([], 0)
         switch standing.route {
         case .answer: return 0
-        case .ask(let asked): (steps, isServiceBinding) = (asked, false)
-        case .serviceBinding(let asked): (steps, isServiceBinding) = (asked, true)
+        case .ask(let asked): steps = asked
+        case .serviceBinding(let all, let asked): (steps, binding) = (all, asked == nil ? 2 : 4)
         }
         var hash = FNV()
-        hash.add((standing.refusesPrivate ? 1 : 0) + (isServiceBinding ? 2 : 0))
+        hash.add((standing.refusesPrivate ? 1 : 0) + binding)
         for (index, step) in steps.enumerated() {
             if index > 0 { hash.add(UInt64(step.after.rawValue)) }
             guard let group = groups[step.group.rawValue] else { return 0 }

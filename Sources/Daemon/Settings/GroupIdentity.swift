@@ -30,12 +30,14 @@ struct GroupIdentity: Sendable, Equatable {
         let thenTryOn: Set<Settings.Group.Reason>
         /// Of an account.
         let addressType: Settings.Account.AddressType?
+        let serviceBinding: Settings.Account.ServiceBinding?
         let isBypassed: Bool
 
         init(_ group: Settings.Group) {
             (domains, except, answer) = (group.domains, group.except, group.answer)
             (thenTry, thenTryOn) = (group.thenTry, group.thenTryOn)
             (addressType, isBypassed) = (group.account?.addressType, group.isBypassed)
+            serviceBinding = group.account?.serviceBinding
         }
     }
 

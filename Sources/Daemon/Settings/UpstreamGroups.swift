@@ -75,6 +75,7 @@ struct UpstreamGroups {
                 returnAfterMinutes: account.minutesBeforeSwitchToMain))
         group.namesPerSecond = account.queriesPerSecond
         group.leavesValidators = account.signed == .ask
+        group.looksForBindings = account.serviceBinding == .auto
         group.isProven = account.credential.isHTTPS
         return group
     }

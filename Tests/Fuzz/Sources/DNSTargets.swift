@@ -108,10 +108,28 @@ private func checkRead(_ reply: Response.Reply, _ name: Name, _ type: RecordType
         let stored = try? StoredAnswer.check(message.span, answer.head)
         check(stored == StoredAnswer.Question(nameLength: name.wire.count, type: type), "cannot be stored")
         checkFiltered(answer, name, type)
+        checkMade(answer, name, type)
     }
     answer.clampTTLs(minimum: 10, maximum: 100)
     check(answer.records().allSatisfy { (10...100).contains($0.ttl) }, "clamped")
     check(!answer.isCacheable || (10...100).contains(answer.keep), "keep is not clamped")
+}
+
+/// What is made of it for a network without IPv4 is an answer, too.
+private func checkMade(_ answer: Answer, _ name: Name, _ type: RecordType) {
+    let absence = Answer.noData(name, type: .aaaa, negativeTTL: 30)
+    let made: (Answer, RecordType, Name)? =
+        switch type {
+        case .a: answer.synthesized(under: .wellKnown, after: absence).map { ($0, .aaaa, name) }
+        case .ptr: answer.pointing(from: Name("a.example")!).map { ($0, .ptr, Name("a.example")!) }
+        default: nil
+        }
+    guard let (made, type, name) = made else { return }
+    let message = [UInt8](repeating: 0xEE, count: Header.length) + made.body
+    let stored = try? StoredAnswer.check(message.span, made.head)
+    check(stored == StoredAnswer.Question(nameLength: name.wire.count, type: type), "what is made cannot be stored")
+    check(made.records().count == made.head.recordCount, "what is made cannot be read")
+    if type == .aaaa { check(made.answersToTheType > 0 && made.keep <= min(answer.keep, 30), "nothing is made") }
 }
 
 /// Without some addresses it is an answer still, and they are gone.

@@ -1,0 +1,40 @@
+import Base
+
+/// A message that is written record by record, with whole names, before they are compressed.
+struct ComposedMessage {
+    private var body: [UInt8]
+    private var head = AnswerHead(responseCode: .noError)
+
+    /// - Parameter question: a body that begins with the name asked.
+    init(question: [UInt8], type: RecordType) {
+        let nameEnd = RecordHeader.skipName(question.span, at: 0) ?? 0
+        body = Array(question[..<nameEnd])
+        body.append16(type.rawValue)
+        body.append16(RecordClass.in.rawValue)
+    }
+
+    mutating func append(_ record: DecodedRecord, ttl: UInt32) {
+        append(record.name, record.type, ttl: ttl, record.rdata, in: record.section)
+    }
+
+    mutating func append(
+        _ name: Name, _ type: RecordType, ttl: UInt32, _ data: [UInt8], in section: DecodedRecord.Section = .answer
+    ) {
+        body += name.wire
+        body.append16(type.rawValue)
+        body.append16(RecordClass.in.rawValue)
+        body.append32(ttl)
+        body.append16(UInt16(truncatingIfNeeded: data.count))
+        body += data
+        if section == .answer { head.answerCount += 1 } else { head.authorityCount += 1 }
+    }
+
+    /// With the code and the extended errors of the answer that it was made of; nil if there is no room in a message.
+    func answer(of source: Answer, keep: UInt32) -> Answer? {
+        var made = Answer(head: head, body: body, keep: keep, isCacheable: source.isCacheable)
+        made.head.responseCode = source.head.responseCode
+        made.head.extendedErrorLength = source.head.extendedErrorLength
+        made.body += source.body.suffix(Int(source.head.extendedErrorLength))
+        return made.rewritten { _, _ in true }
+    }
+}

@@ -1,0 +1,137 @@
+public import Base
+
+/// The data of an HTTPS or SVCB record (RFC 9460 §2.2).
+struct ServiceBinding {
+    /// 0: an alias (§2.4.2).
+    let priority: UInt16
+    /// The root: the owner itself in a record that is no alias (§2.5.2).
+    let target: Name
+    /// The parameters, in the ascending order of their keys (§2.2).
+    private(set) var parameters: [(key: UInt16, value: [UInt8])] = []
+
+    /// `mandatory`, `ipv4hint` and `ipv6hint` (§14.3.2).
+    private static let (mandatory, ipv4Hint, ipv6Hint): (UInt16, UInt16, UInt16) = (0, 4, 6)
+
+    var isAlias: Bool { priority == 0 }
+
+    /// Nil for data that is not valid: clients must not use such a record (§2.2), and one may be more lenient.
+    init?(_ data: [UInt8]) {
+        let span = data.span
+        // The name is not compressed (§2.2).
+        guard span.count > 2, case .some(let end) = RecordHeader.skipName(span, at: 2), end <= span.count,
+            let name = Name.uncompressed(span, 2..<end)
+        else { return nil }
+        (priority, target) = (span.integer16(at: 0), name)
+        var offset = end
+        while offset < span.count {
+            guard span.count - offset >= 4 else { return nil }
+            let (key, length) = (span.integer16(at: offset), Int(span.integer16(at: offset + 2)))
+            offset += 4
+            guard length <= span.count - offset, parameters.last.map({ $0.key < key }) ?? true else { return nil }
+            parameters.append((key, span.bytes(in: offset..<offset + length)))
+            offset += length
+        }
+    }
+
+    /// Puts these addresses in the place of its hints; none of a family: it has no such hint.
+    mutating func setHints(_ addresses: [IPAddress]) {
+        var hints: [UInt16: [UInt8]] = [:]
+        for address in addresses { hints[address.isIPv4 ? Self.ipv4Hint : Self.ipv6Hint, default: []] += address.octets }
+        parameters.removeAll { $0.key == Self.ipv4Hint || $0.key == Self.ipv6Hint }
+        for (key, value) in hints { parameters.append((key, value)) }
+        parameters.sort { $0.key < $1.key }
+        // What is not there cannot be mandatory: a client would not use the record (§8).
+        guard let place = parameters.firstIndex(where: { $0.key == Self.mandatory }) else { return }
+        let keys = parameters[place].value
+        let there = Set(parameters.map(\.key))
+        parameters[place].value = stride(from: 0, to: keys.count - 1, by: 2).flatMap { index in
+            let key = UInt16(keys[index]) << 8 | UInt16(keys[index + 1])
+            let isHint = key == Self.ipv4Hint || key == Self.ipv6Hint
+            return isHint && !there.contains(key) ? [] : [keys[index], keys[index + 1]]
+        }
+        if parameters[place].value.isEmpty { parameters.remove(at: place) }
+    }
+
+    /// An alias leads to another name, and says nothing else (§2.4.2).
+    mutating func dropParameters() { parameters = [] }
+
+    var data: [UInt8] {
+        var data: [UInt8] = []
+        data.append16(priority)
+        data += target.wire
+        for (key, value) in parameters {
+            data.append16(key)
+            data.append16(UInt16(truncatingIfNeeded: value.count))
+            data += value
+        }
+        return data
+    }
+}
+
+extension Name {
+    /// The name that stands in a range of octets without compression; nil if none does, or something else as well.
+    fileprivate static func uncompressed(_ octets: Span<UInt8>, _ range: Range<Int>) -> Name? {
+        guard range.count <= maximumLength else { return nil }
+        var offset = range.lowerBound
+        while offset < range.upperBound, octets[offset] > 0, octets[offset] <= maximumLabelLength {
+            offset += Int(octets[offset]) + 1
+        }
+        guard offset == range.upperBound - 1, octets[offset] == 0 else { return nil }
+        return Name(wire: octets, at: range.lowerBound, length: range.count)
+    }
+}
+
+extension Answer {
+    /// An answer to a question for HTTPS or SVCB whose records lead to other addresses than their own hints (RFC 9460 §7.3): those
+    /// of the name that was asked get `addresses`, in the family's order, and others none. All else of them stays.
+    ///
+    /// What the resolver that has answered says of addresses elsewhere in the message, and signatures, which would not fit any more,
+    /// are left out. So are records that are not valid.
+    /// - Parameters:
+    ///   - addresses: of the name that was asked; ``mostHints`` of each family are used.
+    ///   - ttl: for how long they hold; records with hints live no longer.
+    /// - Returns: nil if it cannot be read.
+    public func bound(to addresses: [IPAddress], for ttl: UInt32) -> Answer? {
+        guard let asked = RecordHeader.skipName(body.span, at: 0), body.count >= asked + 4,
+            let question = Name.whole(Array(body[..<asked]))
+        else { return nil }
+        let type = RecordType(rawValue: body.span.integer16(at: asked))
+        let hints = [true, false].flatMap { isIPv4 in
+            addresses.filter { $0.isIPv4 == isIPv4 }.prefix(Self.mostHints)
+        }
+        var made = ComposedMessage(question: body, type: type)
+        // The name that was asked, and those to which its aliases lead.
+        var owners: Set<Name> = [question]
+        var left = keep
+        for record in records() where record.section != .additional && record.recordClass == .in {
+            switch record.type {
+            case .rrsig where record.section == .answer: continue
+            case .cname where record.section == .answer:
+                if let target = Name.whole(record.rdata), owners.contains(record.name) { owners.insert(target) }
+                made.append(record, ttl: record.ttl)
+            case type where record.section == .answer:
+                guard var binding = ServiceBinding(record.rdata) else { continue }
+                if binding.isAlias {
+                    binding.dropParameters()
+                } else {
+                    let target = binding.target == .root ? record.name : binding.target
+                    binding.setHints(owners.contains(target) ? hints : [])
+                }
+                let hasHints = !binding.isAlias && !hints.isEmpty
+                if hasHints { left = min(left, ttl) }
+                made.append(
+                    record.name, record.type, ttl: hasHints ? min(record.ttl, ttl) : record.ttl, binding.data)
+            default: made.append(record, ttl: record.ttl)
+            }
+        }
+        return made.answer(of: self, keep: left)
+    }
+
+    /// The most hints of a family.
+    private static var mostHints: Int { 8 }
+}
+
+extension Name {
+    /// The name that is all of some octets, without compression.
+    fileprivate static func whole(_ octets: [UInt8]) -> Name? { uncompressed(octets.span, 0..<octets.count) }
+}

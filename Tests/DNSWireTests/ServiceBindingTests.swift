@@ -1,0 +1,124 @@
+import Base
+import DNSWire
+import Testing
+
+/// HTTPS and SVCB records of names whose addresses come from elsewhere (RFC 9460).
+@Suite struct ServiceBindingTests {
+    private static let asked = Name("www.example.com")!
+    private static let hints: [IPAddress] = [.v4(1, 2, 3, 4), .v4(1, 2, 3, 5), IPAddress("2001:db8::1")!]
+
+    private static func octets(_ hex: String) -> [UInt8] { Hexadecimal.decode(Array(hex.filter { $0 != " " }.utf8).span)! }
+
+    private static func record(_ owner: Name, _ type: RecordType, _ data: [UInt8], ttl: UInt8 = 60) -> [UInt8] {
+        owner.wire + [UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF), 0, 1, 0, 0, 0, ttl]
+            + [UInt8(data.count >> 8), UInt8(data.count & 0xFF)] + data
+    }
+
+    private static func answer(_ records: [[UInt8]], additional: [[UInt8]] = []) -> Answer {
+        let head = AnswerHead(
+            responseCode: .noError, authenticData: true, answerCount: UInt16(records.count),
+            additionalCount: UInt16(additional.count))
+        return Answer(
+            head: head, body: asked.wire + [0, 65, 0, 1] + (records + additional).flatMap { $0 }, keep: 60,
+            isCacheable: true)
+    }
+
+    /// What becomes of one record of the name that is asked; nil: it is left out.
+    private static func bound(_ hex: String, to hints: [IPAddress] = hints) -> [UInt8]? {
+        answer([record(asked, .https, octets(hex))]).bound(to: hints, for: 30)?.records().first?.rdata
+    }
+
+    @Test(
+        "RFC 9460 appendix D: records without hints stay as they are",
+        arguments: [
+            "0001 00", "0010 03666f6f076578616d706c6503636f6d00 0003 0002 0035",
+            "0001 03666f6f076578616d706c6503636f6d00 029b 0005 68656c6c6f",
+            "0001 03666f6f076578616d706c6503636f6d00 029b 0009 68656c6c6fd2716f6f",
+        ])
+    func vectors(_ hex: String) { #expect(Self.bound(hex, to: []) == Self.octets(hex)) }
+
+    @Test("RFC 9460 §7.3: hints of the owner are replaced, and stand in the order of their keys")
+    func replaced() {
+        let before = "0001 00 0001 0003 026832 0004 0004 c0000201 0005 0004 deadbeef 0006 0010 20010db8000000000000000000000099"
+        #expect(
+            Self.bound(before)
+                == Self.octets(
+                    "0001 00 0001 0003 026832 0004 0008 01020304 01020305 0005 0004 deadbeef "
+                        + "0006 0010 20010db8000000000000000000000001"))
+        #expect(Self.bound(before, to: []) == Self.octets("0001 00 0001 0003 026832 0005 0004 deadbeef"))
+        // Where there were none, too: they say the same as A and AAAA.
+        #expect(
+            Self.bound("0001 00 0001 0003 026832", to: [.v4(1, 2, 3, 4)])
+                == Self.octets("0001 00 0001 0003 026832 0004 0004 01020304"))
+    }
+
+    @Test("RFC 9460 §2.5: those of another target are left out, for its addresses are looked up")
+    func otherTarget() {
+        let target = "03666f6f076578616d706c6503636f6d00"
+        #expect(Self.bound("0001 \(target) 0004 0004 c0000201") == Self.octets("0001 \(target)"))
+        let own = "03777777076578616d706c6503636f6d00"
+        #expect(
+            Self.bound("0001 \(own) 0004 0004 c0000201", to: [.v4(1, 2, 3, 4)])
+                == Self.octets("0001 \(own) 0004 0004 01020304"))
+    }
+
+    @Test("RFC 9460 §2.4.2: an alias leads to its target, and says nothing else")
+    func alias() {
+        let target = "03666f6f076578616d706c6503636f6d00"
+        #expect(Self.bound("0000 \(target)") == Self.octets("0000 \(target)"))
+        #expect(Self.bound("0000 \(target) 0004 0004 c0000201") == Self.octets("0000 \(target)"))
+    }
+
+    @Test("RFC 9460 §8: what is left out is not mandatory")
+    func mandatory() {
+        let before = "0010 00 0000 0004 0001 0004 0001 0009 026832 0568332d3139 0004 0004 c0000201"
+        #expect(
+            Self.bound(before, to: [])
+                == Self.octets("0010 00 0000 0002 0001 0001 0009 026832 0568332d3139"))
+        #expect(
+            Self.bound(before, to: [.v4(1, 2, 3, 4)])
+                == Self.octets("0010 00 0000 0004 0001 0004 0001 0009 026832 0568332d3139 0004 0004 01020304"))
+        #expect(Self.bound("0001 00 0000 0002 0004 0004 0004 c0000201", to: []) == Self.octets("0001 00"))
+    }
+
+    @Test(
+        "RFC 9460 §2.2: what is not valid is left out",
+        arguments: [
+            "", "00", "0001", "0001 c00c", "0001 00 0003 0002 0035 0001 0003 026832", "0001 00 0001 0003 026832 0001 0003 026832",
+            "0001 00 0004", "0001 00 0004 0004 c00002", "0001 03666f6f",
+        ])
+    func invalid(_ hex: String) { #expect(Self.bound(hex) == nil) }
+
+    @Test("RFC 9460 §2.4.1: an alias of the name that is asked is followed, and leads to its addresses")
+    func behindAnAlias() throws {
+        let target = Name("cdn.example.net")!
+        let bound = try #require(
+            Self.answer([
+                Self.record(Self.asked, .cname, target.wire), Self.record(target, .https, Self.octets("0001 00 0004 0004 c0000201")),
+                Self.record(target, .rrsig, [0, 65] + [UInt8](repeating: 7, count: 20)),
+            ]).bound(to: [.v4(1, 2, 3, 4)], for: 30))
+        #expect(bound.records().map(\.type) == [.cname, .https])
+        #expect(bound.records()[1].rdata == Self.octets("0001 00 0004 0004 01020304"))
+        #expect(bound.records().map(\.ttl) == [60, 30])
+        #expect(bound.keep == 30)
+        #expect(!bound.head.authenticData)
+    }
+
+    @Test("RFC 9460 §4.2: addresses beside the record are not passed on")
+    func additional() throws {
+        let bound = try #require(
+            Self.answer(
+                [Self.record(Self.asked, .https, Self.octets("0001 00"))],
+                additional: [Self.record(Self.asked, .a, [192, 0, 2, 1])]
+            ).bound(to: [], for: 30))
+        #expect(bound.head.additionalCount == 0)
+        #expect(bound.records().map(\.type) == [.https])
+        #expect(bound.keep == 60)
+    }
+
+    @Test func eightOfAFamilyAreEnough() throws {
+        let many = (1...20).map { IPAddress.v4(1, 2, 3, UInt8($0)) }
+        let data = try #require(Self.bound("0001 00", to: many))
+        #expect(data == Self.octets("0001 00 0004 0020") + many.prefix(8).flatMap(\.octets))
+    }
+}

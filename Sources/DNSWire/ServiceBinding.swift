@@ -36,7 +36,9 @@ struct ServiceBinding {
     /// Puts these addresses in the place of its hints; none of a family: it has no such hint.
     mutating func setHints(_ addresses: [IPAddress]) {
         var hints: [UInt16: [UInt8]] = [:]
-        for address in addresses { hints[address.isIPv4 ? Self.ipv4Hint : Self.ipv6Hint, default: []] += address.octets }
+        for address in addresses {
+            hints[address.isIPv4 ? Self.ipv4Hint : Self.ipv6Hint, default: []] += address.octets
+        }
         parameters.removeAll { $0.key == Self.ipv4Hint || $0.key == Self.ipv6Hint }
         for (key, value) in hints { parameters.append((key, value)) }
         parameters.sort { $0.key < $1.key }

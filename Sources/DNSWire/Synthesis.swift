@@ -22,7 +22,9 @@ extension Answer {
             switch record.type {
             case .cname, .dname: made.append(record, ttl: min(record.ttl, longest))
             case .a:
-                guard let address = IPAddress(bytes: record.rdata.span).flatMap({ prefix.address(of: $0) }) else { continue }
+                guard let address = IPAddress(bytes: record.rdata.span).flatMap({ prefix.address(of: $0) }) else {
+                    continue
+                }
                 made.append(record.name, .aaaa, ttl: min(record.ttl, longest), address.octets)
                 addresses += 1
             default: continue

@@ -104,7 +104,7 @@ extension Forwarder {
             let type = flight.key.type
             let answer =
                 (type == .a
-                ? a : both.flatMap { policy.synthesis(for: flight.key.audience) == nil ? nil : $0.made } ?? aaaa)
+                    ? a : both.flatMap { policy.synthesis(for: flight.key.audience) == nil ? nil : $0.made } ?? aaaa)
                 ?? withoutAddresses(lookup, type, beside: type == .a ? result.ipv6 : result.ipv4, reasons, at: group)
             if isStandIn { desk.noteStandIn(flight, at: now) }
             end(flight, with: answer, by: answerer)
@@ -214,7 +214,9 @@ extension Forwarder {
         rank(&answer, of: key.name, key.type, at: now)
         guard flight.isCurrent else { return answer }
         cacheAnswer(answer, by: group, to: key.name.name, key.type, for: key.audience, at: now, isStandIn: isStandIn)
-        if store.isOn, !isFromStore, !isStandIn, !flight.isBinding, answer.isCacheable, !answer.addresses.contains(where: policy.isTranslated) {
+        if store.isOn, !isFromStore, !isStandIn, !flight.isBinding, answer.isCacheable,
+            !answer.addresses.contains(where: policy.isTranslated)
+        {
             share(
                 .answer(answer), by: group, to: key.name.name, key.type, for: key.audience, lifetime: answer.keep,
                 at: now)

@@ -7,7 +7,9 @@ import Testing
     private static let asked = Name("www.example.com")!
     private static let hints: [IPAddress] = [.v4(1, 2, 3, 4), .v4(1, 2, 3, 5), IPAddress("2001:db8::1")!]
 
-    private static func octets(_ hex: String) -> [UInt8] { Hexadecimal.decode(Array(hex.filter { $0 != " " }.utf8).span)! }
+    private static func octets(_ hex: String) -> [UInt8] {
+        Hexadecimal.decode(Array(hex.filter { $0 != " " }.utf8).span)!
+    }
 
     private static func record(_ owner: Name, _ type: RecordType, _ data: [UInt8], ttl: UInt8 = 60) -> [UInt8] {
         owner.wire + [UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF), 0, 1, 0, 0, 0, ttl]
@@ -39,7 +41,8 @@ import Testing
 
     @Test("RFC 9460 §7.3: hints of the owner are replaced, and stand in the order of their keys")
     func replaced() {
-        let before = "0001 00 0001 0003 026832 0004 0004 c0000201 0005 0004 deadbeef 0006 0010 20010db8000000000000000000000099"
+        let before =
+            "0001 00 0001 0003 026832 0004 0004 c0000201 0005 0004 deadbeef 0006 0010 20010db8000000000000000000000099"
         #expect(
             Self.bound(before)
                 == Self.octets(
@@ -84,7 +87,8 @@ import Testing
     @Test(
         "RFC 9460 §2.2: what is not valid is left out",
         arguments: [
-            "", "00", "0001", "0001 c00c", "0001 00 0003 0002 0035 0001 0003 026832", "0001 00 0001 0003 026832 0001 0003 026832",
+            "", "00", "0001", "0001 c00c", "0001 00 0003 0002 0035 0001 0003 026832",
+            "0001 00 0001 0003 026832 0001 0003 026832",
             "0001 00 0004", "0001 00 0004 0004 c00002", "0001 03666f6f",
         ])
     func invalid(_ hex: String) { #expect(Self.bound(hex) == nil) }
@@ -94,7 +98,8 @@ import Testing
         let target = Name("cdn.example.net")!
         let bound = try #require(
             Self.answer([
-                Self.record(Self.asked, .cname, target.wire), Self.record(target, .https, Self.octets("0001 00 0004 0004 c0000201")),
+                Self.record(Self.asked, .cname, target.wire),
+                Self.record(target, .https, Self.octets("0001 00 0004 0004 c0000201")),
                 Self.record(target, .rrsig, [0, 65] + [UInt8](repeating: 7, count: 20)),
             ]).bound(to: [.v4(1, 2, 3, 4)], for: 30))
         #expect(bound.records().map(\.type) == [.cname, .https])

@@ -31,7 +31,8 @@ import Testing
 
     @Test func addressesMoveUnderThePrefix() throws {
         let a = Self.answer(
-            .a, [Self.record(Self.pointer, .a, [192, 0, 2, 1]), Self.record(Self.pointer, .a, [192, 0, 2, 2], ttl: 30)])
+            .a,
+            [Self.record(Self.pointer, .a, [192, 0, 2, 1]), Self.record(Self.pointer, .a, [192, 0, 2, 2], ttl: 30)])
         let made = try #require(a.synthesized(under: Self.prefix, after: Self.absence(40)))
         #expect(
             Self.texts(made) == [
@@ -94,8 +95,10 @@ import Testing
         #expect(alias.lacksTheType)
         #expect(!alias.isSigned)
         #expect(
-            Self.answer(.aaaa, [], authority: [Self.record(Self.pointer, .rrsig, [0, 6] + [UInt8](repeating: 1, count: 20))])
-                .isSigned)
+            Self.answer(
+                .aaaa, [], authority: [Self.record(Self.pointer, .rrsig, [0, 6] + [UInt8](repeating: 1, count: 20))]
+            )
+            .isSigned)
     }
 
     @Test("RFC 6147 §5.3.1: a reverse name under the prefix is an alias of the IPv4 address's")

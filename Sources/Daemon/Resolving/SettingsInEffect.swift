@@ -206,7 +206,9 @@ final class SettingsInEffect: @unchecked Sendable {
         accounts.expire(at: now)
     }
 
-    var nextDeadline: Tick? { upstreams.nextDeadline.orEarlier(accounts.nextDeadline).orEarlier(translation.nextDeadline) }
+    var nextDeadline: Tick? {
+        upstreams.nextDeadline.orEarlier(accounts.nextDeadline).orEarlier(translation.nextDeadline)
+    }
 
     func close() {
         local.stop()

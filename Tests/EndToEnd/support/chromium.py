@@ -25,7 +25,7 @@ class Page:
 
 
 class Chromium:
-    def __init__(self):
+    def __init__(self, *options):
         self._profile = tempfile.TemporaryDirectory(prefix="chromium-")
         to_read, to_write = os.pipe(), os.pipe()
 
@@ -35,7 +35,7 @@ class Chromium:
             os.dup2(answers, 4)
         self._process = subprocess.Popen(
             ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run",
-             "--disable-dev-shm-usage", "--hide-scrollbars", f"--user-data-dir={self._profile.name}", "about:blank"],
+             "--disable-dev-shm-usage", "--hide-scrollbars", f"--user-data-dir={self._profile.name}", *options, "about:blank"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, close_fds=False,
             preexec_fn=pipes, start_new_session=True)
         os.close(to_read[0])
@@ -99,6 +99,11 @@ class Chromium:
                 case "Runtime.exceptionThrown" | "Runtime.consoleAPICalled":
                     page.complaints.append(json.dumps(event["params"]))
         return page
+
+    def go(self, url):
+        """Begins to open an address; whether anything comes of it is not waited for."""
+        os.write(self._commands, json.dumps({"id": 0, "method": "Page.navigate", "params": {"url": url},
+                                             "sessionId": self._session}).encode() + b"\0")
 
     def value(self, expression):
         """What a page that is open says to an expression of JavaScript."""

@@ -176,7 +176,8 @@ extension Judge {
 
     private func check(_ record: Reading.Record, _ answer: Answer) {
         let (query, who) = (answer.asked.query, answer.who)
-        let inside = record.type == 28 ? IPAddress(bytes: Array(record.data).span).flatMap { Network.prefix.ipv4(in: $0) } : nil
+        let inside =
+            record.type == 28 ? IPAddress(bytes: Array(record.data).span).flatMap { Network.prefix.ipv4(in: $0) } : nil
         let (type, data) = inside.map { (1, $0.octets[...]) } ?? (record.type, record.data)
         guard record.type == query.type, let serial = Self.serial(data, type), serial < said.count else {
             return fault("\(who) a record that nobody has said")

@@ -83,7 +83,9 @@ final class Network {
     private func leads(to address: IPAddress) -> Bool { isUp && (address.isIPv4 ? hasIPv4 : hasIPv6) }
 
     /// Who is at an address, or at the IPv4 address in one under the prefix.
-    private func host(at address: IPAddress) -> Host? { hosts[address] ?? Self.prefix.ipv4(in: address).flatMap { hosts[$0] } }
+    private func host(at address: IPAddress) -> Host? {
+        hosts[address] ?? Self.prefix.ipv4(in: address).flatMap { hosts[$0] }
+    }
 
     /// The far ends of one host, or of all, know nothing of their connections any more.
     func forget(_ host: Host?) {

@@ -158,7 +158,8 @@ struct Script {
                 case 13: .stutter(host: "account-\(1 + chance.below(5))")
                 case 14: .flood(client: chance.below(5), count: 50 + chance.below(3000))
                 case 15:
-                    chance.below(2) == 0 ? .ipv6(gone: 1 + chance.below(60)) : .ipv4(gone: [5, 60, 900][chance.below(3)])
+                    chance.below(2) == 0
+                        ? .ipv6(gone: 1 + chance.below(60)) : .ipv4(gone: [5, 60, 900][chance.below(3)])
                 case 16: .fullDisk(seconds: [2, 30, 4000][chance.below(3)])
                 case 17: .noDescriptors(seconds: 1 + chance.below(3))
                 case 18, 19: .names(Topology.namesFiles[chance.below(Topology.namesFiles.count)])

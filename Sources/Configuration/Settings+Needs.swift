@@ -36,10 +36,10 @@ extension Settings {
         return group
     }
 
-    /// Whether the resolvers of `resolvConf` are used.
+    /// Whether the resolvers of `resolvConf` are used, whatever the network is like.
     package var isResolvConfNeeded: Bool {
         isFallbackNeeded && fallback.group.entries.contains(.resolvConf)
-            || messageGroups.dropFirst().contains { $0.entries.contains(.resolvConf) } || resolvers != nil
+            || messageGroups.dropFirst().contains { $0.entries.contains(.resolvConf) } || isLookupNeeded
     }
 }
 

@@ -62,4 +62,23 @@ extension Explained {
         }
         return words + (server.nextTry.map { ", \($0)" } ?? "")
     }
+
+    /// What the network's translator changes; nil: nothing.
+    private var translationText: String? {
+        explanation.translation.map { translation in
+            switch translation {
+            case .addresses(let prefix):
+                "Without an AAAA record, it gets the A records' addresses under \(prefix) (nat64.synthesize)."
+            case .alias(let name): "\(name) is an alias of it, since its address leads to this one (nat64)."
+            }
+        }
+    }
+
+    /// In which order several addresses are given; nil: as they come.
+    private var rankingText: String? {
+        explanation.ranking.map { ranking in
+            "Several addresses are given in the order in which they answer at port \(ranking.port) (cache.rank)"
+                + (ranking.isKnown ? "." : ", which is not known yet.")
+        }
+    }
 }

@@ -100,25 +100,6 @@ extension Explained {
         }.joined(separator: ", ")
     }
 
-    /// What the network's translator changes; nil: nothing.
-    var translationText: String? {
-        explanation.translation.map { translation in
-            switch translation {
-            case .addresses(let prefix):
-                "Without an AAAA record, it gets the A records' addresses under \(prefix) (nat64.synthesize)."
-            case .alias(let name): "\(name) is an alias of it, since its address leads to this one (nat64)."
-            }
-        }
-    }
-
-    /// In which order several addresses are given; nil: as they come.
-    var rankingText: String? {
-        explanation.ranking.map { ranking in
-            "Several addresses are given in the order in which they answer at port \(ranking.port) (cache.rank)"
-                + (ranking.isKnown ? "." : ", which is not known yet.")
-        }
-    }
-
     /// What a client would get.
     var fateText: String {
         switch explanation.fate {

@@ -75,9 +75,9 @@ final class Flight {
 
     /// What becomes of the copy changes nothing of the flight.
     init(copying flight: Flight) {
-        (key, id, route, isBinding) = (flight.key, flight.id, flight.route, flight.isBinding)
-        (steps, phase) = (flight.steps, flight.phase)
+        (key, id, route, steps, phase) = (flight.key, flight.id, flight.route, flight.steps, flight.phase)
         (secondBest, trouble, isCurrent, crowd) = (flight.secondBest, flight.trouble, flight.isCurrent, flight.crowd)
+        isBinding = flight.isBinding
     }
 
     // MARK: Who waits, and what was sent

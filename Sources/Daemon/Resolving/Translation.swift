@@ -9,7 +9,7 @@ import Upstreams
 
 /// `[nat64]`: the prefix of the network's translator, as it is found and used. Confined to the forwarder's loop.
 final class Translation {
-    /// Called when ``reach`` is another one.
+    /// Called when the prefix is another one, or what it is used for.
     var changed: () -> Void = {}
     private(set) var reach = IPv4Reach()
     private var settings: Settings.NAT64?
@@ -37,8 +37,7 @@ final class Translation {
     func networkChanged(at now: Tick) {
         guard let settings else { return }
         let routes = Routes.families()
-        let isWanted = routes.ipv6 && (!routes.ipv4 || settings.synthesize == .always)
-        search.begin(isWanted: settings.prefix == .auto && isWanted, at: now)
+        search.begin(isWanted: settings.isSearched(routes), at: now)
         update(routes)
     }
 
@@ -68,8 +67,9 @@ final class Translation {
             }
         let isSynthesizing = settings.synthesize == .always || settings.synthesize == .auto && !routes.ipv4
         new.isSynthesizing = isSynthesizing && new.prefix != nil
-        if new != reach {
-            reach = new
+        let before = reach
+        reach = new
+        if new.prefix != before.prefix || new.isSynthesizing != before.isSynthesizing {
             Translator.use(new.prefix)
             changed()
         }
@@ -77,5 +77,12 @@ final class Translation {
             said = new.words
             report?.log.notice("\(new.words ?? "IPv4 is reached without a translator")")
         }
+    }
+}
+
+extension Settings.NAT64 {
+    /// Whether the network's resolvers are to be asked for the prefix of its translator.
+    func isSearched(_ routes: (ipv4: Bool, ipv6: Bool)) -> Bool {
+        prefix == .auto && routes.ipv6 && (!routes.ipv4 || synthesize == .always)
     }
 }

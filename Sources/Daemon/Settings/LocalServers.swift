@@ -53,7 +53,7 @@ final class LocalServers: @unchecked Sendable {
     }
 
     private static func resolvers(_ settings: Settings) -> LocalReading.Parts {
-        settings.isResolvConfNeeded ? .resolvers : []
+        settings.isResolvConfNeeded || settings.nat64.isSearched(Routes.families()) ? .resolvers : []
     }
 
     /// Takes over settings and what was read by them just now, without the callbacks, and follows the files from now on.
@@ -78,7 +78,8 @@ final class LocalServers: @unchecked Sendable {
 
     /// This machine's addresses or routes have changed: other servers may be its own, or for all names.
     func networkChanged() {
-        guard let settings, settings.isResolvConfNeeded else { return }
+        guard let settings, !Self.resolvers(settings).isEmpty else { return }
+        follow(settings)
         // A hosts file that is being read must not be lost with that reading.
         read(isReading ? [.resolvers, .hosts] : .resolvers)
     }
@@ -86,7 +87,7 @@ final class LocalServers: @unchecked Sendable {
     private func follow(_ settings: Settings) {
         // Whether a server leads back to this daemon may change with the servers that systemd-resolved asks.
         let resolvers =
-            settings.isResolvConfNeeded ? settings.fallback.resolvConf + [LocalReading.resolvedServers] : []
+            Self.resolvers(settings).isEmpty ? [] : settings.fallback.resolvConf + [LocalReading.resolvedServers]
         let paths = resolvers + (settings.fallback.hosts.isEmpty ? [] : [settings.fallback.hosts])
         guard paths != watched else { return }
         watched = paths
@@ -119,7 +120,7 @@ final class LocalServers: @unchecked Sendable {
         let (turn, listening, hosts) = (turn, listening, hosts)
         loop.elsewhere { () -> (LocalReading, others: Set<Name>)? in
             if known?.holds ?? false { return nil }
-            let wanted = parts.subtracting(settings.isResolvConfNeeded ? [] : .resolvers)
+            let wanted = parts.subtracting(Self.resolvers(settings).isEmpty ? .resolvers : [])
             let reading = LocalReading(settings, listening: listening, wanted)
             return (reading, reading.hosts?.names(otherThanIn: hosts) ?? [])
         } then: { [self] read in

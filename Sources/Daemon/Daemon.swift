@@ -82,9 +82,9 @@ public final class Daemon: @unchecked Sendable {
             loop: resolverLoop, cache: cache, local: local, lookup: lookup, generations: generations, report: report)
         let prepared = try forwarderLoop.prepare(
             settings, after: nil, &numbers, Provenance(origins: origins, proxies: proxies))
-        let context = AnswerContext(settings, numbers, prepared.names, hosts: prepared.hosts)
-        cacheFile = try StartFailure.ofSystem { () throws(SystemError) in
+        cacheFile = try StartFailure.ofSystem { [numbers] () throws(SystemError) in
             guard !settings.cache.file.isEmpty else { return nil }
+            let context = AnswerContext(settings, numbers, prepared.names, hosts: prepared.hosts)
             return try CacheFile(path: settings.cache.file, cache: cache, context: context, report: report)
         }
         forwarderLoop.begin(prepared) { [cacheFile] in cacheFile?.settingsChanged(context: $0) }

@@ -41,8 +41,6 @@ final class Flight {
     let id: TableID
     /// The groups that may be asked, in this order.
     let route: [Step]
-    /// Whether it is for a service binding in an account's place: its hints are replaced.
-    let isBinding: Bool
     /// Of each step of the route.
     private(set) var steps = InlineArray<64, StepState>(repeating: .ahead)
     private(set) var phase: FlightPhase
@@ -53,6 +51,8 @@ final class Flight {
     /// Whether it began under the rules that hold now. If not, its answer is given and not cached, and nobody joins it. One that
     /// finds a server never is: its answer did not come by the route of clients' questions.
     private(set) var isCurrent: Bool
+    /// Whether it is for a service binding in an account's place: its hints are replaced. Here it makes the flight no larger.
+    let isBinding: Bool
     /// The clients that wait, and the source for which the flight counts, with its index in ``Shares``.
     private(set) var crowd: Crowd
 

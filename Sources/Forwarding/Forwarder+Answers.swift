@@ -17,19 +17,11 @@ extension Forwarder {
             else { break }
             // An outage that has ended does not take away what is cached now.
             handleDeskEvents(at: now)
-            let bound = to.flight.isBinding ? bound(answer, to: to.flight.key, at: now) : answer
-            let answer = usable(permitted(bound, to: to.flight.key, at: now), to: to.flight.key)
-            if answer.head.responseCode.isAnswer {
-                if to.flight.key.type == .aaaa, policy.synthesis != nil,
-                    lookForA(
-                        to.flight, after: SecondBest(answer: answer, by: to.by, step: to.messages.step), at: now)
-                {
-                    break
-                }
-                tell(to.flight, .answered(step: to.messages.step, answer, by: to.by), at: now)
+            // Copies of an answer are dear: nearly all go straight on.
+            if to.flight.isBinding || to.flight.key.type == .aaaa && policy.synthesis != nil {
+                settleRemade(answer, to, at: now)
             } else {
-                tell(to.flight, .refused(step: to.messages.step, answer, by: to.by), at: now)
-                desk.sendNext(to.messages, at: now, &actions)
+                settle(answer, to, at: now)
             }
         case .addresses(let results, let reasons):
             guard let found = desk.found(id.id, results, reasons, toRepeat: toRepeat, at: now, &actions) else { break }
@@ -38,6 +30,18 @@ extension Forwarder {
         case .failed(let failure): desk.failed(id.id, failure, at: now, &actions)
         }
         handleDeskEvents(at: now)
+    }
+
+    /// A group that carries messages has answered a flight.
+    @inline(__always)
+    mutating func settle(_ answer: Answer, _ to: GroupDesk.Answered, at now: Tick) {
+        let answer = permitted(answer, to: to.flight.key, at: now)
+        if answer.head.responseCode.isAnswer {
+            tell(to.flight, .answered(step: to.messages.step, answer, by: to.by), at: now)
+        } else {
+            tell(to.flight, .refused(step: to.messages.step, answer, by: to.by), at: now)
+            desk.sendNext(to.messages, at: now, &actions)
+        }
     }
 
     /// Handles what the desk has to tell.

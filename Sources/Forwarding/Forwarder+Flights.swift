@@ -163,17 +163,16 @@ extension Forwarder {
     mutating func reply(
         _ flight: Flight, _ clients: SmallList<Waiter>, _ answer: Answer, age: Reply.Age, by answerer: Answerer
     ) {
-        var numbers = clients.map { client in
+        guard !clients.isEmpty else { return }
+        let numbers = clients.map { client in
             admission.answered(client)
             return client.number
         }
         if !translations.isEmpty {
-            for number in numbers where Translations.isOne(number) {
-                translations.answered(number, answer, age, by: answerer)
-            }
-            numbers.removeAll(where: Translations.isOne)
+            let others = takeOwn(numbers, answer, age, by: answerer)
+            if !others.isEmpty { act(.reply(others, answer, age, by: answerer, way: desk.exposure(of: flight))) }
+            return
         }
-        guard !numbers.isEmpty else { return }
         act(.reply(numbers, answer, age, by: answerer, way: desk.exposure(of: flight)))
     }
 

@@ -24,15 +24,24 @@ extension Forwarder {
         return policy.synthesis(for: key.audience)
     }
 
-    /// An answer about AAAA without what clients of such a network cannot use.
-    func usable(_ answer: Answer, to key: Flight.Key) -> Answer {
-        guard synthesis(key) != nil else { return answer }
-        return answer.without { $0.unmapped.isIPv4 && !$0.isIPv4 } ?? answer
+    /// A group that carries messages has answered a flight, and clients get something else than that: a service binding with other
+    /// hints, or AAAA records that are made of A records.
+    @inline(never)
+    mutating func settleRemade(_ said: Answer, _ to: GroupDesk.Answered, at now: Tick) {
+        var answer = said
+        if to.flight.isBinding { answer = bound(answer, to: to.flight.key, at: now) }
+        if synthesis(to.flight.key) != nil {
+            if let rest = answer.without({ $0.unmapped.isIPv4 && !$0.isIPv4 }) { answer = rest }
+            let absence = SecondBest(answer: answer, by: to.by, step: to.messages.step)
+            if answer.head.responseCode.isAnswer, lookForA(to.flight, after: absence, at: now) { return }
+        }
+        settle(answer, to, at: now)
     }
 
     /// Has the A records of a flight's name asked for, where its answer is to be made of them.
     /// - Parameter absence: what was said of AAAA; nil: its clients are about to be told of the failure.
     /// - Returns: false: the answer is given as it is.
+    @inline(never)
     mutating func lookForA(_ flight: Flight, after absence: SecondBest?, at now: Tick) -> Bool {
         guard synthesis(flight.key) != nil, flight.isCurrent else { return false }
         let said = absence ?? flight.secondBest
@@ -48,6 +57,7 @@ extension Forwarder {
 
     /// Puts a client's question for the PTR records of an address under the prefix to the reverse name of the IPv4 address.
     /// - Returns: false: it is another question.
+    @inline(never)
     mutating func follow(_ key: Flight.Key, _ client: Asker?, at now: Tick) -> Bool {
         guard let client, !key.findsServer, let target = policy.translatedReverse(key.name.name) else { return false }
         guard admission.mayWait(client) else { return false }
@@ -59,7 +69,21 @@ extension Forwarder {
         return true
     }
 
+    /// Takes the numbers of the forwarder's own questions out of those that an answer is for, and hands it to whoever has put them.
+    @inline(never)
+    mutating func takeOwn(
+        _ numbers: SmallList<ClientNumber>, _ answer: Answer, _ age: Reply.Age, by answerer: Answerer
+    ) -> SmallList<ClientNumber> {
+        for number in numbers where Translations.isOne(number) {
+            translations.answered(number, answer, age, by: answerer)
+        }
+        var others = numbers
+        others.removeAll(where: Translations.isOne)
+        return others
+    }
+
     /// Gives the answers that were waited for to those who have waited.
+    @inline(never)
     mutating func handleArrivals(at now: Tick) {
         while translations.hasArrivals {
             for arrival in translations.takeArrivals() {

@@ -5,7 +5,7 @@ extension Settings {
         Section.allCases.flatMap { section in
             switch section {
             case .httpdns where !hasHTTPDNS:
-                return ["# [httpdns] is not configured: everything is asked of the local resolver.\n"]
+                return ["# [httpdns] is not configured: what no [upstreams] group takes is asked of [fallback].\n"]
             case .upstreams:
                 return upstreams.map { text($0.section, Key.keys(of: $0.holder), of: $0) }
             default:

@@ -112,7 +112,7 @@ private let groupKeys: [Key<Settings.Group>] = [
         "service addresses in order"),
     Key(
         .accounts, "httpOnly", \.httpOnlyKey, .boolean,
-        "true: no other group is asked, the local resolver neither; the same as an empty thenTry"),
+        "true: no other group is asked, [fallback] neither; the same as an empty thenTry"),
     Key(
         .all, "thenTry", \.thenTry, .list(of: .groupName, atMost: Settings.maximumNext),
         "groups asked next, in order; empty = none"),

@@ -142,7 +142,7 @@ extension Settings {
         public var tlsSection: String { name == Self.httpdnsName ? Configuration.Section.tls.rawValue : section }
     }
 
-    /// The settings of `[fallback]`: the local resolver, or servers used in its place.
+    /// The settings of `[fallback]`: the local resolver, or other servers in its place.
     @dynamicMemberLookup
     public struct Fallback: Sendable, Equatable {
         /// The keys that every group has.
@@ -171,7 +171,7 @@ extension Settings {
     /// These, and that of `[httpdns]` even if there is none, since `[tls]` holds a part of it.
     var everyGroup: [Group] { [ownAccount, fallback.group, privateNames] + upstreams }
 
-    /// The group of `[httpdns]`; nil: its names go to the local resolver.
+    /// The group of `[httpdns]`; nil: its names go to `[fallback]`.
     public var httpdns: Group? {
         get { hasHTTPDNS ? ownAccount : nil }
         set {

@@ -16,10 +16,7 @@ extension Settings {
     /// Whom private names are asked of where `[private]` does not say it: nobody with httpOnly.
     var usualPrivateServers: [UpstreamServer] {
         if httpdns?.httpOnly ?? false { return [] }
-        let own = fallback.servers.filter { server in
-            guard case .server(let server) = server, server.kind == .plain || server.kind == .tcp else { return false }
-            return server.endpoints.allSatisfy(\.address.isPrivate)
-        }
+        let own = fallback.servers.filter { $0 != .resolvConf && $0.isLocal }
         return own.isEmpty && !fallback.resolvConf.isEmpty ? [.resolvConf] : own
     }
 
@@ -49,6 +46,9 @@ extension Settings.Group {
         servers.isEmpty && name == Self.fallbackName ? [.resolvConf] : servers
     }
 
+    /// Whether each of its servers is this network's own: then `[fallback]` is called the local resolver.
+    package var isLocal: Bool { entries.allSatisfy(\.isLocal) }
+
     /// Its servers whose host is a name without addresses.
     package var named: [Server] {
         servers.compactMap { if case .server(let server) = $0, server.endpoints.isEmpty { server } else { nil } }
@@ -57,5 +57,15 @@ extension Settings.Group {
     /// Whether it has encrypted servers, whose certificates are verified.
     package var isEncrypted: Bool {
         servers.contains { if case .server(let server) = $0 { server.isEncrypted } else { false } }
+    }
+}
+
+extension UpstreamServer {
+    /// Whether it is this network's own: the servers of `resolvConf`, or one that is asked in the clear at private or loopback
+    /// addresses alone.
+    var isLocal: Bool {
+        guard case .server(let server) = self else { return true }
+        return (server.kind == .plain || server.kind == .tcp) && !server.endpoints.isEmpty
+            && server.endpoints.allSatisfy(\.address.isPrivate)
     }
 }

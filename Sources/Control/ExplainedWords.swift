@@ -36,7 +36,8 @@ extension Explained {
             return "none takes the name, so HTTPDNS does\(rule.map { " ([\($0.key)] at \($0.place.text))" } ?? "")"
         }
         guard hasAccount else {
-            return "none takes the name, so the local resolver does: there is no [httpdns] section"
+            let noun = explanation.taker?.title.noun ?? GroupTitle.fallback.noun
+            return "none takes the name, so \(noun) does: there is no [httpdns] section"
         }
         return
             "none takes the name, and HTTPDNS has those of \(ruleKey) alone\(rule.map { " (\($0.place.text))" } ?? "")"
@@ -81,7 +82,7 @@ extension Explained {
 
     /// The account that takes the name, or does so by its `thenTry`.
     private var account: String {
-        explanation.taker.flatMap { $0.carriesAddresses ? $0.title : nil } ?? "HTTPDNS"
+        explanation.taker.flatMap { $0.carriesAddresses ? $0.title.text : nil } ?? "HTTPDNS"
     }
 
     /// Whether names of the group that takes this one go to an HTTPDNS account, so that it has to be said why this one does not.

@@ -144,8 +144,9 @@ extension Metric {
         ) {
             $0.isAccount ? $0.counters.names : nil
         },
-        each("httpdnsd_fallbacks_total", ["reason"], "Questions for HTTPDNS that a local resolver was asked, by reason")
-        { overview in FallbackReason.allCases.map { ([$0.label], overview.counters.fallbacks(because: $0)) } },
+        each("httpdnsd_fallbacks_total", ["reason"], "Questions for HTTPDNS that another group was asked, by reason") {
+            overview in FallbackReason.allCases.map { ([$0.label], overview.counters.fallbacks(because: $0)) }
+        },
         each(
             "httpdnsd_mismatches_total", ["reason"],
             "Datagrams to the port of a query that were not its answer, as when an attacker guesses answers"

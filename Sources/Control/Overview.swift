@@ -13,7 +13,7 @@ package struct Observation: Sendable {
     /// Seconds since 1970.
     var startedAt: UInt64 = 0
     var now: UInt64 = 0
-    /// The groups of upstreams: HTTPDNS, the local resolvers, and the operator's own.
+    /// The groups of upstreams: HTTPDNS, the fallback, and the operator's own.
     package var groups: [GroupOverview] = []
     /// How the accounts among them are asked, by name.
     package var accounts: [String: AccountWay] = [:]
@@ -125,8 +125,13 @@ extension Overview {
 
     /// The HTTPDNS account of `[httpdns]`; nil without one.
     var account: GroupView? { groups.first { $0.id == .httpdns } }
-    /// The local resolvers; nil if they are not used.
+    /// The group of `[fallback]`; nil if it is not used.
     var fallback: GroupView? { groups.first { $0.id == .fallback } }
+    /// Who is asked instead of an account or beside it; nil: that is not one group alone.
+    var substitute: GroupTitle? {
+        let next = Set(groups.filter(\.isAccount).flatMap(\.thenTry))
+        return next.count == 1 ? groups.first { next.contains($0.id) }?.title : nil
+    }
     /// Those of `[httpdns]` and `[fallback]`, which names without a group go to.
     var mainGroups: [GroupView] { groups.filter { !$0.isOwn && !$0.isForPrivateNames } }
     /// The groups of `[upstreams.NAME]`.
@@ -152,7 +157,7 @@ extension Overview {
 
     var uptimeSeconds: UInt64 { self.now > self.startedAt ? self.now - self.startedAt : 0 }
 
-    /// Why the local resolver was asked instead of HTTPDNS or beside it, the most frequent reason first.
+    /// Why another group was asked instead of HTTPDNS or beside it, the most frequent reason first.
     var fallbacks: [(reason: FallbackReason, count: UInt64)] {
         FallbackReason.allCases.map { ($0, self.counters.fallbacks(because: $0)) }.filter { $0.1 > 0 }
             .sorted { $0.1 > $1.1 }

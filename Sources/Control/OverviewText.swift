@@ -16,7 +16,7 @@ extension Overview {
             }
         var parts = [head]
         for group in headlined {
-            if let server = group.asked { parts.append("\(group.title) \(brief(server))") }
+            if let server = group.asked { parts.append("\(group.title.text) \(brief(server))") }
         }
         if sources.isEmpty { parts.append("no server to ask") }
         parts.append("cache \(self.cache.entries) answers" + (hitRate.map { ", \(Self.percent($0)) hits" } ?? ""))
@@ -33,7 +33,7 @@ extension Overview {
 
     /// The operator's own groups that do not fail.
     private var ownAnswering: [String] {
-        ownGroups.filter { !$0.servers.isEmpty && !$0.isFailing }.map(\.title)
+        ownGroups.filter { !$0.servers.isEmpty && !$0.isFailing }.map(\.title.text)
     }
 
     private func brief(_ server: ServerView) -> String {
@@ -59,10 +59,10 @@ extension Overview {
         if let account, account.isFailing { return failure(account) }
         if account?.asked?.isFailing ?? false { return "An HTTPDNS server fails. Another answers in its place." }
         if account?.isSwitched ?? false { return "The first HTTPDNS server is given up. The next answers." }
-        if fallback?.isFailing ?? false { return "The local resolver fails. HTTPDNS is all there is." }
+        if let fallback, fallback.isFailing { return "\(fallback.title.subject) fails. HTTPDNS is all there is." }
         let path = (mainGroups + ownGroups).filter { !$0.servers.isEmpty && !$0.isFailing }
         guard let first = path.first(where: { !$0.isOwn }) else {
-            return "Names resolve through \(path.map(\.title).joined(separator: ", ")) alone."
+            return "Names resolve through \(path.map(\.title.text).joined(separator: ", ")) alone."
         }
         let isKnown = sources.contains { $0.standing != .unknown }
         return "\(isKnown ? "Names resolve" : "Ready to resolve names") through \(first.noun)."
@@ -121,14 +121,16 @@ extension Overview {
         lines += groupLines
         lines.append(cacheLine)
         if let sharedCacheLine { lines.append(sharedCacheLine) }
-        for (reason, count) in fallbacks { lines.append("Local resolver asked \(count) times: \(reason.text)") }
+        for (reason, count) in fallbacks {
+            lines.append("\(substitute?.heading ?? "Another group") asked \(count) times: \(reason.text)")
+        }
         return lines.joined(separator: "\n") + "\n"
     }
 
     /// How IPv4 is reached, where that is not as on most networks.
     var reachText: String? { self.reach.words.map { $0.prefix(1).uppercased() + $0.dropFirst() + "." } }
 
-    /// Which group is asked next: `then the local resolver`. Empty for the local resolver, which is always the last.
+    /// Which group is asked next: `then the local resolver`. Empty for `[fallback]`, which is always the last.
     private func order(of group: GroupView) -> String {
         if let answer = group.answer { return "answers \(answer) itself, asks no server" }
         if group.isWall { return "no other server is asked" }

@@ -115,11 +115,10 @@ package struct ServerView: Sendable {
 package struct GroupView: Sendable {
     let id: GroupID
     let name: String
-    /// The name within a sentence, and at the beginning of one or alone.
-    let title: String
-    var heading: String { id == .fallback ? "Local resolver" : title }
-    /// The same as the subject of a sentence.
-    var noun: String { id == .fallback ? "the local resolver" : title }
+    /// What it is called in sentences.
+    let title: GroupTitle
+    var heading: String { title.heading }
+    var noun: String { title.noun }
     let isAccount: Bool
     /// What it answers by itself; nil: its servers are asked.
     let answer: GroupAnswer?

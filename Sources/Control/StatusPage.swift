@@ -266,7 +266,8 @@ struct StatusPage {
     private var fallbacks: HTML {
         let fallbacks = overview.fallbacks
         guard let most = fallbacks.first?.count else {
-            return "<p class=\"quiet\">No question for HTTPDNS had to go to a local resolver.</p>"
+            return
+                "<p class=\"quiet\">No question for HTTPDNS had to go to \(overview.substitute?.noun ?? "another group").</p>"
         }
         let items = fallbacks.map { reason, count -> HTML in
             """
@@ -275,7 +276,7 @@ struct StatusPage {
             """
         }
         return """
-            <p>Questions for HTTPDNS that a local resolver was asked:</p>
+            <p>Questions for HTTPDNS that \(overview.substitute?.noun ?? "another group") was asked:</p>
             <ul class="reasons">
             \(items)
             </ul>

@@ -245,8 +245,9 @@ extension Report {
     }
 
     static func noService(_ settings: Settings) -> String {
-        settings.upstreams.isEmpty
-            ? "no [httpdns] section: the local resolver answers everything"
-            : "no [httpdns] section: the local resolver answers what no [upstreams] group takes"
+        let noun = settings.fallback.group.title.noun
+        return settings.upstreams.isEmpty
+            ? "no [httpdns] section: \(noun) answers everything"
+            : "no [httpdns] section: \(noun) answers what no [upstreams] group takes"
     }
 }

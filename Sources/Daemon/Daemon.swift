@@ -252,7 +252,7 @@ extension Daemon {
         if settings.httpdns?.httpOnly ?? false { return words }
         let found = local.fallback(of: settings)
         if !found.usable.isEmpty { return words }
-        return words + [found.leftOut.first?.words ?? Report.noLocalResolver]
+        return words + [found.leftOut.first?.words ?? Report.noFallback(settings)]
     }
 }
 
@@ -278,11 +278,11 @@ extension Report {
 
     private static func counters(_ group: GroupOverview) -> String {
         let counters = group.counters
-        if group.answer != nil { return "\(group.title) answered \(counters.questions) questions itself" }
+        if group.answer != nil { return "\(group.title.text) answered \(counters.questions) questions itself" }
         let asked =
             group.carriesAddresses
             ? "\(counters.queries) requests for \(counters.names) names"
             : "\(counters.queries + counters.repeats) queries, \(counters.repeats) repeated"
-        return "\(group.title) \(asked), \(counters.failures) failed"
+        return "\(group.title.text) \(asked), \(counters.failures) failed"
     }
 }

@@ -23,6 +23,8 @@ public struct GroupOverview: Sendable, Equatable {
     public let id: GroupID
     /// The group's name in the configuration.
     public let name: String
+    /// What it is called in sentences.
+    public let title: GroupTitle
     /// Whether it is an HTTPDNS account, which is asked for the addresses of names alone.
     public let carriesAddresses: Bool
     /// What it answers by itself; nil: its servers are asked.
@@ -49,7 +51,7 @@ public struct GroupOverview: Sendable, Equatable {
         thenTry: [GroupID] = [], returnAt: Tick? = nil
     ) {
         (id, name, carriesAddresses, timeout) = (group.id, group.name, group.carriesAddresses, group.timeout)
-        (answer, isShared) = (group.answer, group.isShared)
+        (title, answer, isShared) = (group.title, group.answer, group.isShared)
         (self.servers, self.current, self.counters) = (servers, current ?? servers.first?.server, counters)
         (self.thenTry, self.returnAt) = (thenTry, returnAt)
     }
@@ -68,6 +70,4 @@ public struct GroupOverview: Sendable, Equatable {
         return [pause, server.setAside?.until, isFirst ? returnAt : nil].compactMap(\.self).max()
     }
 
-    /// See ``GroupID/title(_:)``.
-    public var title: String { id.title(name) }
 }

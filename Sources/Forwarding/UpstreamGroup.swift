@@ -21,15 +21,37 @@ public struct GroupID: Hashable, Sendable {
         guard teller > 0 else { return nil }
         self.init(Int(teller) - 1)
     }
+}
 
-    /// The group's name in the log and the status; an operator's own group has the name it was given.
-    public func title(_ name: String) -> String {
+/// What a group is called in the log, the status and all other sentences.
+public enum GroupTitle: Sendable, Hashable {
+    /// The account of `[httpdns]`.
+    case httpdns
+    /// `[fallback]`, if each of its servers is this network's own.
+    case localResolver
+    /// `[fallback]`, if a server of it is encrypted or public.
+    case fallback
+    /// Any other group, by its name in the configuration.
+    case named(String)
+
+    /// In front of a server.
+    public var text: String {
         switch self {
         case .httpdns: "HTTPDNS"
-        case .fallback: "local resolver"
-        default: name
+        case .localResolver: "local resolver"
+        case .fallback: "fallback"
+        case .named(let name): name
         }
     }
+
+    /// Within a sentence.
+    public var noun: String { hasArticle ? "the \(text)" : text }
+    /// At the beginning of a sentence.
+    public var subject: String { hasArticle ? "The \(text)" : text }
+    /// Alone, or in front of a colon.
+    public var heading: String { hasArticle ? text.prefix(1).uppercased() + text.dropFirst() : text }
+
+    private var hasArticle: Bool { self == .localResolver || self == .fallback }
 }
 
 /// A group of servers that are asked in the same way, each in the place of another.
@@ -38,6 +60,8 @@ public struct UpstreamGroup: Sendable, Equatable {
     public var id: GroupID
     /// The group's name in the configuration.
     public var name = ""
+    /// Of `[fallback]`: whether each of its servers is this network's own, so that it is called the local resolver.
+    public var isLocal = true
     /// In the order of preference.
     public var servers: [Server]
     /// What is put to its servers: names, or whole messages.
@@ -96,6 +120,15 @@ public struct UpstreamGroup: Sendable, Equatable {
     /// A group without limits, not shared.
     public init(_ id: GroupID, _ servers: [Server], _ carries: Carries, _ choice: Choice, timeout: Int) {
         (self.id, self.servers, self.carries, self.choice, self.timeout) = (id, servers, carries, choice, timeout)
+    }
+
+    /// What it is called in sentences.
+    public var title: GroupTitle {
+        switch id {
+        case .httpdns: .httpdns
+        case .fallback: isLocal ? .localResolver : .fallback
+        default: .named(name)
+        }
     }
 
     /// Whether it is an HTTPDNS account.

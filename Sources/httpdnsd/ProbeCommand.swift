@@ -8,13 +8,13 @@ import Transport
 struct ProbeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "probe",
-        abstract: "Go through the configured service and the local resolvers, and say what works and what does not.")
+        abstract: "Go through the configured service and the fallback, and say what works and what does not.")
 
     @OptionGroup var options: ConfigurationOptions
 
     @Option(
         help: ArgumentHelp(
-            "The group whose servers are tried; after httpdns the local resolvers are, too.", valueName: "name"))
+            "The group whose servers are tried; after httpdns those of fallback are, too.", valueName: "name"))
     var group = "httpdns"
 
     @OptionGroup var lookup: NameOption

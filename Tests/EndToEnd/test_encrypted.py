@@ -11,7 +11,9 @@ import dns.rdatatype
 import pytest
 
 import certificates
+import daemon as processes
 from comparison import ask_all
+from control import fetch
 from dns_client import addresses, ask, extended_errors, labels, reasons
 from networks import PlainDNS
 from resolvers import Front, Unbound
@@ -200,3 +202,29 @@ def test_other_clients_get_the_same_of_a_resolver(daemon, resolvers, authority, 
          "--header", "content-type: application/dns-message", f"https://{address}/dns-query"],
         input=query.to_wire(), capture_output=True, timeout=10)
     assert addresses(dns.message.from_wire(curl.stdout)) == ours, curl
+
+
+def test_what_is_no_local_resolver_is_never_called_one(daemon, binary, service, encrypted_resolver, tmp_path):
+    """In the log, `status`, the page, `explain`, `probe` and `check`; nothing about it is local."""
+    refused = encrypted_resolver("tls")
+    refused.away()
+    chosen = service("aes", {})
+    settings = listening([refused.url]) | {"httpdns": chosen.settings(), "control": {
+        "socket": str(tmp_path / "control.sock"), "metrics": "127.0.0.1:9153"}}
+    running = daemon(None, settings, port=PORT)
+    for number in range(4):
+        ask(f"n{number}.example.net", "MX", port=PORT)
+        ask(f"n{number}.example.net", port=PORT)
+    file = running.directory / "httpdnsd.toml"
+    texts = {"log": running.log(), "page": fetch("/")[2], "metrics": fetch("/metrics")[2]}
+    for words in ("status", "status --json", "explain www.example.net MX", "probe", "check", "check --all"):
+        ended = processes.run(binary, *words.split(), "-c", str(file),
+                              variables={"HTTPDNSD_CONTROL_SOCKET": settings["control"]["socket"]})
+        texts[words] = ended.stdout + ended.stderr
+    for name, text in texts.items():
+        assert "local resolver" not in text.lower(), (name, text)
+    server = f"fallback {refused.url} fails: "
+    assert server in texts["log"] and "fallback is out of use: " in texts["log"] and server in texts["probe"], texts
+    assert "; then the fallback; " in texts["status"] and "\nFallback: encrypted; " in texts["status"], texts["status"]
+    assert "\nFallback asked 4 times: " in texts["status"] and "that the fallback was asked" in texts["page"], texts
+    assert "the fallback" in texts["explain www.example.net MX"], texts["explain www.example.net MX"]

@@ -102,7 +102,7 @@ def test_it_says_who_failed_and_why(daemon, service):
 def test_it_says_what_went_elsewhere(daemon, service):
     chosen = service("aes")
     daemon(chosen, CONTROL)
-    assert "No question for HTTPDNS had to go to a local resolver." in page()[1]
+    assert "No question for HTTPDNS had to go to the local resolver." in page()[1]
     assert heading(page()[1]) == "Ready to resolve names through HTTPDNS."
     ask("missing.example.com")
     assert "HTTPDNS has no record of the name" in page()[1]

@@ -96,7 +96,7 @@ public final class DirectQuery: @unchecked Sendable {
         return true
     }
 
-    private var who: String { "\(group.id.title(group.name)) \(group.servers[server])" }
+    private var who: String { "\(group.title.text) \(group.servers[server])" }
 
     private func withoutRecord(_ name: Name) -> NameAddresses {
         func family(_ family: Families) -> FamilyAddresses { families.contains(family) ? .noRecord : .notAsked }

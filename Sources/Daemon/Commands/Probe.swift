@@ -11,12 +11,13 @@ public final class Probe: @unchecked Sendable {
     // Unchecked: everything is used on the loop alone once it has started.
     private let straight: StraightAsking
     private let httpdns: Settings.Group?
+    private let fallback: GroupTitle
     private let asking: @Sendable (String) -> Void
     private let say: @Sendable (String) -> Void
     /// What the daemon would log of these settings at its start.
     private var remarks: [String] = []
     private var steps: [Step]
-    /// The only group to be asked; nil: HTTPDNS, and then the local resolvers.
+    /// The only group to be asked; nil: HTTPDNS, and then the fallback.
     private var only: UpstreamGroup?
     private var current: Step?
     private var begun = 0
@@ -33,8 +34,8 @@ public final class Probe: @unchecked Sendable {
     }
 
     /// - Parameters:
-    ///   - chosen: the name of the group to be asked. After `httpdns`, and without such a section in its place, the local
-    ///     resolvers are asked, too.
+    ///   - chosen: the name of the group to be asked. After `httpdns`, and without such a section in its place, those of
+    ///     `[fallback]` are asked, too.
     ///   - name: the name to ask for; nil: one that the group can be expected to know.
     ///   - environment: where `http_proxy` and the like are looked for.
     ///   - asking: called on the loop with each server before it is asked, and which of how many it is.
@@ -44,7 +45,7 @@ public final class Probe: @unchecked Sendable {
         environment: [String: String] = [:], asking: @escaping @Sendable (String) -> Void = { _ in },
         say: @escaping @Sendable (String) -> Void
     ) throws(StartFailure) {
-        httpdns = settings.httpdns
+        (httpdns, fallback) = (settings.httpdns, settings.fallback.group.title)
         (self.asking, self.say) = (asking, say)
         straight = try StraightAsking(settings)
         let (servers, leftOut) = straight.local.fallback(of: settings)
@@ -68,7 +69,7 @@ public final class Probe: @unchecked Sendable {
         if settings.httpdns == nil { remarks.append(Report.noService(settings)) }
         guard settings.isFallbackNeeded else { return }
         remarks += leftOut.map(\.words)
-        if servers.isEmpty { remarks.append(Report.noLocalResolver) }
+        if servers.isEmpty { remarks.append(Report.noFallback(settings)) }
     }
 
     /// Takes all steps, one after the other.
@@ -126,32 +127,32 @@ public final class Probe: @unchecked Sendable {
 
     /// The server that is asked now, by its name in the log.
     private var who: String {
-        current.map { "\($0.group.id.title($0.group.name)) \($0.server)" } ?? "nobody"
+        current.map { "\($0.group.title.text) \($0.server)" } ?? "nobody"
     }
 
-    /// - Returns: what does not work; nil if the group does, or without a service the local resolver.
+    /// - Returns: what does not work; nil if the group does, or without a service the fallback.
     private func conclude() -> String? {
         if let only {
-            let title = only.id.title(only.name)
+            let title = only.title.noun
             guard working.contains(only.id) else {
                 return failures[only.id].map { "\(title) does not work; \($0)" } ?? "\(title) does not work"
             }
             say("\(title) works")
             return nil
         }
-        if httpdns?.httpOnly ?? false { say("httpOnly: the local resolver is never asked") }
+        if httpdns?.httpOnly ?? false { say("httpOnly: \(fallback.noun) is never asked") }
         if httpdns != nil, working.contains(.httpdns) {
             say("HTTPDNS works")
             return nil
         }
         if httpdns == nil, working.contains(.fallback) {
-            say("the local resolver works")
+            say("\(fallback.noun) works")
             return nil
         }
         let trouble =
             working.contains(.fallback)
-            ? "HTTPDNS does not work, so the local resolver would answer its names"
-            : "\(httpdns == nil ? "the local resolver" : "HTTPDNS") does not work, so clients would get SERVFAIL, or what is cached"
+            ? "HTTPDNS does not work, so \(fallback.noun) would answer its names"
+            : "\(httpdns == nil ? fallback.noun : "HTTPDNS") does not work, so clients would get SERVFAIL, or what is cached"
         let first = failures[httpdns == nil ? .fallback : .httpdns]
         return first.map { "\(trouble); \($0)" } ?? trouble
     }

@@ -179,7 +179,7 @@ public struct Host {
         }
         guard settings.isFallbackNeeded else { return }
         let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers])
-        if local.fallback(of: settings).usable.isEmpty { throw .unreachable(Report.noLocalResolver) }
+        if local.fallback(of: settings).usable.isEmpty { throw .unreachable(Report.noFallback(settings)) }
     }
 
     // MARK: Errors

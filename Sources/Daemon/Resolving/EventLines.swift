@@ -30,22 +30,22 @@ extension Report {
         case .switched(let id, let former, let next):
             let group = group(id)
             say(
-                .warning, .serviceGivenUp, about: group.title,
+                .warning, .serviceGivenUp, about: group.title.text,
                 "\(Self.name(group, former)) is given up: \(Self.name(group, next)) is asked in its place",
                 ["group": group.name, "server": "\(former)", "next": "\(next)"])
         case .returned(let id, let former, let next):
             let group = group(id)
             say(
-                .notice, .serviceReturned, about: group.title,
+                .notice, .serviceReturned, about: group.title.text,
                 "back from \(Self.name(group, former)) to \(Self.name(group, next))",
                 ["group": group.name, "server": "\(former)", "next": "\(next)"])
-        case .planExceeded(let id): planExceeded(group(id))
-        case .noRecordBudgetSpent(let id): noRecordBudgetSpent(group(id))
+        case .planExceeded(let id): planExceeded(group(id), before: next(group(id), group))
+        case .noRecordBudgetSpent(let id): noRecordBudgetSpent(group(id), before: next(group(id), group))
         case .leftToValidators(let account, let asked):
             let (group, asked) = (group(account), group(asked))
             say(
                 .notice, .leftToValidators, about: "clients that validate at \(group.name)",
-                "clients that validate (DO without CD) get names of \(group.title) from \(asked.title), since HTTPDNS has no signatures; \(Self.signedKey(group)) = \"addresses\" gives them its addresses, which they find bogus in signed zones",
+                "clients that validate (DO without CD) get names of \(group.title.noun) from \(asked.title.noun), since HTTPDNS has no signatures; \(Self.section(group)).signed = \"addresses\" gives them its addresses, which they find bogus in signed zones",
                 ["group": group.name, "asked": asked.name])
         case .privateRefused:
             say(
@@ -62,27 +62,31 @@ extension Report {
         }
     }
 
-    private func planExceeded(_ group: GroupOverview) {
+    /// The group that is asked in the place of an account; nil: there is none.
+    private func next(_ account: GroupOverview, _ group: (GroupID) -> GroupOverview) -> GroupTitle? {
+        account.thenTry.lazy.map(group).first { !$0.servers.isEmpty }?.title
+    }
+
+    private func planExceeded(_ group: GroupOverview, before next: GroupTitle?) {
         let text =
-            group.id == .httpdns
-            ? "httpdns.queriesPerSecond is reached: names beyond it go to the local resolver, or wait with httpOnly"
-            : "upstreams.\(group.name).queriesPerSecond is reached: names beyond it go to the next group, or wait"
+            "\(Self.section(group)).queriesPerSecond is reached: names beyond it \(next.map { "go to \($0.noun)" } ?? "wait")"
         say(.warning, .planExceeded, about: "plan of \(group.name)", text, ["group": group.name])
     }
 
-    private func noRecordBudgetSpent(_ group: GroupOverview) {
-        let head = "\(group.title) is asked for names without a record below one domain as if an attacker made them up"
+    private func noRecordBudgetSpent(_ group: GroupOverview, before next: GroupTitle?) {
+        let head =
+            "\(group.title.text) is asked for names without a record below one domain as if an attacker made them up"
         let text =
-            group.id == .httpdns
-            ? "\(head): new ones below it go to the local resolver, or are refused with httpOnly; httpdnsd watch shows who asks"
-            : "\(head): new ones below it go to the next group, or are refused; httpdnsd watch shows who asks"
+            next.map { "\(head): new ones below it go to \($0.noun); httpdnsd watch shows who asks" }
+            ?? "\(head): new ones below it are refused; httpdnsd watch shows who asks"
         say(
             .warning, .noRecordBudgetSpent, about: "names without a record at \(group.name)", text,
             ["group": group.name])
     }
 
-    private static func signedKey(_ account: GroupOverview) -> String {
-        account.id == .httpdns ? "httpdns.signed" : "upstreams.\(account.name).signed"
+    /// The section of an account's keys.
+    private static func section(_ account: GroupOverview) -> String {
+        account.id == .httpdns ? "httpdns" : "upstreams.\(account.name)"
     }
 
     /// A resolver's answer is right but for the case of its letters.
@@ -94,7 +98,7 @@ extension Report {
     }
 
     /// The name of a server in a line.
-    private static func name(_ group: GroupOverview, _ server: Server) -> String { "\(group.title) \(server)" }
+    private static func name(_ group: GroupOverview, _ server: Server) -> String { "\(group.title.text) \(server)" }
 
     static func fails(_ who: String, _ failure: Failure) -> String { "\(who) fails: \(failure.detail)" }
 

@@ -1,4 +1,5 @@
 import Configuration
+import Forwarding
 import Log
 import Logging
 
@@ -13,35 +14,40 @@ struct Provenance: Sendable {
 /// A proxy in the environment that applies to an account's servers.
 struct ProxyFound: Equatable {
     let variable: String
-    /// The account's group, and the section of its keys.
-    let account: String
-    let section: String
+    /// The account's group.
+    let group: Settings.Group
     /// The group that is asked first in its place; nil: there is none, so the account is asked all the same.
-    let next: String?
+    let next: Settings.Group?
+
+    var account: String { group.name }
 
     /// One line for an operator.
     var text: String {
-        let who = Self.noun(account)
+        let (who, section) = (group.title.noun, group.section)
         guard let next else {
             return
                 "\(variable) is set, but \(section).thenTry names no other group to ask: \(who) is asked all the same"
         }
         return
-            "\(variable) is set, and \(section).proxy is \"bypass\": \(who) is not asked, \(Self.noun(next)) answers its names"
+            "\(variable) is set, and \(section).proxy is \"bypass\": \(who) is not asked, \(next.title.noun) answers its names"
     }
 
-    private static func noun(_ group: String) -> String {
-        switch group {
-        case Settings.Group.httpdnsName: "HTTPDNS"
-        case Settings.Group.fallbackName: "the local resolver"
-        default: group
-        }
-    }
 }
 
 extension Report {
     func proxies(_ found: [ProxyFound]) {
         for proxy in found { log.notice("\(proxy.text)") }
+    }
+}
+
+extension Settings.Group {
+    /// What it is called in sentences.
+    var title: GroupTitle {
+        switch name {
+        case Self.httpdnsName: .httpdns
+        case Self.fallbackName: isLocal ? .localResolver : .fallback
+        default: .named(name)
+        }
     }
 }
 
@@ -61,8 +67,9 @@ extension Settings {
         var (settings, found): (Settings, [ProxyFound]) = (self, [])
         for account in accounts {
             guard let variable = variables[account.name] else { continue }
-            let next = account.thenTry.first { variables[$0] == nil }
-            found.append(ProxyFound(variable: variable, account: account.name, section: account.section, next: next))
+            let name = account.thenTry.first { variables[$0] == nil }
+            let next = groups.first { $0.name == name }
+            found.append(ProxyFound(variable: variable, group: account, next: next))
             if next != nil { settings.bypass(account.name) }
         }
         return (settings, found)

@@ -6,7 +6,7 @@ import Log
 import Logging
 import Transport
 
-/// The local resolvers and the hosts file, read again when their files change.
+/// The servers of groups that `resolvConf` finds, and the hosts file, read again when their files change.
 ///
 /// `@unchecked Sendable`: confined to the forwarder's loop, but for the reading, which has values of its own.
 final class LocalServers: @unchecked Sendable {
@@ -180,21 +180,21 @@ final class LocalServers: @unchecked Sendable {
     private func reportResolvers() {
         guard let settings else { return }
         let servers = servers(of: settings.fallback.group)
-        report.localResolvers(servers, isNeeded: settings.isFallbackNeeded)
+        if !servers.isEmpty || settings.isFallbackNeeded { report.fallback(settings, servers) }
         report.privateNames(self.servers(of: settings.privateNames), unlike: servers)
     }
 }
 
 extension Report {
-    func localResolvers(_ servers: [Server], isNeeded: Bool) {
-        if !servers.isEmpty {
-            log.notice("local resolver \(servers.map(\.description).joined(separator: ", "))")
-        } else if isNeeded {
-            say(.warning, .noLocalResolver, about: "local resolvers", Self.noLocalResolver)
+    func fallback(_ settings: Settings, _ servers: [Server]) {
+        if servers.isEmpty {
+            say(.warning, .noLocalResolver, about: "fallback", Self.noFallback(settings))
+        } else {
+            log.notice("\(settings.fallback.group.title.text) \(servers.map(\.description).joined(separator: ", "))")
         }
     }
 
-    /// - Parameter others: The local resolvers, which were named just before.
+    /// - Parameter others: The servers of `[fallback]`, which were named just before.
     func privateNames(_ servers: [Server], unlike others: [Server]) {
         if servers.isEmpty {
             log.notice("private names get NXDOMAIN: no resolver of this network is known")
@@ -207,8 +207,13 @@ extension Report {
         if server.reason == .loop { log.warning("\(server.words)") } else { log.notice("\(server.words)") }
     }
 
-    static let noLocalResolver =
-        "no local resolver found: what HTTPDNS does not answer gets SERVFAIL; name one in fallback.servers"
+    /// Why `[fallback]` has no server, and what becomes of its names.
+    static func noFallback(_ settings: Settings) -> String {
+        let what =
+            settings.fallback.group.isLocal
+            ? "no local resolver found" : "no server of [fallback] is another than this daemon"
+        return "\(what): what HTTPDNS does not answer gets SERVFAIL; name one in fallback.servers"
+    }
 
     /// Why files that may change cannot be watched.
     func cannotFollow(_ error: SystemError) {

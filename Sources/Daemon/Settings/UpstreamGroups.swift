@@ -99,7 +99,7 @@ struct UpstreamGroups {
         _ choice: UpstreamGroup.Choice
     ) -> UpstreamGroup {
         var group = UpstreamGroup(numbers[settings.name], servers, carries, choice, timeout: settings.timeout)
-        group.name = settings.name
+        (group.name, group.isLocal) = (settings.name, settings.isLocal)
         group.concurrency = settings.concurrency
         group.isShared = settings.share
         group.answer = settings.answer

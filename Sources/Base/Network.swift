@@ -13,16 +13,30 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
 
     /// The same from ASCII bytes, without making a String.
     public init?(parsing bytes: Span<UInt8>) {
+        guard let (address, prefixLength) = Self.parts(bytes) else { return nil }
+        self.init(address, prefixLength: prefixLength)
+    }
+
+    /// The range that an address lies in which is written with a prefix: 10.0.0.0/8 for `10.1.2.3/8`, so that it can be suggested
+    /// where a range is wanted. Nil for a text that is no address, or whose prefix is missing or too long.
+    public init?(around text: some StringProtocol) {
+        guard text.utf8.contains(UInt8(ascii: "/")), let (address, prefixLength) = Self.parts(Array(text.utf8).span)
+        else { return nil }
+        let mask = Self.mask(address, prefixLength)
+        self.prefixLength = prefixLength
+        self.address =
+            address.ipv4.map { IPAddress(v4: $0 & UInt32(truncatingIfNeeded: mask.low)) }
+            ?? IPAddress(v6: address.high & mask.high, address.low & mask.low)
+    }
+
+    private static func parts(_ bytes: Span<UInt8>) -> (address: IPAddress, prefixLength: Int)? {
         let slash = firstIndex(of: UInt8(ascii: "/"), in: bytes, 0..<bytes.count)
         guard let address = IPAddress(parsing: bytes.extracting(0..<(slash ?? bytes.count))) else { return nil }
         let bits = address.isIPv4 ? 32 : 128
-        var prefixLength = bits
-        if var index = slash {
-            index += 1
-            guard let length = decimal(bytes, at: &index, maximum: bits), index == bytes.count else { return nil }
-            prefixLength = length
-        }
-        self.init(address, prefixLength: prefixLength)
+        guard var index = slash else { return (address, bits) }
+        index += 1
+        guard let length = decimal(bytes, at: &index, maximum: bits), index == bytes.count else { return nil }
+        return (address, length)
     }
 
     /// - Parameter prefixLength: 0…32 or 0…128, as the address has it; nil if it is more, or a bit behind it is set.
@@ -47,8 +61,10 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
 
     public var description: String { "\(address)/\(prefixLength)" }
 
+    private var mask: (high: UInt64, low: UInt64) { Self.mask(address, prefixLength) }
+
     /// Ones where the prefix is. Swift's shifts are smart: by the full width or more they leave 0.
-    private var mask: (high: UInt64, low: UInt64) {
+    private static func mask(_ address: IPAddress, _ prefixLength: Int) -> (high: UInt64, low: UInt64) {
         if address.isIPv4 { return (0, UInt64(UInt32.max << UInt32(32 - prefixLength))) }
         return (UInt64.max << UInt64(max(0, 64 - prefixLength)), UInt64.max << UInt64(min(64, 128 - prefixLength)))
     }

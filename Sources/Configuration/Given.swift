@@ -37,8 +37,12 @@ struct Problem: Error {
 
     init(_ message: String) { self.message = message }
 
-    /// - Parameter shown: The value; for a secret, words that do not show it.
-    init(_ shown: String, expected: String) { message = "\(shown) is not right; give \(expected)" }
+    /// - Parameters:
+    ///   - shown: The value; for a secret, words that do not show it.
+    ///   - meant: The value that may be meant, as it is to be written; nil: there is none to suggest.
+    init(_ shown: String, expected: String, meant: String? = nil) {
+        message = "\(shown) is not right; give \(expected)\(Nearest.question(meant))"
+    }
 }
 
 /// The text as a TOML basic string.

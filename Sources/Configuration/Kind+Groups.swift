@@ -57,7 +57,10 @@ extension Kind where Value == GroupAnswer? {
             read: { given throws(Problem) in
                 if let answer = words.first(where: { $0.description == given.text }) { return answer }
                 if case .text(let text) = given {
-                    guard let address = IPAddress(text) else { throw Problem(given.shown, expected: expected) }
+                    guard let address = IPAddress(text) else {
+                        let meant = Nearest.value(text, of: words.map(\.description)).map { quoted($0) }
+                        throw Problem(given.shown, expected: expected, meant: meant)
+                    }
                     return .addresses([address])
                 }
                 return .addresses(try list.read(given))
@@ -84,11 +87,17 @@ extension Kind where Value == DomainPattern {
                 default: break
                 }
                 guard let pattern = given.text.flatMap({ DomainPattern($0) }) else {
-                    throw Problem(given.shown, expected: expected)
+                    throw Problem(given.shown, expected: expected, meant: given.text.flatMap(meant).map { quoted($0) })
                 }
                 return pattern
             },
             show: { quoted($0.description) })
+    }
+
+    /// The pattern that may be meant by one that other programs write.
+    private static func meant(_ text: String) -> String? {
+        if text == "*" { return DomainPattern.subtree(.root).description }
+        return Network(around: text)?.description ?? Kind<Name>.nameBehindMark(text)
     }
 }
 

@@ -13,15 +13,18 @@ struct Kind<Value: Sendable>: Sendable {
 extension Kind {
     /// A value written as a string.
     ///
-    /// - Parameter parse: Returns nil for a text that is not valid.
+    /// - Parameters:
+    ///   - parse: Returns nil for a text that is not valid.
+    ///   - meant: Returns the text that may be meant instead; nil: there is none to suggest.
     static func text(
-        _ expected: String, parse: @escaping @Sendable (String) -> Value?, show: @escaping @Sendable (Value) -> String
+        _ expected: String, parse: @escaping @Sendable (String) -> Value?,
+        show: @escaping @Sendable (Value) -> String, meant: @escaping @Sendable (String) -> String? = { _ in nil }
     ) -> Kind {
         Kind(
             expected: expected,
             read: { given throws(Problem) in
                 guard let text = given.text, let value = parse(text) else {
-                    throw Problem(given.shown, expected: expected)
+                    throw Problem(given.shown, expected: expected, meant: given.text.flatMap(meant).map { quoted($0) })
                 }
                 return value
             },
@@ -87,7 +90,10 @@ extension Kind where Value: FixedWidthInteger {
                     case .environment(let text): Value(text)
                     case .text, .boolean, .list, .other: nil
                     }
-                guard let value, range.contains(value) else { throw Problem(given.shown, expected: expected) }
+                guard let value, range.contains(value) else {
+                    let meant = given.text.flatMap { Value($0) }.flatMap { range.contains($0) ? String($0) : nil }
+                    throw Problem(given.shown, expected: expected, meant: meant)
+                }
                 return value
             },
             show: { String($0) })
@@ -104,7 +110,9 @@ extension Kind where Value == Bool {
                 case .boolean(let value): return value
                 case .environment("true"), .environment("1"): return true
                 case .environment("false"), .environment("0"): return false
-                case .text, .integer, .list, .other, .environment: throw Problem(given.shown, expected: expected)
+                case .text, .integer, .list, .other, .environment:
+                    let meant = given.text.flatMap { Nearest.value($0, of: ["true", "false"]) }
+                    throw Problem(given.shown, expected: expected, meant: meant)
                 }
             },
             show: { String($0) })
@@ -115,7 +123,8 @@ extension Kind where Value: CaseIterable & RawRepresentable<String> {
     static var choice: Kind {
         .text(
             "one of " + Value.allCases.map { quoted($0.rawValue) }.joined(separator: ", "),
-            parse: Value.init(rawValue:), show: \.rawValue)
+            parse: Value.init(rawValue:), show: \.rawValue,
+            meant: { Nearest.value($0, of: Value.allCases.map(\.rawValue)) })
     }
 }
 
@@ -154,7 +163,7 @@ extension Kind where Value == Network {
     static var network: Kind {
         .text(
             "an address or a range whose bits behind the prefix are 0, such as \"192.168.0.0/16\"",
-            parse: { Network($0) }, show: \.description)
+            parse: { Network($0) }, show: \.description, meant: { Network(around: $0)?.description })
     }
 }
 
@@ -167,35 +176,6 @@ extension Kind where Value == IPAddress? {
                 return IPAddress(text).map(Optional.some)
             },
             show: { $0?.description ?? "" })
-    }
-}
-
-extension Kind where Value == Name {
-    /// A domain that stands for itself and all names under it.
-    static var domain: Kind {
-        .text(
-            "a name of letters, digits, \"-\" and \"_\" such as \"example.com\", which stands for those under it too",
-            parse: { text in Name(text).flatMap { $0.isHostname ? $0 : nil } }, show: \.description)
-    }
-
-    /// A name that is itself looked up.
-    static var hostname: Kind {
-        .text(
-            "a name of letters, digits, \"-\" and \"_\" such as \"www.example.com\"",
-            parse: { text in Name(text).flatMap { $0.isHostname ? $0 : nil } }, show: \.description)
-    }
-}
-
-extension Kind where Value == Name? {
-    /// The name of a host.
-    static var optionalName: Kind {
-        .text(
-            "a host name such as \"dns.example.com\", or \"\" for none",
-            parse: { text in
-                if text.isEmpty { return .some(nil) }
-                guard let name = Name(text), name.isHostname, IPAddress(text) == nil else { return nil }
-                return .some(name)
-            }, show: { $0?.description ?? "" })
     }
 }
 

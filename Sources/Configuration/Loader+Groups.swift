@@ -36,9 +36,11 @@ extension Loader {
                 throw origins.error(
                     key, item: item, "\(quoted(name)) is not configured; give a section [\(name)] too, or other groups")
             }
-            let others = settings.groups.filter { $0.name != group.name && $0.answer == nil }.map { quoted($0.name) }
+            let others = settings.groups.filter { $0.name != group.name && $0.answer == nil }.map(\.name)
             throw origins.error(
-                key, item: item, "there is no group \(quoted(name)); give some of " + others.joined(separator: ", "))
+                key, item: item,
+                "there is no group \(quoted(name)); give some of " + others.map { quoted($0) }.joined(separator: ", ")
+                    + Nearest.question(Nearest.value(name, of: others).map { quoted($0) }))
         }
     }
 

@@ -7,6 +7,21 @@ public enum Nearest {
         }
     }
 
+    /// The value of a setting that is most likely meant: one that begins with what was written, or differs in at most a
+    /// third of its letters; nil: there is none, or several.
+    static func value(_ text: String, of words: [String]) -> String? {
+        let longer = words.filter { text.utf8.count > 2 && $0.hasPrefix(text.lowercased()) }
+        if longer.count == 1 { return longer[0] }
+        let tolerance = min(text.utf8.count, maximumLength) / 3
+        let near = words.map { (word: $0, distance: distance($0, text)) }.filter { $0.distance <= tolerance }
+        guard let least = near.map(\.distance).min() else { return nil }
+        let nearest = near.filter { $0.distance == least }
+        return nearest.count == 1 ? nearest[0].word : nil
+    }
+
+    /// What stands behind a message where there is something to suggest.
+    static func question(_ meant: String?) -> String { meant.map { "; did you mean \($0)?" } ?? "" }
+
     /// The text behind "unknown": the nearest key, or the names that exist there.
     static func key(section: String, name: String) -> String {
         let ofGroup =

@@ -1,12 +1,52 @@
 import Configuration
+import Foundation
 import TestSupport
 import Testing
 
 @Suite struct ConfigurationErrorTests {
     @Test(
+        "the value that may be meant is suggested, where there is one",
+        arguments: [
+            ("[httpdns]\nencryptType = 'HTTPS'", "\"https\""), ("[httpdns]\nencryptType = 'http'", "\"https\""),
+            ("[httpdns]\nencryptType = 'tls'", nil), ("[httpdns]\nencryptType = 'ae'", nil),
+            ("[httpdns]\nencryptType = 's'", nil), ("[httpdns]\nprovider = 'Tencent'", "\"tencent\""),
+            ("[httpdns]\nprovider = 'volcano'", nil), ("[httpdns]\nprovider = 'alibba'", "\"alibaba\""),
+            ("[httpdns]\nprovider = 'huawei'", nil), ("[httpdns]\naddressType = 'IPv4'", "\"ipv4\""),
+            ("[httpdns]\naddressType = 'ipv'", nil), ("[log]\nlevel = 'WARN'", "\"warning\""),
+            ("[log]\nlevel = 'err'", "\"error\""), ("[log]\nlevel = 'trace'", nil),
+            ("[domains]\nprivateAddresses = 'refuse '", "\"refuse\""),
+            ("[httpdns]\nthenTryOn = ['NXDOMAIN']", "\"nxdomain\""),
+            ("[httpdns]\nthenTryOn = ['no-data']", "\"nodata\""),
+            ("[listen]\nallow = ['10.1.2.3/8']", "\"10.0.0.0/8\""),
+            ("[listen]\nallow = ['2001:db8::1/32']", "\"2001:db8::/32\""),
+            ("[listen]\nallow = ['10.1.2.3/33']", nil), ("[listen]\nallow = ['localhost']", nil),
+            ("[domains]\nbypass = ['.corp.example']", "\"corp.example\""),
+            ("[domains]\nbypass = ['*.corp.example']", "\"corp.example\""),
+            ("[domains]\nbypass = ['*']", nil), ("[listen]\nworkers = '2'", "2"), ("[listen]\nworkers = '200'", nil),
+            ("[httpdns]\nhttpOnly = 'TRUE'", "true"), ("[httpdns]\nhttpOnly = 'yes'", nil),
+            ("[httpdns]\nhttpOnly = 'false'", "false"),
+            ("[fallback]\nthenTry = ['Office']\n[upstreams.office]\nservers = ['192.0.2.1']", "\"office\""),
+            ("[fallback]\nthenTry = ['offise']\n[upstreams.office]\nservers = ['192.0.2.1']", "\"office\""),
+            ("[fallback]\nthenTry = ['home']\n[upstreams.office]\nservers = ['192.0.2.1']", nil),
+            ("[upstreams.ads]\nanswer = 'NXDomain'\ndomains = ['x.example']", "\"nxdomain\""),
+            ("[upstreams.ads]\nanswer = 'blocked'\ndomains = ['x.example']", nil),
+            ("[upstreams.a]\nservers = ['192.0.2.1']\ndomains = ['*']", "\".\""),
+            ("[upstreams.a]\nservers = ['192.0.2.1']\ndomains = ['.corp.example']", "\"corp.example\""),
+            ("[upstreams.a]\nservers = ['192.0.2.1']\ndomains = ['10.1.0.0/8']", "\"10.0.0.0/8\""),
+            ("[upstreams.a]\nservers = ['192.0.2.1']\ndomains = ['x']\nexcept = ['..']", nil),
+        ])
+    func suggestions(_ text: String, _ meant: String?) {
+        let parts = message(text).components(separatedBy: "; did you mean ")
+        #expect(parts[0].contains("give ") && parts.dropFirst().first == meant.map { $0 + "?" }, "\(parts)")
+    }
+
+    @Test(
         "a wrong value is named with its line and what would be right",
         arguments: [
-            ("[listen]\n\nworkers = \"2\"", "3: listen.workers: \"2\" is not right; give a whole number from 0 to 4"),
+            (
+                "[listen]\n\nworkers = \"2\"",
+                "3: listen.workers: \"2\" is not right; give a whole number from 0 to 4; did you mean 2?"
+            ),
             (
                 "[listen]\nworkers = 1.0",
                 "2: listen.workers: a number with a fraction is not right; give a whole number from 0 to 4"
@@ -38,7 +78,7 @@ import Testing
             (
                 "[listen]\nallow = [\n\"10.0.0.0/8\", \"172.16.0.0/12\",\n\"10.0.0.1/8\"]",
                 "4: listen.allow: \"10.0.0.1/8\" is not right; give an address or a range whose bits behind the prefix "
-                    + "are 0, such as \"192.168.0.0/16\""
+                    + "are 0, such as \"192.168.0.0/16\"; did you mean \"10.0.0.0/8\"?"
             ),
             (
                 "[fallback]\nthenTry = [\n\"a\",\n\"b\"]\n[upstreams.a]\nservers = [\"192.0.2.1\"]",
@@ -47,11 +87,11 @@ import Testing
             (
                 "[listen]\nallow = [\"10.0.0.1/8\"]",
                 "2: listen.allow: \"10.0.0.1/8\" is not right; give an address or a range whose bits behind the prefix "
-                    + "are 0, such as \"192.168.0.0/16\""
+                    + "are 0, such as \"192.168.0.0/16\"; did you mean \"10.0.0.0/8\"?"
             ),
             (
                 "[httpdns]\nencryptType = \"AES\"",
-                "2: httpdns.encryptType: \"AES\" is not right; give one of \"https\", \"aes\", \"des\""
+                "2: httpdns.encryptType: \"AES\" is not right; give one of \"https\", \"aes\", \"des\"; did you mean \"aes\"?"
             ),
             (
                 "[httpdns]\ndnsIp = []",
@@ -68,7 +108,10 @@ import Testing
                 "2: httpdns.routeIp: \"1.2.3\" is not right; give an IPv4 or IPv6 address, or \"\" for none"
             ),
             ("[httpdns]\nhttpOnly = 1", "2: httpdns.httpOnly: 1 is not right; give true or false"),
-            ("[httpdns]\nhttpOnly = \"true\"", "2: httpdns.httpOnly: \"true\" is not right; give true or false"),
+            (
+                "[httpdns]\nhttpOnly = \"true\"",
+                "2: httpdns.httpOnly: \"true\" is not right; give true or false; did you mean true?"
+            ),
             ("[httpdns]\nbatch = 9", "2: httpdns.batch: 9 is not right; \"tencent\" takes 8 at most"),
             (
                 "[tls]\nserverName = \"a b\"",
@@ -78,7 +121,7 @@ import Testing
             (
                 "[domains]\nintercept = [\"*.example.com\"]",
                 "2: domains.intercept: \"*.example.com\" is not right; give a name of letters, digits, \"-\" and \"_\" "
-                    + "such as \"example.com\", which stands for those under it too"
+                    + "such as \"example.com\", which stands for those under it too; did you mean \"example.com\"?"
             ),
             (
                 "[domains]\nbypass = [\"a\", \"A.\"]", "2: domains.bypass: \"A.\" is listed twice; give it once"
@@ -156,7 +199,7 @@ import Testing
             ),
             (
                 "[log]\nlevel = \"warn\"",
-                "2: log.level: \"warn\" is not right; give one of \"error\", \"warning\", \"notice\", \"info\", \"debug\""
+                "2: log.level: \"warn\" is not right; give one of \"error\", \"warning\", \"notice\", \"info\", \"debug\"; did you mean \"warning\"?"
             ),
             (
                 "[log]\nlevel = 12:00:00",

@@ -32,7 +32,7 @@ import Testing
         (
             "[upstreams.ads]\nanswer = 'NXDOMAIN'\ndomains = ['a']",
             "2: upstreams.ads.answer: \"NXDOMAIN\" is not right; give \"nxdomain\", \"nodata\", \"refused\", an address or a "
-                + "list of addresses"
+                + "list of addresses; did you mean \"nxdomain\"?"
         ),
         (
             "[upstreams.ads]\nanswer = ['192.0.2.1', 'nodata']\ndomains = ['a']",
@@ -94,7 +94,7 @@ import Testing
         (
             group("a", "10.0.0.1/8"),
             "3: upstreams.a.domains: \"10.0.0.1/8\" is not right; give a pattern: \"example.com\", \"*.example.com\", \".\", a "
-                + "network such as \"10.0.0.0/8\", or \"\" for single labels"
+                + "network such as \"10.0.0.0/8\", or \"\" for single labels; did you mean \"10.0.0.0/8\"?"
         ),
         (
             group("a", "a\\\\032b"),
@@ -246,7 +246,8 @@ import Testing
         ),
         (
             "[httpdns]\ntoken = '1'\nthenTry = ['offise']\n" + group("office", "x"),
-            "3: httpdns.thenTry: there is no group \"offise\"; give some of \"fallback\", \"private\", \"office\""
+            "3: httpdns.thenTry: there is no group \"offise\"; give some of \"fallback\", \"private\", \"office\"; did you mean "
+                + "\"office\"?"
         ),
         (
             group("a", "x", "thenTry = ['httpdns']"),

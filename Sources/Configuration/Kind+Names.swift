@@ -1,0 +1,55 @@
+import Base
+import DNSWire
+
+extension Kind where Value == Name {
+    /// A domain that stands for itself and all names under it.
+    static var domain: Kind {
+        .text(
+            "a name of letters, digits, \"-\" and \"_\" such as \"example.com\", which stands for those under it too",
+            parse: { text in Name(text).flatMap { $0.isHostname ? $0 : nil } }, show: \.description,
+            meant: nameBehindMark)
+    }
+
+    /// The name of `.example.com` and `*.example.com`, which other programs write for the names under it.
+    @Sendable static func nameBehindMark(_ text: String) -> String? {
+        let mark = ["*.", "."].first { text.hasPrefix($0) }
+        let name = mark.flatMap { Name(String(text.dropFirst($0.count))) }
+        return name.flatMap { $0.isHostname && $0 != .root ? $0.description : nil }
+    }
+
+    /// A name that is itself looked up.
+    static var hostname: Kind {
+        .text(
+            "a name of letters, digits, \"-\" and \"_\" such as \"www.example.com\"",
+            parse: { text in Name(text).flatMap { $0.isHostname ? $0 : nil } }, show: \.description)
+    }
+}
+
+extension Kind where Value == Name? {
+    /// The name of a host.
+    static var optionalName: Kind {
+        .text(
+            "a host name such as \"dns.example.com\", or \"\" for none",
+            parse: { text in
+                if text.isEmpty { return .some(nil) }
+                guard let name = Name(text), name.isHostname, IPAddress(text) == nil else { return nil }
+                return .some(name)
+            }, show: { $0?.description ?? "" })
+    }
+}
+
+extension Kind where Value == Settings.Cache.Ranked {
+    /// A name that stands for those under it, too, and where their addresses are connected to.
+    static var ranked: Kind {
+        .text(
+            "NAME:PORT, such as \"www.example.com:443\", which stands for the names under it too",
+            parse: { text in
+                guard let colon = text.lastIndex(of: ":"), let name = Name(String(text[..<colon])), name.isHostname,
+                    IPAddress(text[..<colon]) == nil,
+                    let port = Endpoint("0.0.0.0" + text[colon...])?.port, port > 0
+                else { return nil }
+                return Settings.Cache.Ranked(name, port: port)
+            },
+            show: { "\($0.name):\($0.port)" })
+    }
+}

@@ -49,6 +49,7 @@ extension Loader {
         guard var account = group.account else { return }
         let (section, facts) = (group.section, account.provider.facts)
         try refuseWhatIsMissing(of: facts, account, in: section)
+        account.secretsFromFiles = account.secrets.fromFiles
         account.credential = try credential(account, in: section, readSecret)
         let port = account.credential.defaultPort
         func withPort(_ endpoint: Endpoint) -> Endpoint {

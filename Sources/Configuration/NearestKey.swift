@@ -1,27 +1,5 @@
-/// Suggests what an operator most likely meant by an unknown name.
-public enum Nearest {
-    /// The nearest of some words; nil: none is near.
-    public static func word(_ name: String, of words: [String]) -> String? {
-        words.min { distance($0, name) < distance($1, name) }.flatMap {
-            distance($0, name) <= tolerance(name) ? $0 : nil
-        }
-    }
-
-    /// The value of a setting that is most likely meant: one that begins with what was written, or differs in at most a
-    /// third of its letters; nil: there is none, or several.
-    static func value(_ text: String, of words: [String]) -> String? {
-        let longer = words.filter { text.utf8.count > 2 && $0.hasPrefix(text.lowercased()) }
-        if longer.count == 1 { return longer[0] }
-        let tolerance = min(text.utf8.count, maximumLength) / 3
-        let near = words.map { (word: $0, distance: distance($0, text)) }.filter { $0.distance <= tolerance }
-        guard let least = near.map(\.distance).min() else { return nil }
-        let nearest = near.filter { $0.distance == least }
-        return nearest.count == 1 ? nearest[0].word : nil
-    }
-
-    /// What stands behind a message where there is something to suggest.
-    static func question(_ meant: String?) -> String { meant.map { "; did you mean \($0)?" } ?? "" }
-
+/// Of keys, sections and variables.
+extension Nearest {
     /// The text behind "unknown": the nearest key, or the names that exist there.
     static func key(section: String, name: String) -> String {
         let ofGroup =
@@ -61,33 +39,5 @@ public enum Nearest {
     /// The variables of one group.
     private static func ofGroup(_ name: Substring) -> [String] {
         Key.ofGroup.map { KeyPlace(section: "\(Section.upstreams.rawValue).\(name)", name: $0.name).variable }
-    }
-
-    /// With more changed letters than this a suggestion would be a guess.
-    private static func tolerance(_ name: String) -> Int { max(2, min(name.utf8.count, maximumLength) / 3) }
-
-    /// No intended name is longer than this; the rest, which may be a whole file's text, is ignored.
-    private static let maximumLength = 100
-
-    /// How many letters must be inserted, deleted or replaced to turn one text into the other (Levenshtein), case
-    /// aside.
-    private static func distance(_ left: String, _ right: String) -> Int {
-        let left = left.utf8.prefix(maximumLength).map(lowercased)
-        let right = right.utf8.prefix(maximumLength).map(lowercased)
-        var row = Array(0...right.count)
-        for (leftIndex, letter) in left.enumerated() {
-            var diagonal = row[0]
-            row[0] = leftIndex + 1
-            for (rightIndex, other) in right.enumerated() {
-                let changed = diagonal + (letter == other ? 0 : 1)
-                diagonal = row[rightIndex + 1]
-                row[rightIndex + 1] = min(changed, diagonal + 1, row[rightIndex] + 1)
-            }
-        }
-        return row[right.count]
-    }
-
-    private static func lowercased(_ octet: UInt8) -> UInt8 {
-        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(octet) ? octet | 0x20 : octet
     }
 }

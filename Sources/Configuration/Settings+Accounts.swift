@@ -9,6 +9,8 @@ extension Settings {
         var dnsId: UInt32 = 0
         /// Those in use alone, once the settings are loaded.
         var secrets = Secrets()
+        /// The secrets that were read from files, by their keys without `File`.
+        public var secretsFromFiles: Set<String> = []
         /// The service's addresses in the order in which they are tried; not empty once the settings are loaded.
         public var dnsIp: [Endpoint] = []
         public var routeIpEncrypted = false
@@ -126,6 +128,9 @@ extension Settings {
             var all: [(name: String, source: SecretSource)] {
                 [("dnsKey", dnsKey), ("aesKey", aesKey), ("token", token)]
             }
+
+            /// Those that files hold.
+            var fromFiles: Set<String> { Set(all.filter { !$0.source.file.isEmpty }.map(\.name)) }
 
             /// Whether one stands in the configuration itself.
             var isAnyInText: Bool { all.contains { !$0.source.value.bytes.isEmpty } }

@@ -55,9 +55,14 @@ extension Policy {
 
 extension ServiceAccess {
     init(_ account: Settings.Group) throws(StartFailure) {
-        let protocolAccount: any ServiceAccount
+        let (protocolAccount, keys): (any ServiceAccount, AccountKeys)
         do throws(RequestError) {
-            protocolAccount = try account.serviceAccount()
+            let credential = try account.serviceCredential()
+            keys = AccountKeys(
+                account.section, names: account.namesKey, credential, fromFiles: account.secretsFromFiles)
+            protocolAccount = try credential.account(
+                routeIp: account.routeIp, routeIpEncrypted: account.routeIpEncrypted,
+                authExpirySeconds: account.authExpirySeconds, timeout: account.serviceTimeout, traces: account.trace)
         } catch .badSecret(let key) {
             throw .setting(key: "\(account.section).\(key)", RequestError.badSecret(key: key).description)
         } catch {
@@ -72,7 +77,7 @@ extension ServiceAccess {
             } else {
                 .plain
             }
-        self.init(account: protocolAccount, security, serverName: name, egress: account.egress)
+        self.init(account: protocolAccount, keys, security, serverName: name, egress: account.egress)
     }
 }
 
@@ -88,24 +93,25 @@ extension Settings.Group {
         tls.serverName.isEmpty ? self.credential.provider.facts.certificateAddress : nil
     }
 
-    fileprivate func serviceAccount() throws(RequestError) -> any ServiceAccount {
-        let credential: ServiceCredential =
-            switch self.credential {
-            case .https(let token): .https(token: token.bytes)
-            case .aes(let id, let key): .aes(id: id, key: key.bytes)
-            case .des(let id, let key): .des(id: id, key: key.bytes)
-            case .signed(let provider, let id, let secret, let aesKey):
-                .signed(provider, id: id, secret: secret.bytes, aesKey: try Self.octets(aesKey))
-            }
-        return try credential.account(
-            routeIp: routeIp, routeIpEncrypted: self.routeIpEncrypted,
-            authExpirySeconds: self.authExpirySeconds, timeout: serviceTimeout, traces: self.trace)
+    fileprivate func serviceCredential() throws(RequestError) -> ServiceCredential {
+        switch self.credential {
+        case .https(let token): .https(token: token.bytes)
+        case .aes(let id, let key): .aes(id: id, key: key.bytes)
+        case .des(let id, let key): .des(id: id, key: key.bytes)
+        case .signed(let provider, let id, let secret, let aesKey):
+            .signed(provider, id: id, secret: secret.bytes, aesKey: try Self.octets(aesKey))
+        }
     }
 
     /// The milliseconds after which the service is told to give a lookup up: `timeout`, as near as the service allows, so that it
     /// does not look for what is not awaited any more. Nil: it cannot be told.
     var serviceTimeout: Int? {
         self.credential.provider.facts.timeouts.map { min(max(timeout, $0.lowerBound), $0.upperBound) }
+    }
+
+    /// The key that brings names to the group.
+    fileprivate var namesKey: String {
+        name == Self.httpdnsName ? "domains.intercept" : "\(section).domains"
     }
 
     private static func octets(_ digits: Secret?) throws(RequestError) -> [UInt8]? {

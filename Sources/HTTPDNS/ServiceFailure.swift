@@ -2,7 +2,7 @@ public import Cryptography
 public import DNSWire
 
 /// Why a complete HTTP response of the service is not an answer. "No record" is an answer, not a failure.
-public enum ServiceFailure: Error, Equatable, Sendable, CustomStringConvertible {
+public enum ServiceFailure: Error, Equatable, Sendable {
     /// An HTTP status other than 200, without an error code that is known.
     case status(Int)
     /// The service says what is wrong.
@@ -43,18 +43,20 @@ public enum ServiceFailure: Error, Equatable, Sendable, CustomStringConvertible 
         case none
     }
 
-    /// One line for an operator; holds nothing secret.
-    public var description: String {
+    /// One line for an operator, with the key that is likely wrong; holds nothing secret.
+    public func words(_ keys: AccountKeys) -> String {
         switch self {
         case .status(401), .status(403):
-            "the service refused the account (HTTP status \(code)): are dnsId and dnsKey, or token, right?"
-        case .status(404): "there is no HTTPDNS service at this address (HTTP status 404)"
-        case .status(429): "the service was asked too often (HTTP status 429)"
+            "the service refused the account (HTTP status \(code)): \(keys.areRight(keys.proof))"
+        case .status(404): "there is no HTTPDNS service at this address (HTTP status 404): \(keys.areRight([.dnsIp]))"
+        case .status(429):
+            "the service was asked too often (HTTP status 429): does \(keys[.queriesPerSecond]) keep to its plan?"
         case .status(500...): "the service failed (HTTP status \(code))"
         case .status: "the service answered HTTP status \(code)"
-        case .refused(let refusal): refusal.description
+        case .refused(let refusal): refusal.words(keys)
         case .cutOff: "the connection ended where the answer need not have ended"
-        case .undecryptable: "the answer cannot be decrypted and read: are dnsKey and encryptType right?"
+        case .undecryptable:
+            "the answer cannot be decrypted and read: \(keys.areRight(keys.encryption + [.encryptType]))"
         case .unparsable: "the answer is not an HTTPDNS answer"
         case .otherName: "the answer is for a name that was not asked"
         }

@@ -1,7 +1,7 @@
 internal import Base
 
 /// What a service says is wrong with a request, by its own code.
-public struct ServiceRefusal: Sendable, Equatable, CustomStringConvertible {
+public struct ServiceRefusal: Sendable, Equatable {
     /// The service's code; empty if it is none that a log can hold.
     public let code: String
     /// The HTTP status.
@@ -9,7 +9,8 @@ public struct ServiceRefusal: Sendable, Equatable, CustomStringConvertible {
     /// The service's time in seconds since 1970; nil if its answer does not give it.
     public let serviceTime: UInt64?
     public let remedy: ServiceFailure.Remedy
-    private let words: String
+    /// Of ``table``; nil: nothing is known of the code.
+    private let row: Int?
 
     /// The longest code, in octets; the services' own have 30 at most.
     static let maximumCode = 48
@@ -20,30 +21,45 @@ public struct ServiceRefusal: Sendable, Equatable, CustomStringConvertible {
         self.code = isShowable ? String(decoding: code, as: UTF8.self) : ""
         (self.status, self.serviceTime) = (status, serviceTime)
         let known = self.code
-        if let row = Self.table.first(where: { $0.codes.contains(known) }) {
-            (remedy, words) = (row.remedy, row.words)
-        } else {
-            remedy = ServiceFailure.status(status).remedy
-            words = "of which nothing more is known"
-        }
+        row = Self.table.firstIndex { $0.codes.contains(known) }
+        remedy = row.map { Self.table[$0].remedy } ?? ServiceFailure.status(status).remedy
     }
 
-    public var description: String {
-        "the service refused the request (\(code.isEmpty ? "HTTP status \(status)" : code)): \(words)"
+    /// One line for an operator, with the key that is likely wrong. A code with a secret in it is left out.
+    func words(_ keys: AccountKeys) -> String {
+        let what = code.isEmpty || !keys.mayShow(code) ? "HTTP status \(status)" : code
+        return "the service refused the request (\(what)): \(row.map { Self.table[$0].words(keys) } ?? unknown(keys))"
     }
+
+    private func unknown(_ keys: AccountKeys) -> String {
+        remedy == .account ? keys.areRight(keys.proof) : "of which nothing more is known"
+    }
+
+    private typealias Row = (
+        codes: [String], remedy: ServiceFailure.Remedy, words: @Sendable (AccountKeys) -> String
+    )
 
     /// What the codes of all services mean. A code that is not here means what its HTTP status does.
-    private static let table: [(codes: [String], remedy: ServiceFailure.Remedy, words: String)] = [
-        (["SignatureExpired"], .clock, "it had expired; is this machine's clock right?"),
-        (["InvalidSignature"], .account, "is dnsKey right?"),
-        (["InvalidAccount", "AccountNotExists"], .account, "is dnsId right?"),
-        (["UnsignedInterfaceDisabled"], .account, "the account takes signed requests alone; give its dnsKey"),
-        (["InvalidDuration"], .account, "it is valid for too long; give a shorter authExpirySeconds"),
-        (["MissingArgument"], .account, "something is missing in it; is provider right?"),
-        (["MethodNotAllowed"], .account, "it is asked by another method there; is provider right?"),
-        (["InvalidHost"], .names, "it takes no such name; are the names of domains registered with the account?"),
-        (["TooManyHosts"], .names, "there are too many names in it; give a smaller batch"),
-        (["ServiceLevelDeny"], .askAnother, "this server does not serve the account now"),
-        (["InternalError"], .askAnother, "this server failed"),
+    private static let table: [Row] = [
+        (["SignatureExpired"], .clock, { _ in "it had expired; is this machine's clock right?" }),
+        (["InvalidSignature"], .account, { $0.areRight([.dnsKey]) }),
+        (["InvalidAccount", "AccountNotExists"], .account, { $0.areRight([.dnsId]) }),
+        (
+            ["UnsignedInterfaceDisabled"], .account,
+            { "the account takes signed requests alone; \($0.areRight([.dnsKey]))" }
+        ),
+        (["InvalidDuration"], .account, { "it is valid for too long; give a shorter \($0[.authExpirySeconds])" }),
+        (["MissingArgument"], .account, { "something is missing in it; \($0.areRight($0.encryption + [.provider]))" }),
+        (["MethodNotAllowed"], .account, { "it is asked by another method there; \($0.areRight([.provider]))" }),
+        (
+            ["InvalidHost"], .names,
+            { "it takes no such name; are the names of \($0[.names]) registered with the account?" }
+        ),
+        (["TooManyHosts"], .names, { "there are too many names in it; give a smaller \($0[.batch])" }),
+        (
+            ["ServiceLevelDeny"], .askAnother,
+            { "this server does not serve the account now; is its plan used up, or \($0[.dnsId]) wrong?" }
+        ),
+        (["InternalError"], .askAnother, { _ in "this server failed" }),
     ]
 }

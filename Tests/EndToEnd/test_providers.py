@@ -9,6 +9,7 @@ import dns.exception
 import dns.rcode
 import pytest
 
+import daemon as processes
 from control import Control, metrics, total
 from dns_client import addresses, ask, extended_errors, reasons
 from httpdns_service import Record, every_name
@@ -120,6 +121,50 @@ def test_a_wrong_secret_is_said_once_and_the_service_is_left_alone(account, shop
     assert other not in running.log() and SECRETS[provider] not in running.log()
 
 
+OTHER = "ffeeddccbbaa99887766554433221100"
+WRONG = [*((provider, "https", {"dnsKey": OTHER}, "is SECTION.dnsKey right?") for provider in SIGNED),
+         *((provider, "https", {"dnsId": 654321}, "is SECTION.dnsId right?") for provider in ("alibaba-v1", "baidu", "volcengine")),
+         ("alibaba", "aes", {"dnsKey": OTHER}, "is SECTION.dnsKey right?"),
+         ("alibaba", "aes", {"aesKey": OTHER}, "are SECTION.aesKey and SECTION.provider right?"),
+         ("tencent", "https", {"token": "999"}, "is SECTION.token right?"),
+         ("tencent", "aes", {"dnsKey": "fedcba9876543210"}, "are SECTION.dnsId and SECTION.dnsKey right?"),
+         ("tencent", "des", {"dnsKey": "76543210"}, "are SECTION.dnsId and SECTION.dnsKey right?"),
+         ("tencent", "aes", {"dnsId": 7}, "are SECTION.dnsId and SECTION.dnsKey right?")]
+
+
+@pytest.mark.parametrize("section", ["httpdns", "upstreams.shop"])
+@pytest.mark.parametrize(("provider", "way", "wrong", "question"), WRONG)
+def test_which_key_is_wrong_is_said(daemon, binary, account, service, authority, tmp_path, section, provider, way, wrong,
+                                    question):
+    """In the log, in `status`, by `probe`, and to the client: the key in its own section, and never a secret."""
+    chosen = service(way, ZONE) if provider == "tencent" else account(provider, way)
+    keys = {"provider": provider} | chosen.settings() | wrong
+    secrets = [str(value) for key in ("token", "dnsKey", "aesKey") for value in (keys.get(key), chosen.settings().get(key)) if value]
+    file = tmp_path / "secret"
+    is_file = section != "httpdns" and not wrong.keys() & {"dnsId"}
+    if is_file:  # then the key of the file is the one to look at
+        [(key, value)] = wrong.items()
+        file.write_text(value)
+        del keys[key]
+        keys |= {f"{key}File": str(file)}
+        question = question.replace(f".{key}", f".{key}File")
+    own = {} if section == "httpdns" else {"domains": ["shop.example"], "caFile": str(authority.file)}
+    socket = str(tmp_path / "control.sock")
+    whole = {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "control": {"socket": socket}, "tls": {"caFile": str(authority.file)},
+             "fallback": {"servers": ["127.0.0.99"], "hosts": "", "timeout": 300}, section: keys | own}
+    if section == "httpdns":
+        whole["httpdns"]["httpOnly"] = True
+    running = daemon(whole=whole, port=PORT)
+    reply = ask("n1.shop.example", port=PORT, edns=True)
+    shown = [processes.run(binary, *words, "-c", str(running.directory / "httpdnsd.toml"), variables={"HTTPDNSD_CONTROL_SOCKET": socket})
+             for words in (["status"], ["probe", "--group", section.removeprefix("upstreams.")])]
+    question = question.replace("SECTION", section)
+    texts = [running.log(), reasons(reply), *(one.stdout + one.stderr for one in shown)]
+    for text in texts:
+        assert question in text and not any(secret in text for secret in secrets), (question, text)
+    chosen.violations.clear()  # what another key makes of the names
+
+
 @pytest.mark.parametrize(("provider", "status", "code", "word"), [
     ("alibaba", 403, "InvalidAccount", "dnsId"), ("baidu", 403, "InvalidDuration", "authExpirySeconds"),
     ("volcengine", 405, "MethodNotAllowed", "provider"), ("alibaba-v1", 403, "SignatureExpired", "clock")])
@@ -162,7 +207,7 @@ def test_too_many_names_are_asked_one_by_one(account, shop):
         service.release()
         assert [addresses(reply.result()) for reply in replies] == [[f"203.0.113.{number}"] for number in range(8)]
     if service.refused:
-        assert running.log_lines("give a smaller batch")
+        assert running.log_lines("give a smaller upstreams.shop.batch")
 
 
 def test_a_name_that_is_refused_costs_the_others_nothing(account, shop):

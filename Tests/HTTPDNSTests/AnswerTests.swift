@@ -143,7 +143,7 @@ import Testing
         #expect(throws: ServiceFailure.status(status)) {
             try account.parse(response, names: Self.www, family: .ipv4)
         }
-        #expect(ServiceFailure.status(status).description.contains("\(status)"))
-        #expect(!ServiceFailure.status(status).description.contains("\n"))
+        let words = ServiceFailure.status(status).words(AccountKeys("httpdns", names: "", .https(token: [])))
+        #expect(words.contains("\(status)") && !words.contains("\n"))
     }
 }

@@ -38,6 +38,7 @@ import Transport
             settings,
             access: .init(
                 account: try account ?? TencentAccount(.https(token: Array("67890".utf8))),
+                AccountKeys("httpdns", names: "domains.intercept", .https(token: [])),
                 try tls.map { .tls(try TLSClientContext($0), TLSTarget()) } ?? .plain, serverName: nil),
             loop: loop, report: log.report, at: Tick(nanoseconds: Clock.now()))
         list.value?.changed = { changes.append($0.map(\.description)) }

@@ -46,6 +46,7 @@ import Transport
                 loop: loop,
                 access: ServiceAccess(
                     account: try TencentAccount(.https(token: Array("67890".utf8))),
+                    AccountKeys("httpdns", names: "domains.intercept", .https(token: [])),
                     try server.certificate.map { .tls(try TLSClientContext(TLSPolicy(anchors: $0)), TLSTarget()) }
                         ?? .plain,
                     serverName: nil))

@@ -10,6 +10,8 @@ import Transport
 /// How the servers of an HTTPDNS account are asked: the account, and how they are verified.
 package struct ServiceAccess {
     package let account: any ServiceAccount
+    /// What its keys are called in messages.
+    package let keys: AccountKeys
     /// The service's time.
     package let clock = ServiceClock()
     package let security: Security
@@ -19,9 +21,11 @@ package struct ServiceAccess {
     let egress: Egress
 
     package init(
-        account: any ServiceAccount, _ security: Security, serverName: String?, egress: Egress = Egress()
+        account: any ServiceAccount, _ keys: AccountKeys, _ security: Security, serverName: String?,
+        egress: Egress = Egress()
     ) {
-        (self.account, self.security, self.serverName, self.egress) = (account, security, serverName, egress)
+        (self.account, self.keys, self.security) = (account, keys, security)
+        (self.serverName, self.egress) = (serverName, egress)
     }
 
     func writer(to server: Endpoint, keepsConnection: Bool) -> HTTPRequestWriter {
@@ -69,7 +73,8 @@ final class ServiceDialect: Dialect {
             return .outcome(.addresses(results, reasons), code: .noError, provesConnectionInSync: true)
         } catch {
             if !isRewritten, isDueToClock(error, response) { return .retryRewritten }
-            return .outcome(.failed(Failure(error, response)), code: .servFail, provesConnectionInSync: false)
+            return .outcome(
+                .failed(Failure(error, response, access.keys)), code: .servFail, provesConnectionInSync: false)
         }
     }
 
@@ -103,8 +108,8 @@ extension ServiceFailure {
 }
 
 extension Failure {
-    fileprivate init(_ error: ServiceFailure, _ response: HTTPResponse) {
-        let words = error.description
+    fileprivate init(_ error: ServiceFailure, _ response: HTTPResponse, _ keys: AccountKeys) {
+        let words = error.words(keys)
         switch error.remedy {
         case .account, .clock:
             // A refusal without words may be due to this one server; what the service says holds for all of them.

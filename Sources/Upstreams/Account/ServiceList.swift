@@ -110,7 +110,7 @@ package final class ServiceList {
             do throws(ServiceFailure) {
                 schedule.answered(try access.account.parseConfiguration(response), at: now)
             } catch {
-                lastFailure = Failure(.badAnswer, error.description)
+                lastFailure = Failure(.badAnswer, error.words(access.keys))
                 schedule.failed(at: now)
             }
         }

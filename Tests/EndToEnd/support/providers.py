@@ -175,7 +175,10 @@ def alibaba(service, path, parameters):
     if mode == "1":
         if set(parameters) != {"enc", "exp", "id", "m", "v"}:
             service._violation(f"beside what is encrypted: {parameters}")
-        parameters = json.loads(HexAES(AES_KEY).decrypt(parameters["enc"]))
+        try:
+            parameters = json.loads(HexAES(AES_KEY).decrypt(parameters["enc"]))
+        except ValueError:  # another key
+            raise Refused(400, "MissingArgument") from None
     if parameters["q"] not in ("4", "6", "4,6"):
         raise Refused(400, "MissingArgument")
     return parameters["dn"].split(","), parameters["q"], expiry

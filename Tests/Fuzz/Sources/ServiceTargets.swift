@@ -39,7 +39,8 @@ extension Target {
                 check(false, "a refusal is an answer")
                 return
             }
-            check(failure.description.utf8.allSatisfy { (0x20...0x7E).contains($0) }, "what no log can hold")
+            let keys = AccountKeys("httpdns", names: "domains.intercept", .https(token: []))
+            check(failure.words(keys).utf8.allSatisfy { (0x20...0x7E).contains($0) }, "what no log can hold")
         case 2:
             let (account, cipher) = accounts.alibaba
             let payload = (try? cipher.encrypt(body.span)) ?? []

@@ -1,0 +1,72 @@
+internal import Base
+
+/// What the keys of an account are called in its own section, so that a refusal can name the one that is likely wrong.
+public struct AccountKeys: Sendable {
+    private let section: String
+    private let names: String
+    private let credential: ServiceCredential
+    private let fromFiles: Set<String>
+
+    /// - Parameters:
+    ///   - section: The section of the account's keys, such as `httpdns` or `upstreams.shop`.
+    ///   - names: The key by which names come to the account.
+    ///   - credential: Which keys prove the account; its secrets are compared with what a service says, so that none is repeated.
+    ///   - fromFiles: The secrets that files hold: `dnsKey` if `dnsKeyFile` was given.
+    public init(_ section: String, names: String, _ credential: ServiceCredential, fromFiles: Set<String> = []) {
+        (self.section, self.names, self.credential, self.fromFiles) = (section, names, credential, fromFiles)
+    }
+
+    /// A key of the account.
+    enum Key: String {
+        case provider, dnsIp, dnsId, dnsKey, aesKey, token, encryptType, authExpirySeconds, batch, queriesPerSecond
+        /// Whichever brings names to the account.
+        case names
+    }
+
+    /// `is httpdns.token right?`, or `are httpdns.dnsId and httpdns.dnsKey right?`
+    func areRight(_ keys: [Key]) -> String {
+        "\(keys.count == 1 ? "is" : "are") \(keys.map { self[$0] }.joined(separator: " and ")) right?"
+    }
+
+    /// A key with its section: `upstreams.shop.dnsKey`, or `upstreams.shop.dnsKeyFile` where a file was given.
+    subscript(key: Key) -> String {
+        key == .names ? names : "\(section).\(key.rawValue)\(fromFiles.contains(key.rawValue) ? "File" : "")"
+    }
+
+    /// The keys by which the account proves itself, whichever of them is wrong.
+    var proof: [Key] {
+        switch credential {
+        case .https: [.token]
+        case .aes, .des: [.dnsId, .dnsKey]
+        case .signed(_, _, _, let aesKey): [.dnsId, .dnsKey] + (aesKey == nil ? [] : [.aesKey])
+        }
+    }
+
+    /// The keys by which names and answers are encrypted; empty where TLS protects them.
+    var encryption: [Key] {
+        switch credential {
+        case .https, .signed(_, _, _, nil): []
+        case .aes, .des: [.dnsKey]
+        case .signed: [.aesKey]
+        }
+    }
+
+    /// Whether a text has none of the account's secrets in it, in whichever case it writes hexadecimal digits.
+    func mayShow(_ text: String) -> Bool {
+        let secrets: [[UInt8]]
+        switch credential {
+        case .https(let token): secrets = [token]
+        case .aes(_, let key), .des(_, let key): secrets = [key]
+        case .signed(_, _, let secret, let aesKey):
+            var digits: [UInt8] = []
+            if let aesKey { Hexadecimal.append(aesKey.span, to: &digits) }
+            secrets = [secret, aesKey ?? [], digits]
+        }
+        let octets = text.utf8.map(lowercased)
+        return secrets.allSatisfy { secret in
+            let secret = secret.map(lowercased)
+            guard !secret.isEmpty, secret.count <= octets.count else { return true }
+            return !(0...octets.count - secret.count).contains { octets[$0..<$0 + secret.count].elementsEqual(secret) }
+        }
+    }
+}

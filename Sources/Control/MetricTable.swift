@@ -133,14 +133,14 @@ extension Metric {
         group(
             "httpdnsd_group_queries_total", "Requests and queries to the servers of this group, repeated ones included"
         ) { $0.counters.queries + $0.counters.repeats },
-        group("httpdnsd_group_repeats_total", "Queries that were repeated since a server was silent") {
+        group("httpdnsd_group_repeats_total", "Queries that were sent once more since their server was silent, or the network had changed") {
             $0.counters.repeats
         },
         group("httpdnsd_group_failures_total", "Requests and queries to this group that failed") {
             $0.counters.failures
         },
         group(
-            "httpdnsd_group_names_total", "Names in requests that an HTTPDNS account was sent, which it is billed for"
+            "httpdnsd_group_names_total", "Names in requests that an HTTPDNS account was sent, each time one was: it is billed for at most these"
         ) {
             $0.isAccount ? $0.counters.names : nil
         },

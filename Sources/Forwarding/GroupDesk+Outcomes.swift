@@ -23,21 +23,31 @@ extension GroupDesk {
     }
 
     /// A query was handed to the kernel, or to a connection that is established: who can read it may have done so, and an
-    /// account bills for its names. What could not be sent does not count.
+    /// account bills for its names, each time that it is sent. What could not be sent does not count.
     mutating func wrote(_ id: TableID) {
         // A whole query is dear to copy.
-        let left = queries.change(id) { query in
-            exchange(&query.isWritten, with: true) ? nil : (query.subject, query.group, query.server.exposure)
+        let left = queries.change(id) { query -> (Query.Subject, GroupID, Exposure, isAgain: Bool)? in
+            let isAgain = exchange(&query.isWritten, with: true)
+            // Of a message that is sent again nothing is counted.
+            if isAgain, !query.subject.isNames { return nil }
+            return (query.subject, query.group, query.server.exposure, isAgain)
         }
-        if case .some((let subject, let group, let exposure)?) = left { noteWritten(subject, group, exposure) }
+        guard case .some((let subject, let group, let exposure, let isAgain)?) = left else { return }
+        if isAgain { bill(subject, group) } else { noteWritten(subject, group, exposure) }
     }
 
-    /// Counts a query that has left.
+    /// Counts the names of a request that has left.
+    @inline(__always)
+    private mutating func bill(_ subject: Query.Subject, _ group: GroupID) {
+        if case .names(let lookups, _) = subject { groups[group.rawValue].counters.names += UInt64(lookups.count) }
+    }
+
+    /// Counts a query that has left for the first time.
     @inline(__always)
     private mutating func noteWritten(_ subject: Query.Subject, _ group: GroupID, _ exposure: Exposure) {
         switch subject {
         case .names(let lookups, _):
-            groups[group.rawValue].counters.names += UInt64(lookups.count)
+            bill(subject, group)
             for lookup in lookups { for flight in lookup.flights { note(exposure, of: flight) } }
         case .message(let messages): note(exposure, of: messages.flight)
         case .measurement(let flight): note(exposure, of: flight)

@@ -9,7 +9,7 @@ public struct GroupCounters: Sendable, Equatable {
     public internal(set) var questions: UInt64 = 0
     /// Requests and messages.
     public internal(set) var queries: UInt64 = 0
-    /// Names in the requests to an account that were written.
+    /// Names in the requests to an account that were written, counted each time that their request was.
     public internal(set) var names: UInt64 = 0
     /// Second attempts at silent servers.
     public internal(set) var repeats: UInt64 = 0

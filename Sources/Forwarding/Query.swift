@@ -32,6 +32,8 @@ struct Query {
         /// A query whose answer is not wanted: it only shows the state of the server. Its question was that of a flight,
         /// which may have ended.
         case measurement(Flight)
+
+        var isNames: Bool { if case .names = self { true } else { false } }
     }
 
     /// When something is due that the server does not bring about.

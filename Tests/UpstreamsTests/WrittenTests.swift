@@ -74,6 +74,16 @@ import Transport
         told.end()
     }
 
+    @Test func aRequestThatIsSentAgainHasLeftAgain() throws {
+        let server = try FramesServer { number, connection in
+            // The first connection ends when it has the question, as it does where a server is started again.
+            while let query = connection.query(), number > 1 { connection.answer(answer(to: query)) }
+        }
+        let told = try Told(Server(server.endpoint, .tcp))
+        for event in ["connected", "wrote", "connected", "wrote", "answered"] { #expect(told.events.next() == event) }
+        told.end()
+    }
+
     @Test func aRequestToNobodyHasNotLeft() throws {
         let (listener, endpoint) = try listeningSocket()
         ServerSocket(listener).end()

@@ -133,14 +133,18 @@ extension Metric {
         group(
             "httpdnsd_group_queries_total", "Requests and queries to the servers of this group, repeated ones included"
         ) { $0.counters.queries + $0.counters.repeats },
-        group("httpdnsd_group_repeats_total", "Queries that were sent once more since their server was silent, or the network had changed") {
+        group(
+            "httpdnsd_group_repeats_total",
+            "Queries that were asked once more since their server was silent, or the network had changed; not those whose connection ended"
+        ) {
             $0.counters.repeats
         },
         group("httpdnsd_group_failures_total", "Requests and queries to this group that failed") {
             $0.counters.failures
         },
         group(
-            "httpdnsd_group_names_total", "Names in requests that an HTTPDNS account was sent, each time one was: it is billed for at most these"
+            "httpdnsd_group_names_total",
+            "Names in requests that an HTTPDNS account was sent, counted each time: it is billed for at most these"
         ) {
             $0.isAccount ? $0.counters.names : nil
         },

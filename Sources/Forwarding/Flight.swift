@@ -51,7 +51,7 @@ final class Flight {
     /// Whether it began under the rules that hold now. If not, its answer is given and not cached, and nobody joins it. One that
     /// finds a server never is: its answer did not come by the route of clients' questions.
     private(set) var isCurrent: Bool
-    /// Whether it is for a service binding in an account's place: its hints are replaced. Here it makes the flight no larger.
+    /// Whether it is for a service binding in an account's place. Here it makes the flight no larger.
     let isBinding: Bool
     /// The clients that wait, and the source for which the flight counts, with its index in ``Shares``.
     private(set) var crowd: Crowd
@@ -123,8 +123,7 @@ extension Flight {
         case .stored(let step, let answer, let answerer):
             deliver(SecondBest(answer: answer, by: answerer, step: step), isFromStore: true, rules, &orders)
         case .withoutRecord(let step, let isProven, let answer, let answerer):
-            let best = SecondBest(answer: answer, by: answerer, step: step)
-            withoutRecord(best, isProven, rules, at: now, &orders)
+            withoutRecord(SecondBest(answer: answer, by: answerer, step: step), isProven, rules, at: now, &orders)
         case .exhausted(let step, let end, let trouble, let because):
             exhausted(step, end, trouble, because, rules, at: now, &orders)
         case .staleFound:
@@ -259,7 +258,7 @@ extension Flight {
         guard let end = StepEnds(of: best.answer),
             let next = route[(best.step + 1)...].first(where: { !$0.after.isDisjoint(with: end) })
         else { return deliver(best, isFromStore: false, rules, &orders) }
-        // A name that is not known there may have records all the same: that is no answer to be given if the others fail.
+        // A name that is not known there may have records all the same.
         let isUnknown = end.intersection(next.after).contains(.noRecord)
         if !isUnknown { secondBest = best }
         orders.leave = best.step
@@ -268,8 +267,7 @@ extension Flight {
     }
 
     private func withoutRecord(
-        _ best: SecondBest, _ isProven: Bool, _ rules: FlightRules, at now: Tick,
-        _ orders: inout FlightOrders
+        _ best: SecondBest, _ isProven: Bool, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders
     ) {
         let (step, state) = (best.step, isProven ? StepState.noRecord : .unproven)
         guard step + 1 < route.count, route[step + 1].after.contains(.noRecord) else {

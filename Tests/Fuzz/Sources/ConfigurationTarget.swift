@@ -48,6 +48,7 @@ private func masked(_ settings: Settings) -> Settings {
     var settings = settings
     settings.changeGroups { group in
         guard let account = group.account else { return }
+        group.secretsFromFiles = []
         func zeros(_ secret: Secret) -> Secret { Secret(secret.bytes.map { _ in 0 }) }
         group.credential =
             switch account.credential {

@@ -1,3 +1,5 @@
+import Base
+
 extension Settings {
     /// Reads the configuration, and where each value was given: the environment overrides the file, and the file
     /// overrides the defaults.
@@ -95,7 +97,8 @@ struct Loader {
             if let name = KeyPlace(section: path, name: "").group {
                 do { _ = try group(named: name, begins: true) } catch { wrong[path] = origins.error(line, path, error) }
             } else if Section(rawValue: path) == nil {
-                wrong[path] = origins.error(line, path, Problem("unknown section; \(Nearest.section(path))"))
+                wrong[path] = origins.error(
+                    line, path, Problem("unknown section in version \(Version.current); \(Nearest.section(path))"))
             }
         }
         return wrong
@@ -142,7 +145,9 @@ struct Loader {
             } else if let key = Key.named(place) {
                 try key.read(entry.given, &draft)
             } else {
-                throw Problem("unknown key; \(Nearest.key(section: entry.section, name: entry.name))")
+                throw Problem(
+                    "unknown key in version \(Version.current); \(Nearest.key(section: entry.section, name: entry.name))"
+                )
             }
         } catch {
             throw origins.error(origin.line(of: error.item), entry.path, error)
@@ -177,7 +182,7 @@ struct Loader {
             try key.read(.environment(text), &draft)
             origins.keys[key.path] = .environment
         } else {
-            throw Problem("unknown variable; \(Nearest.variable(variable))")
+            throw Problem("unknown variable in version \(Version.current); \(Nearest.variable(variable))")
         }
     }
 

@@ -27,12 +27,10 @@ package final class HistoryFile: @unchecked Sendable {
     /// takes its place; a missing one is the same as an empty one.
     func read(at now: UInt64) -> History {
         do throws(SystemError) {
-            let record = HistoryRecord(try SystemFile.read(path, limit: HistoryRecord.mostOctets))
-            guard let record else {
-                report.historyFails("the history is not taken over: it is damaged, or something else")
-                return History(at: now)
-            }
-            return record.history(at: now, moment())
+            let octets = try SystemFile.read(path, limit: HistoryRecord.mostOctets)
+            if let record = HistoryRecord(octets) { return record.history(at: now, moment()) }
+            report.historyFails("the history is not taken over: \(HistoryRecord.fault(of: octets))")
+            return History(at: now)
         } catch {
             if !error.isNotFound { report.historyFails("the history is not taken over: \(error)") }
             return History(at: now)
@@ -114,6 +112,14 @@ struct HistoryRecord {
         self.past = past
         let checked = octets.count - reader.rest.count
         guard reader.integer(Self.number) == Self.checksum(octets[..<checked]), reader.rest.isEmpty else { return nil }
+    }
+
+    /// Why octets are no history that this version reads.
+    static func fault(of octets: [UInt8]) -> String {
+        var reader = Reader(rest: octets[...])
+        guard reader.take(magic.count).elementsEqual(magic), let number = reader.integer(4), number != UInt64(version)
+        else { return "it is damaged, or something else" }
+        return "it is of version \(number), not \(version)"
     }
 
     var octets: [UInt8] {

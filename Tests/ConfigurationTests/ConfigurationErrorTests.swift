@@ -1,3 +1,4 @@
+import Base
 import Configuration
 import Foundation
 import TestSupport
@@ -269,35 +270,53 @@ import Testing
     @Test(
         "an unknown key is refused with the nearest one",
         arguments: [
-            ("[listen]\nworker = 1", "2: listen.worker: unknown key; did you mean listen.workers?"),
-            ("[httpdns]\ndnsip = []", "2: httpdns.dnsip: unknown key; did you mean httpdns.dnsIp?"),
-            ("[cache]\ntimeout = 1000", "2: cache.timeout: unknown key; did you mean httpdns.timeout?"),
+            (
+                "[listen]\nworker = 1",
+                "2: listen.worker: unknown key in version \(Version.current); did you mean listen.workers?"
+            ),
+            (
+                "[httpdns]\ndnsip = []",
+                "2: httpdns.dnsip: unknown key in version \(Version.current); did you mean httpdns.dnsIp?"
+            ),
+            (
+                "[cache]\ntimeout = 1000",
+                "2: cache.timeout: unknown key in version \(Version.current); did you mean httpdns.timeout?"
+            ),
             (
                 "[cache]\nretryTimesBeforeSwitchServers = 1",
-                "2: cache.retryTimesBeforeSwitchServers: unknown key; "
+                "2: cache.retryTimesBeforeSwitchServers: unknown key in version \(Version.current); "
                     + "did you mean httpdns.retryTimesBeforeSwitchServer?"
             ),
-            ("[fallback]\ntimout = 1000", "2: fallback.timout: unknown key; did you mean fallback.timeout?"),
-            ("dnsKey = 'x'", "1: dnsKey: unknown key; did you mean httpdns.dnsKey?"),
+            (
+                "[fallback]\ntimout = 1000",
+                "2: fallback.timout: unknown key in version \(Version.current); did you mean fallback.timeout?"
+            ),
+            ("dnsKey = 'x'", "1: dnsKey: unknown key in version \(Version.current); did you mean httpdns.dnsKey?"),
             (
                 "[tls]\nversion = 3",
-                "2: tls.version: unknown key; [tls] has serverName, caFile, caOnly, pins, "
+                "2: tls.version: unknown key in version \(Version.current); [tls] has serverName, caFile, caOnly, pins, "
                     + "validateDomain, clientCertificate, clientCertificatePasswordFile, whenClockUnset"
             ),
-            ("[htpdns]\ndnsId = 1", "1: htpdns: unknown section; did you mean [httpdns]?"),
+            (
+                "[htpdns]\ndnsId = 1",
+                "1: htpdns: unknown section in version \(Version.current); did you mean [httpdns]?"
+            ),
             (
                 "[listen]\nworkers = 1\n[monitoring]\nsocket = ''",
-                "3: monitoring: unknown section; there are [listen], "
+                "3: monitoring: unknown section in version \(Version.current); there are [listen], "
                     + "[httpdns], [tls], [domains], [fallback], [private], [upstreams.NAME], [nat64], [cache], [sharedCache], "
                     + "[control], [log]"
             ),
             (
                 "[listen.more]\nx = 1",
-                "1: listen.more: unknown key; [listen] has addresses, allow, workers, tcpClients, "
+                "1: listen.more: unknown key in version \(Version.current); [listen] has addresses, allow, workers, tcpClients, "
                     + "tcpIdleSeconds"
             ),
             ("listen = 3", "1: listen: 3 is not right; give a section [listen]"),
-            ("listen = { workers = 1, wrkers = 2 }", "1: listen.wrkers: unknown key; did you mean listen.workers?"),
+            (
+                "listen = { workers = 1, wrkers = 2 }",
+                "1: listen.wrkers: unknown key in version \(Version.current); did you mean listen.workers?"
+            ),
         ])
     func unknownKey(_ text: String, _ expected: String) {
         #expect(message(text) == "test.toml:" + expected)
@@ -321,9 +340,18 @@ import Testing
                 "\"\" is not right; give a name of letters, digits, \"-\" and \"_\" "
                     + "such as \"example.com\", which stands for those under it too"
             ),
-            ("HTTPDNSD_LISTEN_WORKER", "1", "unknown variable; did you mean HTTPDNSD_LISTEN_WORKERS?"),
-            ("HTTPDNSD_HTTPDNS_DNS_KEY", "1", "unknown variable; did you mean HTTPDNSD_HTTPDNS_DNSKEY?"),
-            ("HTTPDNSD_X", "1", "unknown variable; give HTTPDNSD_SECTION_KEY, such as HTTPDNSD_LISTEN_ADDRESSES"),
+            (
+                "HTTPDNSD_LISTEN_WORKER", "1",
+                "unknown variable in version \(Version.current); did you mean HTTPDNSD_LISTEN_WORKERS?"
+            ),
+            (
+                "HTTPDNSD_HTTPDNS_DNS_KEY", "1",
+                "unknown variable in version \(Version.current); did you mean HTTPDNSD_HTTPDNS_DNSKEY?"
+            ),
+            (
+                "HTTPDNSD_X", "1",
+                "unknown variable in version \(Version.current); give HTTPDNSD_SECTION_KEY, such as HTTPDNSD_LISTEN_ADDRESSES"
+            ),
             ("HTTPDNSD_HTTPDNS_DNSID", "7", nil),
         ] as [(String, String, String?)])
     func environment(_ variable: String, _ value: String, _ expected: String?) {
@@ -339,9 +367,12 @@ import Testing
     @Test("a key as long as a file is told at once, and means none of ours", .timeLimit(.minutes(1)))
     func endlessKey() {
         let key = String(repeating: "workers", count: 150_000)
-        #expect(message("[listen]\n\(key) = 1").contains(": unknown key; [listen] has addresses, "))
         #expect(
-            message(nil, environment: ["HTTPDNSD_\(key)": "1"]).contains(": unknown variable; give HTTPDNSD_SECTION"))
+            message("[listen]\n\(key) = 1").contains(
+                ": unknown key in version \(Version.current); [listen] has addresses, "))
+        #expect(
+            message(nil, environment: ["HTTPDNSD_\(key)": "1"]).contains(
+                ": unknown variable in version \(Version.current); give HTTPDNSD_SECTION"))
     }
 
     @Test("a wrong key from the environment is its variable's fault, not the file's")
@@ -482,13 +513,15 @@ import Testing
     @Test("a key that is not plain text stays on one line")
     func strangeKeys() {
         #expect(
-            message("[listen]\n\"a\\nb: c\" = 1").hasPrefix("test.toml:2: \"listen.a\\nb: c\": unknown key; "))
-        #expect(message("\"\" = 1").hasPrefix("test.toml:1: \"\": unknown key; "))
+            message("[listen]\n\"a\\nb: c\" = 1").hasPrefix(
+                "test.toml:2: \"listen.a\\nb: c\": unknown key in version \(Version.current); "))
+        #expect(message("\"\" = 1").hasPrefix("test.toml:1: \"\": unknown key in version \(Version.current); "))
     }
 
     @Test("a section in quotes is not that of a group")
     func quotedSection() {
-        #expect(message("['upstreams.a']\nservers = ['::1']").contains(": unknown section; "))
+        #expect(
+            message("['upstreams.a']\nservers = ['::1']").contains(": unknown section in version \(Version.current); "))
     }
 
     @Test("a key of more names, or a list in more lists, than any setting has is refused", arguments: [9, 300_000])

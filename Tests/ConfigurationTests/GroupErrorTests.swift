@@ -1,3 +1,4 @@
+import Base
 import Configuration
 import Testing
 
@@ -146,15 +147,15 @@ import Testing
         ),
         (
             group("a", "x", "domain = ['y']"),
-            "4: upstreams.a.domain: unknown key; did you mean upstreams.a.domains?"
+            "4: upstreams.a.domain: unknown key in version \(Version.current); did you mean upstreams.a.domains?"
         ),
         (
             group("a", "x", "hedgeAfter = 1"),
-            "4: upstreams.a.hedgeAfter: unknown key; did you mean fallback.hedgeAfter?"
+            "4: upstreams.a.hedgeAfter: unknown key in version \(Version.current); did you mean fallback.hedgeAfter?"
         ),
         (
             "[fallback]\ndomainsFile = 'x'",
-            "2: fallback.domainsFile: unknown key; did you mean upstreams.NAME.domainsFile?"
+            "2: fallback.domainsFile: unknown key in version \(Version.current); did you mean upstreams.NAME.domainsFile?"
         ),
         (
             "[upstreams]\nservers = ['::1']",
@@ -167,7 +168,10 @@ import Testing
                 + "there"
         ),
         ("upstreams = 3", "1: upstreams: 3 is not right; give a section [upstreams.NAME]"),
-        ("[upstream.office]\nservers = []", "1: upstream: unknown section; did you mean [upstreams.NAME]?"),
+        (
+            "[upstream.office]\nservers = []",
+            "1: upstream: unknown section in version \(Version.current); did you mean [upstreams.NAME]?"
+        ),
         (group("a", "x") + "[upstreams.a]", "4: upstreams.a: given twice, first on line 1; give it once"),
         (group("a", "x", "domains = ['y']"), "4: upstreams.a.domains: given twice, first on line 3; give it once"),
     ]
@@ -311,16 +315,16 @@ import Testing
         arguments: [
             (
                 "HTTPDNSD_UPSTREAMS_OFFICE_SERVER", "::1",
-                "unknown variable; did you mean HTTPDNSD_UPSTREAMS_OFFICE_SERVERS?"
+                "unknown variable in version \(Version.current); did you mean HTTPDNSD_UPSTREAMS_OFFICE_SERVERS?"
             ),
             (
                 "HTTPDNSD_UPSTREAMS_MY_OFFICE_SERVERS", "::1",
-                "unknown variable; give HTTPDNSD_UPSTREAMS_NAME_KEY, where NAME has letters and digits alone, such as "
+                "unknown variable in version \(Version.current); give HTTPDNSD_UPSTREAMS_NAME_KEY, where NAME has letters and digits alone, such as "
                     + "HTTPDNSD_UPSTREAMS_OFFICE_SERVERS"
             ),
             (
                 "HTTPDNSD_UPSTREAMS_SERVERS", "::1",
-                "unknown variable; give HTTPDNSD_UPSTREAMS_NAME_KEY, where NAME has letters and digits alone, such as "
+                "unknown variable in version \(Version.current); give HTTPDNSD_UPSTREAMS_NAME_KEY, where NAME has letters and digits alone, such as "
                     + "HTTPDNSD_UPSTREAMS_OFFICE_SERVERS"
             ),
             (

@@ -1,3 +1,4 @@
+import Base
 import Testing
 
 @testable import Configuration
@@ -179,6 +180,7 @@ import Testing
         let names = Key.keys(of: holders[section] ?? .named).map(\.name).joined(separator: ", ")
         #expect(
             message("[\(section)]\nnonsense = 3")
-                == "test.toml:2: \(section).nonsense: unknown key; [\(section)] has \(names)")
+                == "test.toml:2: \(section).nonsense: unknown key in version \(Version.current); [\(section)] has \(names)"
+        )
     }
 }

@@ -1,3 +1,4 @@
+import Base
 import Configuration
 import Testing
 
@@ -42,7 +43,7 @@ struct ServiceLinkTests {
         ])
     func notOne(_ variable: String, _ value: String) {
         let line = message(nil, environment: [variable: value])
-        #expect(line.hasPrefix("environment: \(variable): unknown variable; "))
+        #expect(line.hasPrefix("environment: \(variable): unknown variable in version \(Version.current); "))
     }
 
     @Test("a misspelled key is answered with the nearest one")

@@ -161,6 +161,10 @@ import Transport
         try Data("[Unit]\n".utf8).write(to: URL(filePath: path + ".history"))
         #expect(kept() == [[0], [0]])
         #expect(lines.all == ["warning the history is not taken over: it is damaged, or something else"])
+        // What a version to come may write, of which this one knows the first octets alone.
+        #expect(
+            HistoryRecord.fault(of: Array("httpdnsd-history".utf8) + [0, 0, 0, 2] + Array("whatever".utf8))
+                == "it is of version 2, not 1")
         save()
         #expect(kept() == [[8, 16, 40], [8, 16, 40]] && lines.all.count == 1)
         try Data(count: HistoryRecord.mostOctets + 1).write(to: URL(filePath: path + ".history"))

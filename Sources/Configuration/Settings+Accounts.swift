@@ -9,11 +9,11 @@ extension Settings {
         var dnsId: UInt32 = 0
         /// Those in use alone, once the settings are loaded.
         var secrets = Secrets()
-        /// The secrets that were read from files, by their keys without `File`.
-        public var secretsFromFiles: Set<String> = []
         /// The service's addresses in the order in which they are tried; not empty once the settings are loaded.
         public var dnsIp: [Endpoint] = []
         public var routeIpEncrypted = false
+        /// The secrets that were read from files.
+        public var secretsFromFiles = SecretNames()
         /// Failed attempts in a row, 1…100, after which the next of `dnsIp` is asked.
         public var retryTimesBeforeSwitchServer = 3
         /// Minutes, 1…1440, after which the first of `dnsIp` is tried again.
@@ -119,6 +119,25 @@ extension Settings {
             }
         }
 
+        /// Some of the secrets of an account, in little memory: settings are often copied.
+        public struct SecretNames: OptionSet, Sendable {
+            public let rawValue: UInt8
+            public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+            public static let dnsKey = SecretNames(rawValue: 1)
+            public static let aesKey = SecretNames(rawValue: 2)
+            public static let token = SecretNames(rawValue: 4)
+
+            /// Their keys, without `File`.
+            public var keys: [String] {
+                var keys: [String] = []
+                if contains(.dnsKey) { keys.append("dnsKey") }
+                if contains(.aesKey) { keys.append("aesKey") }
+                if contains(.token) { keys.append("token") }
+                return keys
+            }
+        }
+
         /// The secrets of an account.
         struct Secrets: Sendable, Equatable {
             var dnsKey = SecretSource()
@@ -130,7 +149,13 @@ extension Settings {
             }
 
             /// Those that files hold.
-            var fromFiles: Set<String> { Set(all.filter { !$0.source.file.isEmpty }.map(\.name)) }
+            var fromFiles: SecretNames {
+                var found = SecretNames()
+                if !dnsKey.file.isEmpty { found.insert(.dnsKey) }
+                if !aesKey.file.isEmpty { found.insert(.aesKey) }
+                if !token.file.isEmpty { found.insert(.token) }
+                return found
+            }
 
             /// Whether one stands in the configuration itself.
             var isAnyInText: Bool { all.contains { !$0.source.value.bytes.isEmpty } }

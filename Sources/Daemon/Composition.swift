@@ -59,7 +59,7 @@ extension ServiceAccess {
         do throws(RequestError) {
             let credential = try account.serviceCredential()
             keys = AccountKeys(
-                account.section, names: account.namesKey, credential, fromFiles: account.secretsFromFiles)
+                account.section, names: account.namesKey, credential, fromFiles: account.secretsFromFiles.keys)
             protocolAccount = try credential.account(
                 routeIp: account.routeIp, routeIpEncrypted: account.routeIpEncrypted,
                 authExpirySeconds: account.authExpirySeconds, timeout: account.serviceTimeout, traces: account.trace)

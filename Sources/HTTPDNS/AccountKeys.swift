@@ -5,14 +5,14 @@ public struct AccountKeys: Sendable {
     private let section: String
     private let names: String
     private let credential: ServiceCredential
-    private let fromFiles: Set<String>
+    private let fromFiles: [String]
 
     /// - Parameters:
     ///   - section: The section of the account's keys, such as `httpdns` or `upstreams.shop`.
     ///   - names: The key by which names come to the account.
     ///   - credential: Which keys prove the account; its secrets are compared with what a service says, so that none is repeated.
     ///   - fromFiles: The secrets that files hold: `dnsKey` if `dnsKeyFile` was given.
-    public init(_ section: String, names: String, _ credential: ServiceCredential, fromFiles: Set<String> = []) {
+    public init(_ section: String, names: String, _ credential: ServiceCredential, fromFiles: [String] = []) {
         (self.section, self.names, self.credential, self.fromFiles) = (section, names, credential, fromFiles)
     }
 

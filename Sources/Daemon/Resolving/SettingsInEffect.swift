@@ -176,6 +176,7 @@ final class SettingsInEffect: @unchecked Sendable {
     /// This machine's addresses or routes have changed.
     func networkChanged(at now: Tick) {
         local.networkChanged()
+        upstreams.networkChanged(settings, numbers)
         translation.networkChanged(at: now)
         askAnew(at: now)
     }

@@ -74,28 +74,31 @@ final class UpstreamRegistry {
                 add(StreamUpstream(loop: loop, access: access), for: id)
             }
         }
-        let groups = settings.messageGroups + (settings.resolvers.map { [$0] } ?? [])
+        let groups = settings.messageGroups + (settings.resolversAsked.map { [$0] } ?? [])
         let wanted = Set((groups + settings.accounts).map { numbers[$0.name] })
         gone = Set(upstreams.indices.map(GroupID.init)).subtracting(wanted).filter { self[$0] != nil }
         for id in gone { self[id]?.keep([]) }
-        for group in groups {
-            let id = numbers[group.name]
-            let context = prepared.contexts[group.name]
-            let known = self[id] as? GroupUpstream
-            let upstream =
-                known
-                ?? GroupUpstream(
-                    DNSAnswers(negativeTTL: 0), tls: context, loop: loop, egress: group.egress, lookup: lookup.finder,
-                    outbox: outbox)
-            if known == nil {
-                upstream.answers.otherCase = { [report] in report?.otherCase($0) }
-                add(upstream, for: id)
-            } else {
-                upstream.renew(context, group.egress)
-            }
-            upstream.answers.apply(group, settings.cache)
-        }
+        for group in groups { apply(group, prepared.contexts[group.name], settings, numbers) }
         lookup.keep(groups.flatMap(\.named) + settings.accounts.compactMap { AbnormalReporter.server(of: $0) })
+    }
+
+    private func apply(
+        _ group: Settings.Group, _ context: TLSClientContext?, _ settings: Settings, _ numbers: GroupNumbers
+    ) {
+        let id = numbers[group.name]
+        let known = self[id] as? GroupUpstream
+        let upstream =
+            known
+            ?? GroupUpstream(
+                DNSAnswers(negativeTTL: 0), tls: context, loop: loop, egress: group.egress, lookup: lookup.finder,
+                outbox: outbox)
+        if known == nil {
+            upstream.answers.otherCase = { [report] in report?.otherCase($0) }
+            add(upstream, for: id)
+        } else {
+            upstream.renew(context, group.egress)
+        }
+        upstream.answers.apply(group, settings.cache)
     }
 
     private func add(_ upstream: any Upstream, for group: GroupID) {
@@ -168,6 +171,12 @@ final class UpstreamRegistry {
         }
     }
 
+    /// On this network the resolvers of `resolvConf` may be asked that were not on the one before.
+    func networkChanged(_ settings: Settings, _ numbers: GroupNumbers) {
+        guard let group = settings.resolversAsked, self[numbers[group.name]] == nil else { return }
+        apply(group, nil, settings, numbers)
+    }
+
     func networkChanged(at now: Tick) {
         for upstream in all { upstream.networkChanged() }
         lookup.networkChanged(at: now)
@@ -197,5 +206,13 @@ extension DNSAnswers {
         negativeTTL = cache.negativeTTL
         trustsAD = group.trustAD
         clientSubnet = group.routeIp
+    }
+}
+
+extension Settings {
+    /// The resolvers of `resolvConf` as a group of their own, while they are asked: each upstream costs each turn of the loop some
+    /// instructions.
+    fileprivate var resolversAsked: Group? {
+        isLookupNeeded || nat64.isSearched(Routes.families()) ? resolvers : nil
     }
 }

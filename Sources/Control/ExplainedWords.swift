@@ -70,7 +70,7 @@ extension Explained {
         case .serviceBinding:
             return explanation.parts.isEmpty
                 ? "HTTPDNS is asked for addresses alone, and the hints in \(type) of another server would undo its protection"
-                : "HTTPDNS is asked for addresses alone; in \(type) of another group they stand in the place of its hints"
+                : "HTTPDNS is asked for addresses alone; in \(type) of another group its hints are replaced by them"
         case _ where !leavesOutAccount: return nil
         case .privateName: return "it means something on this network alone, so HTTPDNS is not asked"
         case .singleLabel: return "a single label means something on this network alone, so HTTPDNS is not asked"

@@ -62,21 +62,12 @@ extension Forwarder {
             decision.before = desk.withoutRecord(steps, key.name, at: now)
             decision.route = steps
         case .serviceBinding(let steps, let asked):
-            let before = desk.withoutRecord(steps, key.name, at: now)
-            if before.count < steps.count, desk.rules.carriesAddresses(steps[before.count]) {
-                guard let asked else { return .answer(policy.noServiceBinding(name, type)) }
-                (decision.route, decision.isBinding) = ([asked], true)
-            } else {
-                (decision.route, decision.before) = (steps, before)
-                if before.count == steps.count { return .answer(policy.notSupported(name, type)) }
-            }
+            if let answer = bind(key, to: steps, asked: asked, &decision, at: now) { return .answer(answer) }
         }
         let steps = decision.route
         let count = decision.before.count
         if count == steps.count, !decision.before.isLastUnproven {
-            let last = steps.last?.group
-            let code = last.flatMap { desk.absenceCode(of: key.name, at: $0, now) }
-            return .answer(noRecord(name, type, at: last, because: code))
+            return .answer(noRecord(key, at: steps.last?.group, now))
         }
         if !key.findsServer {
             decision.known = cache.find(name, type: type, for: key.audience, at: now.seconds)
@@ -103,6 +94,28 @@ extension Forwarder {
             if !steps[(count + 1)...].contains(where: { desk.rules.hasServers($0) }) { return .budgetSpent(first) }
         }
         return .ask
+    }
+
+    /// Takes the route of a service binding.
+    /// - Returns: the answer if no group is asked for it.
+    @inline(never)
+    private mutating func bind(
+        _ key: Flight.Key, to steps: [Step], asked: Int?, _ decision: inout Decision, at now: Tick
+    ) -> Answer? {
+        let before = desk.withoutRecord(steps, key.name, at: now)
+        if before.count < steps.count, desk.rules.carriesAddresses(steps[before.count]) {
+            guard let asked else { return policy.noServiceBinding(key.name.name, key.type) }
+            (decision.route, decision.isBinding) = ([steps[asked]], true)
+            return nil
+        }
+        (decision.route, decision.before) = (steps, before)
+        return before.count == steps.count ? policy.notSupported(key.name.name, key.type) : nil
+    }
+
+    @inline(never)
+    private mutating func noRecord(_ key: Flight.Key, at group: GroupID?, _ now: Tick) -> Answer {
+        let code = group.flatMap { desk.absenceCode(of: key.name, at: $0, now) }
+        return noRecord(key.name.name, key.type, at: group, because: code)
     }
 
     /// Whether a group must not be asked for a name because too many names below its domain had no record. The limit

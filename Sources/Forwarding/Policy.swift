@@ -51,8 +51,8 @@ public struct Policy: Sendable {
         /// Those of the steps whose groups are asked for a family; nil: the group's `addressType` excludes the family, so the
         /// answer is NODATA.
         var ipv4Steps, ipv6Steps: [Step]?
-        /// The one that is asked for HTTPS and SVCB in the account's place; nil: there are none.
-        var bindingStep: Step?
+        /// The index of the one that is asked for HTTPS and SVCB in the account's place; nil: there are none.
+        var bindingStep: Int?
         /// Those for clients that validate; nil: they get what all get.
         var signedSteps: [Step]?
     }
@@ -274,7 +274,7 @@ public struct Policy: Sendable {
         for index in groupRoutes.indices {
             let isBound = groupRoutes[index].steps.first.map { bindingAccounts.contains($0.group) } ?? false
             groupRoutes[index].bindingStep =
-                isBound ? groupRoutes[index].messageSteps.first { encrypted.contains($0.group) } : nil
+                isBound ? groupRoutes[index].steps.firstIndex { encrypted.contains($0.group) } : nil
         }
     }
 

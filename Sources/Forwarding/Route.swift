@@ -7,17 +7,17 @@ public enum Route: Sendable, Equatable {
     case answer(Answer, by: GroupID? = nil)
     /// These groups are asked, in this order; at least one.
     case ask([Step])
-    /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account, the first of these groups: another group is asked for
-    /// the record, and its hints are replaced; nil: answered "no such record". Unless the account is known to have no record of the
+    /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account, the first of these groups: the group of the
+    /// step with this index is asked for the record, and its hints are replaced; nil: answered "no such record". Unless the account is known to have no record of the
     /// name at all.
-    case serviceBinding([Step], asked: Step?)
+    case serviceBinding([Step], asked: Int?)
 
     /// Whether two routes ask the same groups after the same ends, or give the same answer.
     func asksSameGroups(as other: Route) -> Bool {
         switch (self, other) {
         case (.ask(let a), .ask(let b)): Self.areSame(a, b)
         case (.serviceBinding(let a, let asked), .serviceBinding(let b, let other)):
-            Self.areSame(a, b) && asked?.group == other?.group
+            Self.areSame(a, b) && asked == other
         default: self == other
         }
     }

@@ -46,9 +46,14 @@ extension Forwarder {
 
     /// Handles what the desk has to tell.
     /// - Returns: whether there was anything.
-    @discardableResult
+    @discardableResult @inline(__always)
     mutating func handleDeskEvents(at now: Tick) -> Bool {
         guard desk.hasEvents || translations.hasArrivals else { return false }
+        return handleAllEvents(at: now)
+    }
+
+    @inline(never)
+    private mutating func handleAllEvents(at now: Tick) -> Bool {
         while desk.hasEvents || translations.hasArrivals {
             for event in desk.takeEvents() { handle(event, at: now) }
             handleArrivals(at: now)

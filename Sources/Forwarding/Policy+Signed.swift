@@ -4,15 +4,10 @@ import DNSWire
 /// `signed` of accounts: clients that validate (DO without CD) would find an account's addresses bogus in signed zones, so
 /// their questions go to those groups of the route that have signatures, and whose questions nobody on the way can read.
 extension Policy {
-    mutating func setSigning(_ group: UpstreamGroup) {
-        if group.maySign { signing.insert(group.id) } else { signing.remove(group.id) }
-        setSignedSteps()
-    }
-
     mutating func setSignedSteps() {
         for index in groupRoutes.indices {
-            let isLeft = groupRoutes[index].steps.first.map { leavingValidators.contains($0.group) } ?? false
-            let steps = isLeft ? groupRoutes[index].messageSteps.filter { signing.contains($0.group) } : []
+            let isLeft = groupRoutes[index].steps.first.map { kinds.leavingValidators.contains($0.group) } ?? false
+            let steps = isLeft ? groupRoutes[index].messageSteps.filter { kinds.signing.contains($0.group) } : []
             groupRoutes[index].signedSteps = steps.isEmpty ? nil : steps
         }
         hasSignedSteps = groupRoutes.contains { $0.signedSteps != nil }

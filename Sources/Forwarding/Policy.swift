@@ -18,7 +18,12 @@ public struct Policy: Sendable {
     /// The names whose answers may hold private addresses; nil: all.
     private var privateAllowed: NameSet?
 
-    /// A reference, so that a policy is copied cheaply.
+    // References, so that a policy is copied cheaply: each turn of the loop does it.
+
+    private final class Translator: Sendable {
+        let prefix: NAT64Prefix
+        init(prefix: NAT64Prefix) { self.prefix = prefix }
+    }
     private final class NameSet: Sendable {
         let table: DomainTable<Void>
         init(_ names: [Name]) { table = DomainTable(subtrees: [(names, ())]) }
@@ -32,7 +37,11 @@ public struct Policy: Sendable {
     /// The names whose addresses are given in the order in which they answer; nil: none.
     public var ranked: RankedNames?
     /// The prefix under which clients get addresses made of A records; nil: they get none.
-    public internal(set) var synthesis: NAT64Prefix?
+    public internal(set) var synthesis: NAT64Prefix? {
+        get { translator?.prefix }
+        set { translator = newValue.map { Translator(prefix: $0) } }
+    }
+    private var translator: Translator?
     /// The names that the daemon itself looks up.
     var servers = ServerNames()
     /// Whether any group answers by itself.
@@ -56,12 +65,8 @@ public struct Policy: Sendable {
         /// Those for clients that validate; nil: they get what all get.
         var signedSteps: [Step]?
     }
-    /// The accounts of whose names other groups are asked for HTTPS and SVCB, and the groups that may be.
-    private var bindingAccounts: Set<GroupID> = []
-    private var encrypted: Set<GroupID> = []
-    /// The accounts whose names clients that validate ask elsewhere, and the groups that may be asked then.
-    var leavingValidators: Set<GroupID> = []
-    var signing: Set<GroupID> = []
+    /// What groups are like.
+    var kinds: GroupKinds
     var hasSignedSteps = false
 
     /// - Parameters:
@@ -94,6 +99,7 @@ public struct Policy: Sendable {
                 steps: steps, messageSteps: steps.filter { !carriers.contains($0.group) },
                 beginsWithAddresses: steps.first.map { carriers.contains($0.group) } ?? false)
         }
+        kinds = GroupKinds(groups)
         self.privateAllowed = privateAllowed.map { NameSet($0) }
         setFamilies([:])
         for group in groups {
@@ -102,11 +108,7 @@ public struct Policy: Sendable {
             groupRoutes[group.id.rawValue].answer = (answer, group.name)
             hasAnswers = true
         }
-        leavingValidators = Set(groups.filter { $0.carriesAddresses && $0.leavesValidators }.map(\.id))
-        signing = Set(groups.filter(\.maySign).map(\.id))
         setSignedSteps()
-        bindingAccounts = Set(groups.filter { $0.carriesAddresses && $0.looksForBindings }.map(\.id))
-        encrypted = Set(groups.filter(\.isEncrypted).map(\.id))
         setBindingSteps()
     }
 
@@ -265,16 +267,16 @@ public struct Policy: Sendable {
     /// The servers of a group have changed.
     mutating func setServers(of group: UpstreamGroup) {
         setPrivateServers(group)
-        setSigning(group)
-        if group.isEncrypted { encrypted.insert(group.id) } else { encrypted.remove(group.id) }
+        kinds = GroupKinds(kinds, with: group)
+        setSignedSteps()
         setBindingSteps()
     }
 
     private mutating func setBindingSteps() {
         for index in groupRoutes.indices {
-            let isBound = groupRoutes[index].steps.first.map { bindingAccounts.contains($0.group) } ?? false
+            let isBound = groupRoutes[index].steps.first.map { kinds.bindingAccounts.contains($0.group) } ?? false
             groupRoutes[index].bindingStep =
-                isBound ? groupRoutes[index].steps.firstIndex { encrypted.contains($0.group) } : nil
+                isBound ? groupRoutes[index].steps.firstIndex { kinds.encrypted.contains($0.group) } : nil
         }
     }
 

@@ -36,8 +36,8 @@ GROUPS = ["alone", "pair"]
 class Server:
     """A program that serves at `address` and can be restarted; what it says is in a file beside its configuration."""
 
-    def __init__(self, directory, command, configuration, address, port):
-        self.directory, self.address, self.port = pathlib.Path(directory), address, port
+    def __init__(self, directory, command, configuration, address, *ports):
+        self.directory, self.address, self.ports = pathlib.Path(directory), address, ports
         path = self.directory / "configuration"
         path.write_text(configuration)
         self.command = [str(path) if word == "CONFIGURATION" else word for word in command]
@@ -51,9 +51,10 @@ class Server:
 
     def _listens(self):
         assert self.process.poll() is None, (self.directory / "log").read_text()
-        try:
-            with socket.create_connection((self.address, self.port), 0.2):
-                return True
+        try:  # a program does not begin to listen at all its ports at once
+            for port in self.ports:
+                socket.create_connection((self.address, port), 0.2).close()
+            return True
         except OSError:
             return False
 
@@ -96,7 +97,7 @@ def unbound(directory, address, certificate):
   local-data: "example. 60 IN A 192.0.2.7"
 remote-control:
   control-enable: no
-""", address, 853)
+""", address, 853, 443)
 
 
 def dnsdist(directory, address, certificate):
@@ -106,7 +107,7 @@ addTLSLocal("{address}:853", "{certificate}", "{certificate}")
 addDOHLocal("{address}:443", "{certificate}", "{certificate}", "/dns-query")
 setSecurityPollSuffix("")
 newServer("{BEHIND}"):setUp()
-""", address, 853)
+""", address, 853, 443)
 
 
 def nginx(directory, address, certificate):

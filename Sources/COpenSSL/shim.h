@@ -50,6 +50,13 @@ static inline int copenssl_SSL_CTX_add1_chain_cert(SSL_CTX *context, X509 *certi
     return (int)SSL_CTX_add1_chain_cert(context, certificate);
 }
 
+/* The keys of tickets: 16 octets of name, then those of HMAC and AES. */
+enum { copenssl_ticket_keys_length = 80 };
+
+static inline int copenssl_SSL_CTX_set_tlsext_ticket_keys(SSL_CTX *context, const uint8_t *keys, size_t length) {
+    return (int)SSL_CTX_set_tlsext_ticket_keys(context, (void *)keys, (long)length);
+}
+
 // Sessions
 
 static inline int copenssl_SSL_set_tlsext_host_name(SSL *session, const char *name) {

@@ -34,6 +34,16 @@ private let sectionKeys: [Key<Settings>] =
         Key(
             .listen, "tcpIdleSeconds", \.listen.tcpIdleSeconds, .number(1...3600, of: "seconds"),
             "RFC 7766 idle timeout"),
+        Key(
+            .listen, "tls", \.listen.tls, .list(of: .endpoint, atMost: Settings.Listen.maximumAddresses),
+            "DNS over TLS on each (RFC 7858); empty = off"),
+        Key(
+            .listen, "certificateFile", \.listen.certificateFile, .optionalPath,
+            holding: \Settings.listen.certificateContents,
+            "PEM, the certificate that clients are shown, then those between it and its authority"),
+        Key(
+            .listen, "keyFile", \.listen.keyFile, .optionalPath, holding: \Settings.listen.keyContents,
+            "PEM, its private key"),
     ] + accountKeys + tlsKeys + [
         Key(
             .domains, "intercept", \.domains.intercept, .list(of: .domain),

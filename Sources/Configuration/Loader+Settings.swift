@@ -28,6 +28,7 @@ extension Loader {
         settings.fallback.resolvConf = settings.fallback.resolvConf.map(besideFile)
         settings.cache.file = besideFile(settings.cache.file)
         settings.control.socket = try controlSocket()
+        settings.listen = try listen(settings.listen, files)
         settings.sharedCache = try sharedCache(settings.sharedCache, files)
         for index in settings.upstreams.indices {
             try checkKind(of: settings.upstreams[index])

@@ -10,7 +10,7 @@ extension Settings {
     ///   - environment: The whole environment. `HTTPDNSD_SECTION_KEY` sets a key, `CREDENTIALS_DIRECTORY` is the folder
     ///     in which the relative path of a secret's file is looked for first (systemd.exec(5)); then it is looked for in the
     ///     folder `credentials` beside the configuration, and then beside the configuration.
-    ///   - readFile: Reads a file. Only `caFile`, `clientCertificate` and the files of the secrets in use are read.
+    ///   - readFile: Reads a file. Only `caFile`, `certificateFile`, `clientCertificate` and the files of the secrets in use are read.
     /// - Throws: The first error of the file, else the first of the environment.
     public static func load(
         file: String?, contents: String?, environment: [String: String],
@@ -26,9 +26,10 @@ extension Settings {
         }
         let settings = try loader.settings(files)
         loader.origins.filesRead = filesRead
-        // Authorities are public; every other file that is read holds a secret.
-        let authorities = Set(settings.everyGroup.map(\.tls.caFile) + [settings.sharedCache.caFile])
-        loader.origins.secretFiles += filesRead.filter { !authorities.contains($0) }
+        // Certificates are public; every other file that is read holds a secret.
+        let certificates = Set(
+            settings.everyGroup.map(\.tls.caFile) + [settings.sharedCache.caFile, settings.listen.certificateFile])
+        loader.origins.secretFiles += filesRead.filter { !certificates.contains($0) }
         return (settings, loader.origins)
     }
 }

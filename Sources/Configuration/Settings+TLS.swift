@@ -56,6 +56,7 @@ extension Settings {
     /// Forgets the contents of the files with secrets and authorities; they can still be compared with later contents.
     public mutating func forgetFiles() {
         changeGroups { $0.tls.forgetFiles() }
+        listen.forgetFiles()
         sharedCache.forgetFiles()
     }
 }

@@ -45,6 +45,15 @@ public struct Settings: Sendable, Equatable {
         public var tcpClients = 256
         /// Seconds after which an idle TCP connection is closed, 1…3600 (RFC 7766 §6.2.3).
         public var tcpIdleSeconds = 10
+        /// DNS over TLS on each, ``maximumAddresses`` at most. Port 0 lets the system choose.
+        public var tls: [Endpoint] = []
+        /// Path of the PEM file with the certificate that clients are shown, and those between it and its authority behind it;
+        /// empty: none.
+        public var certificateFile = ""
+        /// Path of the PEM file with its private key; empty: none.
+        public var keyFile = ""
+        var certificateContents: FileContents?
+        var keyContents: FileContents?
 
         /// Each address has up to four UDP sockets, each of which keeps a thread: of Dispatch's some 250, half.
         public static let maximumAddresses = 32

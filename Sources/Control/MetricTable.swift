@@ -198,13 +198,20 @@ extension Metric {
             "httpdnsd_rank_connections_total", ["result"],
             "Connections made to addresses to find out which answers first (cache.rank)"
         ) { [(["answered"], $0.counters.rankAnswered), (["failed"], $0.counters.rankFailed)] },
-        one("httpdnsd_tcp_clients", "Open TCP connections of clients") { $0.limits.tcpClients },
-        one("httpdnsd_tcp_accepted_total", "TCP connections of clients that were accepted") {
-            $0.limits.clients.accepted
+        each("httpdnsd_tcp_clients", ["proto"], "Open TCP connections of clients, by what is spoken on them") {
+            $0.limits.streams.map { ([$0.transport.rawValue], $0.open) }
         },
-        each("httpdnsd_tcp_closed_total", ["reason"], "TCP connections of clients that the daemon closed") {
-            let clients = $0.limits.clients
-            return [(["idle"], clients.closedIdle), (["room"], clients.closedForRoom), (["unread"], clients.cutOff)]
+        each("httpdnsd_tcp_accepted_total", ["proto"], "TCP connections of clients that were accepted") {
+            $0.limits.streams.map { ([$0.transport.rawValue], $0.counters.accepted) }
+        },
+        each("httpdnsd_tcp_closed_total", ["proto", "reason"], "TCP connections of clients that the daemon closed") {
+            $0.limits.streams.flatMap { stream in
+                let (proto, clients) = (stream.transport.rawValue, stream.counters)
+                return [
+                    ([proto, "idle"], clients.closedIdle), ([proto, "room"], clients.closedForRoom),
+                    ([proto, "unread"], clients.cutOff),
+                ] + (stream.transport.isEncrypted ? [([proto, "handshake"], clients.handshakesFailed)] : [])
+            }
         },
     ]
 

@@ -71,7 +71,7 @@ package final class Observer: Sendable {
         observation.logLinesLost = sources.logLinesLost()
         observation.reloads = reloads.withLock { $0 }
         let doors = sources.doors
-        for transport in [Tally.Transport.udp, .tcp] {
+        for transport in Tally.Transport.allCases where doors.contains(where: { $0.transport == transport }) {
             for isIPv4 in [true, false] {
                 var questions = Observation.Questions(transport: transport, isIPv4: isIPv4)
                 for door in doors where door.transport == transport {

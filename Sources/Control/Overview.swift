@@ -55,8 +55,9 @@ package struct Observation: Sendable {
     package struct Limits: Sendable {
         package var flights = 0
         package var refusedForRoom: UInt64 = 0
-        package var tcpClients = 0
-        package var clients = StreamCounters()
+        /// Of each transport that has connections.
+        package var streams: [StreamFigures] = []
+        var clients: StreamCounters { StreamCounters(of: streams) }
         package var mismatches = MismatchCounters()
     }
 

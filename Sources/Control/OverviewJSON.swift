@@ -108,7 +108,7 @@ extension Overview {
         return [
             "flights": limits.flights,
             "refused": counters.refusedFlights + counters.refusedWaiting + limits.refusedForRoom,
-            "tcpClients": limits.tcpClients,
+            "tcpClients": limits.streams.reduce(0) { $0 + $1.open },
             "refusedTcpClients": limits.clients.refused + limits.clients.refusedOfOneSource,
             "mismatches": limits.mismatches.all,
         ]

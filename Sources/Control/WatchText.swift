@@ -46,7 +46,7 @@ package struct WatchText {
         return JSON.object(
             [
                 ("time", .string("\(TimeText(utc: question.at / 1_000_000).dated).\(microseconds)Z")),
-                ("client", .string("\(question.client)")), ("transport", .string(question.isStream ? "tcp" : "udp")),
+                ("client", .string("\(question.client)")), ("transport", .string(question.transport.rawValue)),
                 ("name", name.map(JSON.string) ?? .null),
                 ("type", name == nil ? .null : .string("\(question.type)")),
             ] + by + [

@@ -13,8 +13,12 @@ package final class Tally: Sendable {
     private nonisolated(unsafe) let slots: UnsafeMutablePointer<Atomic<UInt64>>
 
     /// What questions come over, as metrics name it.
-    package enum Transport: String {
+    package enum Transport: String, Sendable, CaseIterable {
         case udp, tcp
+        /// DNS over TLS.
+        case tls
+
+        package var isEncrypted: Bool { self == .tls }
     }
 
     private static let responses = 2 * QuestionKind.count

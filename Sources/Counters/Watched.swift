@@ -9,8 +9,8 @@ package struct Watched: Sendable, Equatable {
     package var took: UInt64
     /// Who asked.
     package var client: IPAddress
-    /// Whether it came over TCP.
-    package var isStream: Bool
+    /// What it came over.
+    package var transport: Tally.Transport
     /// In wire form, in the client's letters' case; empty for a message whose question could not be read.
     package var name: [UInt8]
     /// Means nothing without a name.
@@ -53,10 +53,10 @@ package struct Watched: Sendable, Equatable {
 
     /// - Parameter name: in wire form; empty: the question could not be read.
     package init(
-        at: UInt64, took: UInt64, client: IPAddress, isStream: Bool, name: [UInt8], type: RecordType,
+        at: UInt64, took: UInt64, client: IPAddress, transport: Tally.Transport, name: [UInt8], type: RecordType,
         code: ResponseCode, by: By, way: Exposure = .none, reason: String = ""
     ) {
-        (self.at, self.took, self.client, self.isStream) = (at, took, client, isStream)
+        (self.at, self.took, self.client, self.transport) = (at, took, client, transport)
         (self.name, self.type, self.code, self.by) = (name, type, code, by)
         (self.way, self.reason) = (way, reason)
     }

@@ -40,6 +40,16 @@ public final class TLSServerContext {
         }
     }
 
+    /// Draws other keys for the tickets by which clients resume sessions: those given out before are of no use any more, and
+    /// the keys that could open what was recorded with them are gone.
+    public func changeTicketKeys() {
+        let keys = randomBytes(copenssl_ticket_keys_length)
+        // Sound: the context copies them. It takes any keys of this length, and keeps those of before else.
+        unsafe keys.withUnsafeBufferPointer {
+            unsafe _ = copenssl_SSL_CTX_set_tlsext_ticket_keys(context.pointer, $0.baseAddress, $0.count)
+        }
+    }
+
     /// A session for a connection that a client has opened.
     public func session() throws(TLSError) -> TLSSession {
         guard let ssl = unsafe Owned(SSL_new(context.pointer), freedBy: SSL_free) else { throw .library(code: 0) }

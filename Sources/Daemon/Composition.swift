@@ -183,6 +183,12 @@ extension Families {
 }
 
 extension Report {
+    func clockUnset() {
+        log.warning(
+            "the clock stands before this version was made: until it is right, certificates are judged by all but their dates, or refused where whenClockUnset says so"
+        )
+    }
+
     func service(_ settings: Settings) {
         if settings.httpdns == nil { log.notice("\(Self.noService(settings))") }
         for account in settings.accounts where !account.isBypassed {
@@ -199,10 +205,15 @@ extension Report {
 
     /// The networks of `listen.allow` by which anybody may ask from outside, in words.
     static func open(_ settings: Settings) -> [String] {
-        guard let address = settings.listen.addresses.first(where: { !$0.address.isLoopback }) else { return [] }
-        return settings.listen.allow.filter { $0.prefixLength < ($0.address.isIPv4 ? 8 : 4) }.map {
-            "listen.allow has \($0), and \(address) is not loopback: everyone who reaches it is answered, and can use it to "
-                + "flood others with answers; name the networks that may ask"
+        let listen = settings.listen
+        guard let address = (listen.addresses + listen.tls).first(where: { !$0.address.isLoopback }) else { return [] }
+        // Over TLS nothing is sent to an address that has not asked.
+        let harm =
+            listen.addresses.contains(address)
+            ? "and can use it to flood others with answers" : "and what they look up counts as yours"
+        return listen.allow.filter { $0.prefixLength < ($0.address.isIPv4 ? 8 : 4) }.map {
+            "listen.allow has \($0), and \(address) is not loopback: everyone who reaches it is answered, \(harm); "
+                + "name the networks that may ask"
         }
     }
 

@@ -21,7 +21,8 @@ public final class Daemon: @unchecked Sendable {
     /// The numbers of the groups; used by the thread that calls ``reload(_:)``.
     var numbers = GroupNumbers()
     let forwarderLoop: ForwarderLoop
-    let streams: StreamServer
+    /// Of TCP, and of TLS if it is served.
+    let streams: [StreamServer]
     private let datagrams: [DatagramListener]
     let cacheFile: CacheFile?
     /// The file with the addresses of servers whose host is a name; nil: they are not kept.
@@ -62,7 +63,9 @@ public final class Daemon: @unchecked Sendable {
         Heap.share()
         let (sockets, resolverLoop) = try StartFailure.ofSystem(saying: \.explained) { () throws(SystemError) in
             (
-                try Sockets.open(settings.listen.addresses, workers: Machine.workers(settings.listen.workers)),
+                try Sockets.open(
+                    settings.listen, workers: Machine.workers(settings.listen.workers),
+                    names: environment["LISTEN_FDNAMES"]),
                 try EventLoop(label: "httpdnsd.resolver")
             )
         }
@@ -70,6 +73,8 @@ public final class Daemon: @unchecked Sendable {
             try settings.control.metrics.map { address throws(SystemError) in try StreamListener.listen(address) }
         }
         // First the parts that can fail: a daemon that does not start logs only that.
+        let certificate = try ServerCertificate.Prepared(settings.listen)
+        if certificate == nil, let socket = sockets.tls.first { throw Sockets.withoutCertificate(socket.local) }
         let local = LocalServers(listening: sockets.endpoints, loop: resolverLoop, report: report)
         serverFile = try StartFailure.ofSystem { () throws(SystemError) in
             settings.cache.file.isEmpty ? nil : try ServerAddressFile(beside: settings.cache.file, report: report)
@@ -89,16 +94,19 @@ public final class Daemon: @unchecked Sendable {
         }
         forwarderLoop.begin(prepared) { [cacheFile] in cacheFile?.settingsChanged(context: $0) }
         streams = try StartFailure.ofSystem { () throws(SystemError) in
-            try StreamServer(
-                sockets.streams, settings.listen, frontend: forwarderLoop.frontend, forwarderLoop: forwarderLoop,
-                report: report)
+            let kinds = [(sockets.streams, nil)] + (sockets.tls.isEmpty ? [] : [(sockets.tls, certificate)])
+            return try kinds.map { listeners, certificate throws(SystemError) in
+                try StreamServer(
+                    listeners, settings.listen, certificate: certificate, frontend: forwarderLoop.frontend,
+                    forwarderLoop: forwarderLoop, report: report)
+            }
         }
         datagrams = sockets.datagrams.enumerated().map { index, socket in
             DatagramListener(
                 socket, label: "httpdnsd.udp.\(index)", frontend: forwarderLoop.frontend, forwarderLoop: forwarderLoop,
                 failed: report.systemFailed("questions over UDP wait a moment"))
         }
-        let missing = sockets.missing(settings.listen.addresses).map(Report.missing)
+        let missing = sockets.missing(settings.listen)
         let observer = Observer(
             settings,
             Observer.Sources(forwarderLoop, streams, datagrams, cache, remarks: missing, logLinesLost: logLinesLost))
@@ -110,7 +118,7 @@ public final class Daemon: @unchecked Sendable {
                 history: cacheFile.map { file in
                     HistoryFile(beside: settings.cache.file, on: file.loop, moment: { file.moment }, report: report)
                 },
-                watched: datagrams.map(\.notes) + [streams.notes, forwarderLoop.notes], report: report,
+                watched: (datagrams.map(\.notes) + streams.map(\.notes)) + [forwarderLoop.notes], report: report,
                 explain: { question, done in forwarderLoop.explain(question, done) },
                 flush: { names, done in Self.flush(names, cache, cacheFile, forwarderLoop, done) }, reload: reload)
         }
@@ -136,7 +144,7 @@ public final class Daemon: @unchecked Sendable {
                     error)
             }
             forwarderLoop.loop.start()
-            try streams.start()
+            for server in streams { try server.start() }
             for listener in datagrams { try listener.start() }
             try control?.start()
         }
@@ -149,7 +157,7 @@ public final class Daemon: @unchecked Sendable {
             forwarderLoop.cacheIsRead()
         }
         if WallClock.unixSeconds() < Version.made { report.clockUnset() }
-        report.listening(on: sockets.endpoints)
+        report.listening(on: sockets)
         if let metricsEndpoint { report.metrics(on: metricsEndpoint) }
         let watched = Watchdog.Sources(
             liveness: { [observer] in observer.liveness($0) },
@@ -170,8 +178,10 @@ public final class Daemon: @unchecked Sendable {
             listening.enter()
             listener.stop { listening.leave() }
         }
-        listening.enter()
-        streams.stopListening { listening.leave() }
+        for server in streams {
+            listening.enter()
+            server.stopListening { listening.leave() }
+        }
         // All questions that were received have been submitted by then.
         listening.notify(queue: .global()) { [self] in
             forwarderLoop.drain(within: Self.drainSeconds * 1_000_000_000) { [self] in
@@ -188,7 +198,12 @@ public final class Daemon: @unchecked Sendable {
             guard let control else { return stopped() }
             control.stop(stopped)
         }
-        streams.stop { [forwarderLoop, cacheFile, serverFile] in
+        let serving = DispatchGroup()
+        for server in streams {
+            serving.enter()
+            server.stop { serving.leave() }
+        }
+        serving.notify(queue: .global()) { [forwarderLoop, cacheFile, serverFile] in
             forwarderLoop.loop.stop {
                 guard let cacheFile, let serverFile else { return stopped() }
                 serverFile.stop { cacheFile.stop(stopped) }
@@ -210,8 +225,8 @@ public final class Daemon: @unchecked Sendable {
 
     /// Logs the counts since the start.
     public func logCounters() {
-        streams.loop.submit { [self] in
-            let clients = streams.counters
+        StreamServer.figures(of: streams[...]) { [self] figures in
+            let clients = StreamCounters(of: figures)
             forwarderLoop.loop.submit { [self] in
                 forwarderLoop.look { forwarder, inEffect in
                     report.counters(
@@ -220,14 +235,6 @@ public final class Daemon: @unchecked Sendable {
                 }
             }
         }
-    }
-}
-
-extension Report {
-    fileprivate func clockUnset() {
-        log.warning(
-            "the clock stands before this version was made: until it is right, certificates are judged by all but their dates, or refused where whenClockUnset says so"
-        )
     }
 }
 
@@ -241,12 +248,13 @@ extension Daemon {
         _ = try UpstreamRegistry.Prepared(settings)
         words += try NameLists(settings, numbers).contents
         _ = try Store.Prepared(settings.sharedCache)
+        _ = try ServerCertificate.Prepared(settings.listen)
         words +=
             settings.accounts.compactMap { Report.limits(of: $0) }
             + Report.open(settings) + Report.namedInVain(settings)
         words += settings.groups.compactMap { Report.right($0) ?? Report.barred($0) }
         words += Report.privateNamesElsewhere(settings)
-        words += Sockets.missingUnderSystemd(settings.listen.addresses).map(Report.missing)
+        words += Sockets.missingUnderSystemd(settings.listen)
         let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers, .hosts])
         if let count = local.hosts?.leftOut, count > 0 { words.append(Report.leftOut(count, settings.fallback.hosts)) }
         if settings.httpdns?.httpOnly ?? false { return words }

@@ -8,7 +8,7 @@ import Transport
 /// What the daemon's parts give to the observer.
 extension Observer.Sources {
     init(
-        _ forwarderLoop: ForwarderLoop, _ streams: StreamServer, _ datagrams: [DatagramListener], _ cache: DNSCache,
+        _ forwarderLoop: ForwarderLoop, _ streams: [StreamServer], _ datagrams: [DatagramListener], _ cache: DNSCache,
         remarks: [String], logLinesLost: @escaping @Sendable () -> UInt64
     ) {
         self.init(
@@ -19,17 +19,17 @@ extension Observer.Sources {
                     observation.isOpen = forwarderLoop.isOpen
                     observation.limits.refusedForRoom = forwarderLoop.queue.refused
                     forwarderLoop.look { observation.add($0, $1) }
-                    streams.loop.submit { [observation] in
+                    StreamServer.figures(of: streams[...]) { [observation] figures in
                         var observation = observation
-                        observation.limits.tcpClients = streams.openClients
-                        observation.limits.clients = streams.counters
+                        observation.limits.streams = figures
                         done(observation)
                     }
                 }
             },
-            queues: [{ forwarderLoop.loop.submit($0) }, { streams.loop.submit($0) }]
+            queues: [{ forwarderLoop.loop.submit($0) }]
+                + streams.map { server in { @Sendable turned in server.loop.submit(turned) } }
                 + datagrams.map { listener in { @Sendable turned in listener.ping(turned) } },
-            doors: datagrams.map(\.tally) + [streams.tally], forwarderLoop: forwarderLoop.tally,
+            doors: datagrams.map(\.tally) + streams.map(\.tally), forwarderLoop: forwarderLoop.tally,
             logLinesLost: logLinesLost)
     }
 }

@@ -8,14 +8,14 @@ import Transport
 extension WatchNotes.Page {
     /// Adds a reply of a listener: from the cache, or a refusal.
     mutating func add(
-        _ reply: Span<UInt8>, to client: IPAddress, isStream: Bool, at time: UInt64, took: UInt64
+        _ reply: Span<UInt8>, to client: IPAddress, over transport: Tally.Transport, at time: UInt64, took: UInt64
     ) {
         guard let summary = ReplySummary(reply) else { return }
         var name: [UInt8] = []
         name.append(reply.extracting(summary.name))
         add(
             Watched(
-                at: time, took: took, client: client, isStream: isStream, name: name, type: summary.type,
+                at: time, took: took, client: client, transport: transport, name: name, type: summary.type,
                 code: summary.code, by: summary.isAnswer ? .cache : .daemon))
     }
 }
@@ -39,7 +39,7 @@ extension WatchNotes {
                     ? .hosts : .daemon
             }
         let watched = Watched(
-            at: WallClock.unixMicroseconds(), took: took, client: client.address, isStream: client.isStream,
+            at: WallClock.unixMicroseconds(), took: took, client: client.address, transport: client.transport,
             name: Array(client.query[Question.nameOffset..<client.question.nameEnd]), type: client.question.type,
             code: answer.head.responseCode, by: by, way: way, reason: answer.reason)
         note(1) { $0.add(watched) }

@@ -14,6 +14,7 @@ import Testing
     static let decisions: [String: Decision] = [
         "listen.addresses": .needsRestart, "listen.allow": .applied, "listen.workers": .needsRestart,
         "listen.tcpClients": .applied, "listen.tcpIdleSeconds": .applied,
+        "listen.tls": .needsRestart, "listen.certificateFile": .applied, "listen.keyFile": .applied,
         "domains.intercept": .applied, "domains.bypass": .applied, "domains.privateAddresses": .applied,
         "domains.privateAllowed": .applied, "domains.interceptFile": .applied, "domains.bypassFile": .applied,
         "fallback.resolvConf": .applied, "fallback.hedgeAfter": .applied, "fallback.hosts": .applied,
@@ -30,6 +31,8 @@ import Testing
 
     /// Lines that stand for a key's other value where its default would not be right, or is in force already.
     private static let others = [
+        "listen.certificateFile": "certificateFile = \"/etc/httpdnsd/ca.pem\"",
+        "listen.keyFile": "keyFile = \"/keys/password\"",
         "sharedCache.passwordFile": "passwordFile = \"/keys/password\"",
         "sharedCache.keyFile": "keyFile = \"fleet-key-before\"",
     ]

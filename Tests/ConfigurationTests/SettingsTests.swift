@@ -12,6 +12,9 @@ import Testing
         workers = 3
         tcpClients = 10000
         tcpIdleSeconds = 3600
+        tls = ["0.0.0.0:853", "[2001:db8::1]:8853"]
+        certificateFile = "server.pem"
+        keyFile = "server.key"
 
         [httpdns]
         encryptType = "aes"
@@ -141,6 +144,7 @@ import Testing
         """
     static let files = [
         "/etc/httpdnsd/ca.pem": "a certificate", "/etc/httpdnsd/client.p12": "Swift-HTTPDNS-16 as a PKCS#12",
+        "/etc/httpdnsd/server.pem": "a server's certificate", "/etc/httpdnsd/server.key": "Swift-HTTPDNS-16 its key\n",
         "/keys/password": "Swift-HTTPDNS-16 the password\n",
         "/etc/httpdnsd/store-password": "Swift-HTTPDNS-16 the store's password\n",
         "/etc/httpdnsd/fleet-key": "Swift-HTTPDNS-16 the key of the fleet\n",
@@ -159,6 +163,7 @@ import Testing
         #expect(settings.listen.workers == 0)
         #expect(settings.listen.tcpClients == 256)
         #expect(settings.listen.tcpIdleSeconds == 10)
+        #expect(settings.listen.tls == [] && settings.listen.certificate == nil)
         #expect(settings.httpdns == nil)
         #expect(settings.tls.serverName == "" && settings.tls.caFile == "" && settings.tls.caOnly)
         #expect(settings.tls.pins == [] && settings.tls.validateDomain && settings.tls.clientCertificate == "")
@@ -227,6 +232,11 @@ import Testing
         expected.listen.workers = 3
         expected.listen.tcpClients = 10000
         expected.listen.tcpIdleSeconds = 3600
+        expected.listen.tls = [try endpoint("0.0.0.0:853"), try endpoint("[2001:db8::1]:8853")]
+        expected.listen.certificateFile = "/etc/httpdnsd/server.pem"
+        expected.listen.keyFile = "/etc/httpdnsd/server.key"
+        expected.listen.take(
+            certificatePEM: Array("a server's certificate".utf8), keyPEM: Array("Swift-HTTPDNS-16 its key".utf8))
         var httpdns = Settings.Group(
             credential: .aes(id: 4_294_967_295, key: Secret(Array("Swift-HTTPDNS-16".utf8))))
         httpdns.dnsIp = [

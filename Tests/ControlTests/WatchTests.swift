@@ -9,12 +9,13 @@ import Transport
 @Suite struct WatchTests {
     private static func watched(
         _ name: String? = "www.example.com", _ type: RecordType = .a, _ code: ResponseCode = .noError,
-        by: Watched.By = .cache, took: UInt64 = 21_400, client: IPAddress = .v4(127, 0, 0, 1), isStream: Bool = false,
+        by: Watched.By = .cache, took: UInt64 = 21_400, client: IPAddress = .v4(127, 0, 0, 1),
+        over transport: Tally.Transport = .udp,
         at: UInt64 = 1_700_000_000_007_089, way: Exposure = .none, reason: String = ""
     ) -> Watched {
         let wire = name.flatMap { Name($0)?.wire } ?? []
         return Watched(
-            at: at, took: took, client: client, isStream: isStream, name: wire, type: type, code: code, by: by,
+            at: at, took: took, client: client, transport: transport, name: wire, type: type, code: code, by: by,
             way: way, reason: reason)
     }
 
@@ -71,7 +72,7 @@ import Transport
                     Self.watched(),
                     Self.watched(
                         "a\\.b.example", .https, .servFail, by: .server(group: "office", "x\"y"),
-                        took: 1_234_567_890, client: IPAddress(v6: 0, 1), isStream: true, way: .clear,
+                        took: 1_234_567_890, client: IPAddress(v6: 0, 1), over: .tcp, way: .clear,
                         reason: "no \"answer\""),
                     Self.watched(nil, by: .nobody), Self.watched("ads.example", .a, .nxDomain, by: .group("ads")),
                 ]) == [

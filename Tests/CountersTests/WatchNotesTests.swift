@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct WatchNotesTests {
     private static let some = Watched(
-        at: 1_700_000_000_123_456, took: 4_567, client: .v4(192, 0, 2, 7), isStream: false, name: [1, 97, 0],
+        at: 1_700_000_000_123_456, took: 4_567, client: .v4(192, 0, 2, 7), transport: .udp, name: [1, 97, 0],
         type: .aaaa, code: .nxDomain, by: .cache)
 
     @Test func nothingIsNotedWhileNobodyWatches() {

@@ -143,6 +143,18 @@ struct TLSSessionTests {
         #expect(!elsewhere.client.isResumed)
     }
 
+    /// What was given out before cannot be opened any more, and what is given out from then on can.
+    @Test(arguments: [tls12, tls13])
+    func otherTicketKeysEndWhatCanBeResumed(newest: Int32) throws {
+        let (client, server) = (try client(), try server(newest: newest))
+        for (round, isResumed) in [false, true, false, true].enumerated() {
+            if round == 2 { server.changeTicketKeys() }
+            let link = try TLSLink(client, server)
+            link.carry()
+            #expect(link.client.state == .open && link.client.isResumed == isResumed, "\(round)")
+        }
+    }
+
     @Test func afterAFailureTheNextSessionIsNew() throws {
         let (client, server) = (try client(), try server())
         for round in 0..<3 {

@@ -315,6 +315,9 @@ def beside(tmp_path_factory):
     (folder / "valkey-password").write_text("password")
     for name in ("corp-ca", "valkey-ca"):
         Authority(folder, name)
+    server = Authority(folder, "server-ca").server_file(names=["dns.example"]).read_bytes()
+    for name in ("server.pem", "server.key"):
+        (folder / name).write_bytes(server)
     for file in folder.iterdir():
         file.chmod(0o640)
     return folder

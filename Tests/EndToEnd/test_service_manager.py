@@ -85,7 +85,7 @@ def test_the_daemon_asks_itself_nothing(binary, daemon, manager):
     assert json.loads(status.stdout)["questions"]["asked"] == 0
 
 
-def handed_over(binary, sockets, directory, names=None):
+def handed_over(binary, sockets, directory, names=None, more=None):
     """A daemon with these as descriptors 3 and up, as sd_listen_fds(3) has them."""
     count = len(sockets)
 
@@ -94,7 +94,7 @@ def handed_over(binary, sockets, directory, names=None):
         for i, descriptor in enumerate(moved):
             os.dup2(descriptor, 3 + i)
     script = f'export LISTEN_PID=$$ LISTEN_FDS={count}; exec "$0" run'
-    variables = {"HTTPDNSD_FALLBACK_SERVERS": "127.0.0.2", "HTTPDNSD_LISTEN_ADDRESSES": "127.0.0.9:53"}
+    variables = {"HTTPDNSD_FALLBACK_SERVERS": "127.0.0.2", "HTTPDNSD_LISTEN_ADDRESSES": "127.0.0.9:53"} | (more or {})
     if names:
         variables["LISTEN_FDNAMES"] = ":".join(names)
     with (directory / "log").open("w") as log:

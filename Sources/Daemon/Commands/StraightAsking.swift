@@ -36,7 +36,8 @@ final class StraightAsking: @unchecked Sendable {
         loop = try StartFailure.ofSystem { () throws(SystemError) in try EventLoop(label: "httpdnsd.straight") }
         var numbers = GroupNumbers()
         numbers.add(settings)
-        upstreams = UpstreamRegistry(loop: loop, ServerLookup(loop: loop, listening: settings.listen.addresses))
+        upstreams = UpstreamRegistry(
+            loop: loop, ServerLookup(loop: loop, listening: settings.listen.addresses + settings.listen.tls))
         translation = Translation(upstreams.lookup)
         upstreams.apply(settings, try UpstreamRegistry.Prepared(settings), numbers)
         let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers, .hosts])

@@ -1,4 +1,5 @@
 import Base
+import Counters
 import DNSWire
 import Forwarding
 import Transport
@@ -17,17 +18,17 @@ struct Client: Sendable {
     enum Way: Sendable {
         case datagram(DatagramSocket, to: SocketAddress, from: IPAddress?)
         /// Takes the reply; may be called from any thread.
-        case stream(from: IPAddress, @Sendable ([UInt8]) -> Void)
+        case stream(from: IPAddress, over: Tally.Transport, @Sendable ([UInt8]) -> Void)
     }
 
     var address: IPAddress {
         switch way {
         case .datagram(_, let address, _): address.address
-        case .stream(let address, _): address
+        case .stream(let address, _, _): address
         }
     }
 
-    var isStream: Bool { if case .stream = way { true } else { false } }
+    var transport: Tally.Transport { if case .stream(_, let transport, _) = way { transport } else { .udp } }
 
     /// The source that asks.
     var source: Source { Source(address) }

@@ -113,7 +113,7 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
             notes.note(replies.count) { page in
                 for index in 0..<replies.count {
                     page.add(
-                        unsafe replies.bytes(index).span, to: replies.receiver(index).address, isStream: false,
+                        unsafe replies.bytes(index).span, to: replies.receiver(index).address, over: .udp,
                         at: time, took: took)
                 }
             }

@@ -1,11 +1,12 @@
 import Base
 import Counters
+import Cryptography
 import DNSWire
 import Forwarding
 import Streams
 import Transport
 
-/// One TCP client: its queries are handled as they come and answered as they are ready, in any order (RFC 7766 §7).
+/// One client over TCP or TLS: its queries are handled as they come and answered as they are ready, in any order (RFC 7766 §7).
 final class StreamClient: @unchecked Sendable {
     // Unchecked: other queues only hold it; every method is called on the server's loop.
     let address: IPAddress
@@ -20,19 +21,26 @@ final class StreamClient: @unchecked Sendable {
     /// Octets kept for this client, as last told to the server.
     private(set) var kept = 0
 
+    /// When the connection was accepted, while its TLS handshake is under way; nil: it is done, or there is none.
+    private(set) var handshakeBegan: UInt64?
+
     /// The most octets that wait for a client that reads slowly: four of the largest messages. A client that exceeds it
     /// is disconnected.
     static let maximumQueued = 4 * (65_535 + 2)
     /// The most queries of one connection under way; with so many, no more are read.
     static let maximumWaiting = 128
 
-    init(_ socket: consuming StreamSocket, from address: IPAddress, server: StreamServer) throws(SystemError) {
+    /// - Parameter tls: nil: the client speaks DNS in the clear.
+    init(
+        _ socket: consuming StreamSocket, from address: IPAddress, tls: TLSSession? = nil, server: StreamServer
+    ) throws(SystemError) {
         (self.address, source, self.server) = (address, Source(address), server)
+        handshakeBegan = tls == nil ? nil : lastActivity
         frames = ServerFrames(owner: self)
         link = StreamLink(server: frames, owner: self)
         link.begin(
             try Stream(
-                socket, isConnected: true, tls: nil, limit: Self.maximumQueued, scratch: server.scratch,
+                socket, isConnected: true, tls: tls, limit: Self.maximumQueued, scratch: server.scratch,
                 loop: server.loop, owner: link))
     }
 
@@ -42,13 +50,22 @@ final class StreamClient: @unchecked Sendable {
     var isQuiet: Bool { frames.underWay == 0 }
 
     /// The way back for answers from the forwarder's loop.
-    private var way: Client.Way {
-        .stream(from: address) { [self] reply in server.loop.submit { self.send(reply) } }
+    private func way(_ message: Span<UInt8>) -> Client.Way {
+        let isPadded = server.isPadded(message)
+        return .stream(from: address, over: server.tally.transport) { [self] reply in
+            server.loop.submit { self.send(reply, isPadded) }
+        }
     }
 
-    private func send(_ reply: [UInt8]) {
+    private func send(_ reply: [UInt8], _ isPadded: Bool) {
         guard !isClosed else { return }
-        frames.answer(reply.span)
+        if isPadded {
+            var reply = reply
+            Padding.add(to: &reply)
+            frames.answer(reply.span)
+        } else {
+            frames.answer(reply.span)
+        }
         lastActivity = Clock.now()
         link.flush()
         count()
@@ -83,11 +100,20 @@ final class StreamClient: @unchecked Sendable {
 }
 
 extension StreamClient: LinkOwner {
+    func opened(_ link: StreamLink) {
+        handshakeBegan = nil
+        lastActivity = Clock.now()
+    }
+
     func happened(_ event: ConversationEvent, on link: any Link) {}
 
     func advanced(_ link: any Link) { count() }
 
-    func ended(_ link: any Link, _ end: LinkEnd) { if end == .tooSlow { server.cutOff(self) } else { leave() } }
+    func ended(_ link: any Link, _ end: LinkEnd) {
+        if end == .tooSlow { return server.cutOff(self) }
+        if handshakeBegan != nil { server.handshakeFailed() }
+        leave()
+    }
 }
 
 extension StreamClient: MessageOwner {
@@ -103,24 +129,29 @@ extension StreamClient: MessageOwner {
         switch server.receive(message, from: address, at: now) {
         case .silence: frames.answer(nil)
         case .reply(let length):
-            unsafe answered(written.first(length), at: now)
+            unsafe answered(written.first(length), to: message, at: now)
         case .ask(let question, _):
-            server.forwarderLoop.submit([Miss(client: Client(question, message: message, way: way, at: now))])
+            server.forwarderLoop.submit([Miss(client: Client(question, message: message, way: way(message), at: now))])
         case .replyAndRefresh(let length, let question):
-            unsafe answered(written.first(length), at: now)
-            let client = Client(question, message: message, way: way, at: now)
+            unsafe answered(written.first(length), to: message, at: now)
+            let client = Client(question, message: message, way: way(message), at: now)
             server.forwarderLoop.submit([Miss(client: client, isRefresh: true)])
         }
     }
 
-    private func answered(_ reply: UnsafeBufferPointer<UInt8>, at now: Tick) {
+    private func answered(_ reply: UnsafeBufferPointer<UInt8>, to message: Span<UInt8>, at now: Tick) {
         let took = Clock.now() - now.nanoseconds
         server.tally.took(took)
         if server.notes.isWatched {
             server.notes.note(1) {
-                $0.add(unsafe reply.span, to: address, isStream: true, at: WallClock.unixMicroseconds(), took: took)
+                $0.add(
+                    unsafe reply.span, to: address, over: server.tally.transport, at: WallClock.unixMicroseconds(),
+                    took: took)
             }
         }
-        frames.answer(unsafe reply.span)
+        guard server.isPadded(message) else { return frames.answer(unsafe reply.span) }
+        var padded = unsafe Array(reply)
+        Padding.add(to: &padded)
+        frames.answer(padded.span)
     }
 }

@@ -6,7 +6,8 @@ import Forwarding
 import Log
 import Transport
 
-/// All TCP clients (RFC 7766), on a loop of their own so that a slow one delays nothing else.
+/// All clients over one transport, TCP (RFC 7766) or TLS (RFC 7858), on a loop of their own so that a slow one, or a handshake,
+/// delays nothing else.
 final class StreamServer: @unchecked Sendable {
     // Unchecked: everything but `loop` is touched on the loop alone.
     let loop: EventLoop
@@ -20,7 +21,11 @@ final class StreamServer: @unchecked Sendable {
     /// Octets kept for all clients: partial queries and unread answers.
     private var kept = 0
     private(set) var counters = StreamCounters()
-    let tally = Tally(.tcp)
+    let tally: Tally
+    /// What clients are shown; nil: they speak DNS in the clear.
+    private let certificate: ServerCertificate?
+    /// When ``checkClients()`` comes next.
+    private var nextCheck: UInt64?
     let notes = WatchNotes()
     private let report: Report
     /// Memory into which clients' bytes are read.
@@ -35,12 +40,17 @@ final class StreamServer: @unchecked Sendable {
     /// disconnected.
     static let maximumKept = 16 * StreamClient.maximumQueued
 
+    /// How long a TLS handshake may take, in nanoseconds.
+    static let longestHandshake: UInt64 = 10_000_000_000
+
+    /// - Parameter certificate: nil: clients speak DNS in the clear.
     init(
-        _ listeners: [StreamListener], _ settings: Settings.Listen, frontend: CurrentFrontend,
-        forwarderLoop: ForwarderLoop,
-        report: Report
+        _ listeners: [StreamListener], _ settings: Settings.Listen, certificate: ServerCertificate.Prepared? = nil,
+        frontend: CurrentFrontend, forwarderLoop: ForwarderLoop, report: Report
     ) throws(SystemError) {
-        loop = try EventLoop(label: "httpdnsd.tcp")
+        tally = Tally(certificate == nil ? .tcp : .tls)
+        loop = try EventLoop(label: "httpdnsd.\(tally.transport.rawValue)")
+        self.certificate = certificate.map { [loop] in ServerCertificate($0, loop: loop, report: report) }
         self.listeners = listeners
         self.frontend = CurrentFrontend.Copy(of: frontend)
         self.forwarderLoop = forwarderLoop
@@ -52,22 +62,29 @@ final class StreamServer: @unchecked Sendable {
 
     func start() throws(SystemError) {
         for listener in listeners {
-            try listener.start(in: loop, failed: report.systemFailed("a TCP client was turned away")) {
+            try listener.start(in: loop, failed: report.systemFailed(Self.turnedAway)) {
                 [unowned self] socket, address in
                 accept(socket, address)
             }
         }
-        loop.deadlineReached = { [unowned self] in closeIdleClients() }
+        certificate?.start()
+        loop.deadlineReached = { [unowned self] in checkClients() }
         loop.start()
     }
 
     /// Applies other settings, to present clients too. From any thread.
-    /// - Parameter done: called on the loop when they are in effect.
-    func apply(_ settings: Settings.Listen, _ done: @escaping @Sendable () -> Void) {
+    /// - Parameters:
+    ///   - certificate: nil: clients are shown the one of before.
+    ///   - done: called on the loop when they are in effect.
+    func apply(
+        _ settings: Settings.Listen, _ certificate: ServerCertificate.Prepared? = nil,
+        _ done: @escaping @Sendable () -> Void
+    ) {
         loop.submit { [self] in
             defer { done() }
             self.settings = settings
-            closeIdleClients()
+            if let certificate { self.certificate?.apply(certificate) }
+            checkClients()
         }
     }
 
@@ -85,12 +102,25 @@ final class StreamServer: @unchecked Sendable {
     func stop(_ stopped: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
             for client in clients.values { client.close() }
+            certificate?.stop()
             loop.stop(stopped)
         }
     }
 
-    /// Connections at this moment; to be read on the loop.
-    var openClients: Int { clients.count }
+    /// To be read on the loop.
+    var figures: StreamFigures { StreamFigures(tally.transport, open: clients.count, counters) }
+
+    /// Collects the figures of several. From any thread.
+    /// - Parameter done: called on a queue of the daemon.
+    static func figures(
+        of servers: ArraySlice<StreamServer>, after known: [StreamFigures] = [],
+        _ done: @escaping @Sendable ([StreamFigures]) -> Void
+    ) {
+        guard let server = servers.first else { return done(known) }
+        server.loop.submit { figures(of: servers.dropFirst(), after: known + [server.figures], done) }
+    }
+
+    private static let turnedAway = "a TCP client was turned away"
 
     private func accept(_ socket: consuming StreamSocket, _ address: SocketAddress) {
         let source = Source(address.address)
@@ -102,27 +132,38 @@ final class StreamServer: @unchecked Sendable {
             counters.refused += 1
             return
         }
+        let tls = certificate?.session()
+        // Without memory for a session a client is turned away: it is never served in the clear.
+        guard (tls == nil) == (certificate == nil) else {
+            counters.refused += 1
+            return
+        }
         do {
-            let client = try StreamClient(socket, from: address.address, server: self)
+            let client = try StreamClient(socket, from: address.address, tls: tls, server: self)
             clients[ObjectIdentifier(client)] = client
             if source != .host { ofSource[source, default: 0] += 1 }
             counters.accepted += 1
             // With others a check is due already, and a new client must not put it off.
-            if clients.count == 1 { scheduleIdleCheck() }
+            let due = due(client)
+            if due < nextCheck ?? .max { check(at: due) }
         } catch {
-            report.systemFailed("a TCP client was turned away", error)
+            report.systemFailed(Self.turnedAway, error)
         }
     }
 
-    /// At a limit, closes the client that has been idle longest, as RFC 7766 §6.2.3 advises, else the one with the
-    /// oldest half-sent query or unread answer; if all wait for answers, the new connection is refused.
+    /// At a limit, closes the client whose handshake has been under way longest, else the one that has been idle longest, as
+    /// RFC 7766 §6.2.3 advises, else the one with the oldest half-sent query or unread answer; if all wait for answers, the
+    /// new connection is refused.
     /// - Parameter source: considers only its clients; nil: all.
     private func makeRoom(of source: Source?) -> Bool {
         func oldest(_ clients: [StreamClient]) -> StreamClient? {
             clients.min { $0.lastActivity < $1.lastActivity }
         }
         let those = clients.values.filter { source == nil || $0.source == source }
-        guard let client = oldest(those.filter(\.isIdle)) ?? oldest(those.filter(\.isQuiet)) else { return false }
+        guard
+            let client = oldest(those.filter { $0.handshakeBegan != nil }) ?? oldest(those.filter(\.isIdle))
+                ?? oldest(those.filter(\.isQuiet))
+        else { return false }
         counters.closedForRoom += 1
         client.close()
         return true
@@ -143,6 +184,12 @@ final class StreamServer: @unchecked Sendable {
         client.close()
     }
 
+    /// Counts a connection that ended before its TLS handshake was done.
+    func handshakeFailed() { counters.handshakesFailed += 1 }
+
+    /// Whether the reply to this message is padded.
+    func isPadded(_ message: Span<UInt8>) -> Bool { certificate != nil && Padding.isAsked(message) }
+
     /// Handles one message; a reply is then in ``replies``.
     func receive(_ message: Span<UInt8>, from address: IPAddress, at now: Tick) -> QueryFrontend.Outcome {
         let buffer = unsafe replies.buffer
@@ -159,19 +206,25 @@ final class StreamServer: @unchecked Sendable {
         ofSource[client.source] = left > 0 ? left : nil
     }
 
-    private func closeIdleClients() {
-        let now = Clock.now()
-        for client in clients.values where client.isQuiet && client.lastActivity + idleNanoseconds <= now {
-            counters.closedIdle += 1
-            client.close()
-        }
-        scheduleIdleCheck()
+    /// When a client is closed if nothing happens until then; one that waits for an answer is not.
+    private func due(_ client: StreamClient) -> UInt64 {
+        client.handshakeBegan.map { $0 + Self.longestHandshake } ?? client.lastActivity + idleNanoseconds
     }
 
-    /// The next check is when the client that has been silent longest times out, but at most once in a quarter of the
-    /// idle time, so that many clients cost little.
-    private func scheduleIdleCheck() {
-        guard let oldest = clients.values.lazy.map(\.lastActivity).min() else { return loop.setDeadline(nil) }
-        loop.setDeadline(max(oldest + idleNanoseconds, Clock.now() + idleNanoseconds / 4))
+    private func checkClients() {
+        let now = Clock.now()
+        for client in clients.values where client.isQuiet && due(client) <= now {
+            if client.handshakeBegan == nil { counters.closedIdle += 1 } else { handshakeFailed() }
+            client.close()
+        }
+        certificate?.changeKeys(at: now)
+        // At most once in a quarter of the time that a client has, so that many clients cost little.
+        let shortest = certificate == nil ? idleNanoseconds : min(idleNanoseconds, Self.longestHandshake)
+        check(at: clients.values.lazy.map { self.due($0) }.min().map { max($0, now + shortest / 4) })
+    }
+
+    private func check(at time: UInt64?) {
+        nextCheck = [time, certificate?.nextChange].compactMap(\.self).min()
+        loop.setDeadline(nextCheck)
     }
 }

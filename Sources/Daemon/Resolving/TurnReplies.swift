@@ -24,7 +24,7 @@ struct TurnReplies: ~Copyable {
                 length = Reply.truncate(&room, client.question, query: client.query.span)
             }
             replies.commit(length, to: address, from: source)
-        case .stream(_, let deliver):
+        case .stream(_, _, let deliver):
             var bytes = [UInt8](
                 repeating: 0, count: min(Int(UInt16.max), answer.body.count + Self.mostAddedOctets))
             var room = bytes.mutableSpan

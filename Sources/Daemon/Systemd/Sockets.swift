@@ -9,14 +9,21 @@ import Transport
 struct Sockets {
     var datagrams: [DatagramSocket] = []
     var streams: [StreamListener] = []
+    /// For DNS over TLS.
+    var tls: [StreamListener] = []
     private var areHandedOver = false
 
-    /// - Parameter workers: UDP sockets for each address.
-    static func open(_ addresses: [Endpoint], workers: Int) throws(SystemError) -> Sockets {
-        let handed = try handedOver()
-        guard handed.datagrams.isEmpty, handed.streams.isEmpty else { return handed }
+    /// - Parameters:
+    ///   - workers: UDP sockets for each address.
+    ///   - names: those of the sockets that were handed over, between colons (`LISTEN_FDNAMES`).
+    static func open(
+        _ listen: Settings.Listen, workers: Int, names: String?
+    ) throws(SystemError) -> Sockets {
+        let handed = try handedOver(names)
+        guard handed.datagrams.isEmpty, handed.streams.isEmpty, handed.tls.isEmpty else { return handed }
         var sockets = Sockets()
-        for address in addresses {
+        sockets.tls = try listen.tls.map { address throws(SystemError) in try StreamListener.listen(address) }
+        for address in listen.addresses {
             let stream = try StreamListener.listen(address)
             sockets.streams.append(stream)
             // With port 0 both get the port that the system chose for TCP.
@@ -26,9 +33,10 @@ struct Sockets {
         return sockets
     }
 
+    /// Where questions come.
     var endpoints: [Endpoint] {
         var all: [Endpoint] = []
-        for endpoint in datagrams.map(\.local) + streams.map(\.local) where !all.contains(endpoint) {
+        for endpoint in datagrams.map(\.local) + streams.map(\.local) + tls.map(\.local) where !all.contains(endpoint) {
             all.append(endpoint)
         }
         return all
@@ -37,48 +45,76 @@ struct Sockets {
     /// The addresses at which no question comes, since the service manager hands sockets over, but not both of theirs. Of the
     /// standard addresses none is missed.
     static func missing(_ wanted: [Endpoint], of datagrams: [Endpoint], _ streams: [Endpoint]) -> [Endpoint] {
-        func isThere(_ address: Endpoint, _ sockets: [Endpoint]) -> Bool {
-            sockets.contains { socket in
+        guard wanted != Settings.Listen.standardAddresses else { return [] }
+        return Set(missing(wanted, of: datagrams) + missing(wanted, of: streams)).sorted {
+            wanted.firstIndex(of: $0)! < wanted.firstIndex(of: $1)!
+        }
+    }
+
+    /// The same for sockets of one kind.
+    static func missing(_ wanted: [Endpoint], of sockets: [Endpoint]) -> [Endpoint] {
+        wanted.filter { address in
+            !sockets.contains { socket in
                 let isAny = socket.address.isUnspecified && socket.address.isIPv4 == address.address.isIPv4
                 return socket.port == address.port && (isAny || socket.address == address.address)
             }
         }
-        guard wanted != Settings.Listen.standardAddresses else { return [] }
-        return wanted.filter { !isThere($0, datagrams) || !isThere($0, streams) }
     }
 
-    /// Of the sockets that were handed over.
-    func missing(_ wanted: [Endpoint]) -> [Endpoint] {
-        areHandedOver ? Self.missing(wanted, of: datagrams.map(\.local), streams.map(\.local)) : []
+    /// Of the sockets that were handed over, in words.
+    func missing(_ listen: Settings.Listen) -> [String] {
+        guard areHandedOver else { return [] }
+        return Self.missing(listen.addresses, of: datagrams.map(\.local), streams.map(\.local)).map(Report.missing)
+            + Self.missing(listen.tls, of: tls.map(\.local)).map(Report.missingTLS)
     }
 
-    /// Of those that the service manager of this machine would hand over; none where that cannot be asked, or has no such unit.
-    static func missingUnderSystemd(_ wanted: [Endpoint]) -> [Endpoint] {
-        let service = "org.freedesktop.systemd1"
-        let path = "/org/freedesktop/systemd1/unit/httpdnsd_2esocket"
-        func object(_ interface: String) -> SystemBus.Object {
-            SystemBus.Object(service: service, path: path, interface: "\(service).\(interface)")
-        }
-        guard let bus = SystemBus(), bus.value("LoadState", of: object("Unit"), "s") == .text("loaded"),
-            let sockets = bus.list("Listen", of: object("Socket"), "ss")
-        else { return [] }
-        func addresses(_ kind: String) -> [Endpoint] {
+    /// Of those that the service manager of this machine would hand over, in words; none where that cannot be asked, or has no
+    /// such unit.
+    static func missingUnderSystemd(_ listen: Settings.Listen) -> [String] {
+        guard let bus = SystemBus(), let sockets = listened(by: "httpdnsd_2esocket", bus) else { return [] }
+        let tls = listened(by: "httpdnsd_2ddot_2esocket", bus) ?? []
+        func addresses(_ kind: String, _ sockets: [[SystemBus.Value]]) -> [Endpoint] {
             sockets.compactMap { socket in
                 guard socket[0] == .text(kind), case .text(let address) = socket[1] else { return nil }
                 return Endpoint(address)
             }
         }
-        return missing(wanted, of: addresses("Datagram"), addresses("Stream"))
+        return missing(listen.addresses, of: addresses("Datagram", sockets), addresses("Stream", sockets))
+            .map(Report.missing) + missing(listen.tls, of: addresses("Stream", tls)).map(Report.missingTLS)
     }
 
-    private static func handedOver() throws(SystemError) -> Sockets {
+    /// What a unit of sockets lists; nil: there is no such unit.
+    private static func listened(by unit: String, _ bus: borrowing SystemBus) -> [[SystemBus.Value]]? {
+        let service = "org.freedesktop.systemd1"
+        func object(_ interface: String) -> SystemBus.Object {
+            SystemBus.Object(
+                service: service, path: "/org/freedesktop/systemd1/unit/\(unit)", interface: "\(service).\(interface)")
+        }
+        guard bus.value("LoadState", of: object("Unit"), "s") == .text("loaded") else { return nil }
+        return bus.list("Listen", of: object("Socket"), "ss")
+    }
+
+    /// That sockets for DNS over TLS were handed over, and nothing to show on them.
+    static func withoutCertificate(_ address: Endpoint) -> StartFailure {
+        .setting(
+            key: "listen.certificateFile",
+            "missing; systemd hands over \(address) for DNS over TLS: give certificateFile and keyFile")
+    }
+
+    /// The `FileDescriptorName=` of sockets for DNS over TLS. Any other is for UDP or TCP.
+    private static let tlsName = "dot"
+
+    private static func handedOver(_ names: String?) throws(SystemError) -> Sockets {
         var sockets = Sockets()
         sockets.areHandedOver = true
         // 1: the variables are removed from the environment, so that no child process takes the sockets for its own.
         let count = sd_listen_fds(1)
         guard count >= 0 else { throw SystemError("sd_listen_fds", code: -count) }
-        for descriptor in SD_LISTEN_FDS_START..<SD_LISTEN_FDS_START + count {
-            switch try ListeningSocket.adopt(Descriptor(adopting: descriptor)) {
+        let names = names?.split(separator: ":", omittingEmptySubsequences: false) ?? []
+        for index in 0..<count {
+            let isTLS = index < names.count && names[Int(index)] == tlsName
+            switch try ListeningSocket.adopt(Descriptor(adopting: SD_LISTEN_FDS_START + index)) {
+            case .stream(let listener) where isTLS: sockets.tls.append(listener)
             case .datagram(let socket): sockets.datagrams.append(socket)
             case .stream(let listener): sockets.streams.append(listener)
             }
@@ -88,9 +124,19 @@ struct Sockets {
 }
 
 extension Report {
-    func listening(on endpoints: [Endpoint]) {
-        let list = endpoints.map(\.description).joined(separator: ", ")
+    func listening(on sockets: Sockets) {
+        let tls = sockets.tls.map(\.local)
+        let list = sockets.endpoints.map { tls.contains($0) ? "tls://\($0)" : "\($0)" }.joined(separator: ", ")
         say(.notice, .started, "listening on \(list)", ["addresses": list])
+    }
+
+    /// That no question over TLS comes at an address, in words.
+    static func missingTLS(_ address: Endpoint) -> String {
+        """
+        listen.tls names \(address), which no socket of systemd is for, so no question is answered there: write \
+        /etc/systemd/system/httpdnsd-dot.socket with [Socket], ListenStream=\(address), FileDescriptorName=dot and \
+        Service=httpdnsd.service, then stop httpdnsd.socket and httpdnsd.service and start all three
+        """
     }
 
     /// That no question comes at an address, in words.

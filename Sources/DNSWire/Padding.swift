@@ -1,0 +1,51 @@
+internal import Base
+
+/// The padding of replies over encrypted transports (RFC 7830), as long as RFC 8467 §4.1 recommends.
+public enum Padding {
+    /// A padded reply is a multiple of so many octets long, unless that were more than a message can have.
+    public static let block = 468
+    /// Code and length before the padding itself.
+    private static let headLength = 4
+
+    /// Whether a client's message asks for padding, which it does by being padded itself. Only then may a reply be padded
+    /// (RFC 7830 §4).
+    public static func isAsked(_ query: Span<UInt8>) -> Bool {
+        guard query.count >= Header.length, let opt = opt(of: query), opt.ttl >> 16 & 0xFF == 0 else { return false }
+        var offset = opt.dataOffset
+        while opt.end - offset >= headLength {
+            if query.integer16(at: offset) == EDNS.paddingOption { return true }
+            offset += headLength + Int(query.integer16(at: offset + 2))
+        }
+        return false
+    }
+
+    /// Pads a reply that ends with an OPT record; leaves any other as it is.
+    public static func add(to reply: inout [UInt8]) {
+        guard reply.count >= Header.length, let opt = opt(of: reply.span), opt.end == reply.count else { return }
+        let least = reply.count + headLength
+        let length = min((least + block - 1) / block * block, Int(UInt16.max))
+        guard length >= least else { return }
+        reply.reserveCapacity(length)
+        reply.append16(EDNS.paddingOption)
+        reply.append16(UInt16(length - least))
+        reply.append(contentsOf: repeatElement(0, count: length - least))
+        var octets = reply.mutableSpan
+        octets.write(UInt16(opt.dataLength + headLength + length - least), at: opt.dataOffset - 2)
+    }
+
+    /// The OPT record of a message; nil if it has none, or is malformed before it.
+    private static func opt(of message: Span<UInt8>) -> RecordHeader? {
+        var offset = Header.length
+        for _ in 0..<message.integer16(at: 4) {
+            guard let end = RecordHeader.skipName(message, at: offset), message.count - end >= 4 else { return nil }
+            offset = end + 4
+        }
+        let count = Int(message.integer16(at: 6)) + Int(message.integer16(at: 8)) + Int(message.integer16(at: 10))
+        for _ in 0..<count {
+            guard let record = RecordHeader.read(message, at: offset) else { return nil }
+            if record.type == .opt { return record }
+            offset = record.end
+        }
+        return nil
+    }
+}

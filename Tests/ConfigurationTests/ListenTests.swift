@@ -1,0 +1,53 @@
+import Testing
+
+@testable import Configuration
+
+/// The certificate of `[listen]` and its key.
+@Suite struct ListenTests {
+    private let text = "[listen]\ntls = ['127.0.0.1:853']\ncertificateFile = 'server.pem'\nkeyFile = 'key'"
+
+    private func loaded(_ files: [String: String], _ environment: [String: String] = [:]) throws -> (
+        settings: Settings, origins: Settings.Origins
+    ) {
+        try Settings.load(
+            file: "/etc/httpdnsd/test.toml", contents: text, environment: environment,
+            readFile: { FileReading(files[$0].map { Array($0.utf8) }) })
+    }
+
+    @Test("the certificate is beside the configuration, and the key where secrets are looked for; it alone is a secret")
+    func read() throws {
+        let (settings, origins) = try loaded(
+            ["/etc/httpdnsd/server.pem": "c\n", "/run/c/key": "k\r\n\n"], ["CREDENTIALS_DIRECTORY": "/run/c"])
+        #expect(settings.listen.certificate?.certificatePEM == Array("c\n".utf8))
+        #expect(settings.listen.certificate?.keyPEM == Array("k".utf8))
+        #expect(settings.listen.keyFile == "/run/c/key")
+        #expect(origins.secretFiles == ["/run/c/key"])
+    }
+
+    @Test("what the files held is forgotten and still compared, however the key's file ends")
+    func forgotten() throws {
+        var settings = try loaded(["/etc/httpdnsd/server.pem": "c", "/etc/httpdnsd/key": "k"]).settings
+        settings.forgetFiles()
+        #expect(settings.listen.certificate == nil)
+        for (certificate, key, isEqual) in [
+            ("c", "k", true), ("c", "k\n\n", true), ("c", "K", false), ("C", "k", false),
+        ] {
+            var other = settings.listen
+            other.take(certificatePEM: Array(certificate.utf8), keyPEM: Array(key.utf8))
+            #expect((other == settings.listen) == isEqual, "\(certificate) \(key)")
+        }
+    }
+
+    @Test(
+        "addresses without a certificate, and half of one, are errors",
+        arguments: [
+            ("tls = ['127.0.0.1:853']", "listen.certificateFile: missing"),
+            ("keyFile = 'k'", "listen.certificateFile: missing"),
+            ("certificateFile = 'c'", "listen.keyFile: missing"),
+            ("certificateFile = 'c'\nkeyFile = 'k'", "listen.certificateFile: cannot read \"/etc/httpdnsd/c\""),
+            ("tls = ['853']", "listen.tls"), ("tls = ['127.0.0.1:853', '127.0.0.1:853']", "listed twice"),
+        ])
+    func wrong(_ row: (text: String, message: String)) {
+        #expect(message("[listen]\n" + row.text).contains(row.message), "\(message("[listen]\n" + row.text))")
+    }
+}

@@ -1,0 +1,308 @@
+"""DNS over TLS (RFC 7858) for the daemon's clients: the same answers as over TCP, the certificate, and who must wait."""
+
+import contextlib
+import os
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import time
+import warnings
+
+import dns.edns
+import dns.message
+import dns.rcode
+import pytest
+
+from control import METRICS, fetch, metrics
+from daemon import run
+from dns_client import Stream, addresses, ask
+from resolvers import reply_to
+from test_known_attacks import operations
+from test_service_manager import handed_over, listening
+from waiting import eventually, waited_since
+
+PORT, TLS = 2053, 8853
+ELSEWHERE = "10.53.53.53"  # an address of this machine that is not on loopback
+BLOCK = 468
+
+
+class Encrypted(Stream):
+    """A connection with TLS that carries many questions."""
+
+    def __init__(self, context, *, server="127.0.0.1", port=TLS, name="dns.example", timeout=8.0, session=None):
+        plain = socket.create_connection((server, port), timeout=timeout)
+        self.socket = context.wrap_socket(plain, server_hostname=name, session=session)
+
+
+@pytest.fixture
+def trusting(authority):
+    """A client's context that trusts the tests' authority alone."""
+    def make(version=None, protocols=(), ciphers=None):
+        context = ssl.create_default_context(cafile=authority.file)
+        if version:
+            with warnings.catch_warnings(action="ignore"):  # of versions that are no longer to be used
+                context.minimum_version = context.maximum_version = version
+        if protocols:
+            context.set_alpn_protocols(list(protocols))
+        if ciphers:
+            context.set_ciphers(ciphers)
+        return context
+    return make
+
+
+@pytest.fixture
+def certificate(authority):
+    return authority.server_file(names=["dns.example"])
+
+
+@pytest.fixture
+def serving(daemon, scripted_resolver, certificate):
+    """Starts a daemon with TLS; the resolver answers each name with one address."""
+    def start(answer=None, listen=None, file=None, **settings):
+        resolver = scripted_resolver(answer or (lambda asked: reply_to(
+            asked.message, *(["60 IN A 192.0.2.1"] if asked.kind == "A" else []))))
+        file = str(file or certificate)
+        listen = {"addresses": [f"127.0.0.1:{PORT}", f"{ELSEWHERE}:{PORT}"], "allow": ["127.0.0.0/8"],
+                  "tls": [f"127.0.0.1:{TLS}", f"{ELSEWHERE}:{TLS}"], "certificateFile": file, "keyFile": file} | (listen or {})
+        running = daemon(None, {"listen": listen, "control": {"metrics": f"{METRICS[0]}:{METRICS[1]}"},
+                                "fallback": {"servers": [resolver.endpoint]}} | settings, port=PORT)
+        running.resolver = resolver
+        return running
+    return start
+
+
+def over(context, message, **options):
+    with Encrypted(context, **options) as stream:
+        stream.send(message)
+        return stream.receive_bytes()
+
+
+def serial(context, **options):
+    with Encrypted(context, **options) as stream:
+        return stream.socket.getpeercert()["serialNumber"]
+
+
+def padded(name="www.example.com", kind="A", **options):
+    return dns.message.make_query(name, kind, use_edns=0, options=[dns.edns.GenericOption(12, bytes(5))], **options)
+
+
+def test_programs_of_others_are_answered(serving, authority):
+    serving()
+    for name in ("www.example.com", "localhost"):
+        shown = subprocess.run(["kdig", "@127.0.0.1", "-p", str(TLS), f"+tls-ca={authority.file}", "+tls-hostname=dns.example",
+                                "+short", name, "A"], capture_output=True, text=True, timeout=30)
+        assert shown.returncode == 0 and shown.stdout.strip() == {"localhost": "127.0.0.1"}.get(name, "192.0.2.1"), shown
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1", ELSEWHERE])
+def test_the_same_as_over_tcp(serving, trusting, server):
+    """Every operation, type and fault gets the same octets; outsiders get REFUSED at most, and reach no resolver."""
+    running = serving(lambda asked: reply_to(asked.message, rcode=dns.rcode.NXDOMAIN))
+    ordinary = [dns.message.make_query(name, kind, **options).to_wire() for name, kind, options in (
+        ("localhost", "A", {}), ("www.example.com", "A", {"use_edns": 0}), ("www.example.com", "HTTPS", {"want_dnssec": True}),
+        ("example.com", "ANY", {}), ("1.0.0.127.in-addr.arpa", "PTR", {}), ("version.bind", "TXT", {"rdclass": "CH"}))]
+    context = trusting()
+    with Encrypted(context, server=server) as encrypted, Stream(server=server, port=PORT) as plain:
+        for message in [*ordinary, b"", b"short", b"\0\1\x81" + bytes(9), *operations()]:
+            is_silent = len(message) < 12 or message[2] & 0x80  # the question behind it is answered all the same
+            got = []
+            for stream in (plain, encrypted):
+                stream.send(message)
+                stream.send(ordinary[0])
+                got.append(sorted(stream.receive_bytes() for _ in range(1 if is_silent else 2)))
+            assert got[0] == got[1], (message, got)
+    if server == ELSEWHERE:
+        assert running.resolver.questions == []
+        assert dns.message.from_wire(over(context, ordinary[0], server=server)).rcode() == dns.rcode.REFUSED
+
+
+def test_what_is_padded_comes_back_padded(serving, trusting):
+    """RFC 8467: a multiple of 468 octets where the question was padded; nothing is added elsewhere."""
+    serving(lambda asked: reply_to(asked.message, *([f'60 IN TXT "{"x" * 200}" "{"y" * 250}"'] * 1)))
+    context = trusting()
+    for kind, name in (("A", "localhost"), ("TXT", "www.example.com"), ("TXT", "www.example.com")):  # the last from the cache
+        message = padded(name, kind)
+        wire = over(context, message)
+        assert len(wire) % BLOCK == 0, len(wire)
+        reply = dns.message.from_wire(wire)
+        assert reply.answer and [option.otype for option in reply.options].count(12) == 1
+        with Stream(port=PORT) as stream:
+            stream.send(message)
+            assert 12 not in [option.otype for option in stream.receive().options]
+        plain = dns.message.from_wire(over(context, dns.message.make_query(name, kind, use_edns=0)))
+        assert 12 not in [option.otype for option in plain.options]
+    refused = over(context, padded(), server=ELSEWHERE)
+    assert len(refused) == BLOCK and dns.message.from_wire(refused).rcode() == dns.rcode.REFUSED
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("protocols", [(), ("dot",), ("h2", "dot")])
+def test_versions_and_protocols(serving, trusting, version, protocols):
+    serving()
+    with Encrypted(trusting(version, protocols)) as stream:
+        assert stream.socket.selected_alpn_protocol() == ("dot" if protocols else None)
+        stream.send(dns.message.make_query("localhost", "A"))
+        assert addresses(stream.receive()) == ["127.0.0.1"]
+        kept = stream.socket.session
+    if version == ssl.TLSVersion.TLSv1_2:
+        context = stream.socket.context
+        with Encrypted(context, session=kept) as again:
+            assert again.socket.session_reused
+
+
+def test_what_is_not_taken(serving, trusting):
+    """No protocol of others, no key exchange without forward secrecy, no version before 1.2."""
+    serving()
+    for context in (trusting(protocols=["h2"]), trusting(ssl.TLSVersion.TLSv1_2, ciphers="AES128-GCM-SHA256"),
+                    trusting(ssl.TLSVersion.TLSv1_1, ciphers="ALL:@SECLEVEL=0")):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            Encrypted(context).close()
+    with socket.create_connection(("127.0.0.1", TLS), timeout=8) as plain:  # DNS in the clear gets no answer
+        message = dns.message.make_query("localhost", "A").to_wire()
+        plain.sendall(struct.pack("!H", len(message)) + message)
+        plain.shutdown(socket.SHUT_WR)
+        heard = b""
+        with contextlib.suppress(ConnectionError):
+            while piece := plain.recv(4096):
+                heard += piece
+        assert message[:2] not in heard
+
+
+def test_many_questions_in_pieces_and_out_of_order(serving, trusting):
+    running = serving()
+    messages = [dns.message.make_query(f"n{number}.example.com", "A") for number in range(100)]
+    with Encrypted(trusting()) as stream:
+        octets = b"".join(struct.pack("!H", len(wire)) + wire for wire in (one.to_wire() for one in messages))
+        for start in range(0, len(octets), 7):
+            stream.socket.sendall(octets[start:start + 7])
+        got = [stream.receive() for _ in messages]
+        assert sorted(reply.id for reply in got) == sorted(one.id for one in messages)
+        assert all(addresses(reply) == ["192.0.2.1"] for reply in got)
+    assert len(running.resolver.questions) == 100
+
+
+def test_new_connections_get_the_new_certificate_and_none_is_dropped(serving, trusting, authority, tmp_path):
+    file = tmp_path / "server.pem"
+    first, second, third = (authority.server_file(names=["dns.example"]).read_bytes() for _ in range(3))
+    file.write_bytes(first)
+    running = serving(file=file, listen={"tcpIdleSeconds": 120})
+    context = trusting()
+    with Encrypted(context) as old:
+        before = serial(context)
+
+        def replace(contents):
+            (tmp_path / "next.pem").write_bytes(contents)
+            os.replace(tmp_path / "next.pem", file)
+        replace(second)
+        eventually(lambda: serial(context) != before, "the new certificate is shown")
+        now = serial(context)
+        replace(b"no certificate")
+        eventually(lambda: running.log_lines("certificate of before: listen.certificateFile: "), "it is said", 30)
+        assert serial(context) == now
+        replace(third)
+        eventually(lambda: serial(context) not in (before, now), "the third certificate is shown")
+        old.send(dns.message.make_query("localhost", "A"))
+        assert addresses(old.receive()) == ["127.0.0.1"]
+    assert len(running.log_lines("certificate of before")) == 1
+    # One that the operator has read again is wrong at once.
+    now = serial(context)
+    replace(b"none either")
+    running.process.send_signal(signal.SIGHUP)
+    eventually(lambda: running.log_lines("stays as it was: .*listen.certificateFile: "), "the reload is refused")
+    assert serial(context) == now
+    assert "PRIVATE KEY" not in running.log()
+
+
+@pytest.mark.parametrize("case, said", [
+    ("missing key", "listen.keyFile: missing"), ("no such file", "No such file"), ("no certificate", "listen.certificateFile: "),
+    ("another key", "listen.keyFile: ")])
+def test_a_wrong_certificate_at_start(binary, authority, tmp_path, case, said):
+    good, other = authority.server_file(names=["a.example"]), authority.server_file(names=["b.example"])
+    (tmp_path / "text").write_text("nothing\n")
+    key = {"missing key": "", "another key": other}.get(case, good)
+    shown = {"no such file": "/nowhere.pem", "no certificate": tmp_path / "text"}.get(case, good)
+    config = tmp_path / "c.toml"
+    config.write_text(f'[listen]\naddresses = ["127.0.0.1:{PORT}"]\ntls = ["127.0.0.1:{TLS}"]\ncertificateFile = "{shown}"\n'
+                      f'keyFile = "{key}"\n')
+    for command in ("run", "check"):
+        ended = run(binary, command, "-c", str(config))
+        assert ended.returncode == 78 and said in ended.stderr, ended
+
+
+def test_handshakes_that_are_not_finished_shut_nobody_out(serving, trusting):
+    """As many as may be are under way, 10 s each; who finishes is served, and TCP does not notice."""
+    serving(listen={"tcpClients": 8})
+    context = trusting()
+    began = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        kept = stack.enter_context(Encrypted(context))
+        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", TLS), timeout=30)) for _ in range(30)]
+        for number, one in enumerate(silent):
+            with contextlib.suppress(ConnectionError):
+                one.sendall(b"\x16\x03\x01\x02"[:number % 5])
+        assert addresses(ask("localhost", transport="tcp", port=PORT)) == ["127.0.0.1"]
+        with Encrypted(context) as stream:
+            stream.send(dns.message.make_query("localhost", "A"))
+            assert addresses(stream.receive()) == ["127.0.0.1"]
+        kept.send(dns.message.make_query("localhost", "A"))  # who is served already makes no room for them
+        assert addresses(kept.receive()) == ["127.0.0.1"]
+        for one in silent:
+            with contextlib.suppress(ConnectionError):
+                assert one.recv(1) == b""
+        assert 8 < time.monotonic() - began and waited_since(began) < 20
+    counts = metrics()
+    assert counts[("httpdnsd_tcp_closed_total", (("proto", "tls"), ("reason", "handshake")))] >= 6
+    assert counts[("httpdnsd_tcp_closed_total", (("proto", "tls"), ("reason", "room")))] >= 20
+    assert counts[("httpdnsd_tcp_closed_total", (("proto", "tcp"), ("reason", "room")))] == 0
+
+
+def test_who_does_not_read_is_cut_off(serving, trusting):
+    serving(lambda asked: reply_to(asked.message, *[f'60 IN TXT "{number}{"x" * 250}"' for number in range(200)]))
+    with Encrypted(trusting()) as stream:
+        wire = dns.message.make_query("big.example.com", "TXT").to_wire()
+        stream.socket.settimeout(2)
+        with contextlib.suppress(OSError):
+            while True:
+                stream.socket.sendall((struct.pack("!H", len(wire)) + wire) * 100)
+        assert addresses(ask("localhost", port=PORT)) == ["127.0.0.1"]
+
+
+def test_counted_by_transport(serving, trusting):
+    serving()
+    with Encrypted(trusting()) as stream:
+        stream.send(dns.message.make_query("localhost", "A"))
+        stream.receive()
+        counts = metrics()
+    assert counts[("httpdnsd_dns_requests_total", (("proto", "tls"), ("family", "1"), ("type", "A")))] == 1
+    assert counts[("httpdnsd_tcp_clients", (("proto", "tls"),))] == 1
+    assert counts[("httpdnsd_tcp_clients", (("proto", "tcp"),))] == 0
+
+
+def test_without_the_keys_there_is_nothing_of_it(daemon, scripted_resolver):
+    resolver = scripted_resolver(lambda asked: reply_to(asked.message))
+    daemon(None, {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "control": {"metrics": f"{METRICS[0]}:{METRICS[1]}"},
+                  "fallback": {"servers": [resolver.endpoint]}}, port=PORT)
+    assert 'proto="tls"' not in fetch("/metrics")[2]
+
+
+def test_sockets_of_systemd(binary, trusting, certificate, tmp_path):
+    """By its name a socket is for TLS; an address that has none is said."""
+    handed = [listening(socket.SOCK_DGRAM, ("127.0.0.1", 53)), listening(socket.SOCK_STREAM, ("127.0.0.1", 53)),
+              listening(socket.SOCK_STREAM, ("127.0.0.1", TLS))]
+    more = {"HTTPDNSD_LISTEN_CERTIFICATEFILE": str(certificate), "HTTPDNSD_LISTEN_KEYFILE": str(certificate),
+            "HTTPDNSD_LISTEN_TLS": f"127.0.0.1:{TLS},192.168.1.2:853"}
+    process = handed_over(binary, handed, tmp_path, names=["dns", "dns", "dot"], more=more)
+    try:
+        eventually(lambda: "listening on" in (tmp_path / "log").read_text(), "it serves")
+        question = dns.message.make_query("localhost", "A").to_wire()
+        assert addresses(dns.message.from_wire(over(trusting(), question))) == ["127.0.0.1"]
+        assert addresses(ask("localhost", transport="tcp")) == ["127.0.0.1"]
+        said = [line for line in (tmp_path / "log").read_text().splitlines() if "listen.tls names" in line]
+        assert len(said) == 1 and "192.168.1.2:853" in said[0] and "FileDescriptorName=dot" in said[0], said
+    finally:
+        process.terminate()
+        assert process.wait(5) == 0
+        for one in handed:
+            one.close()

@@ -13,8 +13,14 @@ public enum Routes {
     public static var leadOut: Bool { families() != (false, false) }
 
     private static func leads(to address: IPAddress) -> Bool {
-        guard let socket = try? Descriptor.socket(address.isIPv4 ? AF_INET : AF_INET6, .datagram),
-            socket.connect(SocketAddress(Endpoint(address, port: 53))) == 0, let local = try? socket.boundEndpoint()
+        let socket: Descriptor
+        do throws(SystemError) {
+            socket = try Descriptor.socket(address.isIPv4 ? AF_INET : AF_INET6, .datagram)
+        } catch {
+            // For want of descriptors nothing was learnt of the network.
+            return error.isShortage
+        }
+        guard socket.connect(SocketAddress(Endpoint(address, port: 53))) == 0, let local = try? socket.boundEndpoint()
         else { return false }
         // A router that announces itself without a prefix: a server beyond the link could not answer.
         return !local.address.isIPv6LinkLocal

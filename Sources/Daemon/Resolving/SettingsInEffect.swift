@@ -113,6 +113,8 @@ final class SettingsInEffect: @unchecked Sendable {
         if let store = new.store, self.store.apply(store) {
             change(.sharedCache(store == nil ? nil : SharedSettings(settings)), now)
         }
+        // Before the policy is made, which says over which families servers are reached.
+        translation.apply(settings.nat64, at: now)
         var suspects = new.suspects ?? Change.Suspects()
         if let oldNames, oldNames != new.names { suspects.routes = true }
         takeOver(renewed: Set(new.accounts.renewed.map { numbers[$0.name] }), suspects, at: now)
@@ -129,7 +131,6 @@ final class SettingsInEffect: @unchecked Sendable {
                         keepAlive: wanted.keepAliveDomains), now)
             }
         }
-        translation.apply(settings.nat64, at: now)
         // Behind the rest: who may ask only now gets no answer of the time before.
         frontend.change { $0.apply(new.settings.listen) }
     }

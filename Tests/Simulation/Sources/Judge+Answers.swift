@@ -227,6 +227,8 @@ extension Judge {
         let (manner, who) = (answer.asked.query.manner, answer.who)
         if !answer.plans.contains(where: \.isTranslated) { fault("\(who) an address under a prefix that nobody knows") }
         if manner.isDNSSECOK, manner.isCheckingDisabled { fault("\(who) an address that the client makes by itself") }
+        // What was made up while servers failed, or there was no IPv4, is kept for an hour at the longest.
+        guard !answer.isStale, answer.asked.at > isCalmAt + 3_600_000_000_000 else { return }
         if answer.truth.count > 0 { fault("\(who) an address under the prefix, although there are others") }
         if answer.asked.at > kernel.network.hadNoIPv4 + Self.noting + Self.underWay {
             fault("\(who) an address under the prefix, although there is IPv4")

@@ -259,7 +259,9 @@ final class Judge {
         let now = kernel.awake
         // Another account may be asked as well.
         let bill = "\(host.group) \(name)"
-        if isCalmAt < kernel.now, let last = bills[bill]?.last, now - last < 2 * Host.leastDelay {
+        // What is under way when it is to be forgotten is asked anew.
+        let isCalm = isCalmAt < kernel.now && lastFlush + Self.noting < kernel.now
+        if isCalm, let last = bills[bill]?.last, now - last < 2 * Host.leastDelay {
             fault("\(name) is looked up a second time while it is under way")
         }
         bills[bill, default: []].append(now)

@@ -78,7 +78,7 @@ let package = Package(
         module("Log", "Base", "Configuration", "Transport", "CSystemd", logging),
 
         // Floor 4: connections.
-        module("Streams", "Base", "Cryptography", "HTTP", "Transport"),
+        module("Streams", "Base", "DNSWire", "Cryptography", "HTTP", "Transport"),
 
         // Floor 5: whom the daemon asks, and who asks it how it is; neither sees the other.
         module(

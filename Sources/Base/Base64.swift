@@ -6,12 +6,17 @@ package struct Base64: Sendable {
     package static let url = Base64(last: "-_", isPadded: false)
 
     private let alphabet: [UInt8]
+    /// What each octet stands for; 64: nothing.
+    private let values: [UInt8]
     private let isPadded: Bool
     private static let padding = UInt8(ascii: "=")
 
     /// - Parameter last: The two characters that stand for 62 and 63.
     private init(last: String, isPadded: Bool) {
         alphabet = Array(("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789" + last).utf8)
+        var values = [UInt8](repeating: 64, count: 256)
+        for (value, character) in alphabet.enumerated() { values[Int(character)] = UInt8(value) }
+        self.values = values
         self.isPadded = isPadded
     }
 
@@ -29,21 +34,24 @@ package struct Base64: Sendable {
 
     /// The octets that ``encode(_:)`` makes this text of; nil for any other text: one with padding against the
     /// alphabet's rule or without it, with line breaks, or with unused bits set (RFC 4648 §3.1 to §3.5).
-    package func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
+    package func decode(_ text: some Collection<UInt8>) -> [UInt8]? { decode(Array(text).span) }
+
+    package func decode(_ text: Span<UInt8>) -> [UInt8]? {
+        var end = text.count
+        while isPadded, end > 0, text.count - end < 2, text[end - 1] == Self.padding { end -= 1 }
+        guard end % 4 != 1, !isPadded || text.count == (end + 3) / 4 * 4 else { return nil }
         var octets: [UInt8] = []
-        var bits = 0
-        var bitCount = 0
-        for character in text.prefix(while: { $0 != Self.padding }) {
-            guard let value = alphabet.firstIndex(of: character) else { return nil }
-            bits = (bits << 6 | value) & 0xFFF
-            bitCount += 6
-            if bitCount >= 8 {
-                bitCount -= 8
-                octets.append(UInt8(truncatingIfNeeded: bits >> bitCount))
-            }
+        octets.reserveCapacity(end / 4 * 3 + 2)
+        var bits: UInt32 = 0
+        for index in 0..<end {
+            let value = values[Int(text[index])]
+            guard value < 64 else { return nil }
+            bits = bits << 6 | UInt32(value)
+            // Of four characters the second to the fourth make an octet each.
+            let left = 6 - index % 4 * 2
+            if left < 6 { octets.append(UInt8(truncatingIfNeeded: bits >> left)) }
         }
-        // Unused bits that are set, or padding in the wrong place, would decode to the same octets: encoding again
-        // finds them.
-        return encode(octets).utf8.elementsEqual(text) ? octets : nil
+        let unused: UInt32 = [0, 0, 0xF, 0x3][end % 4]
+        return bits & unused == 0 ? octets : nil
     }
 }

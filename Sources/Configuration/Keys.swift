@@ -38,12 +38,18 @@ private let sectionKeys: [Key<Settings>] =
             .listen, "tls", \.listen.tls, .list(of: .endpoint, atMost: Settings.Listen.maximumAddresses),
             "DNS over TLS on each (RFC 7858); empty = off"),
         Key(
+            .listen, "https", \.listen.https, .list(of: .endpoint, atMost: Settings.Listen.maximumAddresses),
+            "DNS over HTTPS on each, at /dns-query (RFC 8484); empty = off"),
+        Key(
             .listen, "certificateFile", \.listen.certificateFile, .optionalPath,
             holding: \Settings.listen.certificateContents,
             "PEM, the certificate that clients are shown, then those between it and its authority"),
         Key(
             .listen, "keyFile", \.listen.keyFile, .optionalPath, holding: \Settings.listen.keyContents,
             "PEM, its private key"),
+        Key(
+            .listen, "name", \.listen.name, .optionalName,
+            "the name in the certificate; with it clients find tls and https by themselves (RFC 9462)"),
     ] + accountKeys + tlsKeys + [
         Key(
             .domains, "intercept", \.domains.intercept, .list(of: .domain),

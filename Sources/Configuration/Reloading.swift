@@ -53,7 +53,7 @@ extension Key where Root == Settings {
 }
 
 private let keysNeedingRestart: Set<String> = [
-    "listen.addresses", "listen.workers", "listen.tls", "cache.megabytes", "cache.file", "control.socket",
-    "control.host",
+    "listen.addresses", "listen.workers", "listen.tls", "listen.https", "cache.megabytes", "cache.file",
+    "control.socket", "control.host",
     "control.metrics", "log.format",
 ]

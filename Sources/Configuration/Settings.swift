@@ -47,11 +47,15 @@ public struct Settings: Sendable, Equatable {
         public var tcpIdleSeconds = 10
         /// DNS over TLS on each, ``maximumAddresses`` at most. Port 0 lets the system choose.
         public var tls: [Endpoint] = []
+        /// DNS over HTTPS on each, ``maximumAddresses`` at most. Port 0 lets the system choose.
+        public var https: [Endpoint] = []
         /// Path of the PEM file with the certificate that clients are shown, and those between it and its authority behind it;
         /// empty: none.
         public var certificateFile = ""
         /// Path of the PEM file with its private key; empty: none.
         public var keyFile = ""
+        /// The name in the certificate, by which clients find ``tls`` and ``https`` (RFC 9462); nil: they do not.
+        public var name: Name?
         var certificateContents: FileContents?
         var keyContents: FileContents?
 

@@ -45,8 +45,8 @@ extension Explained {
     /// For a question that no group may be asked, and that is no matter of this machine alone.
     private var adviceWithoutGroup: String? {
         switch explanation.reason {
-        case .localhost, .nonexistent, .noData, .noPrivateNames, .any, .hosts, .groupAnswers, .familyLeftOut,
-            .serviceBinding:
+        case .localhost, .nonexistent, .noData, .designation, .noPrivateNames, .any, .hosts, .groupAnswers,
+            .familyLeftOut, .serviceBinding:
             nil
         case .addresses, .privateName, .singleLabel, .notHostname, .type:
             "Name a group in \(takerSection).thenTry, or give the name to one in [upstreams.NAME]: no group may be asked for it "

@@ -57,6 +57,7 @@ extension Explained {
         case .localhost: return "answered here: it is this machine"
         case .nonexistent: return "answered here: there is no such name in the DNS"
         case .noData: return "answered here: it has no records"
+        case .designation: return "answered here: how else this daemon is asked (listen.name)"
         case .noPrivateNames:
             return "answered here: only this network could know it, and no resolver of this network is known"
         case .groupAnswers:

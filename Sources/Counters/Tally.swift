@@ -17,8 +17,10 @@ package final class Tally: Sendable {
         case udp, tcp
         /// DNS over TLS.
         case tls
+        /// DNS over HTTPS.
+        case https
 
-        package var isEncrypted: Bool { self == .tls }
+        package var isEncrypted: Bool { self == .tls || self == .https }
     }
 
     private static let responses = 2 * QuestionKind.count

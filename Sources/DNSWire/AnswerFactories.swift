@@ -32,6 +32,16 @@ extension Answer {
         return answer
     }
 
+    /// SVCB records with the given data.
+    public static func services(_ name: Name, _ records: [[UInt8]], ttl: UInt32) -> Answer {
+        var answer = Answer(name, type: .svcb, .noError, keep: ttl, isCacheable: true)
+        for data in records.prefix(Int(UInt8.max)) {
+            answer.appendRecord(.svcb, ttl: ttl, data: data)
+            answer.head.answerCount += 1
+        }
+        return answer
+    }
+
     /// The names a reverse name stands for (RFC 1035 §3.5).
     public static func pointers(_ name: Name, _ targets: [Name], ttl: UInt32) -> Answer {
         let ttl = min(ttl, RecordHeader.maximumTTL)

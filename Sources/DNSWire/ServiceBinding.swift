@@ -11,8 +11,18 @@ struct ServiceBinding {
 
     /// `mandatory`, `ipv4hint` and `ipv6hint` (§14.3.2).
     private static let (mandatory, ipv4Hint, ipv6Hint): (UInt16, UInt16, UInt16) = (0, 4, 6)
+    /// `alpn`, `port` (§14.3.2) and `dohpath` (RFC 9461 §5).
+    private static let (alpn, port, dohPath): (UInt16, UInt16, UInt16) = (1, 3, 7)
 
     var isAlias: Bool { priority == 0 }
+
+    /// - Parameter alpn: Each 1...255 octets long.
+    fileprivate init(priority: UInt16, target: Name, alpn: [String], port: UInt16?, dohPath: String?) {
+        (self.priority, self.target) = (priority, target)
+        parameters.append((Self.alpn, alpn.flatMap { [UInt8(truncatingIfNeeded: $0.utf8.count)] + $0.utf8 }))
+        if let port { parameters.append((Self.port, [UInt8(port >> 8), UInt8(port & 0xFF)])) }
+        if let dohPath { parameters.append((Self.dohPath, Array(dohPath.utf8))) }
+    }
 
     /// Nil for data that is not valid: clients must not use such a record (§2.2), and one may be more lenient.
     init?(_ data: [UInt8]) {
@@ -84,6 +94,19 @@ extension Name {
 }
 
 extension Answer {
+    /// The data of an SVCB record that leads to a DNS server (RFC 9461).
+    /// - Parameters:
+    ///   - alpn: Names of protocols, of 1...255 octets each.
+    ///   - port: Nil: that of the protocol.
+    ///   - hints: Addresses of the target.
+    public static func serviceData(
+        priority: UInt16, target: Name, alpn: [String], port: UInt16?, dohPath: String?, hints: [IPAddress]
+    ) -> [UInt8] {
+        var binding = ServiceBinding(priority: priority, target: target, alpn: alpn, port: port, dohPath: dohPath)
+        binding.setHints(hints)
+        return binding.data
+    }
+
     /// An answer to a question for HTTPS or SVCB whose records lead to other addresses than their own hints (RFC 9460 §7.3): those
     /// of the name that was asked get `addresses`, in the family's order, and others none. All else of them stays.
     ///

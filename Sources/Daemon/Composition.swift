@@ -39,6 +39,12 @@ extension Policy {
             privateAllowed: domains.privateAddresses == .refuse ? domains.privateAllowed : nil, hosts: hosts)
         setFamilies(settings.families(numbers, reach))
         ranked = RankedNames(settings.cache.rank.map { ($0.name, $0.port) })
+        designation = settings.listen.name.map { name in
+            Designation(
+                name: name,
+                Designation.Door.all(settings.listen.tls, isHTTPS: false)
+                    + Designation.Door.all(settings.listen.https, isHTTPS: true))
+        }
         setServerNames(settings, numbers)
     }
 
@@ -206,7 +212,7 @@ extension Report {
     /// The networks of `listen.allow` by which anybody may ask from outside, in words.
     static func open(_ settings: Settings) -> [String] {
         let listen = settings.listen
-        guard let address = (listen.addresses + listen.tls).first(where: { !$0.address.isLoopback }) else { return [] }
+        guard let address = listen.everyAddress.first(where: { !$0.address.isLoopback }) else { return [] }
         // Over TLS nothing is sent to an address that has not asked.
         let harm =
             listen.addresses.contains(address)

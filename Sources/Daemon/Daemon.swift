@@ -21,7 +21,7 @@ public final class Daemon: @unchecked Sendable {
     /// The numbers of the groups; used by the thread that calls ``reload(_:)``.
     var numbers = GroupNumbers()
     let forwarderLoop: ForwarderLoop
-    /// Of TCP, and of TLS if it is served.
+    /// Of TCP, and of TLS and HTTPS if they are served.
     let streams: [StreamServer]
     private let datagrams: [DatagramListener]
     let cacheFile: CacheFile?
@@ -73,8 +73,7 @@ public final class Daemon: @unchecked Sendable {
             try settings.control.metrics.map { address throws(SystemError) in try StreamListener.listen(address) }
         }
         // First the parts that can fail: a daemon that does not start logs only that.
-        let certificate = try ServerCertificate.Prepared(settings.listen)
-        if certificate == nil, let socket = sockets.tls.first { throw Sockets.withoutCertificate(socket.local) }
+        let doors = try sockets.doors(settings.listen)
         let local = LocalServers(listening: sockets.endpoints, loop: resolverLoop, report: report)
         serverFile = try StartFailure.ofSystem { () throws(SystemError) in
             settings.cache.file.isEmpty ? nil : try ServerAddressFile(beside: settings.cache.file, report: report)
@@ -94,11 +93,10 @@ public final class Daemon: @unchecked Sendable {
         }
         forwarderLoop.begin(prepared) { [cacheFile] in cacheFile?.settingsChanged(context: $0) }
         streams = try StartFailure.ofSystem { () throws(SystemError) in
-            let kinds = [(sockets.streams, nil)] + (sockets.tls.isEmpty ? [] : [(sockets.tls, certificate)])
-            return try kinds.map { listeners, certificate throws(SystemError) in
+            try doors.map { door throws(SystemError) in
                 try StreamServer(
-                    listeners, settings.listen, certificate: certificate, frontend: forwarderLoop.frontend,
-                    forwarderLoop: forwarderLoop, report: report)
+                    door, settings.listen, frontend: forwarderLoop.frontend, forwarderLoop: forwarderLoop,
+                    report: report)
             }
         }
         datagrams = sockets.datagrams.enumerated().map { index, socket in
@@ -248,7 +246,7 @@ extension Daemon {
         _ = try UpstreamRegistry.Prepared(settings)
         words += try NameLists(settings, numbers).contents
         _ = try Store.Prepared(settings.sharedCache)
-        _ = try ServerCertificate.Prepared(settings.listen)
+        for transport in Tally.Transport.allCases { _ = try ServerCertificate.Prepared(settings.listen, transport) }
         words +=
             settings.accounts.compactMap { Report.limits(of: $0) }
             + Report.open(settings) + Report.namedInVain(settings)

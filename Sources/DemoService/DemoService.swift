@@ -1,5 +1,6 @@
 public import Base
 public import Cryptography
+internal import Streams
 import Synchronization
 public import Transport
 
@@ -16,7 +17,7 @@ public final class DemoService: Sendable {
     public let dnsOverTLS: Endpoint
     /// The endpoint for DNS over HTTPS, at ``dnsOverHTTPSPath``.
     public let dnsOverHTTPS: Endpoint
-    public static let dnsOverHTTPSPath = DNSOverHTTPSConversation.path
+    public static let dnsOverHTTPSPath = DNSOverHTTP.path.description
     /// The certificate that a client of the encrypted endpoints must trust: for 127.0.0.1, valid for ``days``.
     public let certificatePEM: [UInt8]
 
@@ -67,8 +68,8 @@ public final class DemoService: Sendable {
             self.https = try service.listen(on: address, port(1), https) {
                 engine.conversation(isSecure: true, client: $0, send: $1)
             }
-            dnsOverTLS = try server.listen(on: address, port(2), tls) { DNSOverTLSConversation(send: $1) }
-            dnsOverHTTPS = try server.listen(on: address, port(3), h2) { DNSOverHTTPSConversation(send: $1) }
+            dnsOverTLS = try server.listen(on: address, port(2), tls) { DNSConversation("dot", send: $1) }
+            dnsOverHTTPS = try server.listen(on: address, port(3), h2) { DNSConversation("h2", send: $1) }
         } catch {
             throw .system(error)
         }

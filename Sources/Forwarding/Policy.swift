@@ -42,6 +42,8 @@ public struct Policy: Sendable {
         set { translator = newValue.map { Translator(prefix: $0) } }
     }
     private var translator: Translator?
+    /// The encrypted ways to ask the daemon; nil: clients are told of none.
+    public var designation: Designation?
     /// The names that the daemon itself looks up.
     var servers = ServerNames()
     /// Whether any group answers by itself.
@@ -187,6 +189,9 @@ public struct Policy: Sendable {
     ) -> (route: Route, reason: RouteReason) {
         let name = key.name
         let finding = find(name, type)
+        if let designation, type == .svcb, designation.owners.contains(name) {
+            return (.answer(designation.answer(name)), .designation)
+        }
         switch finding.reserved {
         case .localhost where type != .any: return (.answer(localhost(name, type)), .localhost)
         case .nonexistent: return (.answer(.nxDomain(name, type: type, negativeTTL: Self.fixedTTL)), .nonexistent)

@@ -50,8 +50,10 @@ package struct HTTP2Code: RawRepresentable, Equatable, Sendable, CustomStringCon
 
     package init(rawValue: UInt32) { self.rawValue = rawValue }
 
+    package static let noError = HTTP2Code(rawValue: 0)
     package static let refusedStream = HTTP2Code(rawValue: 7)
     package static let cancel = HTTP2Code(rawValue: 8)
+    package static let enhanceYourCalm = HTTP2Code(rawValue: 11)
 
     /// Names of the registered codes, by number.
     private static let names = [

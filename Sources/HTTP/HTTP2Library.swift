@@ -101,12 +101,15 @@ internal import CNGHTTP2
     }
 
     /// Answers the request on a stream. The body is fetched later by a callback.
+    /// - Parameter length: The body's length; 0: nothing is fetched.
     func respond(on stream: Int32, _ head: HTTP2Head, length: Int) {
         var body = unsafe nghttp2_data_provider()
         unsafe body.read_callback = readBody
         // It fails for lack of memory, which the next call reports, or because the client is gone.
         _ = unsafe Self.withFields(head, length: length) { fields, count in
-            unsafe nghttp2_submit_response(session, stream, fields, count, &body)
+            unsafe length > 0
+                ? nghttp2_submit_response(session, stream, fields, count, &body)
+                : nghttp2_submit_response(session, stream, fields, count, nil)
         }
     }
 
@@ -151,6 +154,12 @@ internal import CNGHTTP2
     func reset(_ stream: Int32, _ code: HTTP2Code = .cancel) {
         // It fails only for lack of memory, which the next call reports.
         _ = unsafe nghttp2_submit_rst_stream(session, flag(NGHTTP2_FLAG_NONE), stream, code.rawValue)
+    }
+
+    /// Ends the connection: the peer is told why, and nothing more is read.
+    func terminate(_ code: HTTP2Code) {
+        // It fails only for lack of memory, and then nothing is told.
+        _ = unsafe nghttp2_session_terminate_session(session, code.rawValue)
     }
 
     // MARK: Bytes

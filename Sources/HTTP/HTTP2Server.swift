@@ -1,40 +1,55 @@
 import Base
 
-/// A server's side of one HTTP/2 connection (RFC 9113) as bytes in and bytes out, for clients on the same machine. It is
-/// confined to its owner.
+/// A server's side of one HTTP/2 connection (RFC 9113), for clients that may be hostile. What each of them can make it do
+/// without an answer being given out:
 ///
-/// After each call, take the requests and the output, both until there is none left.
-package final class HTTP2Server: HTTP2Owner {
-    /// A whole request: those of its fields that a DNS server needs. A request that is too long is refused.
-    package struct Request {
-        /// The number by which it is answered.
-        package let stream: Int32
-        package internal(set) var method: [UInt8] = []
-        /// With the query.
-        package internal(set) var path: [UInt8] = []
-        /// The value of Content-Type.
-        package internal(set) var contentType: [UInt8] = []
-        package internal(set) var body: [UInt8] = []
-        /// The size of the head, as RFC 9113 §6.5.2 counts it.
-        var headLength = 0
-    }
-
-    /// The most requests that are read or answered at a time; further ones are refused.
+/// | the client | what happens |
+/// | --- | --- |
+/// | has more than ``streamLimit`` requests open | the next is refused, the connection goes on |
+/// | cancels requests at once (rapid reset) | a request that is cancelled before it is taken leaves nothing; a flood |
+/// | sends PING, SETTINGS, PRIORITY, empty DATA without end | a flood |
+/// | sends CONTINUATION without end, or a head longer than its limit | a flood; 400 |
+/// | sends a body longer than its limit | 413, and the rest of the body is not taken |
+/// | sends many bodies and ends none | no more than ``heldLimit`` octets are kept; beyond them 413 |
+/// | gives no room for answers (windows of 0) | its requests stay open, and there are no more than ``streamLimit`` of them |
+///
+/// A flood is more than ``frameLimit`` frames from one answer that was given out whole to the next: it ends the connection with
+/// ENHANCE_YOUR_CALM.
+package final class HTTP2Server: HTTP2Owner, HTTPServer {
+    /// The most requests that are read or answered at a time.
     package static let streamLimit = 100
-    /// The most frames from one whole request to the next.
+    /// The most frames from one whole answer to the next.
     package static let frameLimit = 1000
+    /// The most octets of requests that are kept.
+    package static let heldLimit = 256 * 1024
     /// Octets of output above which no more is produced until some were taken.
     private static let backlogLimit = 64 * 1024
 
     private let library: HTTP2Library
-    /// The longest body of a request, in octets; a request with a longer one is refused.
+    /// The longest body of a request, in octets.
     private let bodyLimit: Int
-    /// By stream: requests that are not whole yet, and what is still to be sent of responses' bodies.
-    private var incoming: [Int32: Request] = [:]
-    private var outgoing: [Int32: ArraySlice<UInt8>] = [:]
-    private var open: Set<Int32> = []
-    private var complete: [Request] = []
+    private var exchanges: [Int32: Exchange] = [:]
+    /// The streams of the requests to be given out, in their order.
+    private var ready: [Int32] = []
+    /// Streams that are answered though the client has not sent all of its request.
+    private var unwanted: [Int32] = []
+    package private(set) var held = 0
+    package private(set) var unsent = 0
     private var hasFailed = false
+    /// Whether the client is told that the connection ends.
+    private var isEnding = false
+
+    /// A request, and what is still to be sent of its answer.
+    fileprivate struct Exchange {
+        var request: HTTPServerRequest
+        /// The size of the head as RFC 9113 §6.5.2 counts it, and the octets of the body.
+        var headLength = 0
+        /// Whether the client has sent all of it.
+        var isWhole = false
+        /// Whether it is among those to be given out, or was.
+        var isReady = false
+        var answer: ArraySlice<UInt8>?
+    }
 
     /// - Throws: ``HTTP2Error/library(code:)`` when there is no memory.
     package init(bodyLimit: Int) throws(HTTP2Error) {
@@ -44,91 +59,125 @@ package final class HTTP2Server: HTTP2Owner {
         try library.start(for: self)
     }
 
-    /// Whether the connection is of no further use: either side has ended it, and nothing is left to be sent.
     package var isFinished: Bool { hasFailed || library.isFinished }
+    package var hasRequest: Bool { !ready.isEmpty }
+    package var mostAtOnce: Int { Self.streamLimit }
+    package var mustListen: Bool { true }
 
-    /// Takes bytes from the client, in any pieces.
     package func receive(_ bytes: Span<UInt8>) {
-        guard !hasFailed else { return }
-        do throws(HTTP2Error) { try library.receive(bytes) } catch { hasFailed = true }
+        guard !isFinished, !isEnding else { return }
+        do throws(HTTP2Error) {
+            try library.receive(bytes)
+        } catch {
+            (ready, isEnding) = ([], true)
+            if error == .flood { library.terminate(.enhanceYourCalm) } else { hasFailed = true }
+        }
     }
 
-    package func nextRequest() -> Request? { complete.isEmpty ? nil : complete.removeFirst() }
-
-    /// Answers a request, once; ignored if the client has cancelled it.
-    /// - Parameter status: 100...999.
-    package func answer(_ stream: Int32, status: Int, contentType: String? = nil, body: [UInt8]) {
-        guard !hasFailed, open.contains(stream), outgoing[stream] == nil else { return }
-        outgoing[stream] = body[...]
-        var fields = [(name: ":status", value: "\(status)")]
-        if let contentType { fields.append((name: "content-type", value: contentType)) }
-        library.respond(on: stream, HTTP2Head(fields), length: body.count)
+    package func nextRequest() -> HTTPServerRequest? {
+        guard !ready.isEmpty, let request = exchanges[ready.removeFirst()]?.request else { return nil }
+        held -= request.body.count
+        exchanges[request.stream]?.request.body = []
+        return request
     }
 
-    /// The bytes to send to the client; empty if there are none.
+    package func answer(_ stream: Int32, _ answer: HTTPAnswer) {
+        guard !hasFailed, let exchange = exchanges[stream], exchange.answer == nil else { return }
+        exchanges[stream]?.answer = answer.body[...]
+        unsent += answer.body.count
+        let head = HTTP2Head([(":status", "\(answer.status.rawValue)")] + answer.fields)
+        library.respond(on: stream, head, length: answer.body.count)
+        if answer.body.isEmpty { frames = 0 }
+        if !exchange.isWhole { unwanted.append(stream) }
+    }
+
     package func takeOutput() -> [UInt8] {
         var output: [UInt8] = []
         do throws(HTTP2Error) {
-            while !hasFailed, output.count < Self.backlogLimit, try library.send(into: &output) {}
+            try send(into: &output)
+            // The answers are given out, and the rest of their requests is not wanted (RFC 9113 §8.1).
+            if !unwanted.isEmpty, output.count < Self.backlogLimit {
+                for stream in exchange(&unwanted, with: []) { library.reset(stream, .noError) }
+                try send(into: &output)
+            }
         } catch {
             hasFailed = true
         }
         return output
     }
 
+    private func send(into output: inout [UInt8]) throws(HTTP2Error) {
+        while !hasFailed, output.count < Self.backlogLimit, try library.send(into: &output) {}
+    }
+
     // MARK: What the library tells, while it reads or writes
 
     /// Trailers are ignored.
     override func beganHead(_ stream: Int32) {
-        guard !open.contains(stream) else { return }
-        guard open.count < Self.streamLimit else { return library.reset(stream, .refusedStream) }
-        open.insert(stream)
-        incoming[stream] = Request(stream: stream)
+        guard exchanges[stream] == nil else { return }
+        guard exchanges.count < Self.streamLimit else { return library.reset(stream, .refusedStream) }
+        exchanges[stream] = Exchange(request: HTTPServerRequest(stream: stream))
     }
 
     override func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) {
-        guard var request = incoming[stream] else { return }
-        request.headLength += name.count + value.count + 32
-        guard request.headLength <= HTTPResponseReader.headLimit else { return refuse(stream) }
-        var octets: [UInt8] = []
-        octets.append(value)
-        if isEqual(name, name.indices, to: ":method") {
-            request.method = octets
-        } else if isEqual(name, name.indices, to: ":path") {
-            request.path = octets
-        } else if isEqual(name, name.indices, to: "content-type") {
-            request.contentType = octets
-        }
-        incoming[stream] = request
+        exchanges[stream]?.receive(field: name, value)
+        if exchanges[stream]?.headLength ?? 0 > HTTPResponseReader.headLimit { refuse(stream, .badRequest) }
     }
 
     override func receive(_ stream: Int32, body bytes: Span<UInt8>) {
-        guard let length = incoming[stream]?.body.count else { return }
-        guard length + bytes.count <= bodyLimit else { return refuse(stream) }
-        incoming[stream]?.body.append(bytes)
+        guard let exchange = exchanges[stream], !exchange.isReady else { return }
+        guard exchange.request.body.count + bytes.count <= bodyLimit, held + bytes.count <= Self.heldLimit else {
+            return refuse(stream, .contentTooLarge)
+        }
+        held += bytes.count
+        exchanges[stream]?.request.body.append(bytes)
     }
 
     override func completed(_ stream: Int32) {
-        guard let request = incoming.removeValue(forKey: stream) else { return }
-        frames = 0
-        complete.append(request)
+        exchanges[stream]?.isWhole = true
+        giveOut(stream)
     }
 
     override func closed(_ stream: Int32, _ code: HTTP2Code) {
-        open.remove(stream)
-        incoming[stream] = nil
-        outgoing[stream] = nil
+        guard let exchange = exchanges.removeValue(forKey: stream) else { return }
+        held -= exchange.request.body.count
+        unsent -= exchange.answer?.count ?? 0
+        if exchange.isReady, let place = ready.firstIndex(of: stream) { ready.remove(at: place) }
     }
 
     override func nextPart(of stream: Int32, _ limit: Int) -> (ArraySlice<UInt8>, isLast: Bool) {
-        guard let body = outgoing[stream] else { return ([], true) }
+        guard let body = exchanges[stream]?.answer else { return ([], true) }
         let part = body.prefix(limit)
-        outgoing[stream] = body.dropFirst(limit)
+        exchanges[stream]?.answer = body.dropFirst(limit)
+        unsent -= part.count
+        if part.count == body.count { frames = 0 }
         return (part, part.count == body.count)
     }
 
-    private func refuse(_ stream: Int32) {
-        incoming[stream] = nil
-        library.reset(stream)
+    private func giveOut(_ stream: Int32) {
+        guard exchanges[stream]?.isReady == false else { return }
+        exchanges[stream]?.isReady = true
+        ready.append(stream)
+    }
+
+    private func refuse(_ stream: Int32, _ status: HTTPStatus) {
+        guard let exchange = exchanges[stream], !exchange.isReady else { return }
+        held -= exchange.request.body.count
+        exchanges[stream]?.request = HTTPServerRequest(refused: status, stream: stream)
+        giveOut(stream)
+    }
+}
+
+extension HTTP2Server.Exchange {
+    fileprivate mutating func receive(field name: Span<UInt8>, _ value: Span<UInt8>) {
+        headLength += name.count + value.count + 32
+        guard !isReady else { return }
+        if isEqual(name, name.indices, to: ":method") {
+            request.method = HTTPMethod(value)
+        } else if isEqual(name, name.indices, to: ":path") {
+            request.path = value.indices.map { value[$0] }
+        } else if isEqual(name, name.indices, to: "content-type") {
+            request.contentType = value.indices.map { value[$0] }
+        }
     }
 }

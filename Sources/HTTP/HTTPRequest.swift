@@ -1,20 +1,23 @@
 import Base
 
-/// The head of one HTTP/1.x request. Requests with a body are not supported.
+/// One HTTP/1.x request.
 package struct HTTPRequest: Equatable {
-    package enum Method {
-        case get, head, post, other
-    }
-
-    package private(set) var method: Method
+    package private(set) var method: HTTPMethod
     /// Path and query as they were sent.
     package private(set) var target: [UInt8]
     package private(set) var keepAlive: Bool
     /// The Host field as it was sent; nil: an HTTP/1.0 client sent none.
     package private(set) var host: [UInt8]?
+    /// The value of Content-Type; empty without it.
+    package private(set) var contentType: [UInt8] = []
+    package fileprivate(set) var body: [UInt8] = []
+    /// How long the body is, in octets.
+    fileprivate var bodyLength = 0
+    /// Whether the client waits for a word before it sends the body (RFC 9110 §10.1.1).
+    fileprivate var expectsContinue = false
 
     /// - Parameter head: From the request line to the empty line.
-    package init(_ head: Span<UInt8>) throws(MalformedRequest) {
+    package init(_ head: Span<UInt8>, bodyLimit: Int = 0) throws(MalformedRequest) {
         var fields = HTTPFields()
         guard let line = fields.line(head),
             let first = firstIndex(of: UInt8(ascii: " "), in: head, line),
@@ -22,11 +25,12 @@ package struct HTTPRequest: Equatable {
             last + 1 + "HTTP/1.x".utf8.count == line.upperBound,
             isEqual(head, last + 1..<line.upperBound - 1, to: "http/1."), isDigit(head[line.upperBound - 1])
         else { throw MalformedRequest() }
-        method = Method(head, line.lowerBound..<first)
+        method = HTTPMethod(head.extracting(line.lowerBound..<first))
         target = (first + 1..<last).map { head[$0] }
         keepAlive = head[line.upperBound - 1] != UInt8(ascii: "0")
         let mustNameHost = keepAlive
         var hosts = 0
+        var length: Int?
         do throws(HTTPError) {
             while let (name, value) = try fields.next(head) {
                 if isEqual(head, name, to: "host") {
@@ -35,34 +39,73 @@ package struct HTTPRequest: Equatable {
                 } else if isEqual(head, name, to: "connection") {
                     if isEqual(head, value, to: "close") { keepAlive = false }
                 } else if isEqual(head, name, to: "content-length") {
-                    guard decimal(head, value, maximum: 1) == 0 else { throw .badContentLength }
+                    let given = decimal(head, value, maximum: .max)
+                    guard let given, given == length ?? given else { throw .badContentLength }
+                    length = given
                 } else if isEqual(head, name, to: "transfer-encoding") {
                     throw .transferEncoding
+                } else if isEqual(head, name, to: "content-type") {
+                    contentType = value.map { head[$0] }
+                } else if isEqual(head, name, to: "expect") {
+                    expectsContinue = isEqual(head, value, to: "100-continue")
                 }
             }
         } catch {
-            throw MalformedRequest()
+            // A body whose length is not known before may be refused (RFC 9112 §6.3).
+            throw MalformedRequest(error == .transferEncoding ? .lengthRequired : .badRequest)
         }
         // RFC 9112 §3.2.
         guard hosts == 1 || !mustNameHost && hosts == 0 else { throw MalformedRequest() }
+        bodyLength = length ?? 0
+        guard bodyLength <= bodyLimit else { throw MalformedRequest(.contentTooLarge) }
+    }
+}
+
+/// The method of a request; its name has capital letters alone (RFC 9110 §9.1).
+package enum HTTPMethod {
+    case get, head, post, other
+
+    init(_ name: Span<UInt8>) {
+        let all = name.indices
+        if isSame(name, all, as: "GET") {
+            self = .get
+        } else if isSame(name, all, as: "HEAD") {
+            self = .head
+        } else if isSame(name, all, as: "POST") {
+            self = .post
+        } else {
+            self = .other
+        }
     }
 }
 
 /// A request that is malformed or longer than allowed; the connection is of no further use.
-package struct MalformedRequest: Error, Equatable {}
+package struct MalformedRequest: Error, Equatable {
+    /// With which it is to be answered.
+    package let status: HTTPStatus
+
+    init(_ status: HTTPStatus = .badRequest) { self.status = status }
+}
 
 /// Owns the bytes of a connection that have not become a request yet.
 package struct HTTPRequestReader {
     private let headLimit: Int
     private let pipelineLimit: Int
+    private let bodyLimit: Int
     private var buffer: [UInt8] = []
+    /// The head of a request whose body is not whole yet.
+    private var head: HTTPRequest?
 
     /// - Parameters:
     ///   - headLimit: The longest head, in bytes.
     ///   - pipelineLimit: The most bytes of requests that wait for the answer to the one before them.
-    package init(headLimit: Int, pipelineLimit: Int) {
-        (self.headLimit, self.pipelineLimit) = (headLimit, pipelineLimit)
+    ///   - bodyLimit: The longest body, in bytes.
+    package init(headLimit: Int, pipelineLimit: Int, bodyLimit: Int = 0) {
+        (self.headLimit, self.pipelineLimit, self.bodyLimit) = (headLimit, pipelineLimit, bodyLimit)
     }
+
+    /// Octets that have not become a request yet.
+    var held: Int { buffer.count }
 
     package mutating func receive(_ bytes: Span<UInt8>) throws(MalformedRequest) {
         guard buffer.count + bytes.count <= pipelineLimit else { throw MalformedRequest() }
@@ -71,6 +114,22 @@ package struct HTTPRequestReader {
 
     /// The next request; nil if none is complete.
     package mutating func next() throws(MalformedRequest) -> HTTPRequest? {
+        if head == nil { head = try nextHead() }
+        guard var request = head, buffer.count >= request.bodyLength else { return nil }
+        head = nil
+        request.body = Array(buffer.prefix(request.bodyLength))
+        buffer.removeSubrange(..<request.bodyLength)
+        return request
+    }
+
+    /// Whether the client waits for a word before it sends the body of a request whose head has come; true once.
+    mutating func takeExpectation() -> Bool {
+        guard head?.expectsContinue ?? false, buffer.isEmpty else { return false }
+        head?.expectsContinue = false
+        return true
+    }
+
+    private mutating func nextHead() throws(MalformedRequest) -> HTTPRequest? {
         // RFC 9112 §2.2: empty lines before a request are ignored.
         let start = buffer.firstIndex { $0 != UInt8(ascii: "\r") && $0 != UInt8(ascii: "\n") } ?? buffer.count
         guard let end = headEnd(from: start) else {
@@ -78,7 +137,7 @@ package struct HTTPRequestReader {
             return nil
         }
         guard end - start <= headLimit else { throw MalformedRequest() }
-        let request = try HTTPRequest(buffer.span.extracting(start..<end))
+        let request = try HTTPRequest(buffer.span.extracting(start..<end), bodyLimit: bodyLimit)
         buffer.removeSubrange(..<end)
         return request
     }
@@ -91,19 +150,5 @@ package struct HTTPRequestReader {
             lineStart = index + 1
         }
         return nil
-    }
-}
-
-extension HTTPRequest.Method {
-    fileprivate init(_ head: Span<UInt8>, _ name: Range<Int>) {
-        if isEqual(head, name, to: "get") {
-            self = .get
-        } else if isEqual(head, name, to: "head") {
-            self = .head
-        } else if isEqual(head, name, to: "post") {
-            self = .post
-        } else {
-            self = .other
-        }
     }
 }

@@ -5,6 +5,8 @@ package import HTTP
 ///
 /// Conversations are classes: whoever keeps an `any Conversation` then calls it without copying anything first.
 package protocol Conversation: AnyObject {
+    /// Tells it what ALPN has chosen, before anything comes from the peer; nil: nothing.
+    func opened(_ applicationProtocol: String?)
     /// Takes octets from the peer, in any pieces.
     /// - Parameter events: The resulting events are appended, also before an error.
     func receive(_ bytes: Span<UInt8>, into events: inout [ConversationEvent]) throws(ConversationFailure)
@@ -17,11 +19,15 @@ package protocol Conversation: AnyObject {
     var isAnswering: Bool { get }
     /// Whether it could go on with what it holds, if it were given no octets.
     var mayGoOn: Bool { get }
+    /// Whether nothing more is to go either way once the output is sent.
+    var isFinished: Bool { get }
 }
 
 extension Conversation {
+    package func opened(_ applicationProtocol: String?) {}
     package var isAnswering: Bool { false }
     package var mayGoOn: Bool { false }
+    package var isFinished: Bool { false }
 }
 
 /// The side that requests: requests go in as well, and answers are events.

@@ -84,6 +84,7 @@ package final class StreamLink: Link {
             let output = conversation.takeOutput()
             if !output.isEmpty { stream.send(output.span) }
         } while goesOn()
+        if finishEnd == nil, conversation.isFinished { finishEnd = .finished }
         if finishEnd != nil { stream?.finish() }
         if let lastEnd, !conversation.isAnswering, queued == 0 { end(lastEnd) }
     }
@@ -161,6 +162,7 @@ extension StreamLink: StreamOwner {
     package func secured(_ stream: Stream) { opened() }
 
     private func opened() {
+        conversation.opened(stream?.applicationProtocol)
         owner.opened(self)
         flush()
     }

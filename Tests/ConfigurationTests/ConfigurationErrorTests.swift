@@ -310,7 +310,7 @@ import Testing
             (
                 "[listen.more]\nx = 1",
                 "1: listen.more: unknown key in version \(Version.current); [listen] has addresses, allow, workers, tcpClients, "
-                    + "tcpIdleSeconds, tls, certificateFile, keyFile"
+                    + "tcpIdleSeconds, tls, https, certificateFile, keyFile, name"
             ),
             ("listen = 3", "1: listen: 3 is not right; give a section [listen]"),
             (

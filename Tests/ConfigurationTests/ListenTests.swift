@@ -45,7 +45,11 @@ import Testing
             ("keyFile = 'k'", "listen.certificateFile: missing"),
             ("certificateFile = 'c'", "listen.keyFile: missing"),
             ("certificateFile = 'c'\nkeyFile = 'k'", "listen.certificateFile: cannot read \"/etc/httpdnsd/c\""),
-            ("tls = ['853']", "listen.tls"), ("tls = ['127.0.0.1:853', '127.0.0.1:853']", "listed twice"),
+            ("https = ['127.0.0.1:443']", "listen.certificateFile: missing"),
+            ("https = ['443']", "listen.https"),
+            ("name = 'dns.example'", "listen.name: listen.tls and listen.https are empty"),
+            ("name = '127.0.0.1'", "listen.name"), ("tls = ['853']", "listen.tls"),
+            ("tls = ['127.0.0.1:853', '127.0.0.1:853']", "listed twice"),
         ])
     func wrong(_ row: (text: String, message: String)) {
         #expect(message("[listen]\n" + row.text).contains(row.message), "\(message("[listen]\n" + row.text))")

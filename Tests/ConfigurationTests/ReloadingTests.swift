@@ -14,7 +14,8 @@ import Testing
     static let decisions: [String: Decision] = [
         "listen.addresses": .needsRestart, "listen.allow": .applied, "listen.workers": .needsRestart,
         "listen.tcpClients": .applied, "listen.tcpIdleSeconds": .applied,
-        "listen.tls": .needsRestart, "listen.certificateFile": .applied, "listen.keyFile": .applied,
+        "listen.tls": .needsRestart, "listen.https": .needsRestart, "listen.name": .applied,
+        "listen.certificateFile": .applied, "listen.keyFile": .applied,
         "domains.intercept": .applied, "domains.bypass": .applied, "domains.privateAddresses": .applied,
         "domains.privateAllowed": .applied, "domains.interceptFile": .applied, "domains.bypassFile": .applied,
         "fallback.resolvConf": .applied, "fallback.hedgeAfter": .applied, "fallback.hosts": .applied,

@@ -13,6 +13,8 @@ import Testing
         tcpClients = 10000
         tcpIdleSeconds = 3600
         tls = ["0.0.0.0:853", "[2001:db8::1]:8853"]
+        https = ["0.0.0.0:443"]
+        name = "dns.example.com"
         certificateFile = "server.pem"
         keyFile = "server.key"
 
@@ -233,6 +235,8 @@ import Testing
         expected.listen.tcpClients = 10000
         expected.listen.tcpIdleSeconds = 3600
         expected.listen.tls = [try endpoint("0.0.0.0:853"), try endpoint("[2001:db8::1]:8853")]
+        expected.listen.https = [try endpoint("0.0.0.0:443")]
+        expected.listen.name = Name("dns.example.com")
         expected.listen.certificateFile = "/etc/httpdnsd/server.pem"
         expected.listen.keyFile = "/etc/httpdnsd/server.key"
         expected.listen.take(

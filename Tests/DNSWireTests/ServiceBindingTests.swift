@@ -126,4 +126,19 @@ import Testing
         let data = try #require(Self.bound("0001 00", to: many))
         #expect(data == Self.octets("0001 00 0004 0020") + many.prefix(8).flatMap(\.octets))
     }
+
+    /// RFC 9461 §5: the parameters of a DNS server, in the order of their keys.
+    @Test func whereADNSServerIs() {
+        let data = Answer.serviceData(
+            priority: 2, target: Name("ns.example")!, alpn: ["h2", "dot"], port: 8443, dohPath: "/q{?dns}",
+            hints: [.v4(1, 2, 3, 4), IPAddress("2001:db8::1")!])
+        #expect(
+            data
+                == Self.octets(
+                    "0002 026e73076578616d706c6500 0001 0007 02683203646f74 0003 0002 20fb 0004 0004 01020304"
+                        + "0006 0010 20010db8000000000000000000000001 0007 0008 2f717b3f646e737d"))
+        let least = Answer.serviceData(
+            priority: 1, target: Name("ns.example")!, alpn: ["dot"], port: nil, dohPath: nil, hints: [])
+        #expect(least == Self.octets("0001 026e73076578616d706c6500 0001 0004 03646f74"))
+    }
 }

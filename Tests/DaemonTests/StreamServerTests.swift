@@ -30,7 +30,7 @@ import Testing
             loop: loop, cache: cache, local: LocalServers(listening: [], loop: loop, report: report),
             lookup: ServerLookup(loop: loop), report: report)
         server = try StreamServer(
-            [], Settings().listen,
+            StreamServer.Door(transport: .tcp, listeners: [], certificate: nil), Settings().listen,
             frontend: CurrentFrontend(QueryFrontend(cache: cache, Settings().listen, queue: forwarder.queue)),
             forwarderLoop: forwarder, report: report)
     }

@@ -222,4 +222,39 @@ import Testing
                 == PolicyDecision(taker: .reserved(.privateName), pattern: DomainPattern("172.16.0.0/12")!, place: nil))
         #expect(rule("a.onion").taker == .reserved(.nonexistent))
     }
+
+    /// RFC 9462: SVCB at two names is answered here if there is a name to be told, all else as ever.
+    @Test func theWaysToAskAreTold() throws {
+        var policy = try policy()
+        let names = ["_dns.resolver.arpa", "_dns.ns.example"]
+        #expect(names.map { asked($0, .svcb, policy) } == ["NOERROR none soa 3600", "binding httpdns fallback"])
+        policy.designation = Designation(
+            name: Name("ns.example")!, [Designation.Door(isHTTPS: false, port: 853, addresses: [])])
+        for name in names {
+            #expect(policy.reason(Name(name)!, .svcb) == .designation)
+            guard case .answer(let answer, by: nil) = policy.route(Name(name)!, .svcb) else {
+                Issue.record("it is asked of others")
+                continue
+            }
+            #expect(answer.head.answerCount == 1 && answer.isCacheable)
+        }
+        #expect(asked("_dns.resolver.arpa", .a, policy) == "NOERROR none soa 3600")
+        #expect(asked("_dns.ns.example", .txt, policy) == "fallback")
+        #expect(asked("x._dns.resolver.arpa", .svcb, policy) == "NOERROR none soa 3600")
+    }
+
+    /// One for each port; addresses are told where they lead a client here.
+    @Test func waysToAskAreMadeOfAddresses() {
+        func doors(_ texts: String...) -> [Designation.Door] {
+            Designation.Door.all(texts.compactMap { Endpoint($0) }, isHTTPS: true)
+        }
+        func door(_ port: UInt16, _ addresses: String...) -> Designation.Door {
+            Designation.Door(isHTTPS: true, port: port, addresses: addresses.compactMap { IPAddress($0) })
+        }
+        #expect(doors() == [])
+        #expect(doors("0.0.0.0:443", "[::]:443") == [door(443)])
+        #expect(doors("192.0.2.1:443", "[2001:db8::1]:443") == [door(443, "192.0.2.1", "2001:db8::1")])
+        #expect(doors("127.0.0.1:443", "192.0.2.1:8443") == [door(443), door(8443, "192.0.2.1")])
+        #expect(doors("127.0.0.1:443", "192.0.2.1:443") == [door(443)])
+    }
 }

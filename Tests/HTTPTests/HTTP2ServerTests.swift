@@ -11,10 +11,10 @@ import Testing
 
     /// What a server has read of some bytes, and what it has sent.
     private func serve(
-        _ server: HTTP2Server, _ bytes: [UInt8], answer: (HTTP2Server.Request) -> Void = { _ in }
-    ) -> (requests: [HTTP2Server.Request], sent: [UInt8]) {
+        _ server: HTTP2Server, _ bytes: [UInt8], answer: (HTTPServerRequest) -> Void = { _ in }
+    ) -> (requests: [HTTPServerRequest], sent: [UInt8]) {
         server.receive(bytes.span)
-        var requests: [HTTP2Server.Request] = []
+        var requests: [HTTPServerRequest] = []
         while let request = server.nextRequest() {
             requests.append(request)
             answer(request)
@@ -34,15 +34,15 @@ import Testing
         let (requests, first) = serve(server, client.sent)
         #expect(requests.map(\.stream) == [1, 3, 5])
         for request in requests {
-            #expect(String(decoding: request.method, as: UTF8.self) == "POST")
+            #expect(request.method == .post)
             #expect(String(decoding: request.path, as: UTF8.self) == "/dns-query")
             #expect(String(decoding: request.contentType, as: UTF8.self) == "application/dns-message")
             #expect(request.body == [1, 2, 3])
         }
         #expect(client.receive(first) == [])
         let large = [UInt8](repeating: 7, count: 65_535)
-        server.answer(5, status: 404, body: [])
-        server.answer(1, status: 200, contentType: "application/dns-message", body: large)
+        server.answer(5, HTTPAnswer(.notFound))
+        server.answer(1, HTTPAnswer(.ok, contentType: "application/dns-message", body: large))
         var responses: [UInt64: HTTPResponse] = [:]
         for case .answered(let id, let response) in client.receive(serve(server, []).sent) { responses[id] = response }
         #expect(responses[2] == HTTPResponse(status: 404, body: []))
@@ -58,7 +58,7 @@ import Testing
         let server = try HTTP2Server(bodyLimit: 3)
         #expect(serve(server, Self.preface + Frame.headers(1, get, ends: true)).requests.count == 1)
         _ = serve(server, Frame.reset(1, .cancel))
-        server.answer(1, status: 200, body: [1])
+        server.answer(1, HTTPAnswer(.ok, body: [1]))
         #expect(serve(server, []).sent.isEmpty && !server.isFinished)
         _ = serve(server, Frame.goAway(last: 0))
         #expect(server.isFinished)
@@ -66,7 +66,7 @@ import Testing
 
     @Test func inAnyPieces() throws {
         let server = try HTTP2Server(bodyLimit: 10)
-        var requests: [HTTP2Server.Request] = []
+        var requests: [HTTPServerRequest] = []
         for byte in Self.preface + Frame.headers(1, post) + Frame.data(1, [1, 2]) + Frame.data(1, [3], ends: true) {
             requests += serve(server, [byte]).requests
         }
@@ -74,17 +74,69 @@ import Testing
         #expect(requests.map { String(decoding: $0.path, as: UTF8.self) } == ["/p"])
     }
 
-    @Test("a request that is too long is refused, and the connection goes on")
+    @Test("a request that is too long is to be refused, what follows of it is not wanted, and the connection goes on")
     func limits() throws {
         let server = try HTTP2Server(bodyLimit: 2)
         let long = [("x", String(repeating: "a", count: 40_000))]
         let bytes =
-            Frame.headers(1, post) + Frame.data(1, [1, 2, 3], ends: true)
+            Frame.headers(1, post) + Frame.data(1, [1, 2, 3])
             + Frame.fragments(3, Frame.literals(get + long)) + Frame.headers(5, get, ends: true)
-        let (requests, sent) = serve(server, Self.preface + bytes)
-        #expect(requests.map(\.stream) == [5])
-        #expect(try Frame.readAll(sent).filter { $0.kind == .reset }.map(\.stream) == [1, 3])
+        let (requests, sent) = serve(server, Self.preface + bytes) {
+            server.answer($0.stream, HTTPAnswer($0.refusal ?? .ok))
+        }
+        #expect(requests.map(\.stream) == [1, 3, 5])
+        #expect(requests.map(\.refusal) == [.contentTooLarge, .badRequest, nil])
+        let frames = try Frame.readAll(sent)
+        #expect(frames.filter { $0.kind == .headers }.map(\.stream) == [1, 3, 5])
+        #expect(frames.filter { $0.kind == .reset }.map(\.stream) == [1])
+        #expect(server.held == 0 && !server.isFinished)
+        #expect(serve(server, Frame.headers(7, get, ends: true)).requests.count == 1)
+    }
+
+    @Test("of many bodies that do not end no more is kept than of one that does")
+    func manyBodies() throws {
+        let server = try HTTP2Server(bodyLimit: 65_535)
+        _ = serve(server, Self.preface)
+        var refused = 0
+        for stream in (0..<90).map({ UInt32(1 + 2 * $0) }) {
+            let parts = (0..<2).flatMap { _ in Frame.data(stream, [UInt8](repeating: 0, count: 16_000)) }
+            refused += serve(server, Frame.headers(stream, post) + parts).requests.count {
+                $0.refusal == .contentTooLarge
+            }
+            #expect(server.held <= HTTP2Server.heldLimit)
+        }
+        #expect(refused > 80)
         #expect(!server.isFinished)
+    }
+
+    @Test("an answer for which the client gives no room waits, and so do no more than a hundred")
+    func closedWindow() throws {
+        let server = try HTTP2Server(bodyLimit: 2)
+        // INITIAL_WINDOW_SIZE 0.
+        _ = serve(server, Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + Frame.settings([(4, 0)]))
+        for stream in (0..<150).map({ UInt32(1 + 2 * $0) }) {
+            _ = serve(server, Frame.headers(stream, get, ends: true)) {
+                server.answer($0.stream, HTTPAnswer(.ok, body: [UInt8](repeating: 1, count: 1000)))
+            }
+        }
+        #expect(server.unsent == 100_000 && !server.isFinished)
+        let sent = serve(server, Frame.windowUpdate(1, 10)).sent
+        #expect(try Frame.readAll(sent).filter { $0.kind == .data }.map(\.payload.count) == [10])
+        #expect(server.unsent == 99_990)
+        _ = serve(server, Frame.reset(1, .cancel))
+        #expect(server.unsent == 99_000)
+    }
+
+    @Test("a request that is cancelled before it is taken leaves nothing; many of them are a flood")
+    func rapidReset() throws {
+        func pairs(_ range: Range<Int>) -> [UInt8] {
+            range.map { UInt32(1 + 2 * $0) }.flatMap { Frame.headers($0, get, ends: true) + Frame.reset($0, .cancel) }
+        }
+        let server = try HTTP2Server(bodyLimit: 2)
+        #expect(serve(server, Self.preface + pairs(0..<400)).requests.isEmpty && !server.isFinished)
+        let (requests, sent) = serve(server, pairs(400..<600))
+        #expect(requests.isEmpty && server.isFinished)
+        #expect(try Frame.readAll(sent).filter { $0.kind == .goAway }.map { $0.payload[7] } == [11])
     }
 
     @Test("a hundred requests at a time are served, the next is refused")
@@ -110,7 +162,7 @@ import Testing
             let server = try HTTP2Server(bodyLimit: 2)
             _ = serve(server, bytes)
             #expect(server.isFinished)
-            server.answer(1, status: 200, body: [1])
+            server.answer(1, HTTPAnswer(.ok, body: [1]))
             #expect(serve(server, Frame.headers(5, get, ends: true)).requests.isEmpty)
         }
     }

@@ -7,7 +7,7 @@ import Testing
     private final class Owner: MessageOwner {
         var takesMessages = true
         var asked: [[UInt8]] = []
-        func asked(_ message: Span<UInt8>) { asked.append(message.indices.map { message[$0] }) }
+        func asked(_ message: Span<UInt8>, as id: RequestID) { asked.append(message.indices.map { message[$0] }) }
     }
 
     private let owner = Owner()
@@ -31,10 +31,10 @@ import Testing
 
     @Test func answersLeaveInTheOrderInWhichTheyAreGiven() throws {
         try receive([0, 1, 1, 0, 1, 2, 0, 1, 3])
-        frames.answer([5, 6].span)
-        frames.answer(nil)
+        frames.answer([5, 6].span, to: 0)
+        frames.answer(nil, to: 0)
         #expect(frames.isAnswering && frames.unsent == 4)
-        frames.answer([UInt8](repeating: 0, count: 256).span)
+        frames.answer([UInt8](repeating: 0, count: 256).span, to: 0)
         #expect(!frames.isAnswering)
         #expect(frames.takeOutput() == [0, 2, 5, 6, 1, 0] + [UInt8](repeating: 0, count: 256))
         #expect(frames.takeOutput().isEmpty)

@@ -305,7 +305,7 @@ import Testing
     private final class Echo: MessageOwner {
         var takesMessages = true
         var asked: [[UInt8]] = []
-        func asked(_ message: Span<UInt8>) { asked.append(message.indices.map { message[$0] }) }
+        func asked(_ message: Span<UInt8>, as id: RequestID) { asked.append(message.indices.map { message[$0] }) }
     }
 
     /// Who has said that he asks no more gets all answers first.
@@ -324,10 +324,10 @@ import Testing
         world.turns()
         world.onLoop {
             #expect(echo.asked == [[7], [8]] && world.link.state == .draining)
-            frames.answer([7].span)
+            frames.answer([7].span, to: 0)
             world.link.flush()
             #expect(world.sent() == [0, 1, 7] && world.link.state == .draining)
-            frames.answer([8].span)
+            frames.answer([8].span, to: 0)
             world.link.flush()
             #expect(world.sent() == [0, 1, 8] && world.link.state == .closed)
         }

@@ -37,7 +37,7 @@ final class StraightAsking: @unchecked Sendable {
         var numbers = GroupNumbers()
         numbers.add(settings)
         upstreams = UpstreamRegistry(
-            loop: loop, ServerLookup(loop: loop, listening: settings.listen.addresses + settings.listen.tls))
+            loop: loop, ServerLookup(loop: loop, listening: settings.listen.everyAddress))
         translation = Translation(upstreams.lookup)
         upstreams.apply(settings, try UpstreamRegistry.Prepared(settings), numbers)
         let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers, .hosts])

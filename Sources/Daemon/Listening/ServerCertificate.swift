@@ -1,8 +1,10 @@
 import Base
 import Configuration
+import Counters
 import Cryptography
 import Log
 import Logging
+import Streams
 import Transport
 
 /// The certificate that clients are shown over TLS, and its key. Their files are followed: new connections get what is in them,
@@ -16,13 +18,16 @@ final class ServerCertificate: @unchecked Sendable {
         fileprivate let context: TLSServerContext
         /// Without the contents of the files, which can still be compared.
         fileprivate let settings: Settings.Listen
+        fileprivate let transport: Tally.Transport
 
-        /// Nil without a certificate.
-        init?(_ settings: Settings.Listen) throws(StartFailure) {
-            guard let (certificate, key) = settings.certificate else { return nil }
+        /// Nil without a certificate, and for what is not encrypted.
+        init?(_ settings: Settings.Listen, _ transport: Tally.Transport) throws(StartFailure) {
+            guard transport.isEncrypted, let (certificate, key) = settings.certificate else { return nil }
+            self.transport = transport
             do throws(TLSError) {
                 context = try TLSServerContext(
-                    certificatePEM: certificate, keyPEM: key, protocols: ["dot"], refusesOthers: true)
+                    certificatePEM: certificate, keyPEM: key,
+                    protocols: transport == .https ? ServerHTTP.protocols : ["dot"], refusesOthers: true)
             } catch {
                 let name = error == .certificateUnreadable ? "certificateFile" : "keyFile"
                 throw .setting(key: "listen.\(name)", error.description)
@@ -104,16 +109,16 @@ final class ServerCertificate: @unchecked Sendable {
 
     private func read() {
         turn += 1
-        let (turn, settings) = (turn, current.settings)
+        let (turn, settings, transport) = (turn, current.settings, current.transport)
         loop.elsewhere {
-            Self.read(settings)
+            Self.read(settings, transport)
         } then: { [self] read in
             if self.turn == turn { take(read) }
         }
     }
 
     /// - Returns: Nil: nothing has changed.
-    private static func read(_ settings: Settings.Listen) -> Result<Prepared?, Failure> {
+    private static func read(_ settings: Settings.Listen, _ transport: Tally.Transport) -> Result<Prepared?, Failure> {
         do throws(SystemError) {
             var new = settings
             new.take(
@@ -121,7 +126,7 @@ final class ServerCertificate: @unchecked Sendable {
                 keyPEM: try SystemFile.read(settings.keyFile, limit: longestFile))
             guard new != settings else { return .success(nil) }
             do throws(StartFailure) {
-                return .success(try Prepared(new))
+                return .success(try Prepared(new, transport))
             } catch {
                 guard case .setting(let key, _, let message, _) = error else { return .success(nil) }
                 return .failure(Failure(words: "\(key): \(message)"))
@@ -136,13 +141,13 @@ final class ServerCertificate: @unchecked Sendable {
         case .success(nil): failure = nil
         case .success(let new?):
             take(new)
-            report.certificateChanged(new.settings)
+            report.certificateChanged(new.settings, new.transport)
         case .failure(let new):
             var now = new
             if let before = failure, before.words == new.words { now = before }
             if !now.isSaid, new.began - now.began >= Self.patience {
                 now.isSaid = true
-                report.certificateWrong(now.words)
+                report.certificateWrong(now.words, current.transport)
             }
             failure = now
             watch?.lookAgain()
@@ -151,15 +156,18 @@ final class ServerCertificate: @unchecked Sendable {
 }
 
 extension Report {
-    fileprivate func certificateChanged(_ settings: Settings.Listen) {
+    fileprivate func certificateChanged(_ settings: Settings.Listen, _ transport: Tally.Transport) {
+        let name = transport.rawValue
         say(
-            .notice, .reloaded, about: "certificate",
-            "new TLS clients are shown the certificate that is in \(settings.certificateFile) now")
+            .notice, .reloaded, about: "\(name) certificate",
+            "new \(name.uppercased()) clients are shown the certificate that is in \(settings.certificateFile) now")
     }
 
-    fileprivate func certificateWrong(_ words: String) {
+    fileprivate func certificateWrong(_ words: String, _ transport: Tally.Transport) {
+        let name = transport.rawValue
         say(
-            .error, .reloadFailed, about: "certificate", "TLS clients are shown the certificate of before: \(words)",
+            .error, .reloadFailed, about: "\(name) certificate",
+            "\(name.uppercased()) clients are shown the certificate of before: \(words)",
             ["reason": words])
     }
 }

@@ -6,14 +6,15 @@ import Forwarding
 import Streams
 import Transport
 
-/// One client over TCP or TLS: its queries are handled as they come and answered as they are ready, in any order (RFC 7766 §7).
+/// One client over TCP, TLS or HTTPS: its queries are handled as they come and answered as they are ready, in any order (RFC
+/// 7766 §7).
 final class StreamClient: @unchecked Sendable {
     // Unchecked: other queues only hold it; every method is called on the server's loop.
     let address: IPAddress
     let source: Source
     private unowned let server: StreamServer
     private(set) var link: StreamLink!
-    private var frames: ServerFrames!
+    private var conversation: (any ServerConversation)!
     private var isClosed = false
     private(set) var lastActivity = Clock.now()
     /// Octets that wait for the client to read, when they were last counted.
@@ -36,8 +37,8 @@ final class StreamClient: @unchecked Sendable {
     ) throws(SystemError) {
         (self.address, source, self.server) = (address, Source(address), server)
         handshakeBegan = tls == nil ? nil : lastActivity
-        frames = ServerFrames(owner: self)
-        link = StreamLink(server: frames, owner: self)
+        conversation = server.tally.transport == .https ? ServerHTTP(owner: self) : ServerFrames(owner: self)
+        link = StreamLink(server: conversation, owner: self)
         link.begin(
             try Stream(
                 socket, isConnected: true, tls: tls, limit: Self.maximumQueued, scratch: server.scratch,
@@ -47,24 +48,24 @@ final class StreamClient: @unchecked Sendable {
     /// Whether nothing is on its way in either direction, so that closing costs the client only a new connection.
     var isIdle: Bool { isQuiet && kept == 0 }
     /// Whether no query is being looked up for it; half-sent queries or unread answers do not keep it open for ever.
-    var isQuiet: Bool { frames.underWay == 0 }
+    var isQuiet: Bool { conversation.underWay == 0 }
 
     /// The way back for answers from the forwarder's loop.
-    private func way(_ message: Span<UInt8>) -> Client.Way {
+    private func way(_ message: Span<UInt8>, _ id: RequestID) -> Client.Way {
         let isPadded = server.isPadded(message)
         return .stream(from: address, over: server.tally.transport) { [self] reply in
-            server.loop.submit { self.send(reply, isPadded) }
+            server.loop.submit { self.send(reply, isPadded, id) }
         }
     }
 
-    private func send(_ reply: [UInt8], _ isPadded: Bool) {
+    private func send(_ reply: [UInt8], _ isPadded: Bool, _ id: RequestID) {
         guard !isClosed else { return }
         if isPadded {
             var reply = reply
             Padding.add(to: &reply)
-            frames.answer(reply.span)
+            conversation.answer(reply.span, to: id)
         } else {
-            frames.answer(reply.span)
+            conversation.answer(reply.span, to: id)
         }
         lastActivity = Clock.now()
         link.flush()
@@ -88,21 +89,24 @@ final class StreamClient: @unchecked Sendable {
 
     /// Tells the server how much is kept for this client now, and reads on if that is not too much.
     private func count() {
-        let left = link.queued
+        let left = conversation.unsent + link.queued
         // Octets alone do not count as activity: a client that sends one now and then would stay for ever.
         if left < queued { lastActivity = Clock.now() }
         queued = left
-        let change = (isClosed ? 0 : frames.held + left) - kept
+        let change = (isClosed ? 0 : conversation.held + link.queued) - kept
         kept += change
         if change != 0 { server.keep(change) }
-        link.isReading = takesMessages
+        if left > Self.maximumQueued, !isClosed { return server.cutOff(self) }
+        link.isReading = conversation.mustListen || takesMessages
     }
 }
 
 extension StreamClient: LinkOwner {
     func opened(_ link: StreamLink) {
+        guard handshakeBegan != nil else { return }
         handshakeBegan = nil
         lastActivity = Clock.now()
+        server.checkInTime(self)
     }
 
     func happened(_ event: ConversationEvent, on link: any Link) {}
@@ -119,27 +123,31 @@ extension StreamClient: LinkOwner {
 extension StreamClient: MessageOwner {
     /// While so many octets wait for the client to read, it gets no more answers until it has.
     var takesMessages: Bool {
-        frames.underWay < Self.maximumWaiting && frames.unsent + link.queued < Self.maximumQueued / 2
+        conversation.underWay < min(Self.maximumWaiting, conversation.mostAtOnce)
+            && conversation.unsent + link.queued < Self.maximumQueued / 2
     }
 
-    func asked(_ message: Span<UInt8>) {
+    func asked(_ message: Span<UInt8>, as id: RequestID) {
         let now = Tick(nanoseconds: Clock.now())
         lastActivity = now.nanoseconds
         let written = server.replies
         switch server.receive(message, from: address, at: now) {
-        case .silence: frames.answer(nil)
+        case .silence: conversation.answer(nil, to: id)
         case .reply(let length):
-            unsafe answered(written.first(length), to: message, at: now)
+            unsafe answered(written.first(length), to: message, id, at: now)
         case .ask(let question, _):
-            server.forwarderLoop.submit([Miss(client: Client(question, message: message, way: way(message), at: now))])
+            let client = Client(question, message: message, way: way(message, id), at: now)
+            server.forwarderLoop.submit([Miss(client: client)])
         case .replyAndRefresh(let length, let question):
-            unsafe answered(written.first(length), to: message, at: now)
-            let client = Client(question, message: message, way: way(message), at: now)
+            unsafe answered(written.first(length), to: message, id, at: now)
+            let client = Client(question, message: message, way: way(message, id), at: now)
             server.forwarderLoop.submit([Miss(client: client, isRefresh: true)])
         }
     }
 
-    private func answered(_ reply: UnsafeBufferPointer<UInt8>, to message: Span<UInt8>, at now: Tick) {
+    private func answered(
+        _ reply: UnsafeBufferPointer<UInt8>, to message: Span<UInt8>, _ id: RequestID, at now: Tick
+    ) {
         let took = Clock.now() - now.nanoseconds
         server.tally.took(took)
         if server.notes.isWatched {
@@ -149,9 +157,9 @@ extension StreamClient: MessageOwner {
                     took: took)
             }
         }
-        guard server.isPadded(message) else { return frames.answer(unsafe reply.span) }
+        guard server.isPadded(message) else { return conversation.answer(unsafe reply.span, to: id) }
         var padded = unsafe Array(reply)
         Padding.add(to: &padded)
-        frames.answer(padded.span)
+        conversation.answer(padded.span, to: id)
     }
 }

@@ -6,7 +6,7 @@ import Forwarding
 import Log
 import Transport
 
-/// All clients over one transport, TCP (RFC 7766) or TLS (RFC 7858), on a loop of their own so that a slow one, or a handshake,
+/// All clients over one transport, TCP (RFC 7766), TLS (RFC 7858) or HTTPS (RFC 8484), on a loop of their own so that a slow one, or a handshake,
 /// delays nothing else.
 final class StreamServer: @unchecked Sendable {
     // Unchecked: everything but `loop` is touched on the loop alone.
@@ -43,15 +43,22 @@ final class StreamServer: @unchecked Sendable {
     /// How long a TLS handshake may take, in nanoseconds.
     static let longestHandshake: UInt64 = 10_000_000_000
 
-    /// - Parameter certificate: nil: clients speak DNS in the clear.
+    /// Where clients of one transport come in.
+    struct Door {
+        let transport: Tally.Transport
+        let listeners: [StreamListener]
+        /// Nil: clients speak DNS in the clear.
+        let certificate: ServerCertificate.Prepared?
+    }
+
     init(
-        _ listeners: [StreamListener], _ settings: Settings.Listen, certificate: ServerCertificate.Prepared? = nil,
-        frontend: CurrentFrontend, forwarderLoop: ForwarderLoop, report: Report
+        _ door: Door, _ settings: Settings.Listen, frontend: CurrentFrontend, forwarderLoop: ForwarderLoop,
+        report: Report
     ) throws(SystemError) {
-        tally = Tally(certificate == nil ? .tcp : .tls)
+        tally = Tally(door.transport)
         loop = try EventLoop(label: "httpdnsd.\(tally.transport.rawValue)")
-        self.certificate = certificate.map { [loop] in ServerCertificate($0, loop: loop, report: report) }
-        self.listeners = listeners
+        certificate = door.certificate.map { [loop] in ServerCertificate($0, loop: loop, report: report) }
+        listeners = door.listeners
         self.frontend = CurrentFrontend.Copy(of: frontend)
         self.forwarderLoop = forwarderLoop
         self.report = report
@@ -143,9 +150,7 @@ final class StreamServer: @unchecked Sendable {
             clients[ObjectIdentifier(client)] = client
             if source != .host { ofSource[source, default: 0] += 1 }
             counters.accepted += 1
-            // With others a check is due already, and a new client must not put it off.
-            let due = due(client)
-            if due < nextCheck ?? .max { check(at: due) }
+            checkInTime(client)
         } catch {
             report.systemFailed(Self.turnedAway, error)
         }
@@ -209,6 +214,12 @@ final class StreamServer: @unchecked Sendable {
     /// When a client is closed if nothing happens until then; one that waits for an answer is not.
     private func due(_ client: StreamClient) -> UInt64 {
         client.handshakeBegan.map { $0 + Self.longestHandshake } ?? client.lastActivity + idleNanoseconds
+    }
+
+    /// Sees to it that a client is looked at in time. With others a check is due already, and this one must not put it off.
+    func checkInTime(_ client: StreamClient) {
+        let due = due(client)
+        if due < nextCheck ?? .max { check(at: due) }
     }
 
     private func checkClients() {

@@ -229,7 +229,7 @@ extension Settings {
     ) -> Change.Suspects {
         let identities = GroupIdentity.all(self)
         return Change.Suspects(
-            routes: domains != old.domains
+            routes: domains != old.domains || listen.name != old.listen.name
                 || identities.mapValues(\.routing) != before.mapValues(\.routing),
             groups: Set(
                 identities.filter { name, identity in

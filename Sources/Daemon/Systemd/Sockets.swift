@@ -1,6 +1,7 @@
 import Base
 import CSystemd
 import Configuration
+import Counters
 import Log
 import Logging
 import Transport
@@ -8,9 +9,7 @@ import Transport
 /// The listening sockets: those handed over by the service manager (sd_listen_fds(3)), else bound here.
 struct Sockets {
     var datagrams: [DatagramSocket] = []
-    var streams: [StreamListener] = []
-    /// For DNS over TLS.
-    var tls: [StreamListener] = []
+    private var streams: [Tally.Transport: [StreamListener]] = [:]
     private var areHandedOver = false
 
     /// - Parameters:
@@ -20,12 +19,16 @@ struct Sockets {
         _ listen: Settings.Listen, workers: Int, names: String?
     ) throws(SystemError) -> Sockets {
         let handed = try handedOver(names)
-        guard handed.datagrams.isEmpty, handed.streams.isEmpty, handed.tls.isEmpty else { return handed }
+        guard handed.datagrams.isEmpty, handed.streams.isEmpty else { return handed }
         var sockets = Sockets()
-        sockets.tls = try listen.tls.map { address throws(SystemError) in try StreamListener.listen(address) }
+        for kind in kinds {
+            sockets.streams[kind.transport] = try listen[keyPath: kind.addresses].map { address throws(SystemError) in
+                try StreamListener.listen(address)
+            }
+        }
         for address in listen.addresses {
             let stream = try StreamListener.listen(address)
-            sockets.streams.append(stream)
+            sockets.streams[.tcp, default: []].append(stream)
             // With port 0 both get the port that the system chose for TCP.
             let bound = Endpoint(address.address, port: stream.local.port)
             sockets.datagrams += try DatagramSocket.bind(bound, count: workers)
@@ -36,10 +39,25 @@ struct Sockets {
     /// Where questions come.
     var endpoints: [Endpoint] {
         var all: [Endpoint] = []
-        for endpoint in datagrams.map(\.local) + streams.map(\.local) + tls.map(\.local) where !all.contains(endpoint) {
+        for endpoint in datagrams.map(\.local) + Tally.Transport.allCases.flatMap(endpoints)
+        where !all.contains(endpoint) {
             all.append(endpoint)
         }
         return all
+    }
+
+    /// Where questions come over one transport with connections.
+    func endpoints(_ transport: Tally.Transport) -> [Endpoint] { streams[transport, default: []].map(\.local) }
+
+    /// Where clients come in; TCP even if it has no sockets.
+    func doors(_ listen: Settings.Listen) throws(StartFailure) -> [StreamServer.Door] {
+        try Tally.Transport.allCases.filter { $0 == .tcp || !endpoints($0).isEmpty }.map {
+            transport throws(StartFailure) in
+            let certificate = try ServerCertificate.Prepared(listen, transport)
+            if transport.isEncrypted, certificate == nil { throw Self.withoutCertificate(endpoints(transport)[0]) }
+            return StreamServer.Door(
+                transport: transport, listeners: streams[transport, default: []], certificate: certificate)
+        }
     }
 
     /// The addresses at which no question comes, since the service manager hands sockets over, but not both of theirs. Of the
@@ -64,15 +82,16 @@ struct Sockets {
     /// Of the sockets that were handed over, in words.
     func missing(_ listen: Settings.Listen) -> [String] {
         guard areHandedOver else { return [] }
-        return Self.missing(listen.addresses, of: datagrams.map(\.local), streams.map(\.local)).map(Report.missing)
-            + Self.missing(listen.tls, of: tls.map(\.local)).map(Report.missingTLS)
+        return Self.missing(listen.addresses, of: datagrams.map(\.local), endpoints(.tcp)).map(Report.missing)
+            + Self.kinds.flatMap { kind in
+                Self.missing(listen[keyPath: kind.addresses], of: endpoints(kind.transport)).map(kind.missing)
+            }
     }
 
     /// Of those that the service manager of this machine would hand over, in words; none where that cannot be asked, or has no
     /// such unit.
     static func missingUnderSystemd(_ listen: Settings.Listen) -> [String] {
         guard let bus = SystemBus(), let sockets = listened(by: "httpdnsd_2esocket", bus) else { return [] }
-        let tls = listened(by: "httpdnsd_2ddot_2esocket", bus) ?? []
         func addresses(_ kind: String, _ sockets: [[SystemBus.Value]]) -> [Endpoint] {
             sockets.compactMap { socket in
                 guard socket[0] == .text(kind), case .text(let address) = socket[1] else { return nil }
@@ -80,7 +99,11 @@ struct Sockets {
             }
         }
         return missing(listen.addresses, of: addresses("Datagram", sockets), addresses("Stream", sockets))
-            .map(Report.missing) + missing(listen.tls, of: addresses("Stream", tls)).map(Report.missingTLS)
+            .map(Report.missing)
+            + kinds.flatMap { kind in
+                let sockets = listened(by: "httpdnsd_2d\(kind.name)_2esocket", bus) ?? []
+                return missing(listen[keyPath: kind.addresses], of: addresses("Stream", sockets)).map(kind.missing)
+            }
     }
 
     /// What a unit of sockets lists; nil: there is no such unit.
@@ -94,15 +117,34 @@ struct Sockets {
         return bus.list("Listen", of: object("Socket"), "ss")
     }
 
-    /// That sockets for DNS over TLS were handed over, and nothing to show on them.
-    static func withoutCertificate(_ address: Endpoint) -> StartFailure {
+    /// That sockets for DNS over TLS or HTTPS were handed over, and nothing to show on them.
+    private static func withoutCertificate(_ address: Endpoint) -> StartFailure {
         .setting(
             key: "listen.certificateFile",
-            "missing; systemd hands over \(address) for DNS over TLS: give certificateFile and keyFile")
+            "missing; systemd hands over \(address) for TLS: give certificateFile and keyFile")
     }
 
-    /// The `FileDescriptorName=` of sockets for DNS over TLS. Any other is for UDP or TCP.
-    private static let tlsName = "dot"
+    /// What is served on sockets of its own.
+    private struct Kind {
+        let transport: Tally.Transport
+        let addresses: any KeyPath<Settings.Listen, [Endpoint]> & Sendable
+        /// The `FileDescriptorName=` of its sockets, and the end of the name of their unit.
+        let name: String
+
+        func missing(_ address: Endpoint) -> String {
+            """
+            listen.\(transport.rawValue) names \(address), which no socket of systemd is for, so no question is answered there: \
+            write /etc/systemd/system/httpdnsd-\(name).socket with [Socket], ListenStream=\(address), \
+            FileDescriptorName=\(name) and Service=httpdnsd.service, then stop httpdnsd.socket and httpdnsd.service and start \
+            all three
+            """
+        }
+    }
+
+    /// Any other name is for UDP or TCP.
+    private static let kinds = [
+        Kind(transport: .tls, addresses: \.tls, name: "dot"), Kind(transport: .https, addresses: \.https, name: "doh"),
+    ]
 
     private static func handedOver(_ names: String?) throws(SystemError) -> Sockets {
         var sockets = Sockets()
@@ -112,11 +154,10 @@ struct Sockets {
         guard count >= 0 else { throw SystemError("sd_listen_fds", code: -count) }
         let names = names?.split(separator: ":", omittingEmptySubsequences: false) ?? []
         for index in 0..<count {
-            let isTLS = index < names.count && names[Int(index)] == tlsName
+            let kind = index < names.count ? kinds.first { $0.name == names[Int(index)] } : nil
             switch try ListeningSocket.adopt(Descriptor(adopting: SD_LISTEN_FDS_START + index)) {
-            case .stream(let listener) where isTLS: sockets.tls.append(listener)
             case .datagram(let socket): sockets.datagrams.append(socket)
-            case .stream(let listener): sockets.streams.append(listener)
+            case .stream(let listener): sockets.streams[kind?.transport ?? .tcp, default: []].append(listener)
             }
         }
         return sockets
@@ -125,18 +166,12 @@ struct Sockets {
 
 extension Report {
     func listening(on sockets: Sockets) {
-        let tls = sockets.tls.map(\.local)
-        let list = sockets.endpoints.map { tls.contains($0) ? "tls://\($0)" : "\($0)" }.joined(separator: ", ")
+        let encrypted = Tally.Transport.allCases.filter(\.isEncrypted)
+        let list = sockets.endpoints.map { endpoint in
+            let transport = encrypted.first { sockets.endpoints($0).contains(endpoint) }
+            return (transport.map { "\($0.rawValue)://" } ?? "") + "\(endpoint)"
+        }.joined(separator: ", ")
         say(.notice, .started, "listening on \(list)", ["addresses": list])
-    }
-
-    /// That no question over TLS comes at an address, in words.
-    static func missingTLS(_ address: Endpoint) -> String {
-        """
-        listen.tls names \(address), which no socket of systemd is for, so no question is answered there: write \
-        /etc/systemd/system/httpdnsd-dot.socket with [Socket], ListenStream=\(address), FileDescriptorName=dot and \
-        Service=httpdnsd.service, then stop httpdnsd.socket and httpdnsd.service and start all three
-        """
     }
 
     /// That no question comes at an address, in words.

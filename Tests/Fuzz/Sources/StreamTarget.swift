@@ -57,7 +57,8 @@ private final class Server: @unchecked Sendable {
             loop: loop, cache: cache, local: LocalServers(listening: [], loop: loop, report: report),
             lookup: ServerLookup(loop: loop), report: report)
         server = try StreamServer(
-            [], Settings.Listen(), frontend: CurrentFrontend(frontend), forwarderLoop: forwarderLoop, report: report)
+            StreamServer.Door(transport: .tcp, listeners: [], certificate: nil), Settings.Listen(),
+            frontend: CurrentFrontend(frontend), forwarderLoop: forwarderLoop, report: report)
     }
 
     private static let client = IPAddress.v4(127, 0, 0, 1)

@@ -1,0 +1,66 @@
+import Base
+
+/// A server's side of one HTTP/1.1 connection (RFC 9112): one request after another, each answered before the next is taken.
+package final class HTTP1Server: HTTPServer {
+    /// The longest head, in octets.
+    private static let headLimit = HTTPResponseReader.headLimit
+    /// Octets that may come behind a request before it is answered: what is read at once.
+    private static let restLimit = 64 * 1024
+
+    private var reader: HTTPRequestReader
+    private var output: [UInt8] = []
+    /// Whether the connection goes on after the request that was taken and not answered yet; nil: there is none.
+    private var keepsAlive: Bool?
+    /// Whether what is held is no whole request.
+    private var isPart = true
+    private var refusal: HTTPStatus?
+    package private(set) var isFinished = false
+
+    /// - Parameter bodyLimit: The longest body of a request, in octets.
+    package init(bodyLimit: Int) {
+        reader = HTTPRequestReader(
+            headLimit: Self.headLimit, pipelineLimit: Self.headLimit + bodyLimit + Self.restLimit, bodyLimit: bodyLimit)
+    }
+
+    package var held: Int { reader.held }
+    package var unsent: Int { 0 }
+    package var mostAtOnce: Int { 1 }
+    package var mustListen: Bool { false }
+    package var hasRequest: Bool { keepsAlive == nil && !isFinished && (refusal != nil || !isPart) }
+
+    package func receive(_ bytes: Span<UInt8>) {
+        guard !isFinished, refusal == nil, !bytes.isEmpty else { return }
+        isPart = false
+        do throws(MalformedRequest) { try reader.receive(bytes) } catch { refusal = error.status }
+    }
+
+    package func nextRequest() -> HTTPServerRequest? {
+        guard hasRequest else { return nil }
+        do throws(MalformedRequest) {
+            if let refusal { throw MalformedRequest(refusal) }
+            guard let next = try reader.next() else {
+                isPart = true
+                if reader.takeExpectation() { output.append("HTTP/1.1 100 Continue\r\n\r\n") }
+                return nil
+            }
+            (keepsAlive, isPart) = (next.keepAlive, reader.held == 0)
+            return HTTPServerRequest(next)
+        } catch {
+            keepsAlive = false
+            return HTTPServerRequest(refused: error.status)
+        }
+    }
+
+    package func answer(_ stream: Int32, _ answer: HTTPAnswer) {
+        guard let keepsAlive, !isFinished else { return }
+        isFinished = !keepsAlive
+        self.keepsAlive = nil
+        output += "HTTP/1.1 \(answer.status.rawValue) \(answer.status.reason)\r\n".utf8
+        for (name, value) in answer.fields { output += "\(name): \(value)\r\n".utf8 }
+        if isFinished { output.append("connection: close\r\n") }
+        output += "content-length: \(answer.body.count)\r\n\r\n".utf8
+        output += answer.body
+    }
+
+    package func takeOutput() -> [UInt8] { exchange(&output, with: []) }
+}

@@ -1,0 +1,101 @@
+/// A server's side of one HTTP connection as octets in and octets out. It is confined to its owner.
+///
+/// After each call, take the requests and the output, both until there is none left.
+package protocol HTTPServer: AnyObject {
+    /// Takes octets from the client, in any pieces.
+    func receive(_ bytes: Span<UInt8>)
+    /// Whether there may be a request to take.
+    var hasRequest: Bool { get }
+    /// The next request that is whole, or that is too long to become so; nil: there is none yet.
+    func nextRequest() -> HTTPServerRequest?
+    /// Answers a request, once; ignored if the client does not wait for it any more.
+    func answer(_ stream: Int32, _ answer: HTTPAnswer)
+    /// The octets to send to the client; empty if there are none.
+    func takeOutput() -> [UInt8]
+    /// Whether the connection is of no further use once the output is sent.
+    var isFinished: Bool { get }
+    /// Octets kept of requests that were not taken yet.
+    var held: Int { get }
+    /// Octets of answers that cannot be given out before the client takes more.
+    var unsent: Int { get }
+    /// How many requests it gives out before one of them is answered.
+    var mostAtOnce: Int { get }
+    /// Whether the client has to be listened to while no request is taken, since it says how much it can receive.
+    var mustListen: Bool { get }
+}
+
+/// A request: what a DNS server needs of it.
+package struct HTTPServerRequest {
+    /// The number by which it is answered.
+    package let stream: Int32
+    package internal(set) var method = HTTPMethod.other
+    /// With the query.
+    package internal(set) var path: [UInt8] = []
+    /// The value of Content-Type.
+    package internal(set) var contentType: [UInt8] = []
+    package internal(set) var body: [UInt8] = []
+    /// The status with which it is to be refused, since more of it came than is kept; what else is here is not to be used.
+    package internal(set) var refusal: HTTPStatus?
+
+    init(stream: Int32) { self.stream = stream }
+
+    init(_ request: HTTPRequest) {
+        (stream, method, path) = (0, request.method, request.target)
+        (contentType, body) = (request.contentType, request.body)
+    }
+
+    init(refused status: HTTPStatus, stream: Int32 = 0) {
+        (self.stream, refusal) = (stream, status)
+    }
+}
+
+/// An answer with what a DNS server says in it.
+package struct HTTPAnswer {
+    package var status: HTTPStatus
+    package var contentType: String?
+    /// Seconds for which a cache may keep it (RFC 9111 §5.2.2.1); nil: nothing is said.
+    package var maximumAge: UInt32?
+    /// The value of Allow (RFC 9110 §10.2.1).
+    package var allow: String?
+    package var body: [UInt8]
+
+    package init(
+        _ status: HTTPStatus, contentType: String? = nil, maximumAge: UInt32? = nil, allow: String? = nil,
+        body: [UInt8] = []
+    ) {
+        (self.status, self.contentType, self.maximumAge) = (status, contentType, maximumAge)
+        (self.allow, self.body) = (allow, body)
+    }
+
+    /// The fields but Content-Length; their names in lower case.
+    var fields: [(name: String, value: String)] {
+        var fields: [(name: String, value: String)] = []
+        if let contentType { fields.append(("content-type", contentType)) }
+        if let maximumAge { fields.append(("cache-control", "max-age=\(maximumAge)")) }
+        if let allow { fields.append(("allow", allow)) }
+        return fields
+    }
+}
+
+/// The statuses that a DNS server answers with (RFC 9110 §15).
+package enum HTTPStatus: Int {
+    case ok = 200
+    case badRequest = 400
+    case notFound = 404
+    case methodNotAllowed = 405
+    case lengthRequired = 411
+    case contentTooLarge = 413
+    case unsupportedMediaType = 415
+
+    var reason: String {
+        switch self {
+        case .ok: "OK"
+        case .badRequest: "Bad Request"
+        case .notFound: "Not Found"
+        case .methodNotAllowed: "Method Not Allowed"
+        case .lengthRequired: "Length Required"
+        case .contentTooLarge: "Content Too Large"
+        case .unsupportedMediaType: "Unsupported Media Type"
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import Base
+import DNSWire
+import HTTP
+
+/// DNS messages over HTTP as the side that answers (RFC 8484): over HTTP/2 if ALPN has chosen it, else over HTTP/1.1.
+package final class ServerHTTP: ServerConversation {
+    /// The protocols for ALPN, the preferred one first.
+    package static let protocols = [http2, "http/1.1"]
+    private static let http2 = "h2"
+
+    private unowned let owner: any MessageOwner
+    /// Nil: there is no memory for it.
+    private var server: (any HTTPServer)?
+    private var isOpened = false
+    package private(set) var underWay = 0
+
+    package init(owner: any MessageOwner) { self.owner = owner }
+
+    package func opened(_ applicationProtocol: String?) {
+        isOpened = true
+        server =
+            applicationProtocol == Self.http2
+            ? try? HTTP2Server(bodyLimit: DNSOverHTTP.longestMessage)
+            : HTTP1Server(bodyLimit: DNSOverHTTP.longestMessage)
+    }
+
+    package var mostAtOnce: Int { server?.mostAtOnce ?? 0 }
+    package var held: Int { (server?.held ?? 0) + unsent }
+    package var unsent: Int { server?.unsent ?? 0 }
+    package var mustListen: Bool { server?.mustListen ?? true }
+    package var isFinished: Bool { server?.isFinished ?? isOpened }
+    package var isAnswering: Bool { underWay > 0 || server?.hasRequest ?? false }
+    package var mayGoOn: Bool { server?.hasRequest ?? false && owner.takesMessages }
+
+    package func receive(
+        _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
+    ) throws(ConversationFailure) {
+        guard let server else { return }
+        server.receive(bytes)
+        while owner.takesMessages, let request = server.nextRequest() {
+            do throws(DNSOverHTTP.Refused) {
+                let message = try DNSOverHTTP.message(in: request)
+                underWay += 1
+                owner.asked(message.span, as: RequestID(request.stream))
+            } catch {
+                let allow = error.status == .methodNotAllowed ? DNSOverHTTP.methods : nil
+                server.answer(request.stream, HTTPAnswer(error.status, allow: allow))
+            }
+        }
+    }
+
+    package func answer(_ reply: Span<UInt8>?, to id: RequestID) {
+        underWay -= 1
+        guard let reply else {
+            server?.answer(Int32(id), HTTPAnswer(.badRequest))
+            return
+        }
+        var body: [UInt8] = []
+        body.append(reply)
+        server?.answer(
+            Int32(id),
+            HTTPAnswer(
+                .ok, contentType: DNSOverHTTP.mediaType.description, maximumAge: Reply.lifetime(reply), body: body))
+    }
+
+    package func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure) {}
+
+    package func takeOutput() -> [UInt8] { server?.takeOutput() ?? [] }
+}

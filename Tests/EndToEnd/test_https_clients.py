@@ -1,0 +1,458 @@
+"""DNS over HTTPS (RFC 8484) for the daemon's clients: the same answers as over TCP, over HTTP/2 and HTTP/1.1, and strangers."""
+
+import base64
+import contextlib
+import http.client
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+
+import dns.flags
+import dns.message
+import dns.name
+import dns.rcode
+import h2.config
+import h2.connection
+import h2.errors
+import h2.events
+import h2.settings
+import hyperframe.frame as frames
+import pytest
+
+from control import METRICS, fetch, metrics
+from dns_client import Stream, addresses, ask
+from resolvers import reply_to
+from test_known_attacks import operations
+from test_service_manager import handed_over, listening
+from test_tls_clients import BLOCK, ELSEWHERE, PORT, certificate, padded, serving, trusting  # noqa: F401 (fixtures)
+from waiting import eventually
+
+HTTPS = 8443
+MESSAGE = "application/dns-message"
+LOCALHOST = dns.message.make_query("localhost", "A", id=0).to_wire()
+
+
+@pytest.fixture
+def doors(serving):  # noqa: F811
+    """Starts a daemon that serves TCP and HTTPS."""
+    def start(answer=None, listen=None, **settings):
+        https = {"tls": [], "https": [f"127.0.0.1:{HTTPS}", f"{ELSEWHERE}:{HTTPS}"]}
+        return serving(answer, https | (listen or {}), **settings)
+    return start
+
+
+def dial(context, protocols, server="127.0.0.1"):
+    context.set_alpn_protocols(list(protocols))
+    return context.wrap_socket(socket.create_connection((server, HTTPS), timeout=8), server_hostname="dns.example")
+
+
+class Over2:
+    """A connection with HTTP/2, by Python's h2."""
+
+    def __init__(self, context, server="127.0.0.1", window=None):
+        self.socket = dial(context, ["h2"], server)
+        assert self.socket.selected_alpn_protocol() == "h2"
+        self.connection = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
+        self.answers, self.ended, self.agreed = {}, None, 0
+        self.connection.initiate_connection()
+        if window is not None:
+            self.connection.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: window})
+        self.flush()
+        while self.agreed < (1 if window is None else 2):
+            assert self.hear()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def flush(self):
+        self.socket.sendall(self.connection.data_to_send())
+
+    def begin(self, method, path, fields=(), body=b""):
+        stream = self.connection.get_next_available_stream_id()
+        head = [(":method", method), (":scheme", "https"), (":authority", "dns.example"), (":path", path), *fields]
+        self.connection.send_headers(stream, head, end_stream=not body)
+        if body:
+            with contextlib.suppress(h2.exceptions.ProtocolError):
+                for start in range(0, len(body), 16_384):
+                    self.connection.send_data(stream, body[start:start + 16_384])
+                self.connection.end_stream(stream)
+        self.answers[stream] = [None, {}, b""]
+        self.flush()
+        return stream
+
+    def ask(self, message):
+        return self.begin("POST", "/dns-query", [("content-type", MESSAGE)], message)
+
+    def hear(self):
+        """Takes what comes next; false: the server has closed."""
+        octets = self.socket.recv(65_536)
+        for event in self.connection.receive_data(octets) if octets else []:
+            stream = getattr(event, "stream_id", None)
+            if isinstance(event, h2.events.ResponseReceived):
+                fields = dict(event.headers)
+                self.answers[stream][:2] = int(fields.pop(":status")), fields
+            elif isinstance(event, h2.events.DataReceived):
+                self.answers[stream][2] += event.data
+                self.connection.acknowledge_received_data(event.flow_controlled_length, stream)
+            elif isinstance(event, h2.events.StreamEnded):
+                self.answers[stream].append("ended")
+            elif isinstance(event, h2.events.SettingsAcknowledged):
+                self.agreed += 1
+            elif isinstance(event, h2.events.ConnectionTerminated):
+                self.ended = event.error_code
+        self.flush()
+        return bool(octets)
+
+    def answer(self, stream):
+        while len(self.answers[stream]) < 4:
+            assert self.hear() and self.ended is None, self.ended
+        return tuple(self.answers.pop(stream)[:3])
+
+    def request(self, *request):
+        return self.answer(self.begin(*request))
+
+
+class Over1:
+    """A connection with HTTP/1.1, by Python's own client."""
+
+    def __init__(self, context, server="127.0.0.1"):
+        self.connection = http.client.HTTPConnection("dns.example")
+        self.connection.sock = dial(context, ["http/1.1"], server)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.connection.close()
+
+    def request(self, method, path, fields=(), body=b""):
+        self.connection.request(method, path, body=body or None, headers=dict(fields))
+        answer = self.connection.getresponse()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+
+
+VERSIONS = {"2": Over2, "1.1": Over1}
+
+
+@pytest.fixture(params=VERSIONS)
+def over(request, trusting):  # noqa: F811
+    return lambda **options: VERSIONS[request.param](trusting(), **options)
+
+
+def post(connection, message):
+    return connection.request("POST", "/dns-query", [("content-type", MESSAGE)], message)
+
+
+def get(connection, message):
+    return connection.request("GET", "/dns-query?dns=" + base64.urlsafe_b64encode(message).decode().rstrip("="))
+
+
+def large(asked):
+    """200 records of 250 octets."""
+    if asked.transport == "tcp":
+        return reply_to(asked.message, *[f'60 IN TXT "{number}{"x" * 250}"' for number in range(200)]).to_wire(max_size=65_535)
+    reply = reply_to(asked.message)
+    reply.flags |= dns.flags.TC
+    return reply
+
+
+def is_well(context):
+    with Over2(context) as connection:
+        return post(connection, LOCALHOST)[0] == 200
+
+
+@pytest.mark.parametrize("way", ["+https", "+https-get"])
+@pytest.mark.parametrize("name", ["www.example.com", "localhost"])
+def test_kdig_is_answered(doors, authority, way, name):
+    doors()
+    shown = subprocess.run(["kdig", "@127.0.0.1", "-p", str(HTTPS), way, f"+tls-ca={authority.file}",
+                            "+tls-hostname=dns.example", "+short", name, "A"], capture_output=True, text=True, timeout=30)
+    assert shown.returncode == 0 and shown.stdout.strip() == {"localhost": "127.0.0.1"}.get(name, "192.0.2.1"), shown
+
+
+def test_curl_finds_a_web_server_through_it(doors, authority):
+    """The name that curl is given is looked up through the daemon, over whatever HTTP curl takes."""
+    doors(lambda asked: reply_to(asked.message, *([f"60 IN A {METRICS[0]}"] if asked.kind == "A" else [])))
+    shown = subprocess.run(
+        ["curl", "-sv", "--cacert", str(authority.file), "--resolve", f"dns.example:{HTTPS}:127.0.0.1", "--doh-url",
+         f"https://dns.example:{HTTPS}/dns-query", f"http://localhost.example.com:{METRICS[1]}/metrics", "-H", "Host: localhost"],
+        capture_output=True, text=True, timeout=30)
+    assert shown.returncode == 0 and "httpdnsd_" in shown.stdout, shown.stderr
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1", ELSEWHERE])
+def test_the_same_as_over_tcp(doors, over, server):
+    """Every operation, type and fault gets the same octets, and 400 what gets none; outsiders reach no resolver."""
+    running = doors(lambda asked: reply_to(asked.message, rcode=dns.rcode.NXDOMAIN))
+    ordinary = [dns.message.make_query(name, kind, **options).to_wire() for name, kind, options in (
+        ("localhost", "A", {}), ("www.example.com", "A", {"use_edns": 0}), ("www.example.com", "HTTPS", {"want_dnssec": True}),
+        ("example.com", "ANY", {}), ("1.0.0.127.in-addr.arpa", "PTR", {}), ("version.bind", "TXT", {"rdclass": "CH"}))]
+    with over(server=server) as connection, Stream(server=server, port=PORT) as plain:
+        for message in [*ordinary, b"short", b"\0\1\x81" + bytes(9), *operations()]:
+            if len(message) < 12 or message[2] & 0x80:
+                assert post(connection, message)[0] == get(connection, message)[0] == 400, message
+                continue
+            plain.send(message)
+            expected = plain.receive_bytes()
+            for way in (post, get):
+                status, fields, body = way(connection, message)
+                assert (status, fields["content-type"], body) == (200, MESSAGE, expected), message
+    if server == ELSEWHERE:
+        assert running.resolver.questions == []
+
+
+def test_how_long_an_answer_may_be_kept(doors, over):
+    """The least TTL; 0 for what says only that something failed."""
+    answers = {dns.name.from_text("a.example.com"): ["60 IN A 192.0.2.1", "20 IN A 192.0.2.2"],
+               dns.name.from_text("b.example.com"): []}
+    doors(lambda asked: reply_to(asked.message, *answers[asked.name]) if asked.name in answers else
+          reply_to(asked.message, rcode=dns.rcode.SERVFAIL))
+    with over() as connection:
+        for name, ages in (("a.example.com", range(18, 21)), ("failing.example.com", [0])):
+            status, fields, _ = post(connection, dns.message.make_query(name, "A").to_wire())
+            assert status == 200 and fields["cache-control"] in [f"max-age={age}" for age in ages], fields
+        status, fields, body = post(connection, dns.message.make_query("b.example.com", "A").to_wire())
+        ttl = min((record.ttl for record in dns.message.from_wire(body).authority), default=0)
+        assert fields["cache-control"] == f"max-age={ttl}"
+
+
+def test_what_is_padded_comes_back_padded(doors, over):
+    doors()
+    with over() as connection:
+        for name in ("localhost", "www.example.com", "www.example.com"):
+            assert len(post(connection, padded(name).to_wire())[2]) == BLOCK
+            assert len(post(connection, dns.message.make_query(name, "A", use_edns=0).to_wire())[2]) < BLOCK
+
+
+def test_requests_that_are_none(doors, over):
+    running = doors()
+    question = base64.urlsafe_b64encode(LOCALHOST).decode().rstrip("=")
+    for status, *request in (
+        (404, "GET", "/"), (404, "POST", "/", [("content-type", MESSAGE)], LOCALHOST), (404, "GET", "/metrics"),
+        (405, "HEAD", f"/dns-query?dns={question}"), (405, "PUT", "/dns-query", [("content-type", MESSAGE)], LOCALHOST),
+        (405, "OPTIONS", "/dns-query", [("origin", "https://evil.example")]), (400, "GET", "/dns-query"),
+        (400, "GET", f"/dns-query?dns={question}="), (400, "GET", "/dns-query?dns=*"),
+        (415, "POST", "/dns-query", [], LOCALHOST), (415, "POST", "/dns-query", [("content-type", "text/plain")], LOCALHOST),
+        (400, "POST", "/dns-query", [("content-type", MESSAGE)]),
+        (413, "POST", "/dns-query", [("content-type", MESSAGE)], bytes(65_536)),
+    ):
+        with over() as connection:
+            got = connection.request(*request)
+            assert (got[0], got[2]) == (status, b""), (request, got)
+            assert got[1].get("allow") == ("GET, POST" if status == 405 else None)
+            assert not any("access-control" in name for name in got[1])
+            if status != 413:  # else the connection may be closed
+                assert post(connection, LOCALHOST)[0] == 200
+    assert running.resolver.questions == []
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("offered, chosen", [((), None), (("h2",), "h2"), (("http/1.1", "h2"), "http/1.1"), (("http/1.1",), "http/1.1")])
+def test_versions_and_protocols(doors, trusting, version, offered, chosen):  # noqa: F811
+    """What the client likes better, and HTTP/1.1 for one that offers nothing."""
+    doors()
+    with dial(trusting(version), offered) if offered else trusting(version).wrap_socket(
+            socket.create_connection(("127.0.0.1", HTTPS), timeout=8), server_hostname="dns.example") as client:
+        assert client.selected_alpn_protocol() == chosen
+        if chosen != "h2":
+            client.sendall(b"GET /dns-query?dns=" + base64.urlsafe_b64encode(LOCALHOST).rstrip(b"=")
+                           + b" HTTP/1.1\r\nHost: dns.example\r\n\r\n")
+            assert client.recv(4096).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_who_offers_other_protocols_is_not_served(doors, trusting):  # noqa: F811
+    doors()
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        dial(trusting(), ["dot"]).close()
+
+
+def test_a_hundred_at_once_and_out_of_order(doors, trusting):  # noqa: F811
+    """A slow name keeps nobody waiting."""
+    doors(lambda asked: None if asked.name.labels[0] == b"slow" else reply_to(asked.message, "60 IN A 192.0.2.1"))
+    with Over2(trusting()) as connection:
+        slow = connection.ask(dns.message.make_query("slow.example.com", "A").to_wire())
+        streams = [connection.ask(dns.message.make_query(f"n{number}.example.com", "A").to_wire()) for number in range(99)]
+        for stream in reversed(streams):
+            assert addresses(dns.message.from_wire(connection.answer(stream)[2])) == ["192.0.2.1"]
+        assert len(connection.answers[slow]) == 3
+
+
+def test_an_answer_larger_than_the_window_comes_in_parts(doors, trusting):  # noqa: F811
+    doors(large)
+    with Over2(trusting(), window=100) as connection:
+        body = connection.answer(connection.ask(dns.message.make_query("big.example.com", "TXT").to_wire()))[2]
+        assert len(dns.message.from_wire(body).answer[0]) == 200
+
+
+# What is sent to a connection with HTTP/2, again and again. The names of the attacks are those under which they are known.
+def rapid_reset(number, encoder):
+    stream = 2 * number + 1
+    head = [(":method", "GET"), (":scheme", "https"), (":authority", "h"),
+            (":path", f"/dns-query?dns={base64.urlsafe_b64encode(LOCALHOST).decode().rstrip('=')}")]
+    return [frames.HeadersFrame(stream, encoder.encode(head), flags=["END_HEADERS", "END_STREAM"]),
+            frames.RstStreamFrame(stream, error_code=8)]
+
+
+def continuation(number, encoder):
+    if number == 0:
+        return [frames.HeadersFrame(1, encoder.encode([(":method", "GET")]))]
+    return [frames.ContinuationFrame(1, encoder.encode([(f"x{number}", "y" * 500)]))]
+
+
+def header_bomb(number, encoder):
+    """One name and value of 4,000 octets, then an octet for each time that it is said again."""
+    first = encoder.encode([("a", "b" * 3900)])
+    head = encoder.encode([(":method", "GET"), (":scheme", "https"), (":authority", "h"), (":path", "/")])
+    return [frames.HeadersFrame(2 * number + 1, head + first + b"\xbe" * 15_000, flags=["END_HEADERS", "END_STREAM"])]
+
+
+ATTACKS = {
+    "rapid reset": rapid_reset,
+    "CONTINUATION": continuation,
+    "header bomb": header_bomb,
+    "SETTINGS": lambda number, _: [frames.SettingsFrame(0, settings={4: 65_535})],
+    "PING": lambda number, _: [frames.PingFrame(0, b"12345678")],
+    "empty DATA": lambda number, encoder: [
+        frames.HeadersFrame(1, encoder.encode([(":method", "POST"), (":scheme", "https"), (":authority", "h"), (":path", "/")]),
+                            flags=["END_HEADERS"]) if number == 0 else frames.DataFrame(1, b"")],
+    "PRIORITY": lambda number, _: [frames.PriorityFrame(2 * number + 1, depends_on=0, stream_weight=1)],
+    "WINDOW_UPDATE": lambda number, _: [frames.WindowUpdateFrame(0, window_increment=1)],
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_flood_ends_its_connection_alone(doors, trusting, attack):  # noqa: F811
+    running = doors()
+    with Over2(trusting()) as victim, Over2(trusting()) as attacker:
+        before = running.held_kilobytes("RssAnon")
+        with contextlib.suppress(OSError):
+            for start in range(0, 20_000, 50):
+                attacker.socket.sendall(b"".join(
+                    frame.serialize() for number in range(start, start + 50)
+                    for frame in ATTACKS[attack](number, attacker.connection.encoder)))
+        assert post(victim, LOCALHOST)[0] == 200
+        with contextlib.suppress(OSError):
+            while attacker.hear():
+                pass
+        assert running.held_kilobytes("RssAnon") < before + 4096
+        with pytest.raises(OSError):  # it is closed
+            for _ in range(10_000):
+                attacker.socket.sendall(frames.PingFrame(0, bytes(8)).serialize() * 100)
+    assert is_well(trusting())
+
+
+def test_who_gives_no_room_for_answers_is_closed_in_the_end(doors, trusting):  # noqa: F811
+    """It is cut off where more would wait for it than is kept for one client, else closed when it has been idle."""
+    running = doors(large, {"tcpIdleSeconds": 2})
+    before = running.held_kilobytes("RssAnon")
+    with Over2(trusting(), window=0) as greedy:
+        for number in range(100):
+            greedy.ask(dns.message.make_query(f"n{number}.example.com", "TXT").to_wire())
+        while greedy.hear():
+            pass
+    asked = {question.name for question in running.resolver.questions}
+    assert 0 < len(asked) <= 100
+    assert running.held_kilobytes("RssAnon") < before + 16_384
+    assert is_well(trusting())
+
+
+def test_cancelled_questions_are_under_way_all_the_same(doors, trusting):  # noqa: F811
+    """Who cancels what is being looked up gets no more looked up than who waits for it."""
+    running = doors(lambda asked: None)
+    with Over2(trusting()) as connection:
+        for number in range(400):
+            stream = connection.ask(dns.message.make_query(f"n{number}.example.com", "A").to_wire())
+            connection.connection.reset_stream(stream, h2.errors.ErrorCodes.CANCEL)
+            connection.flush()
+    names = {question.name for question in running.resolver.questions}
+    assert 0 < len(names) <= 100, len(names)
+    assert is_well(trusting())
+
+
+def test_counted_by_transport(doors, over):
+    doors()
+    with over() as connection:
+        assert post(connection, LOCALHOST)[0] == 200
+        counts = metrics()
+    assert counts[("httpdnsd_dns_requests_total", (("proto", "https"), ("family", "1"), ("type", "A")))] == 1
+    assert counts[("httpdnsd_tcp_clients", (("proto", "https"),))] == 1
+    assert 'proto="tls"' not in fetch("/metrics")[2]
+
+
+def test_sockets_of_systemd(binary, trusting, certificate, tmp_path):  # noqa: F811
+    """By its name a socket is for HTTPS; an address that has none is said."""
+    handed = [listening(socket.SOCK_DGRAM, ("127.0.0.1", 53)), listening(socket.SOCK_STREAM, ("127.0.0.1", 53)),
+              listening(socket.SOCK_STREAM, ("127.0.0.1", HTTPS))]
+    more = {"HTTPDNSD_LISTEN_CERTIFICATEFILE": str(certificate), "HTTPDNSD_LISTEN_KEYFILE": str(certificate),
+            "HTTPDNSD_LISTEN_HTTPS": f"127.0.0.1:{HTTPS},192.168.1.2:443"}
+    process = handed_over(binary, handed, tmp_path, names=["dns", "dns", "doh"], more=more)
+    try:
+        eventually(lambda: "listening on" in (tmp_path / "log").read_text(), "it serves")
+        assert is_well(trusting())
+        assert addresses(ask("localhost", transport="tcp")) == ["127.0.0.1"]
+        said = [line for line in (tmp_path / "log").read_text().splitlines() if "listen.https names" in line]
+        assert len(said) == 1 and "192.168.1.2:443" in said[0] and "FileDescriptorName=doh" in said[0], said
+    finally:
+        process.terminate()
+        assert process.wait(5) == 0
+        for one in handed:
+            one.close()
+
+
+def test_octets_that_are_no_http(doors, trusting):  # noqa: F811
+    """DNS as over TLS, HTTP/2 without its preface, and a request without an end: refused, and nothing is left."""
+    doors(listen={"tcpIdleSeconds": 2})
+    framed = struct.pack("!H", len(LOCALHOST)) + LOCALHOST
+    for protocol, octets in (("http/1.1", framed), ("http/1.1", b"GET /" + b"x" * 60_000), ("h2", framed), ("h2", b"GET / HTTP/1.1\r\n\r\n")):
+        with dial(trusting(), [protocol]) as client:
+            heard = b""
+            with contextlib.suppress(OSError):
+                client.sendall(octets)
+                while piece := client.recv(4096):
+                    heard += piece
+            assert LOCALHOST[12:] not in heard
+            if protocol == "http/1.1" and len(octets) > 20_000:
+                assert heard.startswith(b"HTTP/1.1 400 ")
+    assert is_well(trusting())
+
+
+def designated(reply):
+    """Protocol, port, path and addresses of each record, in the order of their priorities."""
+    assert reply.rcode() == dns.rcode.NOERROR
+    records = sorted((record for answer in reply.answer for record in answer), key=lambda record: record.priority)
+    assert [record.priority for record in records] == list(range(1, len(records) + 1))
+    return [(record.target.to_text(), *(record.params[key].to_text() if key in record.params else None for key in (1, 3, 7, 4)))
+            for record in records]
+
+
+def test_clients_find_the_ways(doors, trusting):  # noqa: F811
+    """RFC 9461, RFC 9462: at the name for those that know the address alone, and at the one of the certificate."""
+    doors(lambda asked: reply_to(asked.message, rcode=dns.rcode.NXDOMAIN),
+          {"tls": [f"{ELSEWHERE}:8853"], "name": "dns.example"})
+    expected = [("dns.example.", '"dot"', '"8853"', None, f'"{ELSEWHERE}"'),
+                ("dns.example.", '"h2"', f'"{HTTPS}"', '"/dns-query{?dns}"', None)]
+    for name in ("_dns.resolver.arpa", "_dns.dns.example", "_DNS.Resolver.ARPA"):
+        assert designated(ask(name, "SVCB", port=PORT)) == expected
+        for kind in ("A", "HTTPS", "TXT"):
+            assert ask(name, kind, port=PORT).answer == []
+    with Over2(trusting()) as connection:
+        reply = post(connection, dns.message.make_query("_dns.resolver.arpa", "SVCB").to_wire())[2]
+        assert designated(dns.message.from_wire(reply)) == expected
+
+
+def test_a_reload_changes_what_clients_find(doors):
+    running = doors()
+    assert ask("_dns.resolver.arpa", "SVCB", port=PORT).answer == []
+    file = running.directory / "httpdnsd.toml"
+    text = file.read_text()
+    file.write_text(text.replace("[listen]\n", '[listen]\nname = "dns.example"\n'))
+    running.process.send_signal(signal.SIGHUP)
+    eventually(lambda: ask("_dns.resolver.arpa", "SVCB", port=PORT).answer, "the new name is told")
+    file.write_text(text)
+    running.process.send_signal(signal.SIGHUP)
+    eventually(lambda: not ask("_dns.resolver.arpa", "SVCB", port=PORT).answer, "nothing is told any more")

@@ -191,7 +191,6 @@ public final class Daemon: @unchecked Sendable {
 
     private func close(_ stopped: @escaping @Sendable () -> Void) {
         network?.stop()
-        forwarderLoop.close()
         let stopped: @Sendable () -> Void = { [control] in
             guard let control else { return stopped() }
             control.stop(stopped)
@@ -202,9 +201,13 @@ public final class Daemon: @unchecked Sendable {
             server.stop { serving.leave() }
         }
         serving.notify(queue: .global()) { [forwarderLoop, cacheFile, serverFile] in
-            forwarderLoop.loop.stop {
-                guard let cacheFile, let serverFile else { return stopped() }
-                serverFile.stop { cacheFile.stop(stopped) }
+            forwarderLoop.loop.submit {
+                // In one turn, so that nothing is opened anew in between.
+                forwarderLoop.close()
+                forwarderLoop.loop.stop {
+                    guard let cacheFile, let serverFile else { return stopped() }
+                    serverFile.stop { cacheFile.stop(stopped) }
+                }
             }
         }
     }

@@ -17,11 +17,12 @@ struct HTTPDNSD: ParsableCommand {
         ],
         defaultSubcommand: Run.self)
 
-    /// A daemon starts without the tree of all commands; whatever `run` alone does not understand, as requests for help,
-    /// goes through the tree.
+    /// A daemon starts without the tree of all commands, and as services start it without the parser, too; whatever `run` alone
+    /// does not understand, as requests for help, goes through the tree.
     static func main() {
         let words = Environment.arguments
-        guard words.first == Run.configuration.commandName, let run = try? Run.parse(Array(words.dropFirst())) else {
+        let isRun = words.first == Run.configuration.commandName
+        guard isRun, let run = Run(asServices: words.dropFirst()) ?? (try? Run.parse(Array(words.dropFirst()))) else {
             if let unknown = unknown(words) {
                 StandardError.write(unknown)
                 exit(withError: ExitCode(Ending.usage("").code))

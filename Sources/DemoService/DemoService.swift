@@ -20,6 +20,8 @@ public final class DemoService: Sendable {
     public static let dnsOverHTTPSPath = DNSOverHTTP.path.description
     /// The certificate that a client of the encrypted endpoints must trust: for 127.0.0.1, valid for ``days``.
     public let certificatePEM: [UInt8]
+    /// Its private key, with which the demo's daemon serves its own clients.
+    public let keyPEM: [UInt8]
 
     /// How many days the certificate is valid: longer than any demonstration.
     public static let days = 30
@@ -74,7 +76,7 @@ public final class DemoService: Sendable {
             throw .system(error)
         }
         self.account = account
-        certificatePEM = certificate.certificatePEM
+        (certificatePEM, keyPEM) = (certificate.certificatePEM, certificate.keyPEM)
         loop.start()
     }
 

@@ -12,8 +12,10 @@ struct Demo: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
         abstract: "Run the daemon with an embedded HTTPDNS service: no account, no root, no network needed.",
-        discussion:
-            "example.net is asked of an embedded resolver, over TLS or HTTPS, and all else of the machine's own.")
+        discussion: """
+            The daemon is asked over UDP, TCP, TLS and HTTPS. example.net is asked of an embedded resolver, over TLS or HTTPS, \
+            and all else of the machine's own.
+            """)
 
     @Option(
         help: ArgumentHelp(
@@ -47,9 +49,10 @@ struct Demo: ParsableCommand {
             let folder: DemoFolder
             do throws(SystemError) { folder = try DemoFolder.begin() } catch { throw Ending.system("\(error)") }
             defer { folder.remove() }
-            let listen = listen.isEmpty ? [Self.free(5300...5309)] : listen
-            let page = Self.free(5380...5389)
-            let settings = try folder.settings(service, provider, listen: listen, page: page)
+            let doors = DemoFolder.Doors(
+                listen: listen.isEmpty ? [Self.free(5300...5309)] : listen, tls: Self.free(5853...5859),
+                https: Self.free(5443...5449), page: Self.free(5380...5389))
+            let settings = try folder.settings(service, provider, doors)
             let log = LogWriter(LogForm(settings.log.format))
             defer { log.flush() }
             let daemon: Daemon
@@ -61,7 +64,7 @@ struct Demo: ParsableCommand {
             } catch .system(let message) {
                 throw Ending.system(message)
             }
-            say(service, folder, listen[0], page)
+            say(service, folder, doors)
             let mend: (() -> Void)? =
                 fail
                 ? {
@@ -79,8 +82,9 @@ struct Demo: ParsableCommand {
         return all.first { (try? StreamListener.listen($0)) != nil } ?? all[0]
     }
 
-    private func say(_ service: DemoService, _ folder: DemoFolder, _ listen: Endpoint, _ page: Endpoint) {
-        let dig = "dig @\(listen.address) -p \(listen.port)"
+    private func say(_ service: DemoService, _ folder: DemoFolder, _ doors: DemoFolder.Doors) {
+        let (dig, page) = ("dig @\(doors.listen[0].address) -p \(doors.listen[0].port)", doors.page)
+        func kdig(_ endpoint: Endpoint) -> String { "kdig @\(endpoint.address) -p \(endpoint.port)" }
         let (tls, https, path) = (service.dnsOverTLS, service.dnsOverHTTPS, DemoService.dnsOverHTTPSPath)
         let program = Environment.program
         // Where it is not installed.
@@ -112,9 +116,12 @@ struct Demo: ParsableCommand {
                 httpdnsd probe -c \(file)
                 httpdnsd query -c \(file) example.com
 
-            Ask the resolver itself (kdig is in the package knot-dnsutils):
-                kdig @\(tls.address) -p \(tls.port) +tls example.net
-                kdig @\(https.address) -p \(https.port) +https=\(path) example.net
+            Ask the daemon over TLS and HTTPS, then the resolver itself (kdig is in
+            the package knot-dnsutils):
+                \(kdig(doors.tls)) +tls example.com
+                \(kdig(doors.https)) +https example.com
+                \(kdig(tls)) +tls example.net
+                \(kdig(https)) +https=\(path) example.net
 
             Ctrl-C ends all of it\(fail ? ", the second time" : "").
             """)

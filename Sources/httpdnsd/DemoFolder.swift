@@ -14,6 +14,7 @@ struct DemoFolder {
     var configuration: String { path + "/httpdnsd.toml" }
     var socket: String { path + "/control.sock" }
     private var authorities: String { path + "/ca.pem" }
+    private var key: String { path + "/key.pem" }
 
     /// The usual one, or one beside it while another demo has that.
     static func begin(_ number: Int32 = 0) throws(SystemError) -> DemoFolder {
@@ -28,11 +29,12 @@ struct DemoFolder {
     /// Writes the configuration of an operator whose account is at the service, and reads it as every command does, but for
     /// variables of the environment.
     func settings(
-        _ service: DemoService, _ provider: Provider, listen: [Endpoint], page: Endpoint
+        _ service: DemoService, _ provider: Provider, _ doors: Doors
     ) throws -> Settings {
-        let text = text(service, provider, listen: listen, page: page)
+        let text = text(service, provider, doors)
         do throws(SystemError) {
             try FileState.file(service.certificatePEM, mode: 0o600).put(at: authorities)
+            try FileState.file(service.keyPEM, mode: 0o600).put(at: key)
             try FileState.text(text, mode: 0o600).put(at: configuration)
         } catch {
             throw Ending.system("\(error)")
@@ -47,7 +49,15 @@ struct DemoFolder {
         }
     }
 
-    private func text(_ service: DemoService, _ provider: Provider, listen: [Endpoint], page: Endpoint) -> String {
+    /// Where the daemon is asked, and shows its page.
+    struct Doors {
+        let listen: [Endpoint]
+        let tls: Endpoint
+        let https: Endpoint
+        let page: Endpoint
+    }
+
+    private func text(_ service: DemoService, _ provider: Provider, _ doors: Doors) -> String {
         let account = service.account
         func quoted(_ octets: [UInt8]) -> String { "\"\(String(decoding: octets, as: UTF8.self))\"" }
         let secrets =
@@ -58,7 +68,11 @@ struct DemoFolder {
             # Of httpdnsd demo, while it runs.
 
             [listen]
-            addresses = [\(listen.map { "\"\($0)\"" }.joined(separator: ", "))]
+            addresses = [\(doors.listen.map { "\"\($0)\"" }.joined(separator: ", "))]
+            tls = ["\(doors.tls)"]
+            https = ["\(doors.https)"]
+            certificateFile = "ca.pem"
+            keyFile = "key.pem"
 
             [httpdns]
             provider = "\(provider.rawValue)"
@@ -79,14 +93,14 @@ struct DemoFolder {
 
             [control]
             socket = "control.sock"
-            metrics = "\(page)"
+            metrics = "\(doors.page)"
 
             """
     }
 
     /// The socket is the daemon's to remove.
     func remove() {
-        for file in [configuration, authorities] { try? FileState.absent.put(at: file) }
+        for file in [configuration, authorities, key] { try? FileState.absent.put(at: file) }
         try? FileState.absent.put(at: path)
     }
 }

@@ -4,7 +4,7 @@
 BUILD_PACKAGES := ca-certificates git gcc g++ libc6-dev libnghttp2-dev libssl-dev libsystemd-dev pkg-config
 TEST_PACKAGES := codespell python3 python3-pytest python3-dnspython python3-cryptography python3-html5lib \
 	python3-h2 python3-prometheus-client python3-yaml prometheus unbound dnsdist nginx-light haproxy knot-resolver \
-	knot-dnsutils tayga tcpdump strace redis-server bind9-dnsutils curl iproute2 nftables util-linux systemd-container dnsperf valgrind chromium
+	knot-dnsutils stubby smartdns tayga tcpdump strace redis-server bind9-dnsutils curl iproute2 nftables util-linux systemd-container dnsperf valgrind chromium
 BENCH_PACKAGES := python3 openssl unbound dnsmasq-base dnsdist smartdns knot-resolver dnss stubby
 
 SWIFT_VERSION := 6.2
@@ -22,7 +22,7 @@ PYTHON := /usr/bin/python3 -B
 # The modules whose tests use sockets and time.
 REAL_TIME := DaemonTests|UpstreamsTests|StreamsTests|LogTests|TransportTests|DemoServiceTests
 # The readers of strangers' bytes (Tests/Fuzz/Sources), and for how long each is tried: make fuzz TARGETS="query http"
-TARGETS := query response binding stream frames resp http http2 keepalive request service providers conf cachefile configuration \
+TARGETS := query response binding stream frames doh resp http http2 keepalive request service providers conf cachefile configuration \
 	server resolvconf hosts addresses domains blocklist history
 FUZZ_SECONDS ?= 60
 # Hours that the daemon lives in `make simulate`, and the seed of a run to see again, with the places of the events that KEEP

@@ -56,10 +56,15 @@ package final class HTTP1Server: HTTPServer {
         isFinished = !keepsAlive
         self.keepsAlive = nil
         output += "HTTP/1.1 \(answer.status.rawValue) \(answer.status.reason)\r\n".utf8
-        for (name, value) in answer.fields { output += "\(name): \(value)\r\n".utf8 }
-        if isFinished { output.append("connection: close\r\n") }
-        output += "content-length: \(answer.body.count)\r\n\r\n".utf8
+        for (name, value) in answer.fields { output += "\(Self.capitalized(name)): \(value)\r\n".utf8 }
+        if isFinished { output.append("Connection: close\r\n") }
+        output += "Content-Length: \(answer.body.count)\r\n\r\n".utf8
         output += answer.body
+    }
+
+    /// The name of a field as RFC 9110 writes it: some clients (smartdns) know it in no other way.
+    private static func capitalized(_ name: String) -> String {
+        name.split(separator: "-").map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined(separator: "-")
     }
 
     package func takeOutput() -> [UInt8] { exchange(&output, with: []) }

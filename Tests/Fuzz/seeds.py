@@ -3,6 +3,7 @@
 Those with names of hexadecimal digits alone were found by fuzzing and are left as they are.
 """
 
+import base64
 import json
 import os
 import struct
@@ -791,6 +792,53 @@ def http2():
         seed("http2", name, bytes)
 
 
+def doh():
+    """An even octet, then HTTP/1.1; or an odd one, then HTTP/2 behind its preface."""
+    message = bytes.fromhex("000001000001000000000000" "03777777076578616d706c6503636f6d0000010001")
+    text = base64.urlsafe_b64encode(message).rstrip(b"=")
+    host, kind = b" HTTP/1.1\r\nHost: a\r\n", b"Content-Type: application/dns-message\r\n"
+    length = b"Content-Length: %d\r\n\r\n" % len(message)
+    get = b"GET /dns-query?dns=" + text + host + b"\r\n"
+    post = b"POST /dns-query" + host + kind + length + message
+    seeds = {
+        "get": get, "post": post, "pipeline": get + post + get, "short": b"GET /dns-query?dns=AAAA" + host + b"\r\n",
+        "other-path": b"GET /" + host + b"\r\n", "put": post.replace(b"POST", b"PUT"), "no-type": post.replace(kind, b""),
+        "padded": get.replace(b" HTTP", b"= HTTP"), "no-parameter": b"GET /dns-query?a=b&c" + host + b"\r\n",
+        "second": get.replace(b"?", b"?a=b&"), "close": get.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n") + get,
+        "expects": b"POST /dns-query" + host + b"Expect: 100-continue\r\n" + kind + length + message,
+        "chunked": b"POST /dns-query" + host + kind + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+        "two-lengths": post.replace(b"\r\n\r\n", b"\r\nContent-Length: 1\r\n\r\n", 1),
+        "too-long": b"POST /dns-query" + host + kind + b"Content-Length: 65536\r\n\r\n", "cut": post[:-3], "preface": b"PRI * HTTP/2.0",
+    }
+    for name, octets in seeds.items():
+        seed("doh", name, b"\0" + octets)
+    (data, headers, priority, reset, settings, _, ping, away, window, more) = range(10)
+    ended, whole = 1, 4
+
+    def head(method=b"GET", path=b"/dns-query?dns=" + text, *fields):
+        return hpack.Encoder().encode([(":method", method), (":scheme", "https"), (":authority", "a"), (":path", path), *fields])
+
+    kind = ("content-type", "application/dns-message")
+    get = frame(headers, whole | ended, 1, head())
+    block = head(b"POST", b"/dns-query", kind)
+    post = frame(headers, whole, 3, block) + frame(data, ended, 3, message)
+    seeds = {
+        "2-get": get, "2-post": get + post + frame(settings, 1), "2-other": frame(headers, whole | ended, 1, head(b"GET", b"/")),
+        "2-parts": frame(headers, 0, 1, block[:9]) + frame(more, whole, 1, block[9:]) + frame(data, 0, 1, message[:9])
+        + frame(data, ended, 1, message[9:]),
+        "2-resets": b"".join(frame(headers, whole | ended, 1 + 2 * n, head()) + frame(reset, 0, 1 + 2 * n, bytes(4)) for n in range(9)),
+        "2-window": frame(settings, 0, 0, struct.pack("!HI", 4, 0)) + get + frame(window, 0, 1, struct.pack("!I", 9)) + post,
+        "2-long": frame(headers, whole, 1, block) + frame(data, 0, 1, bytes(16_000)) * 5,
+        "2-large-head": frame(headers, whole | ended, 1, head(b"GET", b"/", *[("x", "y" * 3000)] * 6)) + post,
+        "2-trailers": frame(headers, whole, 1, block) + frame(data, 0, 1, message)
+        + frame(headers, whole | ended, 1, hpack.Encoder().encode([("content-type", "a/b")])),
+        "2-lengths": frame(headers, whole, 1, head(b"POST", b"/dns-query", kind, ("content-length", "9"))) + frame(data, ended, 1, b"x"),
+        "2-pings": frame(ping, 0, 0, bytes(8)) * 30 + frame(priority, 0, 1, bytes(5)) + frame(away, 0, 0, bytes(8)) + get,
+    }
+    for name, octets in seeds.items():
+        seed("doh", name, b"\1" + octets)
+
+
 def history():
     """The file with the past, in either width: seconds of the last step, steps, five counts of each."""
     head = b"httpdnsd-history" + struct.pack(">IIQQQ", 1, 4900, 1_700_000_000, 0, 77)
@@ -818,6 +866,7 @@ resp()
 cachefile(responses())
 http()
 http2()
+doh()
 requests()
 service()
 providers()

@@ -31,12 +31,12 @@ import Testing
         _ = try #require(server.nextRequest())
         #expect(server.nextRequest() == nil && !server.hasRequest)
         server.answer(0, HTTPAnswer(.ok, contentType: "a/b", maximumAge: 7, body: Array("xyz".utf8)))
-        let head = "content-type: a/b\r\ncache-control: max-age=7\r\ncontent-length: 3\r\n"
+        let head = "Content-Type: a/b\r\nCache-Control: max-age=7\r\nContent-Length: 3\r\n"
         #expect(sent() == "HTTP/1.1 200 OK\r\n\(head)\r\nxyz")
         #expect(server.hasRequest)
         #expect(String(decoding: try #require(server.nextRequest()).path, as: UTF8.self) == "/2")
         server.answer(0, HTTPAnswer(.methodNotAllowed, allow: "GET"))
-        let last = "allow: GET\r\nconnection: close\r\ncontent-length: 0\r\n"
+        let last = "Allow: GET\r\nConnection: close\r\nContent-Length: 0\r\n"
         #expect(sent() == "HTTP/1.1 405 Method Not Allowed\r\n\(last)\r\n")
         #expect(server.isFinished && !server.hasRequest && server.nextRequest() == nil)
     }

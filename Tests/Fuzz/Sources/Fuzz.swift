@@ -7,10 +7,8 @@ struct Target: Sendable {
     let run: @Sendable ([UInt8]) -> Void
 
     static let all = [
-        query, response, binding, stream, frames, resp, http, http2, keepalive, request, service, providers, conf,
-        cachefile,
-        configuration, server, resolvconf, hosts, addresses, domains, blocklist,
-        history,
+        query, response, binding, stream, frames, doh, resp, http, http2, keepalive, request, service, providers, conf,
+        cachefile, configuration, server, resolvconf, hosts, addresses, domains, blocklist, history,
     ]
 
     /// The one that `FUZZ_TARGET` names: one binary has them all, so that it is linked once.

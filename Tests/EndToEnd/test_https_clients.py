@@ -351,10 +351,13 @@ def test_who_gives_no_room_for_answers_is_closed_in_the_end(doors, trusting):  #
     running = doors(large, {"tcpIdleSeconds": 2})
     before = running.held_kilobytes("RssAnon")
     with Over2(trusting(), window=0) as greedy:
-        for number in range(100):
-            greedy.ask(dns.message.make_query(f"n{number}.example.com", "TXT").to_wire())
-        while greedy.hear():
-            pass
+        with contextlib.suppress(OSError):
+            for number in range(100):
+                greedy.ask(dns.message.make_query(f"n{number}.example.com", "TXT").to_wire())
+            while greedy.hear():
+                pass
+        with pytest.raises((OSError, AssertionError)):
+            greedy.answer(1)
     asked = {question.name for question in running.resolver.questions}
     assert 0 < len(asked) <= 100
     assert running.held_kilobytes("RssAnon") < before + 16_384

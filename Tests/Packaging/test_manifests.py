@@ -287,15 +287,22 @@ def compose(top, file):
     return yaml.safe_load((top / "config/container" / file).read_text())
 
 
-@pytest.mark.parametrize("files", [["compose.yaml"], ["compose.yaml", "compose.shared-cache.yaml"]], ids=["alone", "shared"])
+@pytest.mark.parametrize("files", [["compose.yaml"], ["compose.yaml", "compose.shared-cache.yaml"], ["compose.clients.yaml"]],
+                         ids=["alone", "shared", "clients"])
 def test_the_daemon_takes_the_environment_of_compose(top, binary, tmp_path, files):
+    certificate = [str(tmp_path / name) for name in ("server.pem", "server.key")]
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=dns",
+                    "-out", certificate[0], "-keyout", certificate[1]], check=True, capture_output=True)
     variables, secrets = {}, []
     for file in files:
         daemon = compose(top, file)["services"]["httpdnsd"]
         variables |= daemon["environment"]
         secrets = daemon["secrets"]
     for variable, path in variables.items():
-        if variable.endswith("FILE"):
+        if variable.startswith("HTTPDNSD_LISTEN_") and variable.endswith("FILE"):
+            assert path.startswith("/certificate/") and daemon["volumes"] == ["./certificate:/certificate:ro"]
+            variables[variable] = certificate["KEY" in variable]
+        elif variable.endswith("FILE"):
             assert path.removeprefix("/run/secrets/") in secrets
             variables[variable] = str(tmp_path / variable)
             pathlib.Path(variables[variable]).write_text("0123456789abcdef0123456789abcdef")
@@ -304,15 +311,17 @@ def test_the_daemon_takes_the_environment_of_compose(top, binary, tmp_path, file
     assert ("/run/valkey/valkey.sock" in done.stdout) == (len(files) == 2)
 
 
-def test_the_image_of_compose_is_that_of_this_version(top, version):
-    assert compose(top, "compose.yaml")["services"]["httpdnsd"]["image"] == f"httpdnsd:{version}"
+@pytest.mark.parametrize("file", ["compose.yaml", "compose.clients.yaml"])
+def test_the_image_of_compose_is_that_of_this_version(top, version, file):
+    daemon = compose(top, file)["services"]["httpdnsd"]
+    assert daemon["image"] == f"httpdnsd:{version}"
+    assert daemon["read_only"] and daemon["cap_drop"] == ["ALL"] and daemon["cap_add"] == ["NET_BIND_SERVICE"]
 
 
 def test_compose_gives_the_application_the_sidecars_network(top):
     services = compose(top, "compose.yaml")["services"]
-    application, sidecar = services["application"], services["httpdnsd"]
+    application = services["application"]
     assert application["network_mode"] == "service:httpdnsd"
     assert application["depends_on"] == {"httpdnsd": {"condition": "service_healthy"}}
     assert application["volumes"] == ["./resolv.conf:/etc/resolv.conf:ro"]
     assert "nameserver 127.0.0.1\n" in (top / "config/container/resolv.conf").read_text()
-    assert sidecar["read_only"] and sidecar["cap_drop"] == ["ALL"] and sidecar["cap_add"] == ["NET_BIND_SERVICE"]

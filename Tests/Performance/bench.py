@@ -24,6 +24,7 @@ import time
 import report
 import servers
 from backends import Backends, make_certificate
+from doors import DOORS
 from growth import GROWTH, ONCE
 from measure import memory
 from processes import Cores, Failed, Process, free_port
@@ -40,7 +41,7 @@ PROGRAMS = {  # sources, libraries
 }
 COMPILER = ["gcc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]
 IDLE = "idle"
-SPECIAL = OTHERS | GROWTH
+SPECIAL = OTHERS | DOORS | GROWTH
 UPSTREAM_NAMES = {"plain": "", "doh2": " doh"}
 SHORTEST, LONGEST = 0.2, 4.0  # seconds of one measurement
 

@@ -3,18 +3,19 @@
 import json
 import statistics
 
+from doors import DOORS
 from growth import GROWTH
 from servers import DAEMON, LIMIT
 from special import SPECIAL as OTHERS
 from targets import BEST, TARGETS
 from workloads import WORKLOADS
 
-SPECIAL = OTHERS | GROWTH
+SPECIAL = OTHERS | DOORS | GROWTH
 MUCH = {"rate", "misses/s", "scale", "names", "rate ratio"}  # figures of which more is better
 UNITS = {"cpu": "µs", "p50": "µs", "p99": "µs", "miss p50": "µs", "miss p99": "µs", "alone p99": "µs", "rate": "/s",
          "misses/s": "/s", "resident": "MB", "anonymous": "MB", "bytes a pair": "B", "first answer": "ms", "first lookup": "ms",
          "first answer, file": "ms", "reading the file": "ms",
-         "hit": "µs", "miss": "µs"}
+         "hit": "µs", "miss": "µs", "handshake": "µs", "connection": "KiB"}
 BAD = 0.05  # of the queries lost or wrong: no good to compare with
 TITLES = ({one.name: one.title for one in WORKLOADS} | {name: one[0] for name, one in SPECIAL.items()}
           | {"idle": "memory after the first answer"})

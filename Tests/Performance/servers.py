@@ -20,6 +20,7 @@ class Rival:
     program: str
     package: str
     ways: tuple
+    doors: tuple  # over what it can be asked beside plain DNS: `dot`, `doh`
     command: object  # from a Place to the command
 
 
@@ -38,6 +39,12 @@ class Place:
     cache_entries: int = 250_000  # of a rival
     control: str = ""  # path of the control socket; empty: none
     more: dict = field(default_factory=dict)  # further keys for httpdnsd, by section
+    door: tuple = ()  # over what else it is to be asked, and at which port
+    key: str = ""  # of the certificate
+
+    def door_port(self, way):
+        """Where it is to be asked over a way; 0: it is not."""
+        return self.door[1] if self.door and self.door[0] == way else 0
 
     def write(self, suffix, text):
         path = os.path.join(self.directory, f"server-{self.port}{suffix}")
@@ -46,10 +53,10 @@ class Place:
         return path
 
 
-def rival(*ways, package, program=None):
+def rival(*ways, package, program=None, doors=()):
     def register(function):
         name = function.__name__
-        _rivals[name] = Rival(name, program or name, package, ways, function)
+        _rivals[name] = Rival(name, program or name, package, ways, doors, function)
         return function
     return register
 
@@ -104,6 +111,10 @@ def httpdnsd(at, binary):
                                "httpOnly": True, **ACCOUNTS[at.way][0]}
     if at.way == "https":
         settings["tls"] = {"caFile": at.certificate}
+    if at.door:
+        # As many connections of one source as the measurement opens: loopback may have all.
+        settings["listen"] |= {{"dot": "tls", "doh": "https"}[at.door[0]]: [f"127.0.0.1:{at.door[1]}"], "tcpClients": 10_000,
+                               "certificateFile": at.certificate, "keyFile": at.key, "tcpIdleSeconds": 60}
     for section, keys in at.more.items():
         settings[section] = settings.get(section, {}) | keys
     text = ""
@@ -113,8 +124,13 @@ def httpdnsd(at, binary):
     return [binary, "run", "-c", at.write(".toml", text)]
 
 
-@rival("plain", "dot", package="unbound")
+@rival("plain", "dot", package="unbound", doors=("dot", "doh"))
 def unbound(at):
+    door = ""
+    if at.door:
+        port = {"dot": "tls-port", "doh": "https-port"}[at.door[0]]
+        door = (f'interface: 127.0.0.1@{at.door[1]}\n  {port}: {at.door[1]}\n  tls-service-key: "{at.key}"\n'
+                f'  tls-service-pem: "{at.certificate}"')
     secure = f'tls-cert-bundle: "{at.certificate}"' if at.way == "dot" else ""
     address = f"127.0.0.1@{at.upstream}" + ("#bench" if at.way == "dot" else "")
     return ["unbound", "-d", "-c", at.write(".conf", f"""server:
@@ -132,8 +148,9 @@ def unbound(at):
   rrset-cache-size: 256m
   outgoing-range: 8192
   num-queries-per-thread: 4096
-  incoming-num-tcp: 256
+  incoming-num-tcp: {2000 if at.door else 256}
   {secure}
+  {door}
 forward-zone:
   name: "."
   forward-addr: {address}
@@ -150,17 +167,21 @@ def dnsmasq(at):
             f"--server=127.0.0.1#{at.upstream}", f"--cache-size={at.cache_entries}", "--dns-forward-max=4000"]
 
 
-@rival("plain", "doh2", package="dnsdist")
+@rival("plain", "doh2", package="dnsdist", doors=("dot", "doh"))
 def dnsdist(at):
     server = f'address="127.0.0.1:{at.upstream}"'
     if at.way == "doh2":
         server = (f'address="127.0.0.1:{at.upstream}", tls="openssl", subjectName="bench", caStore="{at.certificate}", '
                   'dohPath="/dns-query"')
+    pem = f'"{at.certificate}", "{at.key}"'
+    door = {"": "", "dot": f'addTLSLocal("127.0.0.1:{at.door_port("dot")}", {pem})',
+            "doh": f'addDOHLocal("127.0.0.1:{at.door_port("doh")}", {pem}, "/dns-query")'}[at.door[0] if at.door else ""]
     return ["dnsdist", "--supervised", "--disable-syslog", "-C", at.write(".conf", f"""setLocal("127.0.0.1:{at.port}")
 setACL("127.0.0.0/8")
 setSecurityPollSuffix("")
 setUDPMultipleMessagesVectorSize(64)
 setOutgoingDoHWorkerThreads(1)
+{door}
 newServer({{{server}}}):setUp()
 getPool(""):setCache(newPacketCache({at.cache_entries}, {{}}))
 """)]
@@ -189,15 +210,20 @@ log-file {os.path.join(at.directory, f"server-{at.port}-smartdns.log")}
 """)]
 
 
-@rival("plain", "dot", package="knot-resolver", program="kresd")
+@rival("plain", "dot", package="knot-resolver", program="kresd", doors=("dot", "doh"))
 def kresd(at):
     directory = os.path.join(at.directory, f"server-{at.port}.kresd")
     os.makedirs(directory, exist_ok=True)
     upstream = f"policy.STUB('127.0.0.1@{at.upstream}')"
     if at.way == "dot":
         upstream = f"policy.TLS_FORWARD({{{{'127.0.0.1@{at.upstream}', hostname='bench', ca_file='{at.certificate}'}}}})"
+    door = ""
+    if at.door:
+        kind = {"dot": "tls", "doh": "doh2"}[at.door[0]]
+        door = f"net.tls('{at.certificate}', '{at.key}')\nnet.listen('127.0.0.1', {at.door[1]}, {{ kind = '{kind}' }})"
     return ["kresd", "-n", "-c", at.write(".conf", f"""net.ipv6 = false
 net.listen('127.0.0.1', {at.port}, {{ kind = 'dns' }})
+{door}
 log_level('crit')
 net.tcp_pipeline(60000)  -- the queries under way on its one connection upstream; past 100 it answers SERVFAIL
 for _, name in ipairs({{'ta_update', 'ta_signal_query', 'priming', 'detect_time_skew', 'detect_time_jump'}}) do

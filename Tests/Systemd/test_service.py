@@ -143,29 +143,41 @@ def test_an_address_that_was_not_handed_over_is_said(service):
         systemctl("restart", UNIT)
 
 
-def test_sockets_for_tls_are_of_a_unit_of_their_own(service):
-    """Without it `listen.tls` is said to be missing, by the daemon and by `check`; with it TLS is served on port 853."""
+def over_tls(stream, query):
+    stream.sendall(struct.pack("!H", len(query)) + query)
+    assert stream.recv(2)
+    return stream.recv(4096)
+
+
+def over_https(stream, query):
+    stream.sendall(b"POST /dns-query HTTP/1.1\r\nHost: dns.example\r\nConnection: close\r\nContent-Type: application/dns-message\r\n"
+                   b"Content-Length: %d\r\n\r\n" % len(query) + query)
+    return b"".join(iter(lambda: stream.recv(4096), b"")).partition(b"\r\n\r\n")[2]
+
+
+@pytest.mark.parametrize("key, name, port, over", [("tls", "dot", 853, over_tls), ("https", "doh", 443, over_https)])
+def test_sockets_for_tls_are_of_a_unit_of_their_own(service, key, name, port, over):
+    """Without it the address is said to be missing, by the daemon and by `check`; with it it is served."""
     folder = CONFIGURATION.parent
-    unit = pathlib.Path("/etc/systemd/system/httpdnsd-dot.socket")
+    unit = pathlib.Path(f"/etc/systemd/system/httpdnsd-{name}.socket")
     run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=dns.example",
         "-addext", "subjectAltName=DNS:dns.example", "-keyout", str(folder / "server.key"), "-out", str(folder / "server.pem"))
     (folder / "server.key").chmod(0o644)
-    configure(service, '[listen]\ntls = ["127.0.0.1:853"]\ncertificateFile = "server.pem"\nkeyFile = "server.key"\n')
-    said = "listen.tls names 127.0.0.1:853, which no socket of systemd is for"
+    configure(service, f'[listen]\n{key} = ["127.0.0.1:{port}"]\ncertificateFile = "server.pem"\nkeyFile = "server.key"\n')
+    said = f"listen.{key} names 127.0.0.1:{port}, which no socket of systemd is for"
     try:
         systemctl("restart", UNIT)
         eventually(lambda: said in journal_text(), "it is in the journal")
         assert said in run("/usr/sbin/httpdnsd", "check").stderr
-        unit.write_text("[Socket]\nListenStream=127.0.0.1:853\nFileDescriptorName=dot\nService=httpdnsd.service\n")
+        unit.write_text(f"[Socket]\nListenStream=127.0.0.1:{port}\nFileDescriptorName={name}\nService=httpdnsd.service\n")
         systemctl("daemon-reload")
         assert said not in run("/usr/sbin/httpdnsd", "check").stderr
         systemctl("stop", SOCKET, UNIT)
         systemctl("start", unit.name, SOCKET, UNIT)
         context = ssl.create_default_context(cafile=folder / "server.pem")
-        with context.wrap_socket(socket.create_connection(("127.0.0.1", 853), 5), server_hostname="dns.example") as stream:
-            query = dns.message.make_query("localhost", "A").to_wire()
-            stream.sendall(struct.pack("!H", len(query)) + query)
-            assert stream.recv(2) and addresses(dns.message.from_wire(stream.recv(4096))) == ["127.0.0.1"]
+        with context.wrap_socket(socket.create_connection(("127.0.0.1", port), 5), server_hostname="dns.example") as stream:
+            reply = over(stream, dns.message.make_query("localhost", "A").to_wire())
+            assert addresses(dns.message.from_wire(reply)) == ["127.0.0.1"]
         assert addresses(ask("localhost", transport="tcp")) == ["127.0.0.1"]
         assert status_field("CapEff") == NO_CAPABILITY
     finally:

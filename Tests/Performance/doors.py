@@ -1,0 +1,105 @@
+"""Clients over TLS and HTTPS: what a hit costs on connections that are kept, what a connection holds, what a handshake costs."""
+
+import contextlib
+import os
+import re
+import socket
+import ssl
+import subprocess
+import time
+
+from backends import Backends
+from measure import memory, usage
+from processes import Failed, Process, free_port, pinned
+from servers import DAEMON, LIMIT
+
+NAMES = 1000
+CLIENTS = 20
+OPEN = 1000  # connections that are idle
+HANDSHAKES = 300
+ALPN = {"dot": "dot", "doh": "h2"}
+
+
+def _hits(bench, way, port, seconds):
+    """Answers of a run of dnsperf, and its rate."""
+    path = os.path.join(bench.directory, "questions")
+    if not os.path.exists(path):
+        with open(bench.names(NAMES)) as names, open(path, "w") as file:
+            file.writelines(f"{name.strip()} A\n" for name in names)
+    command = ["dnsperf", "-m", way, "-s", "127.0.0.1", "-p", str(port), "-d", path, "-c", str(CLIENTS), "-T", "1", "-l",
+               f"{max(1, seconds):.0f}", "-q", "100"]
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=pinned(bench.cores.load))
+    found = re.search(r"Queries completed:\s+(\d+)", done.stdout)
+    if not found or int(found.group(1)) == 0:
+        raise Failed(f"dnsperf -m {way}: {(done.stdout + done.stderr)[-200:]}")
+    lost = int(re.search(r"Queries lost:\s+(\d+)", done.stdout).group(1))
+    return int(found.group(1)), lost, float(re.search(r"Queries per second:\s+([\d.]+)", done.stdout).group(1))
+
+
+def _connect(bench, way, port):
+    context = ssl.create_default_context(cafile=bench.certificate)
+    context.set_alpn_protocols([ALPN[way]])
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    return context.wrap_socket(socket.create_connection(("127.0.0.1", port), timeout=10), server_hostname="bench")
+
+
+def _handshakes(bench, way, port, pid):
+    """Microseconds of the server's processor for one, none resumed."""
+    for _ in range(HANDSHAKES // 10):
+        _connect(bench, way, port).close()
+    before = usage(pid)
+    for _ in range(HANDSHAKES):
+        _connect(bench, way, port).close()
+    return (usage(pid) - before).cpu / HANDSHAKES * 1e6
+
+
+def _connection(bench, way, port, pid):
+    """KiB that one holds which is idle."""
+    before = memory(pid)["resident"]
+    with contextlib.ExitStack() as held:
+        for _ in range(OPEN):
+            held.enter_context(_connect(bench, way, port))
+        time.sleep(0.2)
+        return (memory(pid)["resident"] - before) / OPEN * 1024
+
+
+def _least(bench, way):
+    """What a handshake costs OpenSSL's own server."""
+    port = free_port()
+    command = ["openssl", "s_server", "-accept", str(port), "-cert", bench.certificate, "-key", bench.key, "-quiet", "-naccept",
+               "100000", "-alpn", ALPN[way], "-num_tickets", "2"]
+    with contextlib.ExitStack() as running:
+        process = Process.start(f"s_server {port}", command, bench.directory, bench.cores.server, port)
+        running.callback(process.stop)
+        process.wait_until_it_listens()
+        return {"handshake": _handshakes(bench, way, port, process.popen.pid)}
+
+
+def _door(way):
+    def measured(bench, seconds):
+        yield LIMIT, _least(bench, way)
+        servers = [DAEMON, *(one for one in bench.rivals("plain") if way in one.doors)]
+        for server in servers:
+            name = server if server == DAEMON else server.name
+            door = free_port()
+            try:
+                with contextlib.ExitStack() as running:
+                    more = {"door": (way, door), "key": bench.key}
+                    process = bench.start(running, Backends(bench, running), server, "plain", **more)
+                    pid = process.popen.pid
+                    _hits(bench, way, door, 1)  # all names are cached then
+                    before = usage(pid)
+                    answered, lost, rate = _hits(bench, way, door, seconds / len(servers))
+                    spent = (usage(pid) - before).cpu
+                    yield name, {"cpu": spent / answered * 1e6, "rate": rate, "bad": lost / (answered + lost),
+                                 "handshake": _handshakes(bench, way, door, pid),
+                                 "connection": _connection(bench, way, door, pid)}
+            except (Failed, OSError) as failure:
+                yield name, {"bad": 1.0}
+                print(f"doors-{way}: {name}: {failure}")
+    return measured
+
+
+DOORS = {f"doors-{way}": (f"hits over {what}, 1,000 names, {CLIENTS} connections", _door(way),
+                          ("cpu", "rate", "handshake", "connection"), 8)
+         for way, what in (("dot", "DNS over TLS"), ("doh", "DNS over HTTPS"))}

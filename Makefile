@@ -5,7 +5,7 @@ BUILD_PACKAGES := ca-certificates git gcc g++ libc6-dev libnghttp2-dev libssl-de
 TEST_PACKAGES := codespell python3 python3-pytest python3-dnspython python3-cryptography python3-html5lib \
 	python3-h2 python3-prometheus-client python3-yaml prometheus unbound dnsdist nginx-light haproxy knot-resolver \
 	knot-dnsutils stubby smartdns tayga tcpdump strace redis-server bind9-dnsutils curl iproute2 nftables util-linux systemd-container dnsperf valgrind chromium
-BENCH_PACKAGES := python3 dnsperf openssl unbound dnsmasq-base dnsdist smartdns knot-resolver dnss stubby
+BENCH_PACKAGES := python3 dnsperf nghttp2-client openssl unbound dnsmasq-base dnsdist smartdns knot-resolver dnss stubby
 
 SWIFT_VERSION := 6.2
 # Exclusive access to a class's properties is checked as it is everywhere else: by the compiler. What it cannot tell is checked

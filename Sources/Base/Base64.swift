@@ -40,18 +40,25 @@ package struct Base64: Sendable {
         var end = text.count
         while isPadded, end > 0, text.count - end < 2, text[end - 1] == Self.padding { end -= 1 }
         guard end % 4 != 1, !isPadded || text.count == (end + 3) / 4 * 4 else { return nil }
-        var octets: [UInt8] = []
-        octets.reserveCapacity(end / 4 * 3 + 2)
-        var bits: UInt32 = 0
-        for index in 0..<end {
-            let value = values[Int(text[index])]
-            guard value < 64 else { return nil }
-            bits = bits << 6 | UInt32(value)
-            // Of four characters the second to the fourth make an octet each.
-            let left = 6 - index % 4 * 2
-            if left < 6 { octets.append(UInt8(truncatingIfNeeded: bits >> left)) }
+        var octets = [UInt8](repeating: 0, count: end * 3 / 4)
+        var count = 0
+        // Four characters are three octets; of those that are left two are one, and three are two.
+        for start in stride(from: 0, to: end, by: 4) {
+            let length = min(4, end - start)
+            var (bits, all): (UInt32, UInt8) = (0, 0)
+            for place in 0..<4 {
+                let value = place < length ? values[Int(text[start + place])] : 0
+                bits = bits << 6 | UInt32(value)
+                all |= value
+            }
+            guard all < 64 else { return nil }
+            for place in 0..<length - 1 {
+                octets[count] = UInt8(truncatingIfNeeded: bits >> (16 - 8 * place))
+                count += 1
+            }
+            // Unused bits that are set would decode to the same octets.
+            if length < 4, bits & (0xFF_FFFF >> (8 * (length - 1))) != 0 { return nil }
         }
-        let unused: UInt32 = [0, 0, 0xF, 0x3][end % 4]
-        return bits & unused == 0 ? octets : nil
+        return octets
     }
 }

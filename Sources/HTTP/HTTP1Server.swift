@@ -56,7 +56,11 @@ package final class HTTP1Server: HTTPServer {
         isFinished = !keepsAlive
         self.keepsAlive = nil
         output += "HTTP/1.1 \(answer.status.rawValue) \(answer.status.reason)\r\n".utf8
-        for (name, value) in answer.fields { output += "\(Self.capitalized(name)): \(value)\r\n".utf8 }
+        answer.addFields { name, value in
+            output += "\(Self.capitalized(name.description)): ".utf8
+            value(&output)
+            output.append("\r\n")
+        }
         if isFinished { output.append("Connection: close\r\n") }
         output += "Content-Length: \(answer.body.count)\r\n\r\n".utf8
         output += answer.body

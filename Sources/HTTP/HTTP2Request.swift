@@ -1,3 +1,5 @@
+import Base
+
 /// One request over HTTPS. Copies share the head, so a request that differs from the one before only in its ``body``
 /// costs only that body.
 package struct HTTP2Request: Sendable {
@@ -30,16 +32,32 @@ package struct HTTP2Request: Sendable {
 /// The fields of a request or a response.
 struct HTTP2Head: Sendable {
     /// Names and values, one behind the other, and how long each is.
-    let text: [UInt8]
-    let lengths: [(name: Int, value: Int)]
+    private(set) var text: [UInt8] = []
+    private(set) var lengths: [(name: Int, value: Int)] = []
+
+    init() {}
 
     init(_ fields: [(name: String, value: String)]) {
-        var text: [UInt8] = []
-        lengths = fields.map { name, value in
+        for (name, value) in fields {
             text += name.utf8
             text += value.utf8
-            return (name.utf8.count, value.utf8.count)
+            lengths.append((name.utf8.count, value.utf8.count))
         }
-        self.text = text
+    }
+
+    /// Becomes the head of an answer, in the memory that it has.
+    mutating func begin(_ answer: HTTPAnswer) {
+        text.removeAll(keepingCapacity: true)
+        lengths.removeAll(keepingCapacity: true)
+        add(":status") { $0.appendDecimal(UInt64(answer.status.rawValue)) }
+        answer.addFields { name, value in add(name, value) }
+    }
+
+    private mutating func add(_ name: StaticString, _ value: (inout [UInt8]) -> Void) {
+        let start = text.count
+        text.append(name)
+        let middle = text.count
+        value(&text)
+        lengths.append((middle - start, text.count - middle))
     }
 }

@@ -28,11 +28,15 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
     private let library: HTTP2Library
     /// The longest body of a request, in octets.
     private let bodyLimit: Int
-    private var exchanges: [Int32: Exchange] = [:]
-    /// The streams of the requests to be given out, in their order.
-    private var ready: [Int32] = []
+    /// Those that are open, few enough to be looked through; and the one that was looked for last.
+    private var exchanges: [Exchange] = []
+    private var last: Exchange?
+    /// The requests to be given out, in their order.
+    private var ready: [Exchange] = []
     /// Streams that are answered though the client has not sent all of its request.
     private var unwanted: [Int32] = []
+    /// Memory for the heads of answers.
+    private var head = HTTP2Head()
     package private(set) var held = 0
     package private(set) var unsent = 0
     private var hasFailed = false
@@ -40,15 +44,17 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
     private var isEnding = false
 
     /// A request, and what is still to be sent of its answer.
-    fileprivate struct Exchange {
+    fileprivate final class Exchange {
         var request: HTTPServerRequest
-        /// The size of the head as RFC 9113 §6.5.2 counts it, and the octets of the body.
+        /// The size of the head as RFC 9113 §6.5.2 counts it.
         var headLength = 0
         /// Whether the client has sent all of it.
         var isWhole = false
         /// Whether it is among those to be given out, or was.
         var isReady = false
         var answer: ArraySlice<UInt8>?
+
+        init(_ stream: Int32) { request = HTTPServerRequest(stream: stream) }
     }
 
     /// - Throws: ``HTTP2Error/library(code:)`` when there is no memory.
@@ -75,17 +81,18 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
     }
 
     package func nextRequest() -> HTTPServerRequest? {
-        guard !ready.isEmpty, let request = exchanges[ready.removeFirst()]?.request else { return nil }
-        held -= request.body.count
-        exchanges[request.stream]?.request.body = []
-        return request
+        guard !ready.isEmpty else { return nil }
+        let exchange = ready.removeFirst()
+        held -= exchange.request.body.count
+        let stream = exchange.request.stream
+        return Swift.exchange(&exchange.request, with: HTTPServerRequest(stream: stream))
     }
 
     package func answer(_ stream: Int32, _ answer: HTTPAnswer) {
-        guard !hasFailed, let exchange = exchanges[stream], exchange.answer == nil else { return }
-        exchanges[stream]?.answer = answer.body[...]
+        guard !hasFailed, let exchange = find(stream), exchange.answer == nil else { return }
+        exchange.answer = answer.body[...]
         unsent += answer.body.count
-        let head = HTTP2Head([(":status", "\(answer.status.rawValue)")] + answer.fields)
+        head.begin(answer)
         library.respond(on: stream, head, length: answer.body.count)
         if answer.body.isEmpty { frames = 0 }
         if !exchange.isWhole { unwanted.append(stream) }
@@ -97,7 +104,7 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
             try send(into: &output)
             // The answers are given out, and the rest of their requests is not wanted (RFC 9113 §8.1).
             if !unwanted.isEmpty, output.count < Self.backlogLimit {
-                for stream in exchange(&unwanted, with: []) { library.reset(stream, .noError) }
+                for stream in Swift.exchange(&unwanted, with: []) { library.reset(stream, .noError) }
                 try send(into: &output)
             }
         } catch {
@@ -112,72 +119,85 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
 
     // MARK: What the library tells, while it reads or writes
 
+    private func find(_ stream: Int32) -> Exchange? {
+        if let last, last.request.stream == stream { return last }
+        last = exchanges.last { $0.request.stream == stream }
+        return last
+    }
+
     /// Trailers are ignored.
     override func beganHead(_ stream: Int32) {
-        guard exchanges[stream] == nil else { return }
+        guard find(stream) == nil else { return }
         guard exchanges.count < Self.streamLimit else { return library.reset(stream, .refusedStream) }
-        exchanges[stream] = Exchange(request: HTTPServerRequest(stream: stream))
+        let exchange = Exchange(stream)
+        exchanges.append(exchange)
+        last = exchange
     }
 
     override func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) {
-        exchanges[stream]?.receive(field: name, value)
-        if exchanges[stream]?.headLength ?? 0 > HTTPResponseReader.headLimit { refuse(stream, .badRequest) }
+        guard let exchange = find(stream) else { return }
+        exchange.receive(field: name, value)
+        if exchange.headLength > HTTPResponseReader.headLimit { refuse(exchange, .badRequest) }
     }
 
     override func receive(_ stream: Int32, body bytes: Span<UInt8>) {
-        guard let exchange = exchanges[stream], !exchange.isReady else { return }
+        guard let exchange = find(stream), !exchange.isReady else { return }
         guard exchange.request.body.count + bytes.count <= bodyLimit, held + bytes.count <= Self.heldLimit else {
-            return refuse(stream, .contentTooLarge)
+            return refuse(exchange, .contentTooLarge)
         }
         held += bytes.count
-        exchanges[stream]?.request.body.append(bytes)
+        exchange.request.body.append(bytes)
     }
 
     override func completed(_ stream: Int32) {
-        exchanges[stream]?.isWhole = true
-        giveOut(stream)
+        guard let exchange = find(stream) else { return }
+        exchange.isWhole = true
+        giveOut(exchange)
     }
 
     override func closed(_ stream: Int32, _ code: HTTP2Code) {
-        guard let exchange = exchanges.removeValue(forKey: stream) else { return }
+        guard let exchange = find(stream) else { return }
+        last = nil
         held -= exchange.request.body.count
         unsent -= exchange.answer?.count ?? 0
-        if exchange.isReady, let place = ready.firstIndex(of: stream) { ready.remove(at: place) }
+        exchanges.removeAll { $0 === exchange }
+        if exchange.isReady { ready.removeAll { $0 === exchange } }
     }
 
     override func nextPart(of stream: Int32, _ limit: Int) -> (ArraySlice<UInt8>, isLast: Bool) {
-        guard let body = exchanges[stream]?.answer else { return ([], true) }
+        guard let exchange = find(stream), let body = exchange.answer else { return ([], true) }
         let part = body.prefix(limit)
-        exchanges[stream]?.answer = body.dropFirst(limit)
+        exchange.answer = body.dropFirst(limit)
         unsent -= part.count
         if part.count == body.count { frames = 0 }
         return (part, part.count == body.count)
     }
 
-    private func giveOut(_ stream: Int32) {
-        guard exchanges[stream]?.isReady == false else { return }
-        exchanges[stream]?.isReady = true
-        ready.append(stream)
+    private func giveOut(_ exchange: Exchange) {
+        guard !exchange.isReady else { return }
+        exchange.isReady = true
+        ready.append(exchange)
     }
 
-    private func refuse(_ stream: Int32, _ status: HTTPStatus) {
-        guard let exchange = exchanges[stream], !exchange.isReady else { return }
+    private func refuse(_ exchange: Exchange, _ status: HTTPStatus) {
+        guard !exchange.isReady else { return }
         held -= exchange.request.body.count
-        exchanges[stream]?.request = HTTPServerRequest(refused: status, stream: stream)
-        giveOut(stream)
+        exchange.request = HTTPServerRequest(refused: status, stream: exchange.request.stream)
+        giveOut(exchange)
     }
 }
 
 extension HTTP2Server.Exchange {
-    fileprivate mutating func receive(field name: Span<UInt8>, _ value: Span<UInt8>) {
+    fileprivate func receive(field name: Span<UInt8>, _ value: Span<UInt8>) {
         headLength += name.count + value.count + 32
         guard !isReady else { return }
         if isEqual(name, name.indices, to: ":method") {
             request.method = HTTPMethod(value)
         } else if isEqual(name, name.indices, to: ":path") {
-            request.path = value.indices.map { value[$0] }
+            request.path.append(value)
         } else if isEqual(name, name.indices, to: "content-type") {
-            request.contentType = value.indices.map { value[$0] }
+            request.contentType = []
+            request.contentType.append(value)
         }
     }
 }

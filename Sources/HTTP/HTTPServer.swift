@@ -1,3 +1,5 @@
+import Base
+
 /// A server's side of one HTTP connection as octets in and octets out. It is confined to its owner.
 ///
 /// After each call, take the requests and the output, both until there is none left.
@@ -52,28 +54,31 @@ package struct HTTPServerRequest {
 /// An answer with what a DNS server says in it.
 package struct HTTPAnswer {
     package var status: HTTPStatus
-    package var contentType: String?
+    package var contentType: StaticString?
     /// Seconds for which a cache may keep it (RFC 9111 §5.2.2.1); nil: nothing is said.
     package var maximumAge: UInt32?
     /// The value of Allow (RFC 9110 §10.2.1).
-    package var allow: String?
+    package var allow: StaticString?
     package var body: [UInt8]
 
     package init(
-        _ status: HTTPStatus, contentType: String? = nil, maximumAge: UInt32? = nil, allow: String? = nil,
+        _ status: HTTPStatus, contentType: StaticString? = nil, maximumAge: UInt32? = nil, allow: StaticString? = nil,
         body: [UInt8] = []
     ) {
         (self.status, self.contentType, self.maximumAge) = (status, contentType, maximumAge)
         (self.allow, self.body) = (allow, body)
     }
 
-    /// The fields but Content-Length; their names in lower case.
-    var fields: [(name: String, value: String)] {
-        var fields: [(name: String, value: String)] = []
-        if let contentType { fields.append(("content-type", contentType)) }
-        if let maximumAge { fields.append(("cache-control", "max-age=\(maximumAge)")) }
-        if let allow { fields.append(("allow", allow)) }
-        return fields
+    /// Gives the fields but Content-Length: a name in lower case, and what appends the value.
+    func addFields(_ add: (_ name: StaticString, _ value: (inout [UInt8]) -> Void) -> Void) {
+        if let contentType { add("content-type") { $0.append(contentType) } }
+        if let maximumAge {
+            add("cache-control") {
+                $0.append("max-age=")
+                $0.appendDecimal(UInt64(maximumAge))
+            }
+        }
+        if let allow { add("allow") { $0.append(allow) } }
     }
 }
 

@@ -16,7 +16,7 @@ package import HTTP
 package enum DNSOverHTTP {
     package static let path: StaticString = "/dns-query"
     package static let mediaType: StaticString = "application/dns-message"
-    package static let methods = "GET, POST"
+    package static let methods: StaticString = "GET, POST"
     /// The longest message, in octets.
     package static let longestMessage = 65_535
     private static let parameter: StaticString = "dns="

@@ -60,7 +60,7 @@ package final class ServerHTTP: ServerConversation {
         server?.answer(
             Int32(id),
             HTTPAnswer(
-                .ok, contentType: DNSOverHTTP.mediaType.description, maximumAge: Reply.lifetime(reply), body: body))
+                .ok, contentType: DNSOverHTTP.mediaType, maximumAge: Reply.lifetime(reply), body: body))
     }
 
     package func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure) {}

@@ -1,5 +1,6 @@
 """Clients over TLS and HTTPS: what a hit costs on connections that are kept, what a connection holds, what a handshake costs."""
 
+import base64
 import contextlib
 import os
 import re
@@ -10,7 +11,7 @@ import time
 
 from backends import Backends
 from measure import memory, usage
-from processes import Failed, Process, free_port, pinned
+from processes import Failed, Process, free_port, pinned, query
 from servers import DAEMON, LIMIT
 
 NAMES = 1000
@@ -21,17 +22,36 @@ ALPN = {"dot": "dot", "doh": "h2"}
 
 
 def _hits(bench, way, port, seconds):
-    """Answers of a run of dnsperf, and its rate."""
+    """Answers of a run, lost ones, and its rate; a hundred questions are under way."""
+    return (_over_tls if way == "dot" else _over_https)(bench, port, max(1, round(seconds)))
+
+
+def _over_https(bench, port, seconds):
+    path = os.path.join(bench.directory, f"urls-{port}")
+    with open(bench.names(NAMES)) as names, open(path, "w") as file:
+        for name in names:
+            text = base64.urlsafe_b64encode(query(name.strip(), 0)).decode().rstrip("=")
+            file.write(f"https://127.0.0.1:{port}/dns-query?dns={text}\n")
+    command = ["h2load", "-D", str(seconds), "-c", str(CLIENTS), "-m", "5", "-i", path]
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=pinned(bench.cores.load))
+    found = re.search(r"requests: (\d+) total, \d+ started, (\d+) done, (\d+) succeeded", done.stdout)
+    if not found or int(found.group(3)) == 0:
+        raise Failed(f"h2load: {(done.stdout + done.stderr)[-200:]}")
+    finished, answered = int(found.group(2)), int(found.group(3))
+    return answered, finished - answered, answered / seconds
+
+
+def _over_tls(bench, port, seconds):
     path = os.path.join(bench.directory, "questions")
     if not os.path.exists(path):
         with open(bench.names(NAMES)) as names, open(path, "w") as file:
             file.writelines(f"{name.strip()} A\n" for name in names)
-    command = ["dnsperf", "-m", way, "-s", "127.0.0.1", "-p", str(port), "-d", path, "-c", str(CLIENTS), "-T", "1", "-l",
-               f"{max(1, seconds):.0f}", "-q", "100"]
+    command = ["dnsperf", "-m", "dot", "-s", "127.0.0.1", "-p", str(port), "-d", path, "-c", str(CLIENTS), "-T", "1", "-l",
+               str(seconds), "-q", "100"]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=pinned(bench.cores.load))
     found = re.search(r"Queries completed:\s+(\d+)", done.stdout)
     if not found or int(found.group(1)) == 0:
-        raise Failed(f"dnsperf -m {way}: {(done.stdout + done.stderr)[-200:]}")
+        raise Failed(f"dnsperf: {(done.stdout + done.stderr)[-200:]}")
     lost = int(re.search(r"Queries lost:\s+(\d+)", done.stdout).group(1))
     return int(found.group(1)), lost, float(re.search(r"Queries per second:\s+([\d.]+)", done.stdout).group(1))
 

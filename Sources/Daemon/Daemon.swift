@@ -201,13 +201,9 @@ public final class Daemon: @unchecked Sendable {
             server.stop { serving.leave() }
         }
         serving.notify(queue: .global()) { [forwarderLoop, cacheFile, serverFile] in
-            forwarderLoop.loop.submit {
-                // In one turn, so that nothing is opened anew in between.
-                forwarderLoop.close()
-                forwarderLoop.loop.stop {
-                    guard let cacheFile, let serverFile else { return stopped() }
-                    serverFile.stop { cacheFile.stop(stopped) }
-                }
+            forwarderLoop.stop {
+                guard let cacheFile, let serverFile else { return stopped() }
+                serverFile.stop { cacheFile.stop(stopped) }
             }
         }
     }

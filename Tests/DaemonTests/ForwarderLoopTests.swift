@@ -48,10 +48,7 @@ import Testing
 
     private func end(_ forwarder: ForwarderLoop) {
         let gate = Gate()
-        forwarder.drain(within: 10_000_000_000) {
-            forwarder.close()
-            forwarder.loop.stop { gate.open() }
-        }
+        forwarder.drain(within: 10_000_000_000) { forwarder.stop { gate.open() } }
         #expect(gate.wait())
     }
 
@@ -201,8 +198,44 @@ import Testing
         #expect(isDrained.wait())
         #expect(replies.isEmpty)
         let isStopped = Gate()
-        forwarder.loop.submit { forwarder.close() }
-        forwarder.loop.stop { isStopped.open() }
+        forwarder.stop { isStopped.open() }
         #expect(isStopped.wait())
+    }
+
+    @Test func whatIsAskedInTheLastTurnLeavesNoPortOpen() throws {
+        let silent = try loopbackSocket(SOCK_DGRAM)
+        defer { close(silent.descriptor) }
+        var settings = settings(nil)
+        settings.fallback.servers = [.server(Server(silent.endpoint))]
+        let forwarder = try started(settings)
+        forwarder.cacheIsRead()
+        let (isHeld, mayGoOn, isStopped) = (Gate(), Gate(), Gate())
+        forwarder.loop.submit {
+            isHeld.open()
+            #expect(mayGoOn.wait())
+        }
+        #expect(isHeld.wait())
+        // Both come in the turn after this one.
+        ask(forwarder)
+        forwarder.stop { isStopped.open() }
+        mayGoOn.open()
+        #expect(isStopped.wait())
+        #expect(try isSenderGone(silent.descriptor))
+    }
+
+    /// Whether the port is closed from which the next datagram has come: the kernel refuses what is sent there.
+    private func isSenderGone(_ descriptor: Int32) throws -> Bool {
+        var sender = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        var bytes = [UInt8](repeating: 0, count: 512)
+        let isConnected = withUnsafeMutablePointer(to: &sender) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                recvfrom(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT), $0, &length) > 0
+                    && connect(descriptor, $0, length) == 0
+            }
+        }
+        try #require(isConnected)
+        try #require(send(descriptor, bytes, 1, 0) == 1)
+        return recv(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT)) == -1 && errno == ECONNREFUSED
     }
 }

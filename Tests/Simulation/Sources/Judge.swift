@@ -205,8 +205,8 @@ final class Judge {
         if recent.allSatisfy({ $0.hosted(name, type) != nil }) {
             fault("\(host.name) is asked for \(name) \(Script.name(ofType: type)), which stands in the hosts file")
         }
-        checkOrder(host, name, type)
         let isExplained = explanations[name]?.contains { $0 + Self.underWay > awake } ?? false
+        checkOrder(host, name, type, isExplained: isExplained)
         if isCalmAt + Self.underWay < now, !isExplained,
             recent.allSatisfy({ $0.isAfterAnother(host, for: name, type) })
         {
@@ -219,14 +219,15 @@ final class Judge {
     /// While all is well a name goes to the first server of its group before it goes to another one, whatever else that is asked
     /// for: a server that is silent about some names is not at fault. What was the matter with it before is over once it was
     /// asked for a name that it answers.
-    private func checkOrder(_ host: Host, _ name: String, _ type: UInt16) {
+    private func checkOrder(_ host: Host, _ name: String, _ type: UInt16, isExplained: Bool) {
         guard isCalmAt < kernel.now, !Truth(name, type).isSilent, !Topology.serverNames.contains(name),
             let group = plans.last?.plan.group(of: name), group.name == host.group, let first = group.hosts.first
         else { return }
         let what = "\(name) \(type)"
         if host === first {
             asksFirst[what] = kernel.now
-            if asksFirst[first.name] ?? 0 <= isCalmAt { asksFirst[first.name] = kernel.now }
+            // Of what a server answers to the operator the daemon learns nothing.
+            if !isExplained, asksFirst[first.name] ?? 0 <= isCalmAt { asksFirst[first.name] = kernel.now }
             return
         }
         guard let since = asksFirst[first.name], since > isCalmAt, since + 1_000_000_000 < kernel.now,

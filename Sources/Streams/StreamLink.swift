@@ -81,12 +81,20 @@ package final class StreamLink: Link {
             if !apart.isEmpty {
                 for octets in exchange(&apart, with: []) where !octets.isEmpty { stream.send(octets.span) }
             }
-            let output = conversation.takeOutput()
-            if !output.isEmpty { stream.send(output.span) }
+            sendOutput(on: stream)
         } while goesOn()
         if finishEnd == nil, conversation.isFinished { finishEnd = .finished }
         if finishEnd != nil { stream?.finish() }
         if let lastEnd, !conversation.isAnswering, queued == 0 { end(lastEnd) }
+    }
+
+    /// A server's conversation gives its output in parts: the next one when the peer has taken the one before.
+    private func sendOutput(on stream: Stream) {
+        var output: [UInt8]
+        repeat {
+            output = conversation.takeOutput()
+            if !output.isEmpty { stream.send(output.span) }
+        } while client == nil && !output.isEmpty && !isClosed && stream.queued == 0
     }
 
     /// Whether the conversation had more to do with what it holds, now that its output was taken.

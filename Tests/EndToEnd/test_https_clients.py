@@ -289,6 +289,21 @@ def test_an_answer_larger_than_the_window_comes_in_parts(doors, trusting):  # no
         assert len(dns.message.from_wire(body).answer[0]) == 200
 
 
+def test_many_large_answers_come_without_another_word(doors, trusting):  # noqa: F811
+    """Nothing has to come from the client where its windows are wide open."""
+    doors(large)
+    with Over2(trusting(), window=1 << 20) as connection:
+        connection.connection.increment_flow_control_window(1 << 24)
+        connection.flush()
+        message = dns.message.make_query("big.example.com", "TXT").to_wire()
+        length = len(connection.answer(connection.ask(message))[2])  # from the cache from now on
+        for _ in range(3):
+            connection.ask(message)
+        came = 0
+        while came < 3 * length:
+            came += len(connection.socket.recv(65_536))
+
+
 # What is sent to a connection with HTTP/2, again and again. The names of the attacks are those under which they are known.
 def rapid_reset(number, encoder):
     stream = 2 * number + 1

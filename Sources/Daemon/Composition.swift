@@ -39,12 +39,11 @@ extension Policy {
             privateAllowed: domains.privateAddresses == .refuse ? domains.privateAllowed : nil, hosts: hosts)
         setFamilies(settings.families(numbers, reach))
         ranked = RankedNames(settings.cache.rank.map { ($0.name, $0.port) })
-        designation = settings.listen.name.map { name in
-            Designation(
-                name: name,
-                Designation.Door.all(settings.listen.tls, isHTTPS: false)
-                    + Designation.Door.all(settings.listen.https, isHTTPS: true))
-        }
+        let doors =
+            Designation.Door.all(settings.listen.tls, isHTTPS: false)
+            + Designation.Door.all(settings.listen.https, isHTTPS: true)
+        // A name that a reload brings may have to wait for addresses, which need a restart.
+        designation = doors.isEmpty ? nil : settings.listen.name.map { Designation(name: $0, doors) }
         setServerNames(settings, numbers)
     }
 

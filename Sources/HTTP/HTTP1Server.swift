@@ -23,7 +23,7 @@ package final class HTTP1Server: HTTPServer {
     }
 
     package var held: Int { reader.held }
-    package var unsent: Int { 0 }
+    package var unsent: Int { output.count }
     package var mostAtOnce: Int { 1 }
     package var mustListen: Bool { false }
     package var hasRequest: Bool { keepsAlive == nil && !isFinished && (refusal != nil || !isPart) }

@@ -10,7 +10,7 @@ import Base
 /// | sends PING, SETTINGS, PRIORITY, empty DATA without end | a flood |
 /// | sends CONTINUATION without end, or a head longer than its limit | a flood; 400 |
 /// | sends a body longer than its limit | 413, and the rest of the body is not taken |
-/// | sends many bodies and ends none | no more than ``heldLimit`` octets are kept; beyond them 413 |
+/// | sends many heads or bodies and ends none | no more than ``heldLimit`` octets are kept; beyond them 413 |
 /// | gives no room for answers (windows of 0) | its requests stay open, and there are no more than ``streamLimit`` of them |
 ///
 /// A flood is more than ``frameLimit`` frames from one answer that was given out whole to the next: it ends the connection with
@@ -35,6 +35,8 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
     private var ready: [Exchange] = []
     /// Streams that are answered though the client has not sent all of its request.
     private var unwanted: [Int32] = []
+    /// The stream that was refused last, whose fields are not looked at.
+    private var refused: Int32 = 0
     /// Memory for the heads of answers.
     private var head = HTTP2Head()
     package private(set) var held = 0
@@ -53,6 +55,9 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
         /// Whether it is among those to be given out, or was.
         var isReady = false
         var answer: ArraySlice<UInt8>?
+
+        /// Octets that are kept of the request.
+        var kept: Int { request.path.count + request.contentType.count + request.body.count }
 
         init(_ stream: Int32) { request = HTTPServerRequest(stream: stream) }
     }
@@ -83,7 +88,7 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
     package func nextRequest() -> HTTPServerRequest? {
         guard !ready.isEmpty else { return nil }
         let exchange = ready.removeFirst()
-        held -= exchange.request.body.count
+        held -= exchange.kept
         let stream = exchange.request.stream
         return Swift.exchange(&exchange.request, with: HTTPServerRequest(stream: stream))
     }
@@ -128,16 +133,25 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
     /// Trailers are ignored.
     override func beganHead(_ stream: Int32) {
         guard find(stream) == nil else { return }
-        guard exchanges.count < Self.streamLimit else { return library.reset(stream, .refusedStream) }
+        guard exchanges.count < Self.streamLimit else {
+            refused = stream
+            return library.reset(stream, .refusedStream)
+        }
         let exchange = Exchange(stream)
         exchanges.append(exchange)
         last = exchange
     }
 
     override func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) {
-        guard let exchange = find(stream) else { return }
+        guard stream != refused, let exchange = find(stream) else { return }
+        held -= exchange.kept
         exchange.receive(field: name, value)
-        if exchange.headLength > HTTPResponseReader.headLimit { refuse(exchange, .badRequest) }
+        held += exchange.kept
+        if exchange.headLength > HTTPResponseReader.headLimit {
+            refuse(exchange, .badRequest)
+        } else if held > Self.heldLimit {
+            refuse(exchange, .contentTooLarge)
+        }
     }
 
     override func receive(_ stream: Int32, body bytes: Span<UInt8>) {
@@ -158,7 +172,7 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
     override func closed(_ stream: Int32, _ code: HTTP2Code) {
         guard let exchange = find(stream) else { return }
         last = nil
-        held -= exchange.request.body.count
+        held -= exchange.kept
         unsent -= exchange.answer?.count ?? 0
         exchanges.removeAll { $0 === exchange }
         if exchange.isReady { ready.removeAll { $0 === exchange } }
@@ -181,7 +195,7 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
 
     private func refuse(_ exchange: Exchange, _ status: HTTPStatus) {
         guard !exchange.isReady else { return }
-        held -= exchange.request.body.count
+        held -= exchange.kept
         exchange.request = HTTPServerRequest(refused: status, stream: exchange.request.stream)
         giveOut(exchange)
     }

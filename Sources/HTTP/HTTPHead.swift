@@ -65,7 +65,7 @@ struct HTTPHead: Equatable {
     }
 
     /// Whether a comma-separated list has the element, letters' case aside.
-    private static func list(_ bytes: Span<UInt8>, _ range: Range<Int>, holds element: StaticString) -> Bool {
+    static func list(_ bytes: Span<UInt8>, _ range: Range<Int>, holds element: StaticString) -> Bool {
         var start = range.lowerBound
         while start < range.upperBound {
             let end = firstIndex(of: UInt8(ascii: ","), in: bytes, start..<range.upperBound) ?? range.upperBound

@@ -37,7 +37,7 @@ package struct HTTPRequest: Equatable {
                     hosts += 1
                     host = value.map { head[$0] }
                 } else if isEqual(head, name, to: "connection") {
-                    if isEqual(head, value, to: "close") { keepAlive = false }
+                    if HTTPHead.list(head, value, holds: "close") { keepAlive = false }
                 } else if isEqual(head, name, to: "content-length") {
                     let given = decimal(head, value, maximum: .max)
                     guard let given, given == length ?? given else { throw .badContentLength }
@@ -47,7 +47,7 @@ package struct HTTPRequest: Equatable {
                 } else if isEqual(head, name, to: "content-type") {
                     contentType = value.map { head[$0] }
                 } else if isEqual(head, name, to: "expect") {
-                    expectsContinue = isEqual(head, value, to: "100-continue")
+                    expectsContinue = mustNameHost && isEqual(head, value, to: "100-continue")
                 }
             }
         } catch {
@@ -132,19 +132,20 @@ package struct HTTPRequestReader {
     private mutating func nextHead() throws(MalformedRequest) -> HTTPRequest? {
         // RFC 9112 §2.2: empty lines before a request are ignored.
         let start = buffer.firstIndex { $0 != UInt8(ascii: "\r") && $0 != UInt8(ascii: "\n") } ?? buffer.count
-        guard let end = headEnd(from: start) else {
-            guard buffer.count - start <= headLimit else { throw MalformedRequest() }
+        if start > 0 { buffer.removeSubrange(..<start) }
+        guard let end = headEnd() else {
+            guard buffer.count <= headLimit else { throw MalformedRequest() }
             return nil
         }
-        guard end - start <= headLimit else { throw MalformedRequest() }
-        let request = try HTTPRequest(buffer.span.extracting(start..<end), bodyLimit: bodyLimit)
+        guard end <= headLimit else { throw MalformedRequest() }
+        let request = try HTTPRequest(buffer.span.extracting(..<end), bodyLimit: bodyLimit)
         buffer.removeSubrange(..<end)
         return request
     }
 
-    private func headEnd(from start: Int) -> Int? {
-        var lineStart = start
-        for index in start..<buffer.count where buffer[index] == UInt8(ascii: "\n") {
+    private func headEnd() -> Int? {
+        var lineStart = 0
+        for index in buffer.indices where buffer[index] == UInt8(ascii: "\n") {
             let length = index - lineStart
             if length == 0 || length == 1 && buffer[lineStart] == UInt8(ascii: "\r") { return index + 1 }
             lineStart = index + 1

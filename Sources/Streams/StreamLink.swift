@@ -77,7 +77,11 @@ package final class StreamLink: Link {
     package func flush() {
         guard !isHearing else { return }
         repeat {
-            guard let stream, stream.isOpen else { return }
+            guard let stream, stream.isOpen else {
+                // The peer has left, or nothing more is served, before the handshake was done.
+                if let lastEnd, stream != nil { end(lastEnd) }
+                return
+            }
             if !apart.isEmpty {
                 for octets in exchange(&apart, with: []) where !octets.isEmpty { stream.send(octets.span) }
             }

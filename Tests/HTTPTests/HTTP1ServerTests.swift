@@ -55,6 +55,17 @@ import Testing
         #expect(server.nextRequest() != nil && sent().isEmpty)
     }
 
+    @Test func answersCountUntilTheyAreGivenOut() throws {
+        receive("GET / HTTP/1.0\r\nConnection: TE, Close\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n")
+        #expect(server.nextRequest() == nil && server.unsent == 0)
+        receive("a")
+        _ = try #require(server.nextRequest())
+        server.answer(0, HTTPAnswer(.ok, body: [UInt8](repeating: 0, count: 500)))
+        #expect(server.unsent > 500)
+        _ = sent()
+        #expect(server.unsent == 0 && server.isFinished)
+    }
+
     /// What cannot be read is refused, and nothing behind it is taken for a request.
     @Test(arguments: [
         ("GET /\r\n\r\n", 400), ("GET / HTTP/2.0\r\n\r\n", 400), ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),

@@ -109,6 +109,23 @@ import Testing
         #expect(!server.isFinished)
     }
 
+    @Test("of many heads that do not end no more is kept either")
+    func manyHeads() throws {
+        let server = try HTTP2Server(bodyLimit: 65_535)
+        _ = serve(server, Self.preface)
+        let long = get.dropLast() + [(":path", "/" + String(repeating: "a", count: 15_000))]
+        var refused = 0
+        for stream in (0..<90).map({ UInt32(1 + 2 * $0) }) {
+            refused += serve(server, Frame.headers(stream, Array(long))).requests.count {
+                $0.refusal == .contentTooLarge
+            }
+            #expect(server.held <= HTTP2Server.heldLimit)
+        }
+        #expect(refused > 70)
+        for stream in (0..<90).map({ UInt32(1 + 2 * $0) }) { _ = serve(server, Frame.reset(stream, .cancel)) }
+        #expect(server.held == 0 && !server.isFinished)
+    }
+
     @Test("an answer for which the client gives no room waits, and so do no more than a hundred")
     func closedWindow() throws {
         let server = try HTTP2Server(bodyLimit: 2)

@@ -202,16 +202,6 @@ final class ForwarderLoop: @unchecked Sendable {
         loop.submit { [self] in drain = (Clock.now() + nanoseconds, done) }
     }
 
-    /// Closes what is open to servers and stops the loop, both at the very end of a turn: no work comes in between, or behind,
-    /// by which something would be opened anew. From any thread.
-    /// - Parameter stopped: called once that is done.
-    func stop(_ stopped: @escaping @Sendable () -> Void) {
-        drain(within: 0) { [self] in
-            close()
-            loop.stop(stopped)
-        }
-    }
-
     func close() {
         inEffect.close()
         trials.close()

@@ -23,6 +23,7 @@ import daemon as processes
 from control import METRICS
 from dns_client import addresses, ask
 from resolvers import reply_to
+from standard import TEST_SECONDS
 from test_https_clients import HTTPS
 from test_tls_clients import PORT, TLS, certificate, serving, trusting  # noqa: F401 (fixtures)
 from waiting import eventually
@@ -154,6 +155,8 @@ def behind(serving, authority, tmp_path):  # noqa: F811
 
 
 def test_programs_lose_nothing(behind, binary, authority, tmp_path):
+    signal.alarm(TEST_SECONDS + round(SECONDS))
+
     def once(port, timeout=8):
         return lambda name: addresses(ask(name, port=port, timeout=timeout))
 

@@ -60,6 +60,24 @@ struct RecordHeader {
         return record.end <= message.count ? record : nil
     }
 
+    /// Tells of each record of a message, in order, as long as that returns true.
+    /// - Returns: False: the message is malformed behind the records that were told.
+    static func forEach(_ message: Span<UInt8>, _ goesOn: (RecordHeader) -> Bool) -> Bool {
+        guard message.count >= Header.length else { return false }
+        var offset = Header.length
+        for _ in 0..<message.integer16(at: 4) {
+            guard let end = skipName(message, at: offset), message.count - end >= 4 else { return false }
+            offset = end + 4
+        }
+        let count = Int(message.integer16(at: 6)) + Int(message.integer16(at: 8)) + Int(message.integer16(at: 10))
+        for _ in 0..<count {
+            guard let record = read(message, at: offset) else { return false }
+            guard goesOn(record) else { return true }
+            offset = record.end
+        }
+        return true
+    }
+
     /// The offset behind the name at `offset`, behind its first pointer if it has one.
     @inline(__always)
     static func skipName(_ message: Span<UInt8>, at offset: Int) -> Int? {

@@ -10,7 +10,7 @@ public enum Padding {
     /// Whether a client's message asks for padding, which it does by being padded itself. Only then may a reply be padded
     /// (RFC 7830 §4).
     public static func isAsked(_ query: Span<UInt8>) -> Bool {
-        guard query.count >= Header.length, let opt = opt(of: query), opt.ttl >> 16 & 0xFF == 0 else { return false }
+        guard let opt = opt(of: query), opt.ttl >> 16 & 0xFF == 0 else { return false }
         var offset = opt.dataOffset
         while opt.end - offset >= headLength {
             if query.integer16(at: offset) == EDNS.paddingOption { return true }
@@ -21,7 +21,7 @@ public enum Padding {
 
     /// Pads a reply that ends with an OPT record; leaves any other as it is.
     public static func add(to reply: inout [UInt8]) {
-        guard reply.count >= Header.length, let opt = opt(of: reply.span), opt.end == reply.count else { return }
+        guard let opt = opt(of: reply.span), opt.end == reply.count else { return }
         let least = reply.count + headLength
         let length = min((least + block - 1) / block * block, Int(UInt16.max))
         guard length >= least else { return }
@@ -35,17 +35,11 @@ public enum Padding {
 
     /// The OPT record of a message; nil if it has none, or is malformed before it.
     private static func opt(of message: Span<UInt8>) -> RecordHeader? {
-        var offset = Header.length
-        for _ in 0..<message.integer16(at: 4) {
-            guard let end = RecordHeader.skipName(message, at: offset), message.count - end >= 4 else { return nil }
-            offset = end + 4
+        var opt: RecordHeader?
+        _ = RecordHeader.forEach(message) { record in
+            if record.type == .opt { opt = record }
+            return opt == nil
         }
-        let count = Int(message.integer16(at: 6)) + Int(message.integer16(at: 8)) + Int(message.integer16(at: 10))
-        for _ in 0..<count {
-            guard let record = RecordHeader.read(message, at: offset) else { return nil }
-            if record.type == .opt { return record }
-            offset = record.end
-        }
-        return nil
+        return opt
     }
 }

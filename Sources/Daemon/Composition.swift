@@ -43,7 +43,9 @@ extension Policy {
             Designation.Door.all(settings.listen.tls, isHTTPS: false)
             + Designation.Door.all(settings.listen.https, isHTTPS: true)
         // A name that a reload brings may have to wait for addresses, which need a restart.
-        designation = doors.isEmpty ? nil : settings.listen.name.map { Designation(name: $0, doors) }
+        designation =
+            doors.isEmpty
+            ? nil : settings.listen.name.map { Designation(name: $0, doors, path: DNSOverHTTP.path.description) }
         setServerNames(settings, numbers)
     }
 

@@ -245,7 +245,8 @@ extension Daemon {
         _ = try UpstreamRegistry.Prepared(settings)
         words += try NameLists(settings, numbers).contents
         _ = try Store.Prepared(settings.sharedCache)
-        for transport in Tally.Transport.allCases { _ = try ServerCertificate.Prepared(settings.listen, transport) }
+        // Over HTTPS the same is shown.
+        _ = try ServerCertificate.Prepared(settings.listen, .tls)
         words +=
             settings.accounts.compactMap { Report.limits(of: $0) }
             + Report.open(settings) + Report.namedInVain(settings)

@@ -16,13 +16,14 @@ public final class Designation: Sendable {
     /// - Parameters:
     ///   - name: The one in the certificate.
     ///   - doors: The preferred one first.
-    public init(name: Name, _ doors: [Door]) {
+    ///   - path: Where DNS over HTTPS is served.
+    public init(name: Name, _ doors: [Door], path: String) {
         owners = [Self.unknownResolver] + [Name("_dns.\(name)")].compactMap(\.self)
         records = doors.enumerated().map { place, door in
-            let (alpn, path) = door.isHTTPS ? ("h2", "/dns-query{?dns}") : ("dot", nil)
-            return Answer.serviceData(
-                priority: UInt16(place + 1), target: name, alpn: [alpn],
-                port: door.port == (door.isHTTPS ? 443 : 853) ? nil : door.port, dohPath: path, hints: door.addresses)
+            Answer.serviceData(
+                priority: UInt16(place + 1), target: name, alpn: [door.isHTTPS ? "h2" : "dot"],
+                port: door.port == (door.isHTTPS ? 443 : 853) ? nil : door.port,
+                dohPath: door.isHTTPS ? path + "{?dns}" : nil, hints: door.addresses)
         }
     }
 

@@ -229,7 +229,7 @@ import Testing
         let names = ["_dns.resolver.arpa", "_dns.ns.example"]
         #expect(names.map { asked($0, .svcb, policy) } == ["NOERROR none soa 3600", "binding httpdns fallback"])
         policy.designation = Designation(
-            name: Name("ns.example")!, [Designation.Door(isHTTPS: false, port: 853, addresses: [])])
+            name: Name("ns.example")!, [Designation.Door(isHTTPS: false, port: 853, addresses: [])], path: "/dns-query")
         for name in names {
             #expect(policy.reason(Name(name)!, .svcb) == .designation)
             guard case .answer(let answer, by: nil) = policy.route(Name(name)!, .svcb) else {

@@ -60,13 +60,7 @@ final class StreamClient: @unchecked Sendable {
 
     private func send(_ reply: [UInt8], _ isPadded: Bool, _ id: RequestID) {
         guard !isClosed else { return }
-        if isPadded {
-            var reply = reply
-            Padding.add(to: &reply)
-            conversation.answer(reply.span, to: id)
-        } else {
-            conversation.answer(reply.span, to: id)
-        }
+        give(reply.span, isPadded, id)
         lastActivity = Clock.now()
         link.flush()
         count()
@@ -157,8 +151,13 @@ extension StreamClient: MessageOwner {
                     took: took)
             }
         }
-        guard server.isPadded(message) else { return conversation.answer(unsafe reply.span, to: id) }
-        var padded = unsafe Array(reply)
+        give(unsafe reply.span, server.isPadded(message), id)
+    }
+
+    private func give(_ reply: Span<UInt8>, _ isPadded: Bool, _ id: RequestID) {
+        guard isPadded else { return conversation.answer(reply, to: id) }
+        var padded: [UInt8] = []
+        padded.append(reply)
         Padding.add(to: &padded)
         conversation.answer(padded.span, to: id)
     }

@@ -123,6 +123,14 @@ class Daemon:
                 held.add(os.readlink(entry))
         return {target for target in held if target.startswith("socket:[")}
 
+    def ticks_in(self, seconds):
+        """How many ticks of a processor it takes meanwhile."""
+        def so_far():
+            return sum(map(int, pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+        before = so_far()
+        time.sleep(seconds)
+        return so_far() - before
+
     def resident_kilobytes(self, kind="VmRSS"):
         """Or of one kind: `RssAnon` is what is no file's."""
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()

@@ -25,8 +25,8 @@ from control import METRICS, fetch, metrics
 from dns_client import Stream, addresses, ask
 from resolvers import reply_to
 from test_known_attacks import operations
-from test_service_manager import handed_over, listening
-from test_tls_clients import BLOCK, ELSEWHERE, PORT, certificate, padded, serving, trusting  # noqa: F401 (fixtures)
+from test_tls_clients import (  # noqa: F401 (fixtures)
+    BLOCK, ELSEWHERE, PORT, certificate, check_sockets_of_systemd, padded, serving, trusting)
 from waiting import eventually
 
 HTTPS = 8443
@@ -414,23 +414,7 @@ def test_counted_by_transport(doors, over):
 
 
 def test_sockets_of_systemd(binary, trusting, certificate, tmp_path):  # noqa: F811
-    """By its name a socket is for HTTPS; an address that has none is said."""
-    handed = [listening(socket.SOCK_DGRAM, ("127.0.0.1", 53)), listening(socket.SOCK_STREAM, ("127.0.0.1", 53)),
-              listening(socket.SOCK_STREAM, ("127.0.0.1", HTTPS))]
-    more = {"HTTPDNSD_LISTEN_CERTIFICATEFILE": str(certificate), "HTTPDNSD_LISTEN_KEYFILE": str(certificate),
-            "HTTPDNSD_LISTEN_HTTPS": f"127.0.0.1:{HTTPS},192.168.1.2:443"}
-    process = handed_over(binary, handed, tmp_path, names=["dns", "dns", "doh"], more=more)
-    try:
-        eventually(lambda: "listening on" in (tmp_path / "log").read_text(), "it serves")
-        assert is_well(trusting())
-        assert addresses(ask("localhost", transport="tcp")) == ["127.0.0.1"]
-        said = [line for line in (tmp_path / "log").read_text().splitlines() if "listen.https names" in line]
-        assert len(said) == 1 and "192.168.1.2:443" in said[0] and "FileDescriptorName=doh" in said[0], said
-    finally:
-        process.terminate()
-        assert process.wait(5) == 0
-        for one in handed:
-            one.close()
+    check_sockets_of_systemd(binary, certificate, tmp_path, "https", HTTPS, "doh", lambda: is_well(trusting()))
 
 
 def test_octets_that_are_no_http(doors, trusting):  # noqa: F811

@@ -287,22 +287,28 @@ def test_without_the_keys_there_is_nothing_of_it(daemon, scripted_resolver):
     assert 'proto="tls"' not in fetch("/metrics")[2]
 
 
-def test_sockets_of_systemd(binary, trusting, certificate, tmp_path):
-    """By its name a socket is for TLS; an address that has none is said."""
+def check_sockets_of_systemd(binary, certificate, tmp_path, key, port, name, is_served):
+    """By its name a socket is for one of the encrypted ways; an address that has none is said."""
     handed = [listening(socket.SOCK_DGRAM, ("127.0.0.1", 53)), listening(socket.SOCK_STREAM, ("127.0.0.1", 53)),
-              listening(socket.SOCK_STREAM, ("127.0.0.1", TLS))]
+              listening(socket.SOCK_STREAM, ("127.0.0.1", port))]
     more = {"HTTPDNSD_LISTEN_CERTIFICATEFILE": str(certificate), "HTTPDNSD_LISTEN_KEYFILE": str(certificate),
-            "HTTPDNSD_LISTEN_TLS": f"127.0.0.1:{TLS},192.168.1.2:853"}
-    process = handed_over(binary, handed, tmp_path, names=["dns", "dns", "dot"], more=more)
+            f"HTTPDNSD_LISTEN_{key.upper()}": f"127.0.0.1:{port},192.168.1.2:853"}
+    process = handed_over(binary, handed, tmp_path, names=["dns", "dns", name], more=more)
     try:
         eventually(lambda: "listening on" in (tmp_path / "log").read_text(), "it serves")
-        question = dns.message.make_query("localhost", "A").to_wire()
-        assert addresses(dns.message.from_wire(over(trusting(), question))) == ["127.0.0.1"]
+        assert is_served()
         assert addresses(ask("localhost", transport="tcp")) == ["127.0.0.1"]
-        said = [line for line in (tmp_path / "log").read_text().splitlines() if "listen.tls names" in line]
-        assert len(said) == 1 and "192.168.1.2:853" in said[0] and "FileDescriptorName=dot" in said[0], said
+        said = [line for line in (tmp_path / "log").read_text().splitlines() if f"listen.{key} names" in line]
+        assert len(said) == 1 and "192.168.1.2:853" in said[0] and f"FileDescriptorName={name}" in said[0], said
     finally:
         process.terminate()
         assert process.wait(5) == 0
         for one in handed:
             one.close()
+
+
+def test_sockets_of_systemd(binary, trusting, certificate, tmp_path):
+    question = dns.message.make_query("localhost", "A").to_wire()
+    check_sockets_of_systemd(
+        binary, certificate, tmp_path, "tls", TLS, "dot",
+        lambda: addresses(dns.message.from_wire(over(trusting(), question))) == ["127.0.0.1"])

@@ -2,7 +2,7 @@
 
 import http.server
 import json
-import os
+import secrets
 import socket
 import subprocess
 import threading
@@ -82,7 +82,7 @@ def world(network, scripted_resolver, encrypted_resolver, authority, tmp_path):
         web = http.server.ThreadingHTTPServer((WEB, 80), Page)
         threading.Thread(target=web.serve_forever, args=(0.02,), daemon=True).start()
     key = tmp_path / "fleet-key"
-    key.write_bytes(os.urandom(32))
+    key.write_text(secrets.token_hex(32))
 
     def settings(service=services[0], **sections):
         whole = {"listen": {"addresses": ["127.0.0.1:53"]}, "tls": {"caFile": str(authority.file)},

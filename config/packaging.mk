@@ -175,7 +175,7 @@ container-test: image test-packages .build/packaging/root .build/packaging/pytho
 	mkdir -p $(@D)
 	mirror="$$(apt-get indextargets --format '$$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' | head -n 1)"
 	mmdebstrap --quiet --variant=minbase --skip=cleanup/apt \
-	  --include=ca-certificates,dbus,iproute2,libnghttp2-14,libssl3,libstdc++6,network-manager,systemd,systemd-resolved,systemd-sysv \
+	  --include=ca-certificates,dbus,iproute2,libnghttp2-14,libssl3,network-manager,systemd,systemd-resolved,systemd-sysv \
 	  --customize-hook='rm -f "$$1/etc/resolv.conf" && cp /etc/resolv.conf "$$1/etc/"' \
 	  --customize-hook='chroot "$$1" apt-get install --yes --quiet --download-only resolvconf > /dev/null' \
 	  --customize-hook='systemctl --quiet --root="$$1" mask NetworkManager systemd-resolved' \
@@ -189,7 +189,7 @@ container-test: image test-packages .build/packaging/root .build/packaging/pytho
 	rm -rf $@.new
 	mkdir -p $(@D)
 	mirror="$$(apt-get indextargets --format '$$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' | head -n 1)"
-	mmdebstrap --quiet --variant=minbase --include=ca-certificates,libnghttp2-14,libssl3t64,libstdc++6,libsystemd0,systemd \
+	mmdebstrap --quiet --variant=minbase --include=ca-certificates,libnghttp2-14,libssl3t64,libsystemd0,systemd \
 	  trixie $@.new $${mirror:-http://deb.debian.org/debian}
 	mv $@.new $@
 

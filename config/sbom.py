@@ -60,9 +60,10 @@ def swift():
                    externalReferences=[{"type": "website", "url": "https://www.swift.org"}])
 
 
-def shared(binary):
-    """The system's libraries that it links with, and those that these link with, by Debian package."""
-    for path in sorted(set(re.findall(r"(/\S+) \(0x", told("ldd", str(binary))))):
+def of_the_system(binary):
+    """By Debian package: the libraries that it links with, those that these link with, and the C++ library, which is linked in."""
+    paths = set(re.findall(r"(/\S+) \(0x", told("ldd", str(binary))))
+    for path in sorted(paths | {told("gcc", "-print-file-name=libstdc++.a").strip()}):
         # A package may name its file below /usr or, as long as those are one folder, beside it.
         places = {path, f"/usr{path}", path.removeprefix("/usr"), str(pathlib.Path(path).resolve())}
         done = subprocess.run(["dpkg", "--search", *sorted(places)], capture_output=True, text=True)
@@ -78,7 +79,7 @@ def shared(binary):
 
 
 def main(binary, version, seconds):
-    parts = {part["bom-ref"]: part for part in [*packages(), swift(), *shared(binary)]}
+    parts = {part["bom-ref"]: part for part in [*packages(), swift(), *of_the_system(binary)]}
     time = datetime.datetime.fromtimestamp(int(seconds), datetime.timezone.utc)
     itself = f"pkg:generic/httpdnsd@{version}"
     print(json.dumps({

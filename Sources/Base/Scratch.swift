@@ -1,13 +1,11 @@
-/// Memory that many connections of one queue use in turn, for octets that are read at once and not kept.
+/// Memory that many connections of one queue use in turn, for octets that are read at once and not kept. It is not cleared: it
+/// is written before it is read, and what was never used takes no page.
 @safe
 package final class Scratch {
     // Valid as long as the object; its users are confined to one queue, and none keeps a span of it across calls.
     package let buffer: UnsafeMutableBufferPointer<UInt8>
 
-    package init(_ count: Int) {
-        unsafe buffer = .allocate(capacity: count)
-        unsafe buffer.initialize(repeating: 0)
-    }
+    package init(_ count: Int) { unsafe buffer = .allocate(capacity: count) }
 
     /// The first octets of the last read.
     package func first(_ count: Int) -> UnsafeBufferPointer<UInt8> {

@@ -38,11 +38,11 @@ struct Ring: ~Copyable {
         while count * 2 * 96 <= bytes { count *= 2 }
         bucketMask = count - 1
         capacity = (bytes - count * MemoryLayout<UInt32>.stride) & ~(Entry.alignment - 1)
-        // Both are freed in deinit alone; every access below stays under `capacity` and `bucketMask`.
-        unsafe memory = .allocate(byteCount: capacity, alignment: Entry.alignment)
-        // Without memory there is no way on, as with Swift's own allocation. Four octets that are 0 are an atomic 0.
-        guard let zeros = unsafe cmemory_zeros(count) else { fatalError("no memory for the cache") }
-        unsafe buckets = zeros.bindMemory(to: Atomic<UInt32>.self, capacity: count)
+        // One piece for both, given back in deinit alone; every access below stays under `capacity` and `bucketMask`. Without
+        // memory there is no way on, as with Swift's own allocation. Four octets that are 0 are an atomic 0.
+        guard let all = unsafe cmemory_map(count * MemoryLayout<UInt32>.stride + capacity) else { fatalError("no memory for the cache") }
+        unsafe buckets = all.bindMemory(to: Atomic<UInt32>.self, capacity: count)
+        unsafe memory = all + count * MemoryLayout<UInt32>.stride
     }
 
     var map: RingMap { unsafe RingMap(memory: memory, buckets: buckets, bucketMask: bucketMask) }
@@ -54,8 +54,7 @@ struct Ring: ~Copyable {
     }
 
     deinit {
-        unsafe memory.deallocate()
-        unsafe buckets.deallocate()
+        unsafe cmemory_unmap(buckets, (bucketMask + 1) * MemoryLayout<UInt32>.stride + capacity)
     }
 
     /// The most octets that all long records together may take of the ring. Long records evict one another within it,

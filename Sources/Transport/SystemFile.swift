@@ -58,7 +58,8 @@ public enum SystemFile {
         let isPipe = status.st_mode & S_IFMT == S_IFIFO
         guard waits || !isPipe else { throw SystemError("open", path, code: EINVAL) }
         var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: min(65_536, limit + 1))
+        // A file at once; a pipe, or a file of /proc, by pages.
+        var chunk = [UInt8](repeating: 0, count: min(65_536, limit + 1, max(4096, Int(status.st_size) + 1)))
         while true {
             // Sound: the kernel writes at most `count` bytes.
             let outcome = unsafe chunk.withUnsafeMutableBufferPointer { room in

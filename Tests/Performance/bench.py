@@ -4,8 +4,9 @@
     bench.py --binary BINARY [--seconds N] [--only WORKLOAD,…] [--rivals NAME,…] [--output FILE]
     bench.py --table RESULTS.json…        the Markdown table of one or more runs
 
-Server processes run on one core, the load and what stands behind the servers on another; servers are measured in turn, in
-several rounds. Prints medians and their range, ratios to the limit and to the best rival of the same round, and the targets.
+Server processes run on one core, the load and what stands behind the servers on another; servers are measured in turn, there and
+back, in several rounds. Prints medians and their range, ratios to the limit and to the best rival of the same pass with the
+interval that noise leaves, and the targets.
 """
 
 import argparse
@@ -44,6 +45,7 @@ IDLE = "idle"
 SPECIAL = OTHERS | DOORS | GROWTH
 UPSTREAM_NAMES = {"plain": "", "doh2": " doh"}
 SHORTEST, LONGEST = 0.2, 4.0  # seconds of one measurement
+PASSES = 2  # of each workload in a round: there and back
 
 
 class Bench:
@@ -160,21 +162,27 @@ def run_stage(bench, name, workloads, round_, budget, with_idle):
                 if label != LIMIT or name == "cached":
                     bench.note(round_, IDLE, label, memory(process.popen.pid))
         for workload in workloads:
-            line = []
-            for label, process in up:
-                if not takes_part(label, workload):
-                    continue
-                seconds = budget.share(workload.weight, workload.name)
-                if seconds is None:
-                    continue
-                try:
-                    figures = workload.measure(bench, process, seconds)
-                except Failed as failure:
-                    say(f"{workload.name}: {label}: {failure}")
-                    continue
-                bench.note(round_, workload.name, label, figures)
-                line.append(f"{label} {figures[workload.shown[0]]:.4g}")
-            say(f"round {round_}, {workload.name} ({workload.shown[0]}): " + ", ".join(line))
+            taking_part = [(label, process) for label, process in up if takes_part(label, workload)]
+            # There and back: what drifts meanwhile falls on all alike.
+            for pass_, order in enumerate((taking_part, taking_part[::-1])):
+                run_pass(bench, workload, order, PASSES * (round_ - 1) + pass_ + 1, budget)
+
+
+def run_pass(bench, workload, order, pass_, budget):
+    """Measures servers one after the other."""
+    line = []
+    for label, process in order:
+        seconds = budget.share(workload.weight / PASSES, workload.name)
+        if seconds is None:
+            continue
+        try:
+            figures = workload.measure(bench, process, seconds)
+        except Failed as failure:
+            say(f"{workload.name}: {label}: {failure}")
+            continue
+        bench.note(pass_, workload.name, label, figures)
+        line.append(f"{label} {figures[workload.shown[0]]:.4g}")
+    say(f"pass {pass_}, {workload.name} ({workload.shown[0]}): " + ", ".join(line))
 
 
 def run_special(bench, name, round_, budget):

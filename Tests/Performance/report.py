@@ -5,6 +5,7 @@ import statistics
 
 from doors import DOORS
 from growth import GROWTH
+from interval import mean_and_interval
 from servers import DAEMON, LIMIT
 from special import SPECIAL as OTHERS
 from targets import BEST, TARGETS
@@ -36,7 +37,7 @@ def _are_comparable(server, rival):
 
 
 def summarize(cells):
-    """Workload → server → figure → median, least, most, and the medians of the rounds' ratios."""
+    """Workload → server → figure → median, least, most; and of it and of the passes' ratios the mean and its interval."""
     rounds, order = {}, {}
     for cell in cells:
         rounds.setdefault((cell.get("run", 0), cell["round"], cell["workload"]), {})[cell["server"]] = cell["figures"]
@@ -68,9 +69,9 @@ def _figures(rounds, workload, server):
 
 def _spread(kept):
     result = {"median": statistics.median(kept["all"]), "min": min(kept["all"]), "max": max(kept["all"])}
-    for ratio in ("to limit", "to best"):
-        if kept[ratio]:
-            result[ratio] = statistics.median(kept[ratio])
+    for what in ("all", "to limit", "to best"):
+        if kept[what]:
+            result[what], result[f"{what}, interval"] = mean_and_interval(kept[what])
     if kept["best"]:
         result["best"] = statistics.mode(kept["best"])
     return result
@@ -86,14 +87,14 @@ def number(value):
 def text(results):
     summary = results["summary"]
     lines = [f"httpdnsd bench, {results['date']}, {results['machine']}", f"{results['rounds']} rounds; median (least to most); "
-             "cpu: user and system, µs an answer; ×limit, ×best: median of the ratios within a round"]
+             "cpu: user and system, µs an answer; ×limit, ×best: mean of the ratios within a pass, with its 95 % interval"]
     for workload, found in summary.items():
         lines += ["", f"{workload}: {TITLES[workload]}", *_table(found, SHOWN[workload], NAMES.get(workload, 0))]
     judged = list(_judged(summary))
     lines += ["", "Targets"]
     for target, value, bound, verdict in judged:
         if value is not None:
-            lines.append(f"  {str(target):64} {bound:>10}  {number(value):>8}  {verdict}")
+            lines.append(f"  {str(target):64} {bound:>10}  {value:>22}  {verdict}")
     unmeasured = sorted({f"{target.workload}{f' ({target.note})' if target.note else ''}"
                          for target, value, _, _ in judged if value is None})
     for what, items in (("not measured", unmeasured), ("left out", results["left out"]),
@@ -114,8 +115,7 @@ def _table(found, shown, names):
             if any(ratio in figures.get(figure, {}) for figures in found.values()):
                 header.append(sign)
                 for row, figures in zip(rows, found.values()):
-                    value = figures.get(figure, {}).get(ratio)
-                    row.append("" if value is None else f"{value:.2f}")
+                    row.append(_ratio_text(figures.get(figure, {}), ratio))
     for row, figures in zip(rows, found.values()):
         bad, known = (figures.get(figure, {"median": otherwise})["median"] for figure, otherwise in (("bad", 0), ("names", names)))
         notes = [f"{bad:.1%} lost or wrong"] if bad > 0.001 else []
@@ -138,17 +138,31 @@ def _spread_text(found):
     return f"{number(found['median'])} ({number(found['min'])}–{number(found['max'])})"
 
 
+def _ratio_text(found, ratio):
+    if ratio not in found:
+        return ""
+    least, most = found[f"{ratio}, interval"]
+    return f"{found[ratio]:.2f}" if least == most else f"{found[ratio]:.2f} ({least:.2f}–{most:.2f})"
+
+
 def _judged(summary):
+    """Each target, and how it is met. A value between noise on both sides of its bound says neither."""
     for target in TARGETS:
-        value = target.value(summary)
+        value, interval = target.value(summary)
         if value is None:
             verdict = f"not measured{f' ({target.note})' if target.note else ''}"
         else:
-            verdict = "met" if target.is_met(value) else "missed"
+            verdict = {2: "met", 1: "open", 0: "missed"}[sum(target.is_met(end) for end in interval)]
         sign = "≥" if target.at_least else "≤"
         if target.against == BEST:
             sign = ">" if target.at_least else "<"
-        yield target, value, f"{sign} {number(target.bound)}", verdict
+        yield target, _interval_text(value, interval), f"{sign} {number(target.bound)}", verdict
+
+
+def _interval_text(value, interval):
+    if value is None or interval[0] == interval[1]:
+        return None if value is None else number(value)
+    return f"{number(value)} ({number(interval[0])}–{number(interval[1])})"
 
 
 def markdown(paths):
@@ -169,10 +183,11 @@ def markdown(paths):
     for title, columns in GRIDS.items():
         lines += [f"## {title}", "", *_grid(summary, columns), ""]
     lines += ["## How cost grows", "", *_growth(summary), "", "## Targets", "",
-              "*Limit* is the least that any server can cost, *best rival* the best of the other servers of the same round.", "",
+              "*Limit* is the least that any server can cost, *best rival* the best of the other servers of the same pass. In brackets is",
+              "the interval that holds the true mean 19 times in 20: a target is met or missed if all of it is, and else open.", "",
               "| target | bound | measured | |", "| --- | --- | --- | --- |"]
     for target, value, bound, verdict in _judged(summary):
-        lines.append(f"| {target} | {bound} | {'' if value is None else number(value)} | {verdict} |")
+        lines.append(f"| {target} | {bound} | {value or ''} | {verdict} |")
     return "\n".join(lines)
 
 

@@ -20,10 +20,10 @@ class Target:
     note: str = ""
 
     def value(self, summary):
-        found = summary.get(self.workload, {}).get(self.server, {}).get(self.figure)
-        if not found:
-            return None
-        return {"": found["median"], LIMIT: found.get("to limit"), BEST: found.get("to best")}[self.against]
+        """The mean and its interval; both None where it was not measured."""
+        found = summary.get(self.workload, {}).get(self.server, {}).get(self.figure, {})
+        what = {"": "all", LIMIT: "to limit", BEST: "to best"}[self.against]
+        return found.get(what), found.get(f"{what}, interval")
 
     def is_met(self, value):
         # The best rival has to be beaten, not equalled.

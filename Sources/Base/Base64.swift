@@ -40,25 +40,20 @@ package struct Base64: Sendable {
         var end = text.count
         while isPadded, end > 0, text.count - end < 2, text[end - 1] == Self.padding { end -= 1 }
         guard end % 4 != 1, !isPadded || text.count == (end + 3) / 4 * 4 else { return nil }
-        var octets = [UInt8](repeating: 0, count: end * 3 / 4)
-        var count = 0
-        // Four characters are three octets; of those that are left two are one, and three are two.
-        for start in stride(from: 0, to: end, by: 4) {
-            let length = min(4, end - start)
-            var (bits, all): (UInt32, UInt8) = (0, 0)
-            for place in 0..<4 {
-                let value = place < length ? values[Int(text[start + place])] : 0
+        var octets: [UInt8] = []
+        var bits: UInt32 = 0
+        octets.append(addingCapacity: end * 3 / 4) { octets in
+            for place in 0..<end {
+                let value = values[Int(text[place])]
+                guard value < 64 else { return }
                 bits = bits << 6 | UInt32(value)
-                all |= value
+                // Each character but the first of four completes an octet.
+                let spare = 6 - 2 * (place % 4)
+                if spare < 6 { octets.append(UInt8(truncatingIfNeeded: bits >> spare)) }
             }
-            guard all < 64 else { return nil }
-            for place in 0..<length - 1 {
-                octets[count] = UInt8(truncatingIfNeeded: bits >> (16 - 8 * place))
-                count += 1
-            }
-            // Unused bits that are set would decode to the same octets.
-            if length < 4, bits & (0xFF_FFFF >> (8 * (length - 1))) != 0 { return nil }
         }
-        return octets
+        // Unused bits that are set would decode to the same octets.
+        let unused = UInt32(end % 4 == 0 ? 0 : 8 - 2 * (end % 4))
+        return octets.count == end * 3 / 4 && bits & (1 << unused - 1) == 0 ? octets : nil
     }
 }

@@ -149,6 +149,7 @@ int main(int count, char **arguments) {
         return 64;
     }
     address = endpoint(option(arguments, "--listen", NULL));
+    only_ipv4 = strcmp(option(arguments, "--families", "both"), "ipv4") == 0;
     delay = (uint64_t)(atof(option(arguments, "--delay", "0")) * 1e6);
     for (int left = atoi(option(arguments, "--listeners", "1")); left > 0; left--) {
         pthread_t thread;

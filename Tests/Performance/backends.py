@@ -37,8 +37,8 @@ class Backends:
         self._started = {}
 
     def port(self, kind, number=0):
-        """Of `plain` DNS, `dot`, `doh` (HTTP/1.1), `doh2` (HTTP/2), or an HTTPDNS service: `aes`, `des`, `https`; with a number
-        one of several of the kind."""
+        """Of `plain` DNS, `nat64` (the same, of names without AAAA), `dot`, `doh` (HTTP/1.1), `doh2` (HTTP/2), or an HTTPDNS
+        service: `aes`, `des`, `https`; with a number one of several of the kind."""
         return self._start(kind, number)[0]
 
     def counts(self, kind):
@@ -49,8 +49,8 @@ class Backends:
         if (kind, number) not in self._started:
             port = free_port()
             counts = Counts(os.path.join(self.bench.directory, f"counts-{port}"))
-            if kind == "plain":
-                program, arguments = "answer", []
+            if kind in ("plain", "nat64"):
+                program, arguments = "answer", ["--families", "ipv4"] if kind == "nat64" else []
             else:
                 program = "service"
                 arguments = ["--encryption", kind, *(ACCOUNTS[kind][1] if kind in ACCOUNTS else []), "--certificate",

@@ -226,7 +226,7 @@ GRIDS = {  # title, workload, figure
         ("a TCP connection each: µs", "tcp-connections", "cpu"), ("pipelined: µs", "tcp-pipeline", "cpu")],
     "Misses over plain DNS, memory, start": [
         ("misses over plain DNS: µs", "miss-plain", "cpu"), ("a second", "miss-plain", "rate"),
-        ("one at a time: µs", "miss-plain-one", "cpu"), ("p50 µs", "miss-plain-one", "p50"),
+        ("AAAA made of A: µs", "miss-nat64", "cpu"), ("one at a time: µs", "miss-plain-one", "cpu"), ("p50 µs", "miss-plain-one", "p50"),
         ("p50 µs, awake", "miss-plain-one-awake", "p50"),
         ("20 ms away: a second", "miss-plain-20ms", "rate"), ("idle MB", "idle", "resident"),
         ("exec to first lookup: ms", "start", "first lookup")],

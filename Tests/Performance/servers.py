@@ -1,5 +1,5 @@
 """The servers under test. A rival is one function that writes its configuration and returns its command; `ways` says how it can
-ask upstream: `plain` DNS, `dot`, `doh` (HTTP/1.1), `doh2` (HTTP/2). To add one, add a function here and its package to BENCH_PACKAGES in the Makefile."""
+ask upstream: `plain` DNS, `nat64` (plain, and AAAA made of A), `dot`, `doh` (HTTP/1.1), `doh2` (HTTP/2). To add one, add a function here and its package to BENCH_PACKAGES in the Makefile."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from backends import ACCOUNTS
 
 LIMIT = "limit"
+NAT64 = "2001:db8:64::/96"
 DAEMON = "httpdnsd"
 _rivals = {}
 
@@ -100,10 +101,12 @@ def httpdnsd(at, binary):
         "control": {"socket": at.control},
         "fallback": {"hosts": ""},
     }
-    resolver = {"plain": "{}", "dot": "tls://{}", "doh2": "https://{}/dns-query"}.get(at.way)
+    resolver = {"plain": "{}", "nat64": "{}", "dot": "tls://{}", "doh2": "https://{}/dns-query"}.get(at.way)
     if resolver:
         settings["fallback"]["servers"] = [resolver.format(f"127.0.0.1:{at.upstream}")]
-        if at.way != "plain":
+        if at.way == "nat64":
+            settings["nat64"] = {"prefix": NAT64, "synthesize": "always"}
+        elif at.way != "plain":
             # As many under way as the rivals may have.
             settings["fallback"] |= {"caFile": at.certificate, "concurrency": 1000}
     else:
@@ -124,7 +127,7 @@ def httpdnsd(at, binary):
     return [binary, "run", "-c", at.write(".toml", text)]
 
 
-@rival("plain", "dot", package="unbound", doors=("dot", "doh"))
+@rival("plain", "dot", "nat64", package="unbound", doors=("dot", "doh"))
 def unbound(at):
     door = ""
     if at.door:
@@ -143,7 +146,8 @@ def unbound(at):
   do-daemonize: no
   access-control: 127.0.0.0/8 allow
   do-not-query-localhost: no
-  module-config: "iterator"
+  module-config: "{"dns64 " if at.way == "nat64" else ""}iterator"
+  dns64-prefix: {NAT64}
   msg-cache-size: 256m
   rrset-cache-size: 256m
   outgoing-range: 8192
@@ -210,13 +214,15 @@ log-file {os.path.join(at.directory, f"server-{at.port}-smartdns.log")}
 """)]
 
 
-@rival("plain", "dot", package="knot-resolver", program="kresd", doors=("dot", "doh"))
+@rival("plain", "dot", "nat64", package="knot-resolver", program="kresd", doors=("dot", "doh"))
 def kresd(at):
     directory = os.path.join(at.directory, f"server-{at.port}.kresd")
     os.makedirs(directory, exist_ok=True)
-    upstream = f"policy.STUB('127.0.0.1@{at.upstream}')"
+    # What a stub is told is not translated.
+    upstream = f"policy.{'FORWARD' if at.way == 'nat64' else 'STUB'}('127.0.0.1@{at.upstream}')"
     if at.way == "dot":
         upstream = f"policy.TLS_FORWARD({{{{'127.0.0.1@{at.upstream}', hostname='bench', ca_file='{at.certificate}'}}}})"
+    translated = f"modules.load('dns64')\ndns64.config('{NAT64.partition('/')[0]}')" if at.way == "nat64" else ""
     door = ""
     if at.door:
         kind = {"dot": "tls", "doh": "doh2"}[at.door[0]]
@@ -233,6 +239,7 @@ trust_anchors.remove('.')
 modules.load('policy')
 cache.size = 256 * MB
 policy.add(policy.all({upstream}))
+{translated}
 """), directory]
 
 

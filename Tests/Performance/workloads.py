@@ -30,6 +30,7 @@ STAGES = {
     "cached": Stage(("https",), ("plain",), limit="", with_idle=True),
     "local": Stage(("plain",), ("plain",)),
     "near": Stage(*ENCRYPTED, limit="dot", with_idle=True),
+    "translated": Stage(("nat64",), ("nat64",)),
     "far-local": Stage(("plain",), ("plain",), delay=20),
     "far": Stage(*ENCRYPTED, delay=20),
 }
@@ -134,6 +135,7 @@ WORKLOADS = [
     Workload("miss-plain-one", "misses over plain DNS, one at a time", "local", ("--window", "1"), LATENCY, new=True),
     Workload("miss-plain-one-awake", "misses over plain DNS, one at a time, cores that never halt", "local", ("--window", "1"),
              LATENCY, new=True, run=_awake),
+    Workload("miss-nat64", "misses of AAAA made of A (NAT64), saturated", "translated", (*MISSES, "--type", "aaaa"), new=True),
     Workload("miss", "misses over an encrypted upstream, saturated", "near", MISSES, new=True),
     Workload("miss-one", "misses over an encrypted upstream, one at a time", "near", ("--window", "1"), LATENCY, new=True),
     Workload("miss-one-awake", "misses over an encrypted upstream, one at a time, cores that never halt", "near",

@@ -40,20 +40,28 @@ package struct Base64: Sendable {
         var end = text.count
         while isPadded, end > 0, text.count - end < 2, text[end - 1] == Self.padding { end -= 1 }
         guard end % 4 != 1, !isPadded || text.count == (end + 3) / 4 * 4 else { return nil }
+        let whole = end & ~3
         var octets: [UInt8] = []
-        var bits: UInt32 = 0
-        octets.append(addingCapacity: end * 3 / 4) { octets in
-            for place in 0..<end {
-                let value = values[Int(text[place])]
-                guard value < 64 else { return }
-                bits = bits << 6 | UInt32(value)
-                // Each character but the first of four completes an octet.
-                let spare = 6 - 2 * (place % 4)
-                if spare < 6 { octets.append(UInt8(truncatingIfNeeded: bits >> spare)) }
+        var (bits, all): (UInt32, UInt32) = (0, 0)
+        octets.append(addingCapacity: end * 3 / 4) { [values] octets in
+            let values = values.span
+            for place in stride(from: 0, to: whole, by: 4) {
+                let (first, second) = (UInt32(values[Int(text[place])]), UInt32(values[Int(text[place &+ 1])]))
+                let (third, fourth) = (UInt32(values[Int(text[place &+ 2])]), UInt32(values[Int(text[place &+ 3])]))
+                all |= first | second | third | fourth
+                octets.append(UInt8(truncatingIfNeeded: first << 2 | second >> 4))
+                octets.append(UInt8(truncatingIfNeeded: second << 4 | third >> 2))
+                octets.append(UInt8(truncatingIfNeeded: third << 6 | fourth))
+            }
+            // Of those that are left, two are one octet and three are two.
+            for place in whole..<end {
+                let value = UInt32(values[Int(text[place])])
+                (bits, all) = (bits << 6 | value, all | value)
+                if place > whole { octets.append(UInt8(truncatingIfNeeded: bits >> (6 - 2 * (place - whole)))) }
             }
         }
         // Unused bits that are set would decode to the same octets.
         let unused = UInt32(end % 4 == 0 ? 0 : 8 - 2 * (end % 4))
-        return octets.count == end * 3 / 4 && bits & (1 << unused - 1) == 0 ? octets : nil
+        return all < 64 && bits & (1 << unused - 1) == 0 ? octets : nil
     }
 }

@@ -100,14 +100,16 @@ internal import CNGHTTP2
         return stream > 0 ? stream : nil
     }
 
-    /// Answers the request on a stream. The body is fetched later by a callback.
-    /// - Parameter length: The body's length; 0: nothing is fetched.
-    func respond(on stream: Int32, _ head: HTTP2Head, length: Int) {
+    /// Answers the request on a stream.
+    /// - Parameters:
+    ///   - head: All fields, Content-Length too.
+    ///   - hasBody: Whether there is a body, which is fetched later by a callback.
+    func respond(on stream: Int32, _ head: HTTP2Head, hasBody: Bool) {
         var body = unsafe nghttp2_data_provider()
         unsafe body.read_callback = readBody
         // It fails for lack of memory, which the next call reports, or because the client is gone.
-        _ = unsafe Self.withFields(head, length: length) { fields, count in
-            unsafe length > 0
+        _ = unsafe Self.withFields(head, length: nil) { fields, count in
+            unsafe hasBody
                 ? nghttp2_submit_response(session, stream, fields, count, &body)
                 : nghttp2_submit_response(session, stream, fields, count, nil)
         }
@@ -121,7 +123,13 @@ internal import CNGHTTP2
     private static func withFields(
         _ head: HTTP2Head, length: Int?, _ take: (UnsafePointer<nghttp2_nv>?, Int) -> Int32
     ) -> Int32 {
-        let length = length.map { lengthName + String($0).utf8 } ?? []
+        let length: [UInt8] = length.map { length in
+            var field: [UInt8] = []
+            field.reserveCapacity(lengthName.count + 20)
+            field += lengthName
+            field.appendDecimal(UInt64(length))
+            return field
+        } ?? []
         // Sound: the library copies the fields during the call, and names lie within the memory they point to.
         return unsafe head.text.withUnsafeBufferPointer { text in
             unsafe length.withUnsafeBufferPointer { length in

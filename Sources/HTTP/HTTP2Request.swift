@@ -51,6 +51,7 @@ struct HTTP2Head: Sendable {
         lengths.removeAll(keepingCapacity: true)
         add(":status") { $0.appendDecimal(UInt64(answer.status.rawValue)) }
         answer.addFields { name, value in add(name, value) }
+        add("content-length") { $0.appendDecimal(UInt64(answer.body.count)) }
     }
 
     private mutating func add(_ name: StaticString, _ value: (inout [UInt8]) -> Void) {

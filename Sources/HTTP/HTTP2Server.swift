@@ -98,7 +98,7 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
         exchange.answer = answer.body[...]
         unsent += answer.body.count
         head.begin(answer)
-        library.respond(on: stream, head, length: answer.body.count)
+        library.respond(on: stream, head, hasBody: !answer.body.isEmpty)
         if answer.body.isEmpty { frames = 0 }
         if !exchange.isWhole { unwanted.append(stream) }
     }
@@ -144,9 +144,7 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
 
     override func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) {
         guard stream != refused, let exchange = find(stream) else { return }
-        held -= exchange.kept
-        exchange.receive(field: name, value)
-        held += exchange.kept
+        held += exchange.receive(field: name, value)
         if exchange.headLength > HTTPResponseReader.headLimit {
             refuse(exchange, .badRequest)
         } else if held > Self.heldLimit {
@@ -174,8 +172,8 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
         last = nil
         held -= exchange.kept
         unsent -= exchange.answer?.count ?? 0
-        exchanges.removeAll { $0 === exchange }
-        if exchange.isReady { ready.removeAll { $0 === exchange } }
+        if let place = exchanges.firstIndex(where: { $0 === exchange }) { exchanges.remove(at: place) }
+        if let place = ready.firstIndex(where: { $0 === exchange }) { ready.remove(at: place) }
     }
 
     override func nextPart(of stream: Int32, _ limit: Int) -> (ArraySlice<UInt8>, isLast: Bool) {
@@ -202,16 +200,22 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
 }
 
 extension HTTP2Server.Exchange {
-    fileprivate func receive(field name: Span<UInt8>, _ value: Span<UInt8>) {
+    /// Names of fields come in lower case (RFC 9113 §8.2.1), which the library has seen to.
+    /// - Returns: How many octets are kept that were not before.
+    fileprivate func receive(field name: Span<UInt8>, _ value: Span<UInt8>) -> Int {
         headLength += name.count + value.count + 32
-        guard !isReady else { return }
-        if isEqual(name, name.indices, to: ":method") {
+        guard !isReady else { return 0 }
+        if isSame(name, name.indices, as: ":method") {
             request.method = HTTPMethod(value)
-        } else if isEqual(name, name.indices, to: ":path") {
+        } else if isSame(name, name.indices, as: ":path") {
             request.path.append(value)
-        } else if isEqual(name, name.indices, to: "content-type") {
+            return value.count
+        } else if isSame(name, name.indices, as: "content-type") {
+            let before = request.contentType.count
             request.contentType = []
             request.contentType.append(value)
+            return value.count - before
         }
+        return 0
     }
 }

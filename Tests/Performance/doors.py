@@ -34,11 +34,12 @@ def _over_https(bench, port, seconds):
             file.write(f"https://127.0.0.1:{port}/dns-query?dns={text}\n")
     command = ["h2load", "-D", str(seconds), "-c", str(CLIENTS), "-m", "5", "-i", path]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=pinned(bench.cores.load))
-    found = re.search(r"requests: (\d+) total, \d+ started, (\d+) done, (\d+) succeeded", done.stdout)
+    found = re.search(r"finished in \S+, ([\d.]+) req/s.*requests: \d+ total, \d+ started, (\d+) done, (\d+) succeeded", done.stdout,
+                      re.DOTALL)
     if not found or int(found.group(3)) == 0:
         raise Failed(f"h2load: {(done.stdout + done.stderr)[-200:]}")
     finished, answered = int(found.group(2)), int(found.group(3))
-    return answered, finished - answered, answered / seconds
+    return answered, finished - answered, float(found.group(1))
 
 
 def _over_tls(bench, port, seconds):

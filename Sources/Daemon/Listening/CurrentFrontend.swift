@@ -1,3 +1,5 @@
+import Base
+import Counters
 import Synchronization
 
 /// The current frontend, for listeners that must not wait for each other: each has a copy of its own, and checks once a
@@ -33,6 +35,16 @@ final class CurrentFrontend: Sendable {
             guard newest != generation else { return }
             generation = newest
             current = source.current.withLock { $0 }
+        }
+
+        /// Does both steps for one message: see ``QueryFrontend``. Through this function, since a class that asks for ``current``
+        /// twice copies it twice.
+        func receive(
+            _ message: Span<UInt8>, from address: IPAddress, at now: Tick, limit: Int, tally: Tally,
+            into reply: inout MutableSpan<UInt8>
+        ) -> QueryFrontend.Outcome {
+            current.receive(
+                current.read(message), message, from: address, at: now, limit: limit, tally: tally, into: &reply)
         }
     }
 }

@@ -200,9 +200,8 @@ final class StreamServer: @unchecked Sendable {
         let buffer = unsafe replies.buffer
         var reply = unsafe buffer.mutableSpan
         frontend.update()
-        return frontend.current.receive(
-            frontend.current.read(message), message, from: address, at: now, limit: Int(UInt16.max), tally: tally,
-            into: &reply)
+        return frontend.receive(
+            message, from: address, at: now, limit: Int(UInt16.max), tally: tally, into: &reply)
     }
 
     func remove(_ client: StreamClient) {

@@ -253,7 +253,7 @@ extension Daemon {
         words += settings.groups.compactMap { Report.right($0) ?? Report.barred($0) }
         words += Report.privateNamesElsewhere(settings)
         words += Sockets.missingUnderSystemd(settings.listen)
-        let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers, .hosts])
+        let local = LocalReading(settings, [.resolvers, .hosts])
         if let count = local.hosts?.leftOut, count > 0 { words.append(Report.leftOut(count, settings.fallback.hosts)) }
         if settings.httpdns?.httpOnly ?? false { return words }
         let found = local.fallback(of: settings)

@@ -138,7 +138,7 @@ extension Daemon {
         var numbers = GroupNumbers()
         numbers.add(settings)
         let names = try NameLists(settings, numbers)
-        let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers, .hosts])
+        let local = LocalReading(settings, [.resolvers, .hosts])
         let described = UpstreamGroups(settings, numbers, services: settings.services(numbers)) {
             local.servers(of: $0)
         }

@@ -5,7 +5,8 @@ import Base
 ///
 /// | the client | what happens |
 /// | --- | --- |
-/// | has more than ``streamLimit`` requests open | the next is refused, the connection goes on |
+/// | has more than ``streamLimit`` requests open or cancelled | the next is refused, the connection goes on |
+/// | has confirmed that limit, and opens more | the library ends the connection with PROTOCOL_ERROR |
 /// | cancels requests at once (rapid reset) | a request that is cancelled before it is taken leaves nothing; a flood |
 /// | sends PING, SETTINGS, PRIORITY, empty DATA without end | a flood |
 /// | sends CONTINUATION without end, or a head longer than its limit | a flood; 400 |

@@ -44,6 +44,18 @@ import Upstreams
 
     private static let advice = "; give the server's addresses behind #, or take its name out with except"
 
+    @Test(arguments: ["127.0.0.1:5300", "127.0.0.1:853", "[::1]:443"])
+    func theDaemonIsNoServerOfItsOwnOverWhatever(_ server: String) {
+        var settings = Self.settings([:])
+        settings.listen.addresses = [Endpoint("127.0.0.1:5300")!]
+        settings.listen.tls = [Endpoint("0.0.0.0:853")!]
+        settings.listen.https = [Endpoint("[::]:443")!]
+        settings.fallback.servers = [.server(Server(Endpoint(server)!)), .server(Server(Endpoint("192.0.2.1:853")!))]
+        let found = LocalReading(settings, [.resolvers]).fallback(of: settings)
+        #expect(found.usable == [Server(Endpoint("192.0.2.1:853")!)])
+        #expect(found.leftOut == [LeftOutServer(Endpoint(server)!, in: "fallback.servers", .loop)])
+    }
+
     @Test func aGroupThatTakesItsOwnServer() {
         #expect(
             Self.refusal(Self.settings(["a": ["dns.net", "dns.a.example"]]))

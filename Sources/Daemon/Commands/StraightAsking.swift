@@ -40,7 +40,7 @@ final class StraightAsking: @unchecked Sendable {
             loop: loop, ServerLookup(loop: loop, listening: settings.listen.everyAddress))
         translation = Translation(upstreams.lookup)
         upstreams.apply(settings, try UpstreamRegistry.Prepared(settings), numbers)
-        let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers, .hosts])
+        let local = LocalReading(settings, [.resolvers, .hosts])
         let services = settings.services(numbers)
         let described = UpstreamGroups(settings, numbers, services: services) { local.servers(of: $0) }
         let names = try NameLists(settings, numbers)

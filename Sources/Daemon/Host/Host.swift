@@ -178,7 +178,7 @@ public struct Host {
             waited += 500
         }
         guard settings.isFallbackNeeded else { return }
-        let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers])
+        let local = LocalReading(settings, [.resolvers])
         if local.fallback(of: settings).usable.isEmpty { throw .unreachable(Report.noFallback(settings)) }
     }
 

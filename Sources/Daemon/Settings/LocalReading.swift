@@ -38,12 +38,12 @@ struct LocalReading: Sendable {
     }
 
     /// - Parameters:
-    ///   - listening: the endpoints of the daemon itself.
+    ///   - listening: the endpoints of the daemon itself; nil: all that the settings name, over whatever.
     ///   - asksResolved: systemd-resolved is asked which of its servers are for all names, however long that takes; else routes
     ///     tell.
-    init(_ settings: Settings, listening: [Endpoint], _ parts: Parts, asksResolved: Bool = true) {
+    init(_ settings: Settings, listening: [Endpoint]? = nil, _ parts: Parts, asksResolved: Bool = true) {
         var isShort = false
-        self.listening = listening
+        self.listening = listening ?? settings.listen.everyAddress
         do throws(SystemError) {
             own = try Interfaces.addresses()
         } catch {

@@ -28,7 +28,7 @@ from standard import LOCAL_RESOLVER, TEST_SECONDS, ZONE, settings_for
 from waiting import watch_for_stalls
 
 # Those of `support` (pytest.ini puts it on the path) that have fixtures.
-pytest_plugins = ["asking", "clocks", "collector", "compiled", "fleet", "groups"]
+pytest_plugins = ["asking", "clocks", "collector", "compiled", "fleet", "groups", "ways"]
 INSIDE = "HTTPDNSD_E2E_INSIDE"
 PROXY_VARIABLES = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"]
 
@@ -54,7 +54,8 @@ def pytest_cmdline_main(config):
 # Several sessions share the tests: each takes the next file that none has taken. The files whose tests keep a core busy are
 # taken together, so that one of them runs at a time; those of the others mostly wait, so that many fit beside it.
 BUSY = {f"test_{name}.py" for name in (
-    "comparison", "cost", "flights", "floods", "instructions", "known_attacks", "reload", "status_page")}
+    "client_attacks", "client_shares", "comparison", "cost", "flights", "floods", "instructions", "known_attacks", "reload",
+    "status_page")}
 
 
 def pytest_addoption(parser):

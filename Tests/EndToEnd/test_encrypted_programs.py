@@ -24,9 +24,8 @@ from control import METRICS
 from dns_client import addresses, ask
 from resolvers import reply_to
 from standard import TEST_SECONDS
-from test_https_clients import HTTPS
-from test_tls_clients import PORT, TLS, certificate, serving, trusting  # noqa: F401 (fixtures)
 from waiting import eventually
+from ways import HTTPS, PORT, TLS
 
 SECONDS = float(os.environ.get("HTTPDNSD_PROGRAMS_SECONDS", "6"))
 NAME = "dns.example"
@@ -140,7 +139,7 @@ def kdig(authority, *way):
 
 
 @pytest.fixture
-def behind(serving, authority, tmp_path):  # noqa: F811
+def behind(serving, authority, tmp_path):
     """A daemon that serves all ways, with a certificate that can be changed."""
     file = tmp_path / "server.pem"
 

@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import http.client
 import signal
 import socket
 import ssl
@@ -13,29 +12,21 @@ import dns.flags
 import dns.message
 import dns.name
 import dns.rcode
-import h2.config
-import h2.connection
 import h2.errors
-import h2.events
-import h2.settings
 import hyperframe.frame as frames
 import pytest
 
 from control import METRICS, fetch, metrics
 from dns_client import Stream, addresses, ask
+from malformed import operations
 from resolvers import reply_to
-from test_known_attacks import operations
-from test_tls_clients import (  # noqa: F401 (fixtures)
-    BLOCK, ELSEWHERE, PORT, certificate, check_sockets_of_systemd, padded, serving, trusting)
+from test_tls_clients import BLOCK, check_sockets_of_systemd, padded
 from waiting import eventually
-
-HTTPS = 8443
-MESSAGE = "application/dns-message"
-LOCALHOST = dns.message.make_query("localhost", "A", id=0).to_wire()
+from ways import ELSEWHERE, HTTPS, LOCALHOST, MESSAGE, PORT, Over1, Over2, dial, get, post
 
 
 @pytest.fixture
-def doors(serving):  # noqa: F811
+def doors(serving):
     """Starts a daemon that serves TCP and HTTPS."""
     def start(answer=None, listen=None, **settings):
         https = {"tls": [], "https": [f"127.0.0.1:{HTTPS}", f"{ELSEWHERE}:{HTTPS}"]}
@@ -43,113 +34,12 @@ def doors(serving):  # noqa: F811
     return start
 
 
-def dial(context, protocols, server="127.0.0.1"):
-    context.set_alpn_protocols(list(protocols))
-    return context.wrap_socket(socket.create_connection((server, HTTPS), timeout=8), server_hostname="dns.example")
-
-
-class Over2:
-    """A connection with HTTP/2, by Python's h2."""
-
-    def __init__(self, context, server="127.0.0.1", window=None):
-        self.socket = dial(context, ["h2"], server)
-        assert self.socket.selected_alpn_protocol() == "h2"
-        self.connection = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
-        self.answers, self.ended, self.agreed = {}, None, 0
-        self.connection.initiate_connection()
-        if window is not None:
-            self.connection.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: window})
-        self.flush()
-        while self.agreed < (1 if window is None else 2):
-            assert self.hear()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.socket.close()
-
-    def flush(self):
-        self.socket.sendall(self.connection.data_to_send())
-
-    def begin(self, method, path, fields=(), body=b""):
-        stream = self.connection.get_next_available_stream_id()
-        head = [(":method", method), (":scheme", "https"), (":authority", "dns.example"), (":path", path), *fields]
-        self.connection.send_headers(stream, head, end_stream=not body)
-        if body:
-            with contextlib.suppress(h2.exceptions.ProtocolError):
-                for start in range(0, len(body), 16_384):
-                    self.connection.send_data(stream, body[start:start + 16_384])
-                self.connection.end_stream(stream)
-        self.answers[stream] = [None, {}, b""]
-        self.flush()
-        return stream
-
-    def ask(self, message):
-        return self.begin("POST", "/dns-query", [("content-type", MESSAGE)], message)
-
-    def hear(self):
-        """Takes what comes next; false: the server has closed."""
-        octets = self.socket.recv(65_536)
-        for event in self.connection.receive_data(octets) if octets else []:
-            stream = getattr(event, "stream_id", None)
-            if isinstance(event, h2.events.ResponseReceived):
-                fields = dict(event.headers)
-                self.answers[stream][:2] = int(fields.pop(":status")), fields
-            elif isinstance(event, h2.events.DataReceived):
-                self.answers[stream][2] += event.data
-                self.connection.acknowledge_received_data(event.flow_controlled_length, stream)
-            elif isinstance(event, h2.events.StreamEnded):
-                self.answers[stream].append("ended")
-            elif isinstance(event, h2.events.SettingsAcknowledged):
-                self.agreed += 1
-            elif isinstance(event, h2.events.ConnectionTerminated):
-                self.ended = event.error_code
-        self.flush()
-        return bool(octets)
-
-    def answer(self, stream):
-        while len(self.answers[stream]) < 4:
-            assert self.hear() and self.ended is None, self.ended
-        return tuple(self.answers.pop(stream)[:3])
-
-    def request(self, *request):
-        return self.answer(self.begin(*request))
-
-
-class Over1:
-    """A connection with HTTP/1.1, by Python's own client."""
-
-    def __init__(self, context, server="127.0.0.1"):
-        self.connection = http.client.HTTPConnection("dns.example")
-        self.connection.sock = dial(context, ["http/1.1"], server)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.connection.close()
-
-    def request(self, method, path, fields=(), body=b""):
-        self.connection.request(method, path, body=body or None, headers=dict(fields))
-        answer = self.connection.getresponse()
-        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
-
-
 VERSIONS = {"2": Over2, "1.1": Over1}
 
 
 @pytest.fixture(params=VERSIONS)
-def over(request, trusting):  # noqa: F811
+def over(request, trusting):
     return lambda **options: VERSIONS[request.param](trusting(), **options)
-
-
-def post(connection, message):
-    return connection.request("POST", "/dns-query", [("content-type", MESSAGE)], message)
-
-
-def get(connection, message):
-    return connection.request("GET", "/dns-query?dns=" + base64.urlsafe_b64encode(message).decode().rstrip("="))
 
 
 def large(asked):
@@ -253,7 +143,7 @@ def test_requests_that_are_none(doors, over):
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 @pytest.mark.parametrize("offered, chosen", [((), None), (("h2",), "h2"), (("http/1.1", "h2"), "http/1.1"), (("http/1.1",), "http/1.1")])
-def test_versions_and_protocols(doors, trusting, version, offered, chosen):  # noqa: F811
+def test_versions_and_protocols(doors, trusting, version, offered, chosen):
     """What the client likes better, and HTTP/1.1 for one that offers nothing."""
     doors()
     with dial(trusting(version), offered) if offered else trusting(version).wrap_socket(
@@ -265,13 +155,13 @@ def test_versions_and_protocols(doors, trusting, version, offered, chosen):  # n
             assert client.recv(4096).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def test_who_offers_other_protocols_is_not_served(doors, trusting):  # noqa: F811
+def test_who_offers_other_protocols_is_not_served(doors, trusting):
     doors()
     with pytest.raises((ssl.SSLError, ConnectionError)):
         dial(trusting(), ["dot"]).close()
 
 
-def test_a_hundred_at_once_and_out_of_order(doors, trusting):  # noqa: F811
+def test_a_hundred_at_once_and_out_of_order(doors, trusting):
     """A slow name keeps nobody waiting."""
     doors(lambda asked: None if asked.name.labels[0] == b"slow" else reply_to(asked.message, "60 IN A 192.0.2.1"))
     with Over2(trusting()) as connection:
@@ -282,14 +172,14 @@ def test_a_hundred_at_once_and_out_of_order(doors, trusting):  # noqa: F811
         assert len(connection.answers[slow]) == 3
 
 
-def test_an_answer_larger_than_the_window_comes_in_parts(doors, trusting):  # noqa: F811
+def test_an_answer_larger_than_the_window_comes_in_parts(doors, trusting):
     doors(large)
     with Over2(trusting(), window=100) as connection:
         body = connection.answer(connection.ask(dns.message.make_query("big.example.com", "TXT").to_wire()))[2]
         assert len(dns.message.from_wire(body).answer[0]) == 200
 
 
-def test_many_large_answers_come_without_another_word(doors, trusting):  # noqa: F811
+def test_many_large_answers_come_without_another_word(doors, trusting):
     """Nothing has to come from the client where its windows are wide open."""
     doors(large)
     with Over2(trusting(), window=1 << 20) as connection:
@@ -341,7 +231,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_a_flood_ends_its_connection_alone(doors, trusting, attack):  # noqa: F811
+def test_a_flood_ends_its_connection_alone(doors, trusting, attack):
     running = doors()
     with Over2(trusting()) as victim, Over2(trusting()) as attacker:
         before = running.held_kilobytes("RssAnon")
@@ -361,7 +251,7 @@ def test_a_flood_ends_its_connection_alone(doors, trusting, attack):  # noqa: F8
     assert is_well(trusting())
 
 
-def test_who_gives_no_room_for_answers_is_closed_in_the_end(doors, trusting):  # noqa: F811
+def test_who_gives_no_room_for_answers_is_closed_in_the_end(doors, trusting):
     """It is cut off where more would wait for it than is kept for one client, else closed when it has been idle."""
     running = doors(large, {"tcpIdleSeconds": 2})
     before = running.held_kilobytes("RssAnon")
@@ -379,7 +269,7 @@ def test_who_gives_no_room_for_answers_is_closed_in_the_end(doors, trusting):  #
     assert is_well(trusting())
 
 
-def test_cancelled_questions_are_under_way_all_the_same(doors, trusting):  # noqa: F811
+def test_cancelled_questions_are_under_way_all_the_same(doors, trusting):
     """Who cancels what is being looked up gets no more looked up than who waits for it."""
     running = doors(lambda asked: None)
     names = set()
@@ -413,11 +303,11 @@ def test_counted_by_transport(doors, over):
     assert 'proto="tls"' not in fetch("/metrics")[2]
 
 
-def test_sockets_of_systemd(binary, trusting, certificate, tmp_path):  # noqa: F811
+def test_sockets_of_systemd(binary, trusting, certificate, tmp_path):
     check_sockets_of_systemd(binary, certificate, tmp_path, "https", HTTPS, "doh", lambda: is_well(trusting()))
 
 
-def test_octets_that_are_no_http(doors, trusting):  # noqa: F811
+def test_octets_that_are_no_http(doors, trusting):
     """DNS as over TLS, HTTP/2 without its preface, and a request without an end: refused, and nothing is left."""
     doors(listen={"tcpIdleSeconds": 2})
     framed = struct.pack("!H", len(LOCALHOST)) + LOCALHOST
@@ -443,7 +333,7 @@ def designated(reply):
             for record in records]
 
 
-def test_clients_find_the_ways(doors, trusting):  # noqa: F811
+def test_clients_find_the_ways(doors, trusting):
     """RFC 9461, RFC 9462: at the name for those that know the address alone, and at the one of the certificate."""
     doors(lambda asked: reply_to(asked.message, rcode=dns.rcode.NXDOMAIN),
           {"tls": [f"{ELSEWHERE}:8853"], "name": "dns.example"})

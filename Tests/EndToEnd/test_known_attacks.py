@@ -15,27 +15,24 @@ import threading
 import time
 
 import dns.edns
-import dns.exception
 import dns.flags
 import dns.message
-import dns.name
 import dns.rcode
-import dns.rdatatype
 import dns.rrset
 import pytest
 
 from asking import OURS, at_once
 from clients import Clients
-from control import METRICS, fetch, metrics, total
-from dns_client import Stream, addresses, ask, exchange, extended_errors, labels
+from control import metrics, total
+from dns_client import Stream, addresses, ask, exchange, extended_errors
 from encrypted import FramedConnection, address_reply
 from frames import DATA, PING, frame
 from httpdns_service import Record
+from malformed import MALFORMED, opt, wire
 from resolvers import reply_to
 from waiting import eventually, waited_since
 
 PORT = 2053
-ELSEWHERE = "10.53.53.53"  # an address of this machine that is not on loopback
 TRUE, FORGED = "192.0.2.1", "192.0.2.66"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="raw sockets")
 
@@ -55,17 +52,6 @@ def plain(daemon):
 
 def says(address, ttl=60):
     return lambda asked: reply_to(asked.message, *([f"{ttl} IN A {address}"] if asked.kind == "A" else []))
-
-
-def wire(name, kind="A", *, number=0x1234, flags=0x100, more=b"", counts=(1, 0, 0, 0), record_class=1):
-    """A question as octets, with what is wrong about it."""
-    kind = dns.rdatatype.from_text(kind) if isinstance(kind, str) else kind
-    return (struct.pack("!6H", number, flags, *counts) + labels(name) + struct.pack("!2H", kind, record_class) + more)
-
-
-def opt(options=b"", *, length=None, owner=b"\0", version=0, payload=1232, flags=0):
-    length = len(options) if length is None else length
-    return owner + struct.pack("!HHBBHH", 41, payload, 0, version, flags, length) + options
 
 
 @contextlib.contextmanager
@@ -163,39 +149,6 @@ def test_03_ports_and_ids(plain, scripted_resolver):
         assert all(addresses(stream.receive()) == [TRUE] for _ in range(8))
     ids = [asked.message.id for asked in resolver.questions[-8:]]
     assert ids.count(0) < 2 and len(set(ids)) > 6
-
-
-MALFORMED = {
-    "an option past its record": lambda name: wire(name, more=opt(struct.pack("!HH", 10, 50) + b"12345678"),
-                                                   counts=(1, 0, 0, 1)),
-    "half an option": lambda name: wire(name, more=opt(b"\0\x0a\0"), counts=(1, 0, 0, 1)),
-    "an OPT that is longer than the message": lambda name: wire(name, more=opt(b"", length=65535), counts=(1, 0, 0, 1)),
-    "an OPT of another name": lambda name: wire(name, more=opt(owner=b"\1a\0"), counts=(1, 0, 0, 1)),
-    "two OPT": lambda name: wire(name, more=opt() + opt(), counts=(1, 0, 0, 2)),
-    "an OPT in the answer section": lambda name: wire(name, more=opt(), counts=(1, 1, 0, 0)),
-    "an OPT in the authority section": lambda name: wire(name, more=opt(), counts=(1, 0, 1, 0)),
-    "an OPT that is announced and missing": lambda name: wire(name, counts=(1, 0, 0, 1)),
-    "version 19": lambda name: wire(name, more=opt(version=19), counts=(1, 0, 0, 1)),
-    "version 255": lambda name: wire(name, more=opt(version=255), counts=(1, 0, 0, 1)),
-    "a cookie of 7 octets": lambda name: wire(name, more=opt(struct.pack("!HH", 10, 7) + b"1234567"),
-                                              counts=(1, 0, 0, 1)),
-    "a cookie of 41 octets": lambda name: wire(name, more=opt(struct.pack("!HH", 10, 41) + bytes(41)),
-                                               counts=(1, 0, 0, 1)),
-    "octets behind the end": lambda name: wire(name) + b"\0",
-    "no question": lambda name: wire(name, counts=(0, 0, 0, 0)),
-    "two questions": lambda name: wire(name, more=labels(name) + b"\0\1\0\1", counts=(2, 0, 0, 0)),
-    "65,535 questions": lambda name: wire(name, counts=(65535, 0, 0, 0)),
-    "an answer": lambda name: wire(name, more=b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\1\2\3\4", counts=(1, 1, 0, 0)),
-    "half a question": lambda name: wire(name)[:-2],
-    "a name that points at itself": lambda name: wire("a.example")[:12] + b"\xc0\x0c\0\1\0\1",
-    "a name that points behind the end": lambda name: wire("a.example")[:12] + b"\xff\xfe\0\1\0\1",
-    "200 pointers": lambda name: wire("a.example")[:12] + b"".join(
-        struct.pack("!H", 0xC000 | 14 + 2 * step) for step in range(200)) + b"\0\0\1\0\1",
-    "a label of type 01": lambda name: wire("a.example")[:12] + b"\x41a\0\0\1\0\1",
-    "a label of type 10": lambda name: wire("a.example")[:12] + b"\x81a\0\0\1\0\1",
-    "a name without an end": lambda name: wire("a.example")[:12] + b"\x3f" + b"a" * 63,
-    "a name of 256 octets": lambda name: wire("a.example")[:12] + (b"\x3f" + b"a" * 63) * 4 + b"\0\0\1\0\1",
-}
 
 
 def test_04_jiggle(plain, scripted_resolver):
@@ -602,248 +555,6 @@ def test_19_reading_without_end(asked_of, encrypted_resolver, protocol):
     assert all(addresses(one.reply) == OURS for one in slow.all_answered())
     assert sorted(waits)[-2] < 0.2
     assert running.held_kilobytes("RssAnon") < before + 16384
-
-
-# --- Clients ---
-
-@pytest.fixture
-def elsewhere(plain):
-    """A daemon that clients of other hosts ask, at `ELSEWHERE`."""
-    def start(*resolvers, **fallback):
-        return plain(*resolvers, listen={"addresses": [f"127.0.0.1:{PORT}", f"{ELSEWHERE}:{PORT}"],
-                                         "allow": ["127.0.0.0/8", "10.53.53.0/24"]}, **fallback)
-    return start
-
-
-def test_21_dnsbomb(elsewhere, scripted_resolver):
-    """Questions that are held, and end in the same moment, make no pulse for the address in whose name they came."""
-    text = " ".join(['"' + "x" * 250 + '"'] * 4)
-    resolver = scripted_resolver(lambda asked: reply_to(asked.message, f"1 IN TXT {text}"))
-    elsewhere(resolver, timeout=4000)
-    names = [f"bomb{number}.example.net" for number in range(8)]
-    for name in names:
-        assert ask(name, "TXT", edns=True, port=PORT).answer
-    time.sleep(2.1)
-    resolver.script = lambda asked: None
-    came, asked_octets = [], 0
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
-        channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 23)
-        channel.connect((ELSEWHERE, PORT))
-        channel.setblocking(False)
-
-        def read():
-            with contextlib.suppress(BlockingIOError):
-                while True:
-                    came.append((time.monotonic(), len(channel.recv(4096))))
-        begun = time.monotonic()
-        for number in range(8000):
-            question = wire(names[number % 8], "TXT", number=number, more=opt(), counts=(1, 0, 0, 1))
-            with contextlib.suppress(BlockingIOError):
-                asked_octets += channel.send(question)
-            if number % 20 == 0:
-                read()
-                time.sleep(max(0, begun + number / 5000 - time.monotonic()))
-        end = time.monotonic() + 3
-        while time.monotonic() < end:
-            select.select([channel], [], [], 0.05)
-            read()
-    assert len(came) > 4000, "they are answered"
-    late = [(at, octets) for at, octets in came if at > begun + 1.65]
-    for start, _ in late:
-        within = [octets for at, octets in late if start <= at < start + 0.1]
-        assert len(within) <= 1000 + 300, "the last questions are answered at once"
-    assert sum(octets for _, octets in came) <= 10 * asked_octets
-    large = [at for at, octets in came if octets > 512]
-    assert len(large) <= 100 * (end - begun + 2)
-
-
-def test_21_long_answers_need_a_proof(elsewhere, scripted_resolver):
-    """Past a hundred a second an address without a cookie is told to come over TCP; this host is not."""
-    text = " ".join(['"' + "x" * 250 + '"'] * 4)
-    resolver = scripted_resolver(lambda asked: reply_to(asked.message, f"600 IN TXT {text}"))
-    elsewhere(resolver)
-
-    def truncated(server, count, cookie=None):
-        found = 0
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
-            channel.settimeout(5)
-            channel.connect((server, PORT))
-            option = struct.pack("!HH", 10, len(cookie)) + cookie if cookie else b""
-            for number in range(count):
-                channel.send(wire("long.example.net", "TXT", number=number, more=opt(option), counts=(1, 0, 0, 1)))
-                found += channel.recv(4096)[2] >> 1 & 1
-        return found
-    assert truncated("127.0.0.1", 400) == 0
-    assert truncated(ELSEWHERE, 600) > 0
-    given = exchange(wire("localhost", more=opt(struct.pack("!HH", 10, 8) + b"12345678"), counts=(1, 0, 0, 1)),
-                     server=ELSEWHERE, port=PORT)
-    assert given[-24:-16] == b"12345678"
-    assert truncated(ELSEWHERE, 400, given[-24:]) == 0
-    assert ask("long.example.net", "TXT", transport="tcp", server=ELSEWHERE, port=PORT).answer
-
-
-def test_22_jostling_out(elsewhere, scripted_resolver):
-    """Who fills the table with slow names, and renews them by asking again, keeps no other source from new names."""
-    subprocess.run(["ip", "address", "add", "10.53.53.54/32", "dev", "lo"])
-    resolver = scripted_resolver(lambda asked: None if asked.name.to_text().startswith("slow") else reply_to(
-        asked.message, f"60 IN A {TRUE}"))
-    elsewhere(resolver, timeout=8000)
-    over = threading.Event()
-
-    def fill():
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
-            channel.bind(("10.53.53.54", 0))
-            channel.connect((ELSEWHERE, PORT))
-            numbers = itertools.count()
-            while not over.is_set():
-                for _ in range(20):
-                    channel.send(wire(f"slow{next(numbers)}.example.net"))
-                channel.send(wire("slow0.example.net"))
-                over.wait(0.01)
-    attacker = threading.Thread(target=fill)
-    attacker.start()
-    try:
-        time.sleep(2)
-        asked = Clients(server=ELSEWHERE, port=PORT)
-        for number in range(60):
-            asked.ask(f"new{number}.example.net")
-            time.sleep(0.02)
-        good = sum(addresses(one.reply) == [TRUE] for one in asked.all_answered())
-    finally:
-        over.set()
-        attacker.join()
-    assert good >= 57
-
-
-def test_23_many_questions_on_one_connection(plain, scripted_resolver):
-    """However many stand behind each other, each is answered, and neither stack nor memory grows."""
-    running = plain(scripted_resolver(says(TRUE, ttl=600)))
-    assert addresses(ask("hit.example.net", port=PORT)) == [TRUE]
-    count = 100_000
-    with Stream(port=PORT, timeout=60) as stream:
-        question = wire("hit.example.net")
-        stream.send(question)
-        length = len(stream.receive_bytes()) + 2
-        before = running.held_kilobytes("RssAnon")
-        sender = threading.Thread(target=stream.socket.sendall, args=((struct.pack("!H", len(question)) + question) * count,))
-        sender.start()
-        time.sleep(0.5)  # it reads nothing
-        most, left = running.held_kilobytes("RssAnon"), count * length
-        while left:
-            piece = stream.socket.recv(min(left, 1 << 20))
-            assert piece, "it was cut off"
-            left -= len(piece)
-        sender.join()
-        most = max(most, running.held_kilobytes("RssAnon"))
-    assert most < before + 8192 and running.resident_kilobytes("VmStk") <= 256
-
-
-def test_24_half_a_length_and_a_reset(plain, scripted_resolver):
-    """Afterwards nothing spins."""
-    running = plain(scripted_resolver(says(TRUE)))
-    for _ in range(200):
-        with socket.create_connection(("127.0.0.1", PORT)) as client:
-            client.send(b"\0")
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    assert addresses(ask("after.example.net", port=PORT)) == [TRUE]
-    time.sleep(0.3)
-    assert running.ticks_in(1) <= 5
-
-
-def operations():
-    name = "equal.example.net"
-    for code in range(1, 16):
-        yield wire(name, flags=0x100 | code << 11)
-    for kind in (251, 252, 253, 254, 255, 249, 250, 41, 128, 0, 65535):
-        yield wire(name, kind)
-    for record_class in (0, 3, 4, 254, 255):
-        yield wire(name, record_class=record_class)
-    for make in MALFORMED.values():
-        yield make(name)
-    yield wire(name, flags=0x2100 | 0x400)  # NOTIFY with AA
-    yield wire(name, 6, flags=0x2900, more=b"\xc0\x0c\0\1\0\xff\0\0\0\0\0\0", counts=(1, 1, 0, 0))  # UPDATE
-
-
-@pytest.mark.parametrize("server", ["127.0.0.1", ELSEWHERE])
-def test_25_no_transport_has_another_filter(plain, scripted_resolver, server):
-    """Every operation, type and fault gets the same over UDP and TCP, octet by octet, and outsiders REFUSED at most."""
-    resolver = scripted_resolver(lambda asked: reply_to(asked.message, rcode=dns.rcode.NXDOMAIN))
-    plain(resolver, listen={"addresses": [f"127.0.0.1:{PORT}", f"{ELSEWHERE}:{PORT}"], "allow": ["127.0.0.0/8"]})
-    for message in operations():
-        over_udp = exchange(message, server=server, port=PORT, timeout=5)
-        with Stream(server=server, port=PORT) as stream:
-            stream.send(message)
-            over_tcp = stream.receive_bytes()
-        assert over_udp == over_tcp, (message, over_udp, over_tcp)
-        if server == ELSEWHERE and message[2] & 0x78 == 0:
-            assert over_udp[3] & 15 in (dns.rcode.REFUSED, dns.rcode.FORMERR), message
-    if server == ELSEWHERE:
-        assert resolver.questions == []
-
-
-def test_26_smuggled_options(plain, scripted_resolver):
-    """What is malformed in a client's OPT is not made valid by what is written for an upstream."""
-    resolver = scripted_resolver(says(TRUE))
-    plain(resolver)
-    mark = b"SMUGGLED"
-    option = struct.pack("!HH", 65001, 8) + mark
-    for number, (more, counts) in enumerate([
-            (opt(option, length=4), (1, 0, 0, 1)), (opt(option, length=200), (1, 0, 0, 1)), (opt(option) * 2, (1, 0, 0, 2)),
-            (opt(option), (1, 1, 0, 0)), (opt(option), (1, 0, 1, 0)), (opt(option) + mark, (1, 0, 0, 1)),
-            (opt(option)[:-1], (1, 0, 0, 1)), (opt(option), (1, 0, 0, 0)), (opt(option), (1, 0, 0, 1))]):
-        for transport in ("udp", "tcp"):
-            message = wire(f"s{number}{transport}.example.net", more=more, counts=counts)
-            if transport == "udp":
-                assert exchange(message, port=PORT)
-            else:
-                with Stream(port=PORT) as stream:
-                    stream.send(message)
-                    assert stream.receive_bytes()
-    assert {asked.name.to_text() for asked in resolver.questions} == {"s8udp.example.net.", "s8tcp.example.net."}
-    assert not any(mark in asked.wire for asked in resolver.questions)
-
-
-def test_27_names_as_a_weapon(plain, scripted_resolver):
-    """Of a name that is markup, a terminal's command or a line's end nothing but printable ASCII comes out."""
-    label = b"\x1b]0;x\x07<script>\"\\\n{}"
-    resolver = scripted_resolver(lambda asked: reply_to(asked.message, rcode=dns.rcode.SERVFAIL))
-    running = plain(resolver, settings={"log": {"level": "debug"}})
-    message = struct.pack("!6H", 7, 0x100, 1, 0, 0, 0) + bytes([len(label)]) + label + b"\7example\3net\0\0\1\0\1"
-    for _ in range(3):
-        assert exchange(message, port=PORT, timeout=8)
-    texts = {"log": running.log(), "page": fetch("/")[2], "metrics": fetch("/metrics")[2]}
-    for what, text in texts.items():
-        assert not any(ord(octet) < 32 and octet != "\n" or octet == "\x7f" for octet in text), what
-        assert "x\x07" not in text and '<script>"' not in text, what
-    checked = subprocess.run(["promtool", "check", "metrics"], input=texts["metrics"], text=True, capture_output=True)
-    assert checked.returncode in (0, 3), checked.stderr
-
-
-@pytest.mark.parametrize("request_text", [
-    "OPTIONS / HTTP/1.1\r\nHost: localhost\r\nOrigin: https://evil.example\r\nAccess-Control-Request-Method: GET\r\n\r\n",
-    "GET /metrics HTTP/1.1\r\nHost: localhost\r\nOrigin: https://evil.example\r\n\r\n",
-    "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n",
-    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    "GET / HTTP/1.1\r\nHost: localhost\r\n" + "".join(f"x-{number}: y\r\n" for number in range(10_000)) + "\r\n",
-    "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n" + "x" * (1 << 22)],
-    ids=["preflight", "origin", "h2c", "HTTP/2", "10,000 fields", "a body of 1 GB"])
-def test_28_a_web_page_against_the_page(plain, scripted_resolver, request_text):
-    """Nothing is allowed to other origins, no other protocol is spoken, and what is too long is not read."""
-    running = plain(scripted_resolver(says(TRUE)))
-    before = running.held_kilobytes("RssAnon")
-    reply = b""
-    with socket.create_connection(METRICS, timeout=10) as client:
-        with contextlib.suppress(OSError):
-            client.sendall(request_text.encode())
-        with contextlib.suppress(OSError):
-            while piece := client.recv(65536):
-                reply += piece
-                if b"Origin" in request_text.encode() or b"h2c" in request_text.encode():
-                    client.settimeout(0.5)
-    head = reply.partition(b"\r\n\r\n")[0].lower()
-    assert b"access-control" not in head and b" 101 " not in head and not reply.startswith(b"\0\0")
-    assert running.held_kilobytes("RssAnon") < before + 4096
-    assert fetch("/metrics")[0] == 200
 
 
 # --- Others ---

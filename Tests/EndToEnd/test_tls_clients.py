@@ -8,7 +8,6 @@ import ssl
 import struct
 import subprocess
 import time
-import warnings
 
 import dns.edns
 import dns.message
@@ -18,59 +17,13 @@ import pytest
 from control import METRICS, fetch, metrics
 from daemon import run
 from dns_client import Stream, addresses, ask
+from malformed import operations
 from resolvers import reply_to
-from test_known_attacks import operations
 from test_service_manager import handed_over, listening
 from waiting import eventually, waited_since
+from ways import ELSEWHERE, PORT, TLS, Encrypted
 
-PORT, TLS = 2053, 8853
-ELSEWHERE = "10.53.53.53"  # an address of this machine that is not on loopback
 BLOCK = 468
-
-
-class Encrypted(Stream):
-    """A connection with TLS that carries many questions."""
-
-    def __init__(self, context, *, server="127.0.0.1", port=TLS, name="dns.example", timeout=8.0, session=None):
-        plain = socket.create_connection((server, port), timeout=timeout)
-        self.socket = context.wrap_socket(plain, server_hostname=name, session=session)
-
-
-@pytest.fixture
-def trusting(authority):
-    """A client's context that trusts the tests' authority alone."""
-    def make(version=None, protocols=(), ciphers=None):
-        context = ssl.create_default_context(cafile=authority.file)
-        if version:
-            with warnings.catch_warnings(action="ignore"):  # of versions that are no longer to be used
-                context.minimum_version = context.maximum_version = version
-        if protocols:
-            context.set_alpn_protocols(list(protocols))
-        if ciphers:
-            context.set_ciphers(ciphers)
-        return context
-    return make
-
-
-@pytest.fixture
-def certificate(authority):
-    return authority.server_file(names=["dns.example"])
-
-
-@pytest.fixture
-def serving(daemon, scripted_resolver, certificate):
-    """Starts a daemon with TLS; the resolver answers each name with one address."""
-    def start(answer=None, listen=None, file=None, **settings):
-        resolver = scripted_resolver(answer or (lambda asked: reply_to(
-            asked.message, *(["60 IN A 192.0.2.1"] if asked.kind == "A" else []))))
-        file = str(file or certificate)
-        listen = {"addresses": [f"127.0.0.1:{PORT}", f"{ELSEWHERE}:{PORT}"], "allow": ["127.0.0.0/8"],
-                  "tls": [f"127.0.0.1:{TLS}", f"{ELSEWHERE}:{TLS}"], "certificateFile": file, "keyFile": file} | (listen or {})
-        running = daemon(None, {"listen": listen, "control": {"metrics": f"{METRICS[0]}:{METRICS[1]}"},
-                                "fallback": {"servers": [resolver.endpoint]}} | settings, port=PORT)
-        running.resolver = resolver
-        return running
-    return start
 
 
 def over(context, message, **options):

@@ -62,8 +62,8 @@ def exchange(payload, *, server=SERVER, port=53, timeout=2.0):
 class Stream:
     """A TCP connection that carries many questions."""
 
-    def __init__(self, *, server=SERVER, port=53, timeout=5.0):
-        self.socket = socket.create_connection((server, port), timeout=timeout)
+    def __init__(self, *, server=SERVER, port=53, source=None, timeout=5.0):
+        self.socket = socket.create_connection((server, port), timeout, (source, 0) if source else None)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def __enter__(self):

@@ -1,0 +1,178 @@
+"""Attacks by clients over each way in which they ask, by the numbers of the table in docs/SECURITY.md: what they send. That
+they send much of it is in test_client_shares.py, and what HTTP itself is attacked with in test_http_attacks.py."""
+
+import pathlib
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import dns.message
+import dns.name
+import dns.rcode
+import pytest
+
+from control import METRICS, fetch, metrics, total
+from daemon import run
+from dns_client import Stream, addresses, ask, exchange, extended_errors
+from malformed import operations, opt, wire
+from resolvers import reply_to
+from waiting import waited_since
+from ways import CONNECTIONS, ELSEWHERE, HTTPS, PORT, TLS, WAYS
+
+TRUE = "192.0.2.1"
+
+
+def pipelined(connection, count):
+    question = wire("localhost")
+    octets = (struct.pack("!H", len(question)) + question) * count
+    connection.send(question)
+    left = count * (len(connection.receive_bytes()) + 2)
+    sender = threading.Thread(target=connection.socket.sendall, args=(octets,))
+    sender.start()
+    time.sleep(0.5)  # it reads nothing
+    while left:
+        piece = connection.socket.recv(min(left, 1 << 20))
+        assert piece, "it was cut off"
+        left -= len(piece)
+    sender.join()
+
+
+def pipelined_over_http2(connection, count):
+    for _ in range(count // 100):
+        for _ in range(100):
+            connection.send(wire("localhost"))
+        for _ in range(100):
+            assert connection.receive_bytes()
+
+
+def pipelined_over_http1(connection, count):
+    def send():
+        for _ in range(count):
+            connection.send(wire("localhost"))
+    sender = threading.Thread(target=send)
+    sender.start()
+    time.sleep(0.5)
+    for _ in range(count):
+        assert connection.receive_bytes()
+    sender.join()
+
+
+PIPELINED = {"tcp": (pipelined, 100_000), "tls": (pipelined, 50_000), "https": (pipelined_over_http2, 20_000),
+             "https1": (pipelined_over_http1, 20_000)}
+
+
+@pytest.mark.parametrize("way", CONNECTIONS)
+def test_23_many_questions_on_one_connection(everywhere, connect, way):
+    """However many stand behind each other, each is answered, and neither stack nor memory grows."""
+    running = everywhere()
+    with connect(way, timeout=60) as connection:
+        before = running.held_kilobytes("RssAnon")
+        ask_many, count = PIPELINED[way]
+        ask_many(connection, count)
+        assert running.held_kilobytes("RssAnon") < before + 8192 and running.resident_kilobytes("VmStk") <= 256
+
+
+HALVES = {"tcp": b"\0", "tls": b"\0", "https": b"\0\0\x40\1",
+          "https1": b"POST /dns-query HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n1"}
+
+
+@pytest.mark.parametrize("way", CONNECTIONS)
+def test_24_half_a_question_and_a_reset(everywhere, connect, way):
+    """Afterwards nothing spins."""
+    running = everywhere()
+    for _ in range(100):
+        with connect(way) as connection:
+            connection.socket.sendall(HALVES[way])
+            connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    assert addresses(ask("after.example.net", port=PORT)) == [TRUE]
+    time.sleep(0.3)
+    assert running.ticks_in(1) <= 5
+    with connect(way) as connection:
+        connection.send(wire("localhost"))
+        assert addresses(dns.message.from_wire(connection.receive_bytes())) == ["127.0.0.1"]
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1", ELSEWHERE])
+def test_25_no_transport_has_another_filter(serving, server):
+    """Every operation, type and fault gets the same over UDP and TCP, octet by octet, and outsiders REFUSED at most. That TLS
+    and HTTPS are as TCP is shown beside their other tests."""
+    resolver = serving(lambda asked: reply_to(asked.message, rcode=dns.rcode.NXDOMAIN)).resolver
+    for message in operations():
+        over_udp = exchange(message, server=server, port=PORT, timeout=5)
+        with Stream(server=server, port=PORT) as stream:
+            stream.send(message)
+            over_tcp = stream.receive_bytes()
+        assert over_udp == over_tcp, (message, over_udp, over_tcp)
+        if server == ELSEWHERE and message[2] & 0x78 == 0:
+            assert over_udp[3] & 15 in (dns.rcode.REFUSED, dns.rcode.FORMERR), message
+    if server == ELSEWHERE:
+        assert resolver.questions == []
+
+
+def test_26_smuggled_options(everywhere, connect):
+    """What is malformed in a client's OPT is not made valid by what is written for an upstream."""
+    resolver = everywhere().resolver
+    mark = b"SMUGGLED"
+    option = struct.pack("!HH", 65001, 8) + mark
+    for way in WAYS:
+        with connect(way) as connection:
+            for number, (more, counts) in enumerate([
+                    (opt(option, length=4), (1, 0, 0, 1)), (opt(option, length=200), (1, 0, 0, 1)),
+                    (opt(option) * 2, (1, 0, 0, 2)), (opt(option), (1, 1, 0, 0)), (opt(option), (1, 0, 1, 0)),
+                    (opt(option) + mark, (1, 0, 0, 1)), (opt(option)[:-1], (1, 0, 0, 1)), (opt(option), (1, 0, 0, 0)),
+                    (opt(option), (1, 0, 0, 1))]):
+                connection.send(wire(f"s{number}{way}.example.net", more=more, counts=counts))
+                code = connection.receive_bytes()[3] & 15
+                assert code == (dns.rcode.NOERROR if number == 8 else dns.rcode.FORMERR), (way, number)
+    assert {asked.name for asked in resolver.questions} == {dns.name.from_text(f"s8{way}.example.net") for way in WAYS}
+    assert not any(mark in asked.wire for asked in resolver.questions)
+
+
+def test_27_names_as_a_weapon(everywhere, connect, binary):
+    """Of a name that is markup, a terminal's command or a line's end nothing but printable ASCII comes out."""
+    label = b"\x1b]0;x\x07<script>\"\\\n{}"
+    running = everywhere(lambda asked: reply_to(asked.message, rcode=dns.rcode.SERVFAIL), log={"level": "debug"},
+                         control={"metrics": f"{METRICS[0]}:{METRICS[1]}", "socket": "control.sock"})
+    control = ["--socket", str(pathlib.Path(running.directory) / "control.sock")]
+    watch = subprocess.Popen([binary, "watch", *control], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                             errors="surrogateescape")
+    time.sleep(0.5)
+    for way in WAYS:
+        names = bytes([len(label)]) + label + b"".join(bytes([len(one)]) + one for one in (way.encode(), b"example", b"net"))
+        for number in range(3):
+            with connect(way) as connection:
+                connection.send(struct.pack("!6H", number, 0x100, 1, 0, 0, 0) + names + b"\0\0\1\0\1")
+                assert connection.receive_bytes()
+    time.sleep(0.3)
+    watch.terminate()
+    explained = [run(binary, "explain", *control, *more, r"\027]0;x\007<script>\"\\\010{}.https.example.net").stdout
+                 for more in ([], ["--json"])]
+    texts = {"log": running.log(), "page": fetch("/")[2], "metrics": fetch("/metrics")[2], "watch": watch.communicate()[0],
+             "status": run(binary, "status", *control).stdout, "explain": explained[0], "explain --json": explained[1]}
+    for what, text in texts.items():
+        assert text and all(32 <= ord(letter) < 127 or letter == "\n" or ord(letter) > 0xA0 for letter in text), what
+        assert "x\x07" not in text and '<script>"' not in text, what
+    assert all(f"{way}.example.net" in texts["watch"] for way in WAYS), texts["watch"]
+    checked = subprocess.run(["promtool", "check", "metrics"], input=texts["metrics"], text=True, capture_output=True)
+    assert checked.returncode in (0, 3), checked.stderr
+
+
+@pytest.mark.parametrize("server", [f"127.0.0.1:{PORT}", f"tcp://127.0.0.1:{PORT}", f"tls://127.0.0.1:{TLS}#dns.example",
+                                    f"https://dns.example:{HTTPS}/dns-query#127.0.0.1"])
+def test_29_the_daemon_behind_itself(everywhere, connect, binary, server):
+    """It knows itself by its addresses, over whatever, so that no name is asked in circles and no name is special for that."""
+    running = everywhere(fallback={"servers": [server]})
+    begun = time.monotonic()
+    for number, way in enumerate(WAYS):
+        with connect(way) as connection:
+            for name in (f"loop{number}.example.net", "ipv4only.arpa", "_dns.resolver.arpa"):
+                connection.send(wire(name, "TXT", more=opt(), counts=(1, 0, 0, 1)))
+                reply = dns.message.from_wire(connection.receive_bytes())
+                assert not reply.answer and (name[0] != "l" or reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply))
+    assert waited_since(begun) < 4
+    assert total(metrics(), "httpdnsd_dns_requests_total", type="TXT") == 3 * len(WAYS)
+    assert running.log_lines("which is this daemon itself")
+    checked = run(binary, "check", "-c", str(running.directory / "httpdnsd.toml"))
+    assert "which is this daemon itself" in checked.stdout + checked.stderr, checked

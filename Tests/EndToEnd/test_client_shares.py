@@ -1,0 +1,214 @@
+"""Attacks by clients over each way in which they ask, by the numbers of the table in docs/SECURITY.md: much that is held, so
+that it is released at once, or others are kept out."""
+
+import contextlib
+import itertools
+import select
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import dns.message
+import dns.rcode
+import hyperframe.frame as frames
+import pytest
+from h2.errors import ErrorCodes
+
+from control import metrics, total
+from dns_client import addresses, ask, exchange
+from malformed import opt, wire
+from resolvers import reply_to
+from waiting import eventually
+from ways import CONNECTIONS, ELSEWHERE, MESSAGE, PORT
+
+TRUE = "192.0.2.1"
+
+
+def names_asked(resolver):
+    return {question.name for question in list(resolver.questions)}
+
+
+def long_texts(ttl):
+    text = " ".join(['"' + "x" * 250 + '"'] * 4)
+    return lambda asked: reply_to(asked.message, f"{ttl} IN TXT {text}")
+
+
+def test_21_dnsbomb(everywhere):
+    """Questions that are held, and end in the same moment, make no pulse for the address in whose name they came."""
+    resolver = everywhere(long_texts(1), fallback={"timeout": 4000}).resolver
+    names = [f"bomb{number}.example.net" for number in range(8)]
+    for name in names:
+        assert ask(name, "TXT", edns=True, port=PORT).answer
+    time.sleep(2.1)
+    resolver.script = lambda asked: None
+    came, asked_octets = [], 0
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+        channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 23)
+        channel.connect((ELSEWHERE, PORT))
+        channel.setblocking(False)
+
+        def read():
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    came.append((time.monotonic(), len(channel.recv(4096))))
+        begun = time.monotonic()
+        for number in range(8000):
+            question = wire(names[number % 8], "TXT", number=number, more=opt(), counts=(1, 0, 0, 1))
+            with contextlib.suppress(BlockingIOError):
+                asked_octets += channel.send(question)
+            if number % 20 == 0:
+                read()
+                time.sleep(max(0, begun + number / 5000 - time.monotonic()))
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            select.select([channel], [], [], 0.05)
+            read()
+    assert len(came) > 4000, "they are answered"
+    late = [(at, octets) for at, octets in came if at > begun + 1.65]
+    for start, _ in late:
+        within = [octets for at, octets in late if start <= at < start + 0.1]
+        assert len(within) <= 1000 + 300, "the last questions are answered at once"
+    assert sum(octets for _, octets in came) <= 10 * asked_octets
+    large = [at for at, octets in came if octets > 512]
+    assert len(large) <= 100 * (end - begun + 2)
+
+
+@pytest.mark.parametrize(("way", "most"), [("tcp", 128), ("tls", 128), ("https1", 1)])
+def test_21_questions_of_one_connection_that_are_held(everywhere, connect, way, most):
+    """So many wait for their answers at once; no further one is read before, and none is lost."""
+    resolver = everywhere(fallback={"timeout": 8000}).resolver
+    resolver.hold()
+    count = 300
+    with connect(way) as connection:
+        for number in range(count):
+            connection.send(wire(f"held{number}.example.net", number=number))
+        eventually(lambda: len(names_asked(resolver)) >= most, "as many as may be are asked")
+        time.sleep(0.3)
+        assert len(names_asked(resolver)) == most
+        resolver.release()
+        replies = [dns.message.from_wire(connection.receive_bytes()) for _ in range(count)]
+    assert {reply.id for reply in replies} == set(range(count))
+    assert all(addresses(reply) == [TRUE] for reply in replies)
+
+
+def test_21_streams_beyond_those_that_are_held(everywhere, connect):
+    """Over HTTP/2 a client is told how many there may be. One that has confirmed that and does not heed it is closed."""
+    resolver = everywhere(fallback={"timeout": 8000}).resolver
+    resolver.hold()
+    with connect("https") as connection:
+        for stream in range(1, 600, 2):
+            head = connection.connection.encoder.encode([
+                (":method", "POST"), (":scheme", "https"), (":authority", "dns.example"), (":path", "/dns-query"),
+                ("content-type", MESSAGE)])
+            connection.socket.sendall(
+                frames.HeadersFrame(stream, head, flags=["END_HEADERS"]).serialize()
+                + frames.DataFrame(stream, wire(f"held{stream}.example.net"), flags=["END_STREAM"]).serialize())
+        eventually(lambda: len(names_asked(resolver)) >= 100, "as many as may be are asked")
+        while connection.ended is None:
+            assert connection.hear()
+        assert connection.ended == ErrorCodes.PROTOCOL_ERROR and not connection.hear()
+    assert len(names_asked(resolver)) == 100
+    resolver.release()
+    with connect("https") as connection:
+        connection.send(wire("after.example.net"))
+        assert addresses(dns.message.from_wire(connection.receive_bytes())) == [TRUE]
+
+
+@pytest.mark.parametrize("way", ["tcp", "tls", "https"])
+def test_21_questions_of_one_source_that_are_held(everywhere, connect, way):
+    """Of those who wait for one question a source has seven eighths; its further ones fail at once, however many connections
+    it has, so that no more than these are answered in one moment."""
+    resolver = everywhere(fallback={"timeout": 8000}).resolver
+    resolver.hold()
+    came = []
+
+    def ask_for_much(number):
+        with connect(way, server=ELSEWHERE) as connection:
+            for place in range(100):
+                connection.send(wire("held.example.net", number=number * 100 + place))
+            for _ in range(100):
+                came.append(dns.message.from_wire(connection.receive_bytes()).rcode())
+    askers = [threading.Thread(target=ask_for_much, args=(number,)) for number in range(11)]
+    for asker in askers:
+        asker.start()
+    eventually(lambda: len(came) >= 1100 - 896, "those beyond the limit are answered")
+    time.sleep(0.3)
+    assert set(came) == {dns.rcode.SERVFAIL} and len(came) <= 1100 - 896 + 8
+    refused = len(came)
+    assert addresses(ask("localhost", server=ELSEWHERE, port=PORT)) == ["127.0.0.1"]
+    resolver.release()
+    for asker in askers:
+        asker.join()
+    assert len(came) == 1100 and set(came[refused:]) == {dns.rcode.NOERROR}
+
+
+def test_21_long_answers_need_a_proof(everywhere, connect):
+    """Past a hundred a second an address without a cookie or a connection is told to come over TCP; this host is not."""
+    everywhere(long_texts(600))
+
+    def truncated(way, server, count, cookie=None):
+        option = struct.pack("!HH", 10, len(cookie)) + cookie if cookie else b""
+        with connect(way, server=server) as connection:
+            def is_truncated(number):
+                connection.send(wire("long.example.net", "TXT", number=number, more=opt(option), counts=(1, 0, 0, 1)))
+                return connection.receive_bytes()[2] >> 1 & 1
+            return sum(is_truncated(number) for number in range(count))
+    assert truncated("udp", "127.0.0.1", 400) == 0
+    assert truncated("udp", ELSEWHERE, 600) > 0
+    for way in CONNECTIONS:
+        assert truncated(way, ELSEWHERE, 150) == 0, way
+    given = exchange(wire("localhost", more=opt(struct.pack("!HH", 10, 8) + b"12345678"), counts=(1, 0, 0, 1)),
+                     server=ELSEWHERE, port=PORT)
+    assert given[-24:-16] == b"12345678"
+    assert truncated("udp", ELSEWHERE, 600) > 0
+    assert truncated("udp", ELSEWHERE, 400, given[-24:]) == 0
+
+
+def slow_names_without_end(connection, numbers, over):
+    """Each reply is followed by a new name, and by an old one again."""
+    with contextlib.suppress(OSError, AssertionError, ValueError):
+        for place in range(100):
+            connection.send(wire(f"slow{next(numbers) if place % 10 else 0}.example.net"))
+        while not over.is_set():
+            connection.receive_bytes()
+            connection.send(wire(f"slow{next(numbers)}.example.net"))
+            over.wait(0.01)
+
+
+def slow_datagrams(channel, numbers, over):
+    while not over.is_set():
+        for _ in range(20):
+            channel.send(wire(f"slow{next(numbers)}.example.net"))
+        channel.send(wire("slow0.example.net"))
+        over.wait(0.01)
+
+
+@pytest.mark.parametrize("way", ["udp", "tcp", "tls", "https"])
+def test_22_jostling_out(everywhere, connect, way):
+    """Who fills the table with slow names, and renews them by asking again, keeps no other source from new names."""
+    subprocess.run(["ip", "address", "replace", "10.53.53.54/32", "dev", "lo"], check=True)
+    everywhere(lambda asked: None if asked.name.to_text().startswith("slow") else reply_to(
+        asked.message, f"60 IN A {TRUE}"), fallback={"timeout": 8000})
+    over, numbers = threading.Event(), itertools.count()
+    connections = [connect(way, server=ELSEWHERE, source="10.53.53.54") for _ in range(1 if way == "udp" else 36)]
+    fill = slow_datagrams if way == "udp" else slow_names_without_end
+    attackers = [threading.Thread(target=fill, args=(one, numbers, over)) for one in connections]
+    for attacker in attackers:
+        attacker.start()
+    try:
+        eventually(lambda: total(metrics(), "httpdnsd_refused_total", limit="lookups") > 100, "the table is full", 20)
+        with connect(way, server=ELSEWHERE) as asked:
+            for number in range(60):
+                asked.send(wire(f"new{number}.example.net"))
+                time.sleep(0.02)
+            good = sum(addresses(dns.message.from_wire(asked.receive_bytes())) == [TRUE] for _ in range(60))
+    finally:
+        over.set()
+        for connection, attacker in zip(connections, attackers):
+            with contextlib.suppress(OSError):
+                connection.socket.shutdown(socket.SHUT_RDWR)
+            attacker.join()
+            connection.socket.close()
+    assert good >= 57

@@ -71,5 +71,7 @@ package final class HTTP1Server: HTTPServer {
         name.split(separator: "-").map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined(separator: "-")
     }
 
+    package func announceEnd() {}
+
     package func takeOutput() -> [UInt8] { exchange(&output, with: []) }
 }

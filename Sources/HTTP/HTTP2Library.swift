@@ -164,6 +164,14 @@ internal import CNGHTTP2
         _ = unsafe nghttp2_submit_rst_stream(session, flag(NGHTTP2_FLAG_NONE), stream, code.rawValue)
     }
 
+    /// Tells the peer that no more of its streams are taken than those that came; they go on (RFC 9113 §6.8).
+    func goAway() {
+        // It fails only for lack of memory, and then nothing is told.
+        _ = unsafe nghttp2_submit_goaway(
+            session, flag(NGHTTP2_FLAG_NONE), nghttp2_session_get_last_proc_stream_id(session),
+            HTTP2Code.noError.rawValue, nil, 0)
+    }
+
     /// Ends the connection: the peer is told why, and nothing more is read.
     func terminate(_ code: HTTP2Code) {
         // It fails only for lack of memory, and then nothing is told.

@@ -104,6 +104,11 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
         if !exchange.isWhole { unwanted.append(stream) }
     }
 
+    package func announceEnd() {
+        guard !isFinished, !isEnding else { return }
+        library.goAway()
+    }
+
     package func takeOutput() -> [UInt8] {
         var output: [UInt8] = []
         do throws(HTTP2Error) {

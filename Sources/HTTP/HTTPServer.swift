@@ -12,6 +12,8 @@ package protocol HTTPServer: AnyObject {
     func nextRequest() -> HTTPServerRequest?
     /// Answers a request, once; ignored if the client does not wait for it any more.
     func answer(_ stream: Int32, _ answer: HTTPAnswer)
+    /// Tells the client, where HTTP has a word for it, that no more requests are taken; those that came are still answered.
+    func announceEnd()
     /// The octets to send to the client; empty if there are none.
     func takeOutput() -> [UInt8]
     /// Whether the connection is of no further use once the output is sent.

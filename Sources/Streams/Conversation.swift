@@ -13,6 +13,8 @@ package protocol Conversation: AnyObject {
     /// Tells it that the peer will send no more.
     /// - Parameter isCut: See ``StreamOwner/ended(_:isCut:)``.
     func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure)
+    /// Tells the peer, where the protocol has a word for it, that nothing more is taken from it.
+    func announceEnd()
     /// The octets to send to the peer, each given once; to be called after each of the other calls, and at the beginning.
     func takeOutput() -> [UInt8]
     /// Whether the peer is owed answers, so that the connection goes on when the peer sends no more.
@@ -25,6 +27,7 @@ package protocol Conversation: AnyObject {
 
 extension Conversation {
     package func opened(_ applicationProtocol: String?) {}
+    package func announceEnd() {}
     package var isAnswering: Bool { false }
     package var mayGoOn: Bool { false }
     package var isFinished: Bool { false }

@@ -118,13 +118,23 @@ package final class StreamLink: Link {
         flush()
     }
 
-    /// Reads no more; ends when all that was asked is answered and the peer has read it.
-    package func drain() { drain(.finished) }
+    /// Reads no more, and says so; ends when all that was asked is answered and the peer has read it.
+    package func drain() {
+        conversation.announceEnd()
+        drain(.finished)
+    }
 
     private func drain(_ end: LinkEnd) {
         stream?.isReading = false
         lastEnd = end
         flush()
+    }
+
+    /// Closes at once, but for what the peer takes immediately: it is told that this is the end.
+    package func leave() {
+        conversation.announceEnd()
+        flush()
+        close()
     }
 
     package func close() {

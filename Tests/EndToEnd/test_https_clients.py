@@ -7,6 +7,7 @@ import socket
 import ssl
 import struct
 import subprocess
+import threading
 
 import dns.flags
 import dns.message
@@ -18,11 +19,14 @@ import pytest
 
 from control import METRICS, fetch, metrics
 from dns_client import Stream, addresses, ask
+from frames import DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, START, RawConnection, fields, frame, settings
 from malformed import operations
 from resolvers import reply_to
 from test_tls_clients import BLOCK, check_sockets_of_systemd, padded
 from waiting import eventually
 from ways import ELSEWHERE, HTTPS, LOCALHOST, MESSAGE, PORT, Over1, Over2, dial, get, post
+
+RAW_GET = fields(":method GET", ":scheme https", ":authority dns.example")
 
 
 @pytest.fixture
@@ -291,6 +295,41 @@ def test_cancelled_questions_are_under_way_all_the_same(doors, trusting):
     asked()
     assert 0 < len(names) <= 100, len(names)
     assert is_well(trusting())
+
+
+def get_frame(message, stream=1):
+    head = RAW_GET + fields(":path /dns-query?dns=" + base64.urlsafe_b64encode(message).decode().rstrip("="))
+    return frame(HEADERS, END_HEADERS | END_STREAM, stream, head)
+
+
+def test_an_idle_connection_ends_with_a_word(doors, trusting):  # noqa: F811
+    """GOAWAY with the last question that was taken, so that a client knows that another one was not (RFC 9113 §6.8)."""
+    doors(listen={"tcpIdleSeconds": 1})
+    with dial(trusting(), ["h2"]) as client:
+        connection = RawConnection(client, START + settings() + get_frame(LOCALHOST, 5))
+        connection.until(DATA, 5, END_STREAM)
+        assert connection.until(GOAWAY) == struct.pack("!II", 5, 0)
+        assert connection.hear() is None
+
+
+def test_connections_are_told_that_the_daemon_stops(doors, trusting):  # noqa: F811
+    """At once, and what was asked before is answered."""
+    may_answer = threading.Event()
+
+    def slow(asked):
+        may_answer.wait(4)
+        return reply_to(asked.message, "60 IN A 192.0.2.1")
+    running = doors(slow)
+    with dial(trusting(), ["h2"]) as idle, dial(trusting(), ["h2"]) as client:
+        question = get_frame(dns.message.make_query("slow.example.com", "A").to_wire())
+        connections = [RawConnection(idle), RawConnection(client, START + settings() + question)]
+        eventually(lambda: running.resolver.questions, "it is looked up")
+        running.process.send_signal(signal.SIGTERM)
+        assert [connection.until(GOAWAY) for connection in connections] == [bytes(8), struct.pack("!II", 1, 0)]
+        may_answer.set()
+        assert connections[1].until(HEADERS, 1)[":status"] == "200"
+        connections[1].until(DATA, 1, END_STREAM)
+        assert connections[0].hear() is None and connections[1].hear() is None
 
 
 def test_counted_by_transport(doors, over):

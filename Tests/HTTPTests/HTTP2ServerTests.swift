@@ -64,6 +64,22 @@ import Testing
         #expect(server.isFinished)
     }
 
+    @Test("the end is said with the last request that is answered, and those after it get nothing")
+    func announcedEnd() throws {
+        let server = try HTTP2Server(bodyLimit: 3)
+        #expect(serve(server, Self.preface + Frame.headers(1, get, ends: true)).requests.count == 1)
+        server.announceEnd()
+        let farewell = try Frame.readAll(serve(server, []).sent)
+        #expect(farewell.map(\.bytes) == [Frame(kind: .goAway, payload: [0, 0, 0, 1, 0, 0, 0, 0]).bytes])
+        #expect(serve(server, Frame.headers(3, get, ends: true)).requests.isEmpty && !server.isFinished)
+        server.answer(1, HTTPAnswer(.ok, body: [1]))
+        let sent = try Frame.readAll(serve(server, []).sent)
+        #expect(sent.map(\.kind) == [.headers, .data] && sent.map(\.stream) == [1, 1])
+        #expect(server.isFinished)
+        server.announceEnd()
+        #expect(serve(server, []).sent.isEmpty)
+    }
+
     @Test func inAnyPieces() throws {
         let server = try HTTP2Server(bodyLimit: 10)
         var requests: [HTTPServerRequest] = []

@@ -74,6 +74,12 @@ final class StreamClient: @unchecked Sendable {
         leave()
     }
 
+    /// Closes a connection on which nothing happens, and tells the client that this is the end.
+    func closeIdle() {
+        link.leave()
+        leave()
+    }
+
     private func leave() {
         guard !isClosed else { return }
         isClosed = true

@@ -170,7 +170,7 @@ final class StreamServer: @unchecked Sendable {
                 ?? oldest(those.filter(\.isQuiet))
         else { return false }
         counters.closedForRoom += 1
-        client.close()
+        client.closeIdle()
         return true
     }
 
@@ -225,7 +225,7 @@ final class StreamServer: @unchecked Sendable {
         let now = Clock.now()
         for client in clients.values where client.isQuiet && due(client) <= now {
             if client.handshakeBegan == nil { counters.closedIdle += 1 } else { handshakeFailed() }
-            client.close()
+            client.closeIdle()
         }
         certificate?.changeKeys(at: now)
         // At most once in a quarter of the time that a client has, so that many clients cost little.

@@ -68,9 +68,9 @@ class RawConnection:
     def until(self, kind, stream=0, flags=0):
         """The payload of the next frame of a type; others before it are passed over."""
         while heard := self.hear():
-            assert heard[0] not in (GOAWAY, RST), heard
             if (heard[0], heard[2]) == (kind, stream) and heard[1] & flags == flags:
                 return heard[3]
+            assert heard[0] not in (GOAWAY, RST), heard
         raise AssertionError("the peer has closed")
 
     def came(self):

@@ -15,8 +15,8 @@ from frames import (
     ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, PING, PRIORITIZED, PUSH, RST, SETTINGS, START,
     WINDOW, RawConnection, fields, frame, priority, settings, word)
 from resolvers import ScriptedResolver
-from test_https_clients import HTTPS, LOCALHOST, MESSAGE, dial, large
-from test_tls_clients import PORT, trusting  # noqa: F401 (fixture)
+from test_https_clients import large
+from ways import HTTPS, LOCALHOST, MESSAGE, PORT, dial
 
 WHOLE = END_HEADERS | END_STREAM
 GOOD = 1001  # the stream of the question behind each case

@@ -40,7 +40,9 @@ struct Ring: ~Copyable {
         capacity = (bytes - count * MemoryLayout<UInt32>.stride) & ~(Entry.alignment - 1)
         // One piece for both, given back in deinit alone; every access below stays under `capacity` and `bucketMask`. Without
         // memory there is no way on, as with Swift's own allocation. Four octets that are 0 are an atomic 0.
-        guard let all = unsafe cmemory_map(count * MemoryLayout<UInt32>.stride + capacity) else { fatalError("no memory for the cache") }
+        guard let all = unsafe cmemory_map(count * MemoryLayout<UInt32>.stride + capacity) else {
+            fatalError("no memory for the cache")
+        }
         unsafe buckets = all.bindMemory(to: Atomic<UInt32>.self, capacity: count)
         unsafe memory = all + count * MemoryLayout<UInt32>.stride
     }

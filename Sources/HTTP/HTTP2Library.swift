@@ -123,13 +123,14 @@ internal import CNGHTTP2
     private static func withFields(
         _ head: HTTP2Head, length: Int?, _ take: (UnsafePointer<nghttp2_nv>?, Int) -> Int32
     ) -> Int32 {
-        let length: [UInt8] = length.map { length in
-            var field: [UInt8] = []
-            field.reserveCapacity(lengthName.count + 20)
-            field += lengthName
-            field.appendDecimal(UInt64(length))
-            return field
-        } ?? []
+        let length: [UInt8] =
+            length.map { length in
+                var field: [UInt8] = []
+                field.reserveCapacity(lengthName.count + 20)
+                field += lengthName
+                field.appendDecimal(UInt64(length))
+                return field
+            } ?? []
         // Sound: the library copies the fields during the call, and names lie within the memory they point to.
         return unsafe head.text.withUnsafeBufferPointer { text in
             unsafe length.withUnsafeBufferPointer { length in

@@ -38,9 +38,10 @@ struct Ring: ~Copyable {
         while count * 2 * 96 <= bytes { count *= 2 }
         bucketMask = count - 1
         capacity = (bytes - count * MemoryLayout<UInt32>.stride) & ~(Entry.alignment - 1)
-        // One piece for both, given back in deinit alone; every access below stays under `capacity` and `bucketMask`. Without
-        // memory there is no way on, as with Swift's own allocation. Four octets that are 0 are an atomic 0.
+        // One piece for both, given back in deinit alone; every access below stays under `capacity` and `bucketMask`. Four
+        // octets that are 0 are an atomic 0.
         guard let all = unsafe cmemory_map(count * MemoryLayout<UInt32>.stride + capacity) else {
+            // There is no way on, as with Swift's own allocation.
             fatalError("no memory for the cache")
         }
         unsafe buckets = all.bindMemory(to: Atomic<UInt32>.self, capacity: count)

@@ -3,10 +3,10 @@ import Base
 /// One HTTP/1.x request.
 package struct HTTPRequest: Equatable {
     package private(set) var method: HTTPMethod
-    /// Path and query as they were sent.
+    /// Path and query as they were sent, also where a scheme and an authority stood before them (RFC 9112 §3.2.2).
     package private(set) var target: [UInt8]
     package private(set) var keepAlive: Bool
-    /// The Host field as it was sent; nil: an HTTP/1.0 client sent none.
+    /// The authority of the target, else the Host field, as it was sent; nil: an HTTP/1.0 client sent none.
     package private(set) var host: [UInt8]?
     /// The value of Content-Type; empty without it.
     package private(set) var contentType: [UInt8] = []
@@ -26,7 +26,10 @@ package struct HTTPRequest: Equatable {
             isEqual(head, last + 1..<line.upperBound - 1, to: "http/1."), isDigit(head[line.upperBound - 1])
         else { throw MalformedRequest() }
         method = HTTPMethod(head.extracting(line.lowerBound..<first))
-        target = (first + 1..<last).map { head[$0] }
+        let (authority, path) = try Self.split(head, first + 1..<last)
+        target = path.map { head[$0] }
+        // The path of `https://host?query` is empty, which is written "/".
+        if authority != nil, path.isEmpty || head[path.lowerBound] != Self.slash { target.insert(Self.slash, at: 0) }
         keepAlive = head[line.upperBound - 1] != UInt8(ascii: "0")
         let mustNameHost = keepAlive
         var hosts = 0
@@ -56,8 +59,28 @@ package struct HTTPRequest: Equatable {
         }
         // RFC 9112 §3.2.
         guard hosts == 1 || !mustNameHost && hosts == 0 else { throw MalformedRequest() }
+        if let authority { host = authority.map { head[$0] } }
         bodyLength = length ?? 0
         guard bodyLength <= bodyLimit else { throw MalformedRequest(.contentTooLarge) }
+    }
+
+    private static let slash = UInt8(ascii: "/")
+
+    /// Where authority and path of a target are; nil: it has no authority, since it is a path.
+    private static func split(
+        _ head: Span<UInt8>, _ target: Range<Int>
+    ) throws(MalformedRequest) -> (authority: Range<Int>?, path: Range<Int>) {
+        guard !target.isEmpty, head[target.lowerBound] != slash else { return (nil, target) }
+        for scheme in ["http://", "https://"] as [StaticString] {
+            let start = target.lowerBound + scheme.utf8CodeUnitCount
+            guard start <= target.upperBound, isEqual(head, target.lowerBound..<start, to: scheme) else { continue }
+            let end =
+                (start..<target.upperBound).first { head[$0] == slash || head[$0] == UInt8(ascii: "?") }
+                ?? target.upperBound
+            guard end > start else { throw MalformedRequest() }
+            return (start..<end, end..<target.upperBound)
+        }
+        return (nil, target)
     }
 }
 

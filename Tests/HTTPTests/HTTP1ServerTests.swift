@@ -41,6 +41,24 @@ import Testing
         #expect(server.isFinished && !server.hasRequest && server.nextRequest() == nil)
     }
 
+    /// RFC 9112 §3.2.2: the authority counts instead of the Host field.
+    @Test(arguments: [
+        ("https://a.example/p?q", "/p?q", "a.example"), ("HTTP://[::1]:8443/p", "/p", "[::1]:8443"),
+        ("https://a.example", "/", "a.example"), ("https://a.example?q=/", "/?q=/", "a.example"),
+        ("/p?https://b/", "/p?https://b/", "h"),
+        ("//b/p", "//b/p", "h"), ("httpss://b/p", "httpss://b/p", "h"), ("*", "*", "h"), ("http:/", "http:/", "h"),
+    ]) func aTargetMayHaveAnAuthority(sent: String, path: String, host: String) throws {
+        let request = try HTTPRequest(Array("GET \(sent) HTTP/1.1\r\nHost: h\r\n\r\n".utf8).span)
+        #expect(String(decoding: request.target, as: UTF8.self) == path)
+        #expect(request.host.map { String(decoding: $0, as: UTF8.self) } == host)
+    }
+
+    @Test(arguments: ["http://", "https:///p", "https://?q"]) func anAuthorityIsNotEmpty(target: String) {
+        #expect(throws: MalformedRequest.self) {
+            try HTTPRequest(Array("GET \(target) HTTP/1.1\r\nHost: h\r\n\r\n".utf8).span)
+        }
+    }
+
     /// Whoever waits for a word before the body gets it once, and nobody else.
     @Test func anExpectationIsMet() throws {
         receive("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n")

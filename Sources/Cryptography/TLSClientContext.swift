@@ -138,7 +138,8 @@ public struct TLSTarget: Sendable, Equatable {
     public var requiresProtocol: Bool
 
     public init(
-        name: String? = nil, hashes: [[UInt8]] = [], protocols: [String] = ["http/1.1"], requiresProtocol: Bool = false
+        name: String? = nil, hashes: [[UInt8]] = [], protocols: [String] = [ApplicationProtocol.http1],
+        requiresProtocol: Bool = false
     ) {
         (self.name, self.hashes, self.protocols, self.requiresProtocol) = (name, hashes, protocols, requiresProtocol)
     }

@@ -11,11 +11,11 @@ public final class TLSServerContext {
     /// - Parameters:
     ///   - certificatePEM: The server's certificate, followed by the intermediate ones in order.
     ///   - newestVersion: The newest TLS version to speak, as the number on the wire.
-    ///   - protocols: The ALPN names of the protocols that are spoken (RFC 7301).
+    ///   - protocols: The ALPN names of the protocols that are spoken, the preferred one first (RFC 7301).
     ///   - refusesOthers: A client that offers only other protocols is refused; else the session goes on without one.
     package init(
         certificatePEM: [UInt8], keyPEM: [UInt8], newestVersion: Int32 = TLS1_3_VERSION,
-        protocols: [String] = ["http/1.1"], refusesOthers: Bool = false
+        protocols: [String] = [ApplicationProtocol.http1], refusesOthers: Bool = false
     ) throws(TLSError) {
         self.protocols = AcceptedProtocols(names: protocols, refusesOthers: refusesOthers)
         guard let certificates = Certificate.read(pem: certificatePEM), let leaf = certificates.first else {
@@ -71,22 +71,24 @@ final class AcceptedProtocols {
     }
 }
 
-/// Chooses the first of the client's protocols that this side accepts.
+/// Chooses the first of this side's protocols that the client offers, whatever the client likes best (RFC 7301 §3.2).
 private let chooseProtocol: SSL_CTX_alpn_select_cb_func = { ssl, chosen, chosenLength, offered, offeredLength, _ in
     // Sound: OpenSSL has checked that the list is whole; the choice is returned as a place inside it.
     guard let chosen = unsafe chosen, let chosenLength = unsafe chosenLength, let offered = unsafe offered,
         let protocols = unsafe TLSSession.of(ssl)?.accepted
     else { return SSL_TLSEXT_ERR_NOACK }
     let list = unsafe UnsafeBufferPointer(start: offered, count: Int(offeredLength))
-    var index = 0
-    while index < list.count {
-        let length = unsafe Int(list[index])
-        if protocols.names.contains(where: { unsafe list[index...].prefix(1 + length).elementsEqual($0) }) {
-            unsafe chosen.pointee = offered + index + 1
-            unsafe chosenLength.pointee = UInt8(length)
-            return SSL_TLSEXT_ERR_OK
+    for name in protocols.names {
+        var index = 0
+        while index < list.count {
+            let length = unsafe Int(list[index])
+            if unsafe list[index...].prefix(1 + length).elementsEqual(name) {
+                unsafe chosen.pointee = offered + index + 1
+                unsafe chosenLength.pointee = UInt8(length)
+                return SSL_TLSEXT_ERR_OK
+            }
+            index += 1 + length
         }
-        index += 1 + length
     }
     return protocols.refusesOthers ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_NOACK
 }

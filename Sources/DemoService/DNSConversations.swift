@@ -12,7 +12,8 @@ final class DNSConversation: DemoConversation {
     /// - Parameter applicationProtocol: What ALPN has chosen.
     init(_ applicationProtocol: String, send: @escaping Send) {
         self.send = send
-        conversation = applicationProtocol == "dot" ? ServerFrames(owner: self) : ServerHTTP(owner: self)
+        conversation =
+            applicationProtocol == ApplicationProtocol.dnsOverTLS ? ServerFrames(owner: self) : ServerHTTP(owner: self)
         conversation.opened(applicationProtocol)
     }
 

@@ -57,8 +57,9 @@ public final class DemoService: Sendable {
             throw .cryptography(error)
         }
         let (https, tls, h2) = try (
-            Self.context(certificate, ["http/1.1"]), Self.context(certificate, ["dot"]),
-            Self.context(certificate, ["h2"])
+            Self.context(certificate, [ApplicationProtocol.http1]),
+            Self.context(certificate, [ApplicationProtocol.dnsOverTLS]),
+            Self.context(certificate, [ApplicationProtocol.http2])
         )
         do throws(SystemError) {
             loop = try EventLoop(label: "httpdnsd.demo")
@@ -70,8 +71,12 @@ public final class DemoService: Sendable {
             self.https = try service.listen(on: address, port(1), https) {
                 engine.conversation(isSecure: true, client: $0, send: $1)
             }
-            dnsOverTLS = try server.listen(on: address, port(2), tls) { DNSConversation("dot", send: $1) }
-            dnsOverHTTPS = try server.listen(on: address, port(3), h2) { DNSConversation("h2", send: $1) }
+            dnsOverTLS = try server.listen(on: address, port(2), tls) {
+                DNSConversation(ApplicationProtocol.dnsOverTLS, send: $1)
+            }
+            dnsOverHTTPS = try server.listen(on: address, port(3), h2) {
+                DNSConversation(ApplicationProtocol.http2, send: $1)
+            }
         } catch {
             throw .system(error)
         }

@@ -21,7 +21,8 @@ public final class Designation: Sendable {
         owners = [Self.unknownResolver] + [Name("_dns.\(name)")].compactMap(\.self)
         records = doors.enumerated().map { place, door in
             Answer.serviceData(
-                priority: UInt16(place + 1), target: name, alpn: [door.isHTTPS ? "h2" : "dot"],
+                priority: UInt16(place + 1), target: name,
+                alpn: [door.isHTTPS ? ApplicationProtocol.http2 : ApplicationProtocol.dnsOverTLS],
                 port: door.port == (door.isHTTPS ? 443 : 853) ? nil : door.port,
                 dohPath: door.isHTTPS ? path + "{?dns}" : nil, hints: door.addresses)
         }

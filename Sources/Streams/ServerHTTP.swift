@@ -5,8 +5,7 @@ import HTTP
 /// DNS messages over HTTP as the side that answers (RFC 8484): over HTTP/2 if ALPN has chosen it, else over HTTP/1.1.
 package final class ServerHTTP: ServerConversation {
     /// The protocols for ALPN, the preferred one first.
-    package static let protocols = [http2, "http/1.1"]
-    private static let http2 = "h2"
+    package static let protocols = [ApplicationProtocol.http2, ApplicationProtocol.http1]
 
     private unowned let owner: any MessageOwner
     /// Nil: there is no memory for it.
@@ -19,7 +18,7 @@ package final class ServerHTTP: ServerConversation {
     package func opened(_ applicationProtocol: String?) {
         isOpened = true
         server =
-            applicationProtocol == Self.http2
+            applicationProtocol == ApplicationProtocol.http2
             ? try? HTTP2Server(bodyLimit: DNSOverHTTP.longestMessage)
             : HTTP1Server(bodyLimit: DNSOverHTTP.longestMessage)
     }

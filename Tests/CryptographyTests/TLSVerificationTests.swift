@@ -77,6 +77,17 @@ struct TLSVerificationTests {
         #expect(contains(link.server.ciphertext(), bytes("0010000b000908") + Array("http/1.1".utf8)))
     }
 
+    @Test(arguments: [tls12, tls13], [["h2", "http/1.1"], ["http/1.1", "h2"], ["x", "http/1.1", "h", "h22", "h2"]])
+    func theServersOrderOfProtocolsCounts(newest: Int32, offered: [String]) throws {
+        let server = try TLSServerContext(
+            certificatePEM: certificates["selfsigned.pem"], keyPEM: certificates["selfsigned.key"],
+            newestVersion: newest, protocols: ["h2", "http/1.1"], refusesOthers: true)
+        let link = try TLSLink(
+            client(anchors: certificates["selfsigned.pem"]), server, TLSTarget(protocols: offered))
+        link.carry()
+        #expect(link.client.applicationProtocol == "h2" && link.server.applicationProtocol == "h2")
+    }
+
     /// The server knows http/1.1 alone, and goes on without a protocol for whoever offers another.
     @Test(arguments: [tls12, tls13]) func aProtocolThatIsRequired(newest: Int32) throws {
         for (name, isRequired) in [("h2", true), ("h2", false), ("http/1.1", true)] {

@@ -146,9 +146,9 @@ def test_requests_that_are_none(doors, over):
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-@pytest.mark.parametrize("offered, chosen", [((), None), (("h2",), "h2"), (("http/1.1", "h2"), "http/1.1"), (("http/1.1",), "http/1.1")])
+@pytest.mark.parametrize("offered, chosen", [((), None), (("h2",), "h2"), (("http/1.1", "h2"), "h2"), (("http/1.1",), "http/1.1")])
 def test_versions_and_protocols(doors, trusting, version, offered, chosen):
-    """What the client likes better, and HTTP/1.1 for one that offers nothing."""
+    """HTTP/2 for who has it, whatever the client likes better, and HTTP/1.1 for one that offers nothing."""
     doors()
     with dial(trusting(version), offered) if offered else trusting(version).wrap_socket(
             socket.create_connection(("127.0.0.1", HTTPS), timeout=8), server_hostname="dns.example") as client:

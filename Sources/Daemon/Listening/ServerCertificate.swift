@@ -27,7 +27,8 @@ final class ServerCertificate: @unchecked Sendable {
             do throws(TLSError) {
                 context = try TLSServerContext(
                     certificatePEM: certificate, keyPEM: key,
-                    protocols: transport == .https ? ServerHTTP.protocols : ["dot"], refusesOthers: true)
+                    protocols: transport == .https ? ServerHTTP.protocols : [ApplicationProtocol.dnsOverTLS],
+                    refusesOthers: true)
             } catch {
                 let name = error == .certificateUnreadable ? "certificateFile" : "keyFile"
                 throw .setting(key: "listen.\(name)", error.description)

@@ -38,10 +38,13 @@ extension ServerKind {
         case .plain: self.init(.plain, DNSOverStreams(server, answers, isPadded: false), .oneQueryEach)
         case .tcp: self.init(.plain, DNSOverStreams(server, answers, isPadded: false), .frames)
         // Some servers know ALPN but not this name: it is not required.
-        case .tls: self.init(try secured("dot"), DNSOverStreams(server, answers, isPadded: true), .frames)
+        case .tls:
+            self.init(
+                try secured(ApplicationProtocol.dnsOverTLS), DNSOverStreams(server, answers, isPadded: true), .frames)
         case .https(let path, let usesGET):
             self.init(
-                try secured("h2", isRequired: true), DNSOverHTTPS(server, path, usesGET: usesGET, answers), .http2)
+                try secured(ApplicationProtocol.http2, isRequired: true),
+                DNSOverHTTPS(server, path, usesGET: usesGET, answers), .http2)
         case .account: throw Unaskable(.badAnswer, "it is not asked with messages")
         }
     }

@@ -29,10 +29,10 @@ public final class ControlClient: @unchecked Sendable {
         /// Whether the request was carried out; false: `text` says why not.
         public var isFine: Bool { status == .ok }
         /// Whether the configuration that was to be read is wrong.
-        public var isOfWrongConfiguration: Bool { status == .unprocessable }
+        public var isOfWrongConfiguration: Bool { status == .unprocessableContent }
         /// Whether the configuration that was to be read could not be.
-        public var isOfUnreadableConfiguration: Bool { status == .failed }
-        fileprivate let status: ControlResponse.Status?
+        public var isOfUnreadableConfiguration: Bool { status == .internalServerError }
+        fileprivate let status: HTTPStatus?
     }
 
     /// Why there is no response from a daemon, in one line.
@@ -70,7 +70,7 @@ public final class ControlClient: @unchecked Sendable {
                     case .failed(let failure): end(.failure(failed(failure.description)))
                     case .answered(let response):
                         let text = String(decoding: response.body, as: UTF8.self)
-                        end(.success(Response(text: text, status: ControlResponse.Status(rawValue: response.status))))
+                        end(.success(Response(text: text, status: HTTPStatus(rawValue: response.status))))
                     }
                 }
                 loop.setDeadline(Clock.now() + request.patience)

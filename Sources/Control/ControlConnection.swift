@@ -116,31 +116,7 @@ extension ControlConnection: RawOwner, LinkOwner {
 
 /// A response of the control server.
 struct ControlResponse: Sendable {
-    enum Status: Int, Sendable {
-        case ok = 200
-        case badRequest = 400
-        case notFound = 404
-        case methodNotAllowed = 405
-        case misdirected = 421
-        case unprocessable = 422
-        case failed = 500
-        case unavailable = 503
-
-        fileprivate var reason: String {
-            switch self {
-            case .ok: "OK"
-            case .badRequest: "Bad Request"
-            case .notFound: "Not Found"
-            case .methodNotAllowed: "Method Not Allowed"
-            case .misdirected: "Misdirected Request"
-            case .unprocessable: "Unprocessable Content"
-            case .failed: "Internal Server Error"
-            case .unavailable: "Service Unavailable"
-            }
-        }
-    }
-
-    let status: Status
+    let status: HTTPStatus
     let type: String
     let body: [UInt8]
     /// Further header fields, each with its line end.
@@ -149,7 +125,7 @@ struct ControlResponse: Sendable {
     /// with ``body``.
     var watch: (filter: WatchFilter, form: WatchText.Form)?
 
-    init(_ status: Status, _ text: String, type: String = "text/plain; charset=utf-8") {
+    init(_ status: HTTPStatus, _ text: String, type: String = "text/plain; charset=utf-8") {
         (self.status, self.type) = (status, type)
         body = Array(text.utf8)
     }
@@ -157,7 +133,7 @@ struct ControlResponse: Sendable {
     var head: [UInt8] {
         Array(
             """
-            HTTP/1.1 \(status.rawValue) \(status.reason)\r
+            HTTP/1.1 \(status.line)\r
             Content-Type: \(type)\r
             \(watch == nil ? "Content-Length: \(body.count)\r\n" : "")\
             Cache-Control: no-store\r

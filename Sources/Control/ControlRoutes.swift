@@ -11,7 +11,7 @@ extension ControlServer {
     ///   - done: called once, on the loop.
     func answer(_ request: HTTPRequest, isOperator: Bool, _ done: @escaping (ControlResponse) -> Void) {
         guard serves(request, isOperator: isOperator) else {
-            return done(ControlResponse(.misdirected, "Ask by address, or name this host in control.host.\n"))
+            return done(ControlResponse(.misdirectedRequest, "Ask by address, or name this host in control.host.\n"))
         }
         let target = RequestTarget(request.target)
         guard let route = Route(target.path), isOperator || !route.isForOperators else {
@@ -38,7 +38,7 @@ extension ControlServer {
         case .ready:
             overview { overview in
                 guard let overview else { return done(.stuck) }
-                done(ControlResponse(overview.isReady ? .ok : .unavailable, overview.headline + "\n"))
+                done(ControlResponse(overview.isReady ? .ok : .serviceUnavailable, overview.headline + "\n"))
             }
         case .page:
             give(done) { overview in
@@ -99,7 +99,8 @@ extension ControlServer {
         explained(Explained.Question(name: name, type: type, asksAccounts: target.values("ask") == ["accounts"])) {
             guard let explained = $0 else {
                 return done(
-                    ControlResponse(.unavailable, "too much is being explained at once; ask again in a moment\n"))
+                    ControlResponse(.serviceUnavailable, "too much is being explained at once; ask again in a moment\n")
+                )
             }
             let type = asJSON ? "application/json" : "text/plain; charset=utf-8"
             done(ControlResponse(.ok, explained.printed(asJSON: asJSON) + "\n", type: type))
@@ -126,7 +127,8 @@ extension ControlServer {
 
     private func watch(_ filter: WatchFilter, _ form: WatchText.Form) -> ControlResponse {
         guard hasRoomToWatch else {
-            return ControlResponse(.unavailable, "\(Watchers.most) watch already, which is the most; end one of them\n")
+            return ControlResponse(
+                .serviceUnavailable, "\(Watchers.most) watch already, which is the most; end one of them\n")
         }
         var response = ControlResponse(
             .ok, "", type: form == .json ? "application/x-ndjson" : "text/plain; charset=utf-8")
@@ -162,14 +164,15 @@ extension ControlResponse {
     fileprivate init(_ outcome: ReloadOutcome?) {
         switch outcome {
         case .done(let text): self.init(.ok, text + "\n")
-        case .wrong(let text): self.init(.unprocessable, text + "\n")
-        case .unreadable(let text): self.init(.failed, text + "\n")
-        case nil: self.init(.unavailable, "this daemon has no configuration that could be read again\n")
+        case .wrong(let text): self.init(.unprocessableContent, text + "\n")
+        case .unreadable(let text): self.init(.internalServerError, text + "\n")
+        case nil: self.init(.serviceUnavailable, "this daemon has no configuration that could be read again\n")
         }
     }
 
     fileprivate static var stuck: ControlResponse {
-        ControlResponse(.unavailable, "a queue of the daemon stands still, and its questions with it: restart it\n")
+        ControlResponse(
+            .serviceUnavailable, "a queue of the daemon stands still, and its questions with it: restart it\n")
     }
 
     fileprivate static func json(_ value: JSON) -> ControlResponse {

@@ -69,7 +69,7 @@ extension WatchClient: StreamOwner {
         do throws(HTTPError) {
             if let refusal = try reader.receive(bytes) {
                 let line = String(decoding: refusal.body.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
-                return end(line, isWrongUsage: refusal.status == ControlResponse.Status.badRequest.rawValue)
+                return end(line, isWrongUsage: refusal.status == HTTPStatus.badRequest.rawValue)
             }
         } catch {
             return end("what answers at \(path) is no daemon: \(error)")

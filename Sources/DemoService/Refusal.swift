@@ -1,18 +1,20 @@
-/// A status other than 200 in the place of an answer.
-enum Refusal: Int, Error {
-    /// The request cannot be parsed; the connection is of no further use then.
-    case badRequest = 400
-    /// An unknown id or token, names encrypted with another key, or an expired request.
-    case unauthorized = 401
-    case notFound = 404
-    case notImplemented = 501
+internal import HTTP
 
-    var reason: String {
+/// A status other than 200 in the place of an answer.
+enum Refusal: Error {
+    /// The request cannot be parsed; the connection is of no further use then.
+    case badRequest
+    /// An unknown id or token, names encrypted with another key, or an expired request.
+    case unauthorized
+    case notFound
+    case notImplemented
+
+    var status: HTTPStatus {
         switch self {
-        case .badRequest: "Bad Request"
-        case .unauthorized: "Unauthorized"
-        case .notFound: "Not Found"
-        case .notImplemented: "Not Implemented"
+        case .badRequest: .badRequest
+        case .unauthorized: .unauthorized
+        case .notFound: .notFound
+        case .notImplemented: .notImplemented
         }
     }
 

@@ -140,16 +140,16 @@ public final class ServiceConversation: DemoConversation {
         switch outcome {
         case .success(let body):
             hasEnded = !keepAlive
-            write("200 OK", body)
+            write(.ok, body)
         case .failure(let refusal):
             hasEnded = !keepAlive || refusal.endsConnection
-            write("\(refusal.rawValue) \(refusal.reason)", [])
+            write(refusal.status, [])
         }
     }
 
-    private func write(_ status: String, _ body: [UInt8]) {
+    private func write(_ status: HTTPStatus, _ body: [UInt8]) {
         let head =
-            "HTTP/1.1 \(status)\r\nContent-Type: text/plain\r\nContent-Length: \(body.count)\r\n"
+            "HTTP/1.1 \(status.line)\r\nContent-Type: text/plain\r\nContent-Length: \(body.count)\r\n"
             + "Connection: \(hasEnded ? "close" : "keep-alive")\r\n\r\n"
         send(Array(head.utf8) + body, hasEnded)
     }

@@ -55,7 +55,7 @@ package final class HTTP1Server: HTTPServer {
         guard let keepsAlive, !isFinished else { return }
         isFinished = !keepsAlive
         self.keepsAlive = nil
-        output += "HTTP/1.1 \(answer.status.rawValue) \(answer.status.reason)\r\n".utf8
+        output += "HTTP/1.1 \(answer.status.line)\r\n".utf8
         answer.addFields { name, value in
             output += "\(Self.capitalized(name.description)): ".utf8
             value(&output)

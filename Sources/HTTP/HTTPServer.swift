@@ -83,26 +83,3 @@ package struct HTTPAnswer {
         if let allow { add("allow") { $0.append(allow) } }
     }
 }
-
-/// The statuses that a DNS server answers with (RFC 9110 §15).
-package enum HTTPStatus: Int {
-    case ok = 200
-    case badRequest = 400
-    case notFound = 404
-    case methodNotAllowed = 405
-    case lengthRequired = 411
-    case contentTooLarge = 413
-    case unsupportedMediaType = 415
-
-    var reason: String {
-        switch self {
-        case .ok: "OK"
-        case .badRequest: "Bad Request"
-        case .notFound: "Not Found"
-        case .methodNotAllowed: "Method Not Allowed"
-        case .lengthRequired: "Length Required"
-        case .contentTooLarge: "Content Too Large"
-        case .unsupportedMediaType: "Unsupported Media Type"
-        }
-    }
-}

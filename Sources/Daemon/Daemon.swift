@@ -16,7 +16,7 @@ import Upstreams
 public final class Daemon: @unchecked Sendable {
     // Unchecked: the parts are set once, and each is confined to its own loop or queue.
     let report: Report
-    private let sockets: Sockets
+    let sockets: Sockets
     let cache: DNSCache
     /// The numbers of the groups; used by the thread that calls ``reload(_:)``.
     var numbers = GroupNumbers()
@@ -85,7 +85,7 @@ public final class Daemon: @unchecked Sendable {
         let forwarderLoop = ForwarderLoop(
             loop: resolverLoop, cache: cache, local: local, lookup: lookup, generations: generations, report: report)
         let prepared = try forwarderLoop.prepare(
-            settings, after: nil, &numbers, Provenance(origins: origins, proxies: proxies))
+            sockets.applied(to: settings), after: nil, &numbers, Provenance(origins: origins, proxies: proxies))
         cacheFile = try StartFailure.ofSystem { [numbers] () throws(SystemError) in
             guard !settings.cache.file.isEmpty else { return nil }
             let context = AnswerContext(settings, numbers, prepared.names, hosts: prepared.hosts)

@@ -24,7 +24,7 @@ extension Daemon {
             try ServerCertificate.Prepared(next.listen, server.tally.transport)
         }
         let prepared = try forwarderLoop.prepare(
-            next, after: running, &numbers, Provenance(origins: origins, proxies: proxies))
+            sockets.applied(to: next), after: running, &numbers, Provenance(origins: origins, proxies: proxies))
         settings = reloading.settings
         settings.forgetFiles()
         let isDone = DispatchSemaphore(value: 0)

@@ -43,10 +43,12 @@ public final class Designation: Sendable {
             (self.isHTTPS, self.port, self.addresses) = (isHTTPS, port, addresses)
         }
 
-        /// One for each port of some addresses.
+        /// One for each port of some addresses; none where the system is yet to choose it.
         public static func all(_ endpoints: [Endpoint], isHTTPS: Bool) -> [Door] {
             var ports: [UInt16] = []
-            for endpoint in endpoints where !ports.contains(endpoint.port) { ports.append(endpoint.port) }
+            for endpoint in endpoints where endpoint.port != 0 && !ports.contains(endpoint.port) {
+                ports.append(endpoint.port)
+            }
             return ports.map { port in
                 let addresses = endpoints.filter { $0.port == port }.map(\.address)
                 // Where it listens at all addresses, or at the client's own, the client has to know better.

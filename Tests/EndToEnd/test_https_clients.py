@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import re
 import signal
 import socket
 import ssl
@@ -385,6 +386,16 @@ def test_clients_find_the_ways(doors, trusting):
     with Over2(trusting()) as connection:
         reply = post(connection, dns.message.make_query("_dns.resolver.arpa", "SVCB").to_wire())[2]
         assert designated(dns.message.from_wire(reply)) == expected
+
+
+def test_clients_find_the_port_that_the_system_chose(doors):
+    running = doors(listen={"tls": [f"{ELSEWHERE}:0"], "https": [], "name": "dns.example"})
+    port = re.search(rf"tls://{ELSEWHERE}:(\d+)", running.log())[1]
+    for _ in range(2):
+        assert designated(ask("_dns.resolver.arpa", "SVCB", port=PORT)) == [
+            ("dns.example.", '"dot"', f'"{port}"', None, f'"{ELSEWHERE}"')]
+        running.process.send_signal(signal.SIGHUP)
+        eventually(lambda: running.log_lines("read again"), "the configuration is read again")
 
 
 def test_a_reload_changes_what_clients_find(doors):

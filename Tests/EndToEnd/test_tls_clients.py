@@ -241,16 +241,18 @@ def test_without_the_keys_there_is_nothing_of_it(daemon, scripted_resolver):
 
 
 def check_sockets_of_systemd(binary, certificate, tmp_path, key, port, name, is_served):
-    """By its name a socket is for one of the encrypted ways; an address that has none is said."""
+    """By its name a socket is for one of the encrypted ways; an address that has none is said, and not told to clients."""
     handed = [listening(socket.SOCK_DGRAM, ("127.0.0.1", 53)), listening(socket.SOCK_STREAM, ("127.0.0.1", 53)),
               listening(socket.SOCK_STREAM, ("127.0.0.1", port))]
     more = {"HTTPDNSD_LISTEN_CERTIFICATEFILE": str(certificate), "HTTPDNSD_LISTEN_KEYFILE": str(certificate),
-            f"HTTPDNSD_LISTEN_{key.upper()}": f"127.0.0.1:{port},192.168.1.2:853"}
+            f"HTTPDNSD_LISTEN_{key.upper()}": f"127.0.0.1:{port},192.168.1.2:853", "HTTPDNSD_LISTEN_NAME": "dns.example"}
     process = handed_over(binary, handed, tmp_path, names=["dns", "dns", name], more=more)
     try:
         eventually(lambda: "listening on" in (tmp_path / "log").read_text(), "it serves")
         assert is_served()
         assert addresses(ask("localhost", transport="tcp")) == ["127.0.0.1"]
+        found = ask("_dns.resolver.arpa", "SVCB").answer[0]
+        assert [record.params[3].port for record in found] == [port]
         said = [line for line in (tmp_path / "log").read_text().splitlines() if f"listen.{key} names" in line]
         assert len(said) == 1 and "192.168.1.2:853" in said[0] and f"FileDescriptorName={name}" in said[0], said
     finally:

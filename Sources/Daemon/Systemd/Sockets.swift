@@ -49,6 +49,14 @@ struct Sockets {
     /// Where questions come over one transport with connections.
     func endpoints(_ transport: Tally.Transport) -> [Endpoint] { streams[transport, default: []].map(\.local) }
 
+    /// Settings with the addresses that the sockets for TLS and HTTPS really have, so that clients are told no others: where
+    /// the system chose the port, and where the service manager hands sockets over.
+    func applied(to settings: Settings) -> Settings {
+        var settings = settings
+        for kind in Self.kinds { settings.listen[keyPath: kind.addresses] = endpoints(kind.transport) }
+        return settings
+    }
+
     /// Where clients come in; TCP even if it has no sockets.
     func doors(_ listen: Settings.Listen) throws(StartFailure) -> [StreamServer.Door] {
         try Tally.Transport.allCases.filter { $0 == .tcp || !endpoints($0).isEmpty }.map {
@@ -127,7 +135,7 @@ struct Sockets {
     /// What is served on sockets of its own.
     private struct Kind {
         let transport: Tally.Transport
-        let addresses: any KeyPath<Settings.Listen, [Endpoint]> & Sendable
+        let addresses: any WritableKeyPath<Settings.Listen, [Endpoint]> & Sendable
         /// The `FileDescriptorName=` of its sockets, and the end of the name of their unit.
         let name: String
 

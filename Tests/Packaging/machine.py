@@ -79,8 +79,8 @@ class Machine:
         return subprocess.run([*kill, *self._inside(*command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=60)
 
-    def start(self, *command):
-        process = subprocess.Popen(self._inside(*command), stdin=subprocess.DEVNULL)
+    def start(self, *command, stdout=None):
+        process = subprocess.Popen(self._inside(*command), stdin=subprocess.DEVNULL, stdout=stdout, text=True)
         self._started.append(process)
         return process
 

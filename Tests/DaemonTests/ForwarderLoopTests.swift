@@ -42,7 +42,7 @@ import Testing
         guard case .question(let question) = Question.read(message.span) else { return }
         let way = Client.Way.stream(from: .v4(127, 0, 0, 1), over: .tcp) { [replies] in replies.append($0) }
         let client = Client(question, message: message.span, way: way, at: Tick(nanoseconds: Clock.now()))
-        if !isRefresh { #expect(forwarder.queue.enter(.host)) }
+        #expect(forwarder.queue.enter(.host))
         forwarder.submit([Miss(client: client, isRefresh: isRefresh)])
     }
 

@@ -52,7 +52,7 @@ struct QueryFrontend: Sendable {
         case silence
         /// Not in the cache; the question has entered the queue.
         case ask(Question, isProven: Bool)
-        /// The reply was written, and the entry needs a refresh.
+        /// The reply was written, and the entry needs a refresh; the question has entered the queue.
         case replyAndRefresh(Int, Question)
     }
 
@@ -132,6 +132,7 @@ struct QueryFrontend: Sendable {
             return .reply(length)
         case .hitDueForRefresh(let length):
             tally.answered(flags: reply[3])
+            guard queue.enterToRefresh(Source(client)) else { return .reply(length) }
             tally.refreshed()
             return .replyAndRefresh(length, question)
         case .miss:

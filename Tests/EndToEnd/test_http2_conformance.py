@@ -264,6 +264,7 @@ def test_5_1_closed_by_an_answer(begin, octets, expected):
 
 def test_6_9_a_window_of_one_octet(begin):
     connection = begin(START + settings((4, 1)) + get())
+    connection.until(HEADERS, 1)
     assert connection.came() == 1
     for room in (1, 1, 7):
         connection.send(word(WINDOW, room, 1))
@@ -274,6 +275,7 @@ def test_6_9_a_window_of_one_octet(begin):
 def test_6_9_2_a_window_below_zero(begin):
     """SETTINGS change it by the difference."""
     connection = begin(START + settings((4, 10)) + get())
+    connection.until(HEADERS, 1)
     assert connection.came() == 10
     for octets, expected in ((settings((4, 0)) + word(WINDOW, 10, 1), 0), (word(WINDOW, 5, 1), 5), (settings((4, 2)), 2)):
         connection.send(octets)

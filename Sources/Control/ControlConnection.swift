@@ -134,6 +134,7 @@ struct ControlResponse: Sendable {
         Array(
             """
             HTTP/1.1 \(status.line)\r
+            Date: \(String(decoding: HTTPDate.text(WallClock.unixSeconds()), as: UTF8.self))\r
             Content-Type: \(type)\r
             \(watch == nil ? "Content-Length: \(body.count)\r\n" : "")\
             Cache-Control: no-store\r

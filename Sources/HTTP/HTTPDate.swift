@@ -1,7 +1,8 @@
 import Base
 
-/// Reads a date of HTTP in the form that is written today: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7).
-enum HTTPDate {
+/// A date of HTTP in the form that is written today: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7).
+package enum HTTPDate {
+    private static let days: [StaticString] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
     private static let months: [StaticString] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ]
@@ -18,11 +19,54 @@ enum HTTPDate {
             let minute = decimal(text, 20..<22, maximum: .max), minute < 60,
             let second = decimal(text, 23..<25, maximum: .max), second <= 60
         else { return nil }
-        let isLeap = year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400))
         let past = year - 1
         let leapDays = past / 4 - past / 100 + past / 400 - (1969 / 4 - 1969 / 100 + 1969 / 400)
         let days =
-            (year - 1970) * 365 + leapDays + daysBeforeMonth[month] + (isLeap && month > 1 ? 1 : 0) + day - 1
+            (year - 1970) * 365 + leapDays + begin(of: month, in: year) + day - 1
         return UInt64(((days * 24 + hour) * 60 + minute) * 60 + second)
+    }
+
+    /// - Parameter unixSeconds: Since 1970, up to the end of the year 9999.
+    package static func text(_ unixSeconds: UInt64) -> [UInt8] {
+        let days = Int(unixSeconds / 86_400)
+        var (year, left) = (1970, days)
+        while left >= length(of: year) {
+            left -= length(of: year)
+            year += 1
+        }
+        let month = months.indices.last { begin(of: $0, in: year) <= left } ?? 0
+        let second = Int(unixSeconds % 86_400)
+        var text: [UInt8] = []
+        func add(_ number: Int, _ digits: Int, _ end: StaticString) {
+            var unit = digits == 4 ? 1000 : 10
+            while unit > 0 {
+                text.append(UInt8(ascii: "0") + UInt8(number / unit % 10))
+                unit /= 10
+            }
+            text.append(end)
+        }
+        func add(_ name: StaticString, _ end: StaticString) {
+            text.append(name)
+            text[text.count - 3] -= 0x20
+            text.append(end)
+        }
+        // 1 January 1970 was a Thursday.
+        add(Self.days[(days + 4) % 7], ", ")
+        add(left - begin(of: month, in: year) + 1, 2, " ")
+        add(months[month], " ")
+        add(year, 4, " ")
+        add(second / 3600, 2, ":")
+        add(second / 60 % 60, 2, ":")
+        add(second % 60, 2, " GMT")
+        return text
+    }
+
+    private static func length(of year: Int) -> Int {
+        year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) ? 366 : 365
+    }
+
+    /// Days of the year before a month, 0 for January.
+    private static func begin(of month: Int, in year: Int) -> Int {
+        daysBeforeMonth[month] + (month > 1 ? length(of: year) - 365 : 0)
     }
 }

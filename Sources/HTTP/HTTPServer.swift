@@ -61,18 +61,21 @@ package struct HTTPAnswer {
     package var maximumAge: UInt32?
     /// The value of Allow (RFC 9110 §10.2.1).
     package var allow: StaticString?
+    /// When it was made (RFC 9110 §6.6.1), as ``HTTPDate/text(_:)`` gives it; empty: nothing is said.
+    package var date: [UInt8]
     package var body: [UInt8]
 
     package init(
         _ status: HTTPStatus, contentType: StaticString? = nil, maximumAge: UInt32? = nil, allow: StaticString? = nil,
-        body: [UInt8] = []
+        date: [UInt8] = [], body: [UInt8] = []
     ) {
         (self.status, self.contentType, self.maximumAge) = (status, contentType, maximumAge)
-        (self.allow, self.body) = (allow, body)
+        (self.allow, self.date, self.body) = (allow, date, body)
     }
 
     /// Gives the fields but Content-Length: a name in lower case, and what appends the value.
     func addFields(_ add: (_ name: StaticString, _ value: (inout [UInt8]) -> Void) -> Void) {
+        if !date.isEmpty { add("date") { $0 += date } }
         if let contentType { add("content-type") { $0.append(contentType) } }
         if let maximumAge {
             add("cache-control") {

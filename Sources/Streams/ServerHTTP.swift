@@ -1,6 +1,7 @@
 import Base
 import DNSWire
 import HTTP
+import Transport
 
 /// DNS messages over HTTP as the side that answers (RFC 8484): over HTTP/2 if ALPN has chosen it, else over HTTP/1.1.
 package final class ServerHTTP: ServerConversation {
@@ -8,12 +9,13 @@ package final class ServerHTTP: ServerConversation {
     package static let protocols = [ApplicationProtocol.http2, ApplicationProtocol.http1]
 
     private unowned let owner: any MessageOwner
+    private let clock: HTTPClock
     /// Nil: there is no memory for it.
     private var server: (any HTTPServer)?
     private var isOpened = false
     package private(set) var underWay = 0
 
-    package init(owner: any MessageOwner) { self.owner = owner }
+    package init(owner: any MessageOwner, clock: HTTPClock = HTTPClock()) { (self.owner, self.clock) = (owner, clock) }
 
     package func opened(_ applicationProtocol: String?) {
         isOpened = true
@@ -43,7 +45,7 @@ package final class ServerHTTP: ServerConversation {
                 owner.asked(message.span, as: RequestID(request.stream))
             } catch {
                 let allow = error.status == .methodNotAllowed ? DNSOverHTTP.methods : nil
-                server.answer(request.stream, HTTPAnswer(error.status, allow: allow))
+                server.answer(request.stream, HTTPAnswer(error.status, allow: allow, date: clock.date))
             }
         }
     }
@@ -51,7 +53,7 @@ package final class ServerHTTP: ServerConversation {
     package func answer(_ reply: Span<UInt8>?, to id: RequestID) {
         underWay -= 1
         guard let reply else {
-            server?.answer(Int32(id), HTTPAnswer(.badRequest))
+            server?.answer(Int32(id), HTTPAnswer(.badRequest, date: clock.date))
             return
         }
         var body: [UInt8] = []
@@ -59,7 +61,8 @@ package final class ServerHTTP: ServerConversation {
         server?.answer(
             Int32(id),
             HTTPAnswer(
-                .ok, contentType: DNSOverHTTP.mediaType, maximumAge: Reply.lifetime(reply), body: body))
+                .ok, contentType: DNSOverHTTP.mediaType, maximumAge: Reply.lifetime(reply), date: clock.date, body: body
+            ))
     }
 
     package func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure) {}
@@ -67,4 +70,20 @@ package final class ServerHTTP: ServerConversation {
     package func announceEnd() { server?.announceEnd() }
 
     package func takeOutput() -> [UInt8] { server?.takeOutput() ?? [] }
+}
+
+/// The time of day as the connections of one queue tell it, made into text once a second.
+package final class HTTPClock {
+    private let now: () -> UInt64
+    private var second: UInt64?
+    private var text: [UInt8] = []
+
+    /// - Parameter now: Gives the seconds since 1970.
+    package init(_ now: @escaping () -> UInt64 = WallClock.unixSeconds) { self.now = now }
+
+    package var date: [UInt8] {
+        let now = now()
+        if now != second { (second, text) = (now, HTTPDate.text(now)) }
+        return text
+    }
 }

@@ -117,7 +117,7 @@ def test_every_socket_of_a_group(daemon, world, key):
         eventually(lambda: service.conf_requests, "the list is asked for")
         service.stop()
         ask("c.example.com", port=PORT)
-        eventually(lambda: collector.reports, "what failed is reported")
+        eventually(lambda: collector.reports, "what failed is reported, with what else comes within 5 s", 15)
     assert strays.count == 0
 
 

@@ -141,4 +141,4 @@ def test_28_an_octet_now_and_then(serving, connect, way):
                 if waited_since(begun) < 0.9:
                     good.send(question)
                     assert addresses(dns.message.from_wire(good.receive_bytes())) == ["127.0.0.1"]
-    assert waited_since(begun) > 0.9
+    assert time.monotonic() - begun > 0.9

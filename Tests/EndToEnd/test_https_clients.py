@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import email.utils
 import re
 import signal
 import socket
@@ -110,6 +111,8 @@ def test_how_long_an_answer_may_be_kept(doors, over):
     with over() as connection:
         for name, ages in (("a.example.com", range(18, 21)), ("failing.example.com", [0])):
             status, fields, _ = post(connection, dns.message.make_query(name, "A").to_wire())
+            said = email.utils.parsedate_to_datetime(fields["date"]).timestamp()
+            assert time.time() - 5 < said <= time.time(), "RFC 9110 §6.6.1"
             assert status == 200 and fields["cache-control"] in [f"max-age={age}" for age in ages], fields
         status, fields, body = post(connection, dns.message.make_query("b.example.com", "A").to_wire())
         ttl = min((record.ttl for record in dns.message.from_wire(body).authority), default=0)

@@ -14,7 +14,7 @@ import Testing
     private let owner = Owner()
     private let http: ServerHTTP
     init() {
-        http = ServerHTTP(owner: owner)
+        http = ServerHTTP(owner: owner, clock: HTTPClock { 784_111_777 })
         http.opened(nil)
     }
 
@@ -44,7 +44,7 @@ import Testing
         #expect(sent.suffix(reply.count).elementsEqual(reply))
         #expect(
             String(decoding: sent.dropLast(reply.count), as: UTF8.self)
-                == "HTTP/1.1 200 OK\r\nContent-Type: application/dns-message\r\nCache-Control: max-age=77\r\nContent-Length: 32\r\n\r\n"
+                == "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: application/dns-message\r\nCache-Control: max-age=77\r\nContent-Length: 32\r\n\r\n"
         )
         #expect(http.underWay == 0 && !http.isAnswering && !http.isFinished)
     }
@@ -62,15 +62,17 @@ import Testing
             ("GET /dns-query?dns=YWJjZA== HTTP/1.1\r\nHost: h\r\n\r\n", "400 Bad Request"),
             ("GET /dns-query?dns=a+b/ HTTP/1.1\r\nHost: h\r\n\r\n", "400 Bad Request"),
             ("GET /dns-query?name=example.com HTTP/1.1\r\nHost: h\r\n\r\n", "400 Bad Request"),
-            ("PUT /dns-query?dns=YWJj HTTP/1.1\r\nHost: h\r\n\r\n", "405 Method Not Allowed\r\nAllow: GET, POST"),
-            ("get /dns-query?dns=YWJj HTTP/1.1\r\nHost: h\r\n\r\n", "405 Method Not Allowed\r\nAllow: GET, POST"),
-            ("HEAD /dns-query?dns=YWJj HTTP/1.1\r\nHost: h\r\n\r\n", "405 Method Not Allowed\r\nAllow: GET, POST"),
+            ("PUT /dns-query?dns=YWJj HTTP/1.1\r\nHost: h\r\n\r\n", "405 Method Not Allowed"),
+            ("get /dns-query?dns=YWJj HTTP/1.1\r\nHost: h\r\n\r\n", "405 Method Not Allowed"),
+            ("HEAD /dns-query?dns=YWJj HTTP/1.1\r\nHost: h\r\n\r\n", "405 Method Not Allowed"),
             (post + "application/dns-json\r\n\r\nabc", "415 Unsupported Media Type"),
             (post + "application/dns-messages\r\n\r\nabc", "415 Unsupported Media Type"),
             (post + "\r\n\r\nabc", "415 Unsupported Media Type"),
         ]) func refused(request: String, status: String) throws
     {
-        #expect(try exchange(request) == "HTTP/1.1 \(status)\r\nContent-Length: 0\r\n\r\n")
+        let date = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+        let allow = status.hasPrefix("405") ? "Allow: GET, POST\r\n" : ""
+        #expect(try exchange(request) == "HTTP/1.1 \(status)\r\n\(date)\(allow)Content-Length: 0\r\n\r\n")
         #expect(owner.asked.isEmpty && http.underWay == 0 && !http.isFinished)
     }
 

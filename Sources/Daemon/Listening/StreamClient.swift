@@ -37,7 +37,8 @@ final class StreamClient: @unchecked Sendable {
     ) throws(SystemError) {
         (self.address, source, self.server) = (address, Source(address), server)
         handshakeBegan = tls == nil ? nil : lastActivity
-        conversation = server.tally.transport == .https ? ServerHTTP(owner: self) : ServerFrames(owner: self)
+        conversation =
+            server.tally.transport == .https ? ServerHTTP(owner: self, clock: server.clock) : ServerFrames(owner: self)
         link = StreamLink(server: conversation, owner: self)
         link.begin(
             try Stream(

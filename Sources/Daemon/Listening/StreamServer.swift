@@ -4,6 +4,7 @@ import Counters
 import DNSWire
 import Forwarding
 import Log
+import Streams
 import Transport
 
 /// All clients over one transport, TCP (RFC 7766), TLS (RFC 7858) or HTTPS (RFC 8484), on a loop of their own so that a slow one, or a handshake,
@@ -32,6 +33,8 @@ final class StreamServer: @unchecked Sendable {
     let scratch = Scratch(65_535)
     /// Memory in which replies are written before they are queued.
     let replies = Scratch(65_535)
+    /// What clients over HTTPS are told of the time.
+    let clock = HTTPClock()
 
     /// The most connections of one source: a quarter of `listen.tcpClients`, so that none can shut out the others. The
     /// programs of this host all come from loopback and may have all of them.

@@ -12,6 +12,7 @@ import pytest
 
 from control import METRICS, fetch
 from dns_client import addresses
+from frames import END_HEADERS, HEADERS, frame
 from malformed import wire
 from waiting import waited_since
 from ways import CONNECTIONS, HTTPS, LOCALHOST, MESSAGE, PORT, dial, framed_by_http, post
@@ -129,7 +130,7 @@ def test_28_an_octet_now_and_then(serving, connect, way):
     """It is no activity, so who never comes to the end of a question is closed like who is silent."""
     serving(listen={"https": [f"127.0.0.1:{HTTPS}"], "tcpIdleSeconds": 1})
     question = wire("localhost")
-    octets = {"https1": framed_by_http(question), "https": struct.pack("!I", len(question))[1:] + bytes(6) + question}.get(
+    octets = {"https1": framed_by_http(question), "https": frame(HEADERS, END_HEADERS, 1, b"\0\1a\1b" * 10)}.get(
         way, struct.pack("!H", len(question)) + question)
     with connect(way) as connection, connect(way) as good:
         begun = time.monotonic()

@@ -1,6 +1,7 @@
 import Base
 import CAllocations
 import DNSWire
+import Glibc
 import Synchronization
 import Testing
 
@@ -29,6 +30,15 @@ import Testing
         let taken = (ring.capacity + 4 * (ring.bucketMask + 1) + MemoryLayout<Segment>.stride) * DNSCache.segmentCount
         #expect(taken <= given)
         #expect(taken > given - given / 100)
+    }
+
+    /// A cache that holds little takes little, whatever it may take.
+    @Test func nothingIsResidentBeforeItIsUsed() {
+        let ring = Ring(bytes: DNSCache.share(of: 32 << 20))
+        let size = 4 * (ring.bucketMask + 1)
+        var pages = [UInt8](repeating: 1, count: size / Int(getpagesize()))
+        let isKnown = unsafe mincore(UnsafeMutableRawPointer(ring.map.buckets), size, &pages) == 0
+        #expect(isKnown && pages.allSatisfy { $0 & 1 == 0 })
     }
 
     @Test func theBytesOfLiveEntriesStayBelowItsBytes() {

@@ -112,10 +112,16 @@ def _work(bench, process, seconds):
         yield {}
 
 
-def _awake(arguments, bench, process, seconds, priority):
+def _awake(run):
     """No core ever halts, so no time goes into waking one, which on a virtual machine is the host's and varies."""
-    with busy(bench.cores.server | bench.cores.load):
-        return measure(bench, process, seconds, arguments, priority)
+    def awake(arguments, bench, process, seconds, priority):
+        with busy(bench.cores.server | bench.cores.load):
+            return run(arguments, bench, process, seconds, priority)
+    return awake
+
+
+def _measure(arguments, bench, process, seconds, priority):
+    return measure(bench, process, seconds, arguments, priority)
 
 
 LATENCY = ("cpu", "p50", "p99")
@@ -134,17 +140,18 @@ WORKLOADS = [
     Workload("miss-plain", "misses over plain DNS, saturated", "local", MISSES, new=True),
     Workload("miss-plain-one", "misses over plain DNS, one at a time", "local", ("--window", "1"), LATENCY, new=True),
     Workload("miss-plain-one-awake", "misses over plain DNS, one at a time, cores that never halt", "local", ("--window", "1"),
-             LATENCY, new=True, run=_awake),
+             LATENCY, new=True, run=_awake(_measure)),
     Workload("miss-nat64", "misses of AAAA made of A (NAT64), saturated", "translated", (*MISSES, "--type", "aaaa"), new=True),
     Workload("miss", "misses over an encrypted upstream, saturated", "near", MISSES, new=True),
     Workload("miss-one", "misses over an encrypted upstream, one at a time", "near", ("--window", "1"), LATENCY, new=True),
     Workload("miss-one-awake", "misses over an encrypted upstream, one at a time, cores that never halt", "near",
-             ("--window", "1"), LATENCY, new=True, run=_awake),
+             ("--window", "1"), LATENCY, new=True, run=_awake(_measure)),
     Workload("mix", "10,000 queries/s, 10,000 names by Zipf's law, 5 % misses", "near",
              ("--rate", str(RATE), "--zipf", "1", "--new-percent", "5"), (*LATENCY, "miss p50", "miss p99"), names=10_000,
              new=True, with_limit=False),
-    Workload("beside-misses", "hits, 10,000 queries/s, beside misses at full speed", "near", ("--rate", str(RATE)),
-             ("alone p99", "p99", "p99 ratio", "misses/s"), names=1000, priority=1, weight=2, with_limit=False, run=_beside(_misses)),
+    Workload("beside-misses", "hits, 10,000 queries/s, beside misses at full speed, cores that never halt", "near",
+             ("--rate", str(RATE)), ("alone p99", "p99", "p99 ratio", "misses/s"), names=1000, priority=1, weight=2,
+             with_limit=False, run=_awake(_beside(_misses))),
     Workload("miss-plain-20ms", "misses over plain DNS, upstream 20 ms away, saturated", "far-local", ("--window", "1000"),
              ("rate", "cpu", "p50"), new=True),
     Workload("miss-20ms", "misses, upstream 20 ms away, saturated", "far", ("--window", "1000"), ("rate", "cpu", "p50"), new=True),

@@ -21,5 +21,9 @@ struct NameKey: Hashable {
 
     func hash(into hasher: inout Hasher) { hasher.combine(digest) }
 
+    /// What dictionaries take the hash by. The digest is one already, so that it is not hashed once more: seven times 100
+    /// instructions for a lookup.
+    func _rawHashValue(seed: Int) -> Int { digest ^ seed }
+
     static func == (a: NameKey, b: NameKey) -> Bool { a.digest == b.digest && a.name == b.name }
 }

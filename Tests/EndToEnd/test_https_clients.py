@@ -10,6 +10,7 @@ import ssl
 import struct
 import subprocess
 import threading
+import time
 
 import dns.flags
 import dns.message

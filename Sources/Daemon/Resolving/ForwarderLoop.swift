@@ -110,13 +110,14 @@ final class ForwarderLoop: @unchecked Sendable {
         _ misses: [Miss], by forwarder: inout Forwarder, _ clients: inout WaitingClients, _ queue: MissQueue,
         at now: Tick
     ) {
-        for miss in misses {
-            let (question, source, isProven) = (miss.client.question, miss.client.source, miss.client.isProven)
+        // By index: to walk over the misses themselves would copy each of them.
+        for index in misses.indices {
+            let client = misses[index].client
+            let (question, source) = (client.question, client.source)
             queue.leave(source)
-            let name = question.name(in: miss.client.query.span)
             forwarder.receive(
-                name, question.type, for: Audience(of: question),
-                from: miss.isRefresh ? nil : clients.insert(miss.client), of: source, isProven: isProven,
+                question.name(in: client.query.span), question.type, for: Audience(of: question),
+                from: misses[index].isRefresh ? nil : clients.insert(client), of: source, isProven: client.isProven,
                 recursionDesired: question.recursionDesired, at: now)
         }
     }

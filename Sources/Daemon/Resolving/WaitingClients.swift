@@ -6,7 +6,7 @@ struct WaitingClients {
     private var clients: [Client?] = []
     private var free: [ClientNumber] = []
 
-    mutating func insert(_ client: consuming Client) -> ClientNumber {
+    mutating func insert(_ client: Client) -> ClientNumber {
         guard let number = free.popLast() else {
             clients.append(client)
             return clients.count - 1

@@ -29,7 +29,20 @@ from ways import HTTPS, PORT, TLS
 
 SECONDS = float(os.environ.get("HTTPDNSD_PROGRAMS_SECONDS", "6"))
 NAME = "dns.example"
-FIRST = 5500  # the port of the first program
+RESOLVER, FIRST = 5499, 5500  # the port of the resolver, and of the first program
+# A process of its own: in this one eleven threads ask, and an answer could be seconds late.
+BEHIND = f"""
+server:
+  interface: 127.0.0.1@{RESOLVER}
+  chroot: ""
+  username: ""
+  pidfile: ""
+  use-syslog: no
+  local-zone: "example.com." redirect
+  local-data: "example.com. 60 IN A 192.0.2.1"
+remote-control:
+  control-enable: no
+"""
 
 UNBOUND = f"""
 server:
@@ -109,6 +122,11 @@ PROGRAMS = {
 }
 
 
+def answers(port):
+    with contextlib.suppress(OSError, dns.exception.DNSException):
+        return addresses(ask("first.example.com", port=port, timeout=1)) == ["192.0.2.1"]
+
+
 class Asking(threading.Thread):
     """Asks a program for one new name after the other, or has a command do so."""
 
@@ -140,7 +158,7 @@ def kdig(authority, *way):
 
 @pytest.fixture
 def behind(serving, authority, tmp_path):
-    """A daemon that serves all ways, with a certificate that can be changed."""
+    """Starts a daemon that serves all ways, with a certificate that can be changed."""
     file = tmp_path / "server.pem"
 
     def renew():
@@ -148,16 +166,31 @@ def behind(serving, authority, tmp_path):
             next_file.write(authority.server_file(names=[NAME], addresses=["127.0.0.1"]).read_bytes())
         os.replace(tmp_path / "next.pem", file)
     renew()
-    running = serving(file=file, listen={"https": [f"127.0.0.1:{HTTPS}"]})
-    running.renew = renew
-    return running
+
+    def start(**settings):
+        running = serving(file=file, listen={"https": [f"127.0.0.1:{HTTPS}"]}, **settings)
+        running.renew = renew
+        return running
+    return start
 
 
-def test_programs_lose_nothing(behind, binary, authority, tmp_path):
+@pytest.fixture
+def resolver(tmp_path):
+    (tmp_path / "resolver.conf").write_text(BEHIND)
+    resolver = subprocess.Popen(["unbound", "-d", "-c", tmp_path / "resolver.conf"], stdin=subprocess.DEVNULL,
+                                stderr=subprocess.DEVNULL)
+    eventually(lambda: answers(RESOLVER), "the resolver answers")
+    yield f"127.0.0.1:{RESOLVER}"
+    resolver.kill()
+    resolver.wait()
+
+
+def test_programs_lose_nothing(behind, resolver, binary, authority, tmp_path):
     signal.alarm(TEST_SECONDS + round(SECONDS))
+    behind = behind(fallback={"servers": [resolver]})
 
-    def once(port, timeout=8):
-        return lambda name: addresses(ask(name, port=port, timeout=timeout))
+    def once(port):
+        return lambda name: addresses(ask(name, port=port, timeout=8))
 
     with contextlib.ExitStack() as stack:
         logs = {}
@@ -174,11 +207,8 @@ def test_programs_lose_nothing(behind, binary, authority, tmp_path):
             stack.callback(process.wait)
             stack.callback(process.kill)
         for port, program in enumerate(PROGRAMS, FIRST):
-            def answers(ask_it=once(port, timeout=1)):
-                with contextlib.suppress(OSError, dns.exception.DNSException):
-                    return ask_it("first.example.com") == ["192.0.2.1"]
             try:
-                eventually(answers, f"{program} answers", 15)
+                eventually(lambda port=port: answers(port), f"{program} answers", 15)
             except AssertionError as error:
                 raise AssertionError(logs[port].read_text()[-2000:]) from error
         askers = [Asking(program, once(port)) for port, program in enumerate(PROGRAMS, FIRST)]
@@ -201,6 +231,7 @@ def test_programs_lose_nothing(behind, binary, authority, tmp_path):
 
 def test_chromium_asks_over_https_alone(behind, authority, tmp_path):
     """Its secure DNS, as a policy sets it: the name is known to the daemon alone."""
+    behind = behind()
     subprocess.run(["mount", "-t", "tmpfs", "none", "/etc/chromium"], check=True)
     try:
         managed = pathlib.Path("/etc/chromium/policies/managed")

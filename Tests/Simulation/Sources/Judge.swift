@@ -243,9 +243,13 @@ final class Judge {
     }
 
     /// A server has let it be known that it has not looked at a question: it is asked again at once, unless everybody has an
-    /// answer meanwhile, as from the store.
+    /// answer meanwhile, as from the store. What is sent for a silent name may be its repetition, and the first one still waits.
     func leaves(_ host: Host) {
-        let isAwaited = questions.values.contains { $0.values.contains { $0.answers == 0 && $0.era == self.era } }
+        let isAwaited = questions.values.contains { ofClient in
+            ofClient.values.contains {
+                $0.answers == 0 && $0.era == self.era && !Truth($0.query.name, $0.query.type).isSilent
+            }
+        }
         guard host.isWell, isCalmAt < kernel.now, isAwaited else { return }
         let (now, era, count) = (kernel.now, era, plans.count)
         kernel.after(200_000_000) { [self] in

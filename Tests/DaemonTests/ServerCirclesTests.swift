@@ -45,7 +45,7 @@ import Upstreams
     private static let advice = "; give the server's addresses behind #, or take its name out with except"
 
     @Test(arguments: ["127.0.0.1:5300", "127.0.0.1:853", "[::1]:443"])
-    func theDaemonIsNoServerOfItsOwnOverWhatever(_ server: String) {
+    func theDaemonIsNoServerOfItsOwnOverAnyTransport(_ server: String) {
         var settings = Self.settings([:])
         settings.listen.addresses = [Endpoint("127.0.0.1:5300")!]
         settings.listen.tls = [Endpoint("0.0.0.0:853")!]

@@ -26,6 +26,14 @@ exec chroot "$2"/root sh -c 'echo ready; exec sleep infinity'
 """
 
 
+def resolver_that_knows(address, *lines):
+    """unbound's settings at an address, with what it knows of its own."""
+    return "\n".join([
+        "", "server:", f"  interface: {address}", "  access-control: 0.0.0.0/0 allow", "  do-daemonize: no", '  chroot: ""',
+        '  username: ""', '  pidfile: ""', "  use-syslog: no", *(f"  {line}" for line in lines), "remote-control:",
+        "  control-enable: no", ""])
+
+
 class Machine:
     """What is changed in it is gone with it. There is no running systemd inside."""
 

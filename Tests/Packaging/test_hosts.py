@@ -8,6 +8,8 @@ import re
 
 import pytest
 
+import documents
+from machine import resolver_that_knows
 from test_debian_package import newer  # noqa: F401 (a fixture)
 from waiting import eventually
 
@@ -15,32 +17,17 @@ KEY = "0123456789abcdef"
 LOCAL, HTTPDNS = "192.0.2.80", "203.0.113.20"
 ONLY_LOCAL = "192.0.2.81"
 LOCAL_RESOLVER = "192.0.2.53"
-UNBOUND = f"""
-server:
-  interface: {LOCAL_RESOLVER}
-  access-control: 0.0.0.0/0 allow
-  do-daemonize: no
-  chroot: ""
-  username: ""
-  pidfile: ""
-  use-syslog: no
-  local-zone: example.com. static
-  local-data: "www.example.com. A {LOCAL}"
-  local-data: "only.example.com. A {ONLY_LOCAL}"
-remote-control:
-  control-enable: no
-"""
+UNBOUND = resolver_that_knows(
+    LOCAL_RESOLVER,
+    'local-zone: example.com. static',
+    f'local-data: "www.example.com. A {LOCAL}"',
+    f'local-data: "only.example.com. A {ONLY_LOCAL}"')
 
 
 @pytest.fixture
 def commands(top):
     """The commands of a part of docs/hosts.md: those that do it and, where it has them, those that take it back."""
-    document = (top / "docs/hosts.md").read_text()
-
-    def of(heading):
-        part = re.split(r"\n##+ ", re.split(rf"\n##+ {heading}\n", document)[1])[0]
-        return re.findall(r"^```sh\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)
-    return of
+    return lambda heading: documents.commands(top / "docs/hosts.md", heading)
 
 
 @pytest.fixture

@@ -8,23 +8,15 @@ import time
 import pytest
 
 import certificates
+import documents
+from machine import resolver_that_knows
 from waiting import eventually
 
 NAME, ADDRESS, RESOLVER, FOUND = "dns.example.com", "192.168.1.2", "192.0.2.53", "192.0.2.80"
-UNBOUND = f"""
-server:
-  interface: {RESOLVER}
-  access-control: 0.0.0.0/0 allow
-  do-daemonize: no
-  chroot: ""
-  username: ""
-  pidfile: ""
-  use-syslog: no
-  local-zone: example.com. redirect
-  local-data: "example.com. A {FOUND}"
-remote-control:
-  control-enable: no
-"""
+UNBOUND = resolver_that_knows(
+    RESOLVER,
+    'local-zone: example.com. redirect',
+    f'local-data: "example.com. A {FOUND}"')
 SETTINGS = f"""
 [listen]
 addresses       = ["{ADDRESS}:53"]
@@ -47,11 +39,6 @@ for number in $(seq $2); do
 done
 echo "$2 asked, lost:$lost"
 """
-
-
-def part(top, document, heading):
-    """What is between this heading and the next."""
-    return re.split(r"\n##+ ", re.split(rf"\n##+ {heading}\n", (top / "docs" / document).read_text())[1])[0]
 
 
 @pytest.fixture
@@ -78,7 +65,8 @@ def served(booted, deb, top, tmp_path):
     show(names=[NAME], addresses=[ADDRESS])
     booted.path("/root/authority.pem").write_text(authority.file.read_text())
     booted.path("/etc/httpdnsd/httpdnsd.toml").write_text(SETTINGS)
-    unit, = re.findall(r"^```ini\n(\[Unit\]\n.*?)^```$", part(top, "systemd.md", "DNS over TLS and HTTPS"), re.M | re.S)
+    described = documents.part(top / "docs/systemd.md", "DNS over TLS and HTTPS")
+    unit, = re.findall(r"^```ini\n(\[Unit\]\n.*?)^```$", described, re.M | re.S)
     booted.write("/etc/systemd/system/httpdnsd-dot.socket", unit)
     booted.run("bash", "-ec", f"""
         drop_ins=/etc/systemd/system/httpdnsd.socket.d
@@ -105,7 +93,7 @@ def counted(served, proto):
 def set_up(served, top, mode):
     """Types what the document says."""
     served.run("systemctl", "unmask", "systemd-resolved")
-    commands, = re.findall(r"^```sh\n(.*?)^```$", part(top, "clients.md", "systemd-resolved"), re.M | re.S)
+    commands, = documents.commands(top / "docs/clients.md", "systemd-resolved")
     said = served.run("bash", "-euc", "cd /root\n" + commands.replace("DNSOverTLS=yes", f"DNSOverTLS={mode}")).stdout
     assert FOUND in said and "local or encrypted transport: yes" in said, said
 

@@ -38,7 +38,7 @@ struct LocalReading: Sendable {
     }
 
     /// - Parameters:
-    ///   - listening: the endpoints of the daemon itself; nil: all that the settings name, over whatever.
+    ///   - listening: the endpoints of the daemon itself; nil: all that the settings name, over any transport.
     ///   - asksResolved: systemd-resolved is asked which of its servers are for all names, however long that takes; else routes
     ///     tell.
     init(_ settings: Settings, listening: [Endpoint]? = nil, _ parts: Parts, asksResolved: Bool = true) {

@@ -1,0 +1,13 @@
+"""What the documents have a reader type."""
+
+import re
+
+
+def part(document, heading):
+    """What is between this heading of a document and the next one."""
+    return re.split(r"\n##+ ", re.split(rf"\n##+ {heading}\n", document.read_text())[1])[0]
+
+
+def commands(document, heading):
+    """The blocks of commands in a part."""
+    return re.findall(r"^```sh\n(.*?)^```$", part(document, heading), re.MULTILINE | re.DOTALL)

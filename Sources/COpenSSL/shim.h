@@ -38,6 +38,10 @@ static inline void copenssl_SSL_CTX_set_mode_release_buffers(SSL_CTX *context) {
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
 }
 
+static inline void copenssl_SSL_CTX_set_read_ahead(SSL_CTX *context) {
+    SSL_CTX_set_read_ahead(context, 1);
+}
+
 static inline void copenssl_SSL_CTX_set_no_renegotiation(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
 }

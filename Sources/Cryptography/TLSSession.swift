@@ -126,6 +126,7 @@ public final class TLSSession {
     /// Takes bytes from the peer, in any pieces; drives the handshake and decrypts. Ignored when closed or failed.
     public func receive(_ ciphertext: Span<UInt8>) {
         var offset = 0
+        if state == .open { plaintext.reserveCapacity(plaintext.count + ciphertext.count) }
         while offset < ciphertext.count, isAlive {
             let piece = ciphertext.extracting(offset..<min(offset + Self.pieceLength, ciphertext.count))
             offset += piece.count
@@ -237,7 +238,7 @@ public final class TLSSession {
                 unsafe plaintext.append(contentsOf: scratch.first(count))
                 if plaintext.count > Self.backlogLimit { fail(.backlog) }
                 // A further read that finds nothing would cost a quarter of the read before.
-                if unsafe BIO_ctrl_pending(input.pointer) == 0 && SSL_has_pending(ssl.pointer) == 0 { return }
+                if unsafe SSL_has_pending(ssl.pointer) == 0 && BIO_ctrl_pending(input.pointer) == 0 { return }
             case .wantsMore: return
             case .closed: close()
             case .failed(let error): fail(explained(error))

@@ -83,7 +83,8 @@ package protocol LinkOwner: AnyObject {
     /// The link was established after it had been given its stream. What was waiting leaves after this call.
     func opened(_ link: StreamLink)
     func happened(_ event: ConversationEvent, on link: any Link)
-    /// Octets have come. Their events, if any, were told, and what followed from them was sent: there may be room again.
+    /// Octets have come. Their events, if any, were told, and what followed from them was sent, or is yet to be sent by the
+    /// owner: there may be room again.
     func advanced(_ link: any Link)
     /// The link is closed.
     func ended(_ link: any Link, _ end: LinkEnd)

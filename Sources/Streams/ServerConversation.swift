@@ -11,6 +11,7 @@ package protocol MessageOwner: AnyObject {
 
 /// The side that answers DNS messages, whatever carries them: they go to a ``MessageOwner``, and its answers back.
 package protocol ServerConversation: Conversation {
+    var owner: (any MessageOwner)! { get set }
     /// - Parameter reply: Nil: the message gets no answer.
     func answer(_ reply: Span<UInt8>?, to id: RequestID)
     /// Messages that were taken and not answered yet.

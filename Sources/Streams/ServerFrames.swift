@@ -3,12 +3,16 @@ import Base
 /// DNS messages over a stream as the side that answers: questions are taken as they come and answered as they are ready, in
 /// any order (RFC 7766 §7).
 package final class ServerFrames: ServerConversation {
-    private unowned let owner: any MessageOwner
+    /// There before anything is received.
+    package unowned var owner: (any MessageOwner)!
     private var incoming = FramedMessages()
     private var output: [UInt8] = []
     package private(set) var underWay = 0
 
-    package init(owner: any MessageOwner) { self.owner = owner }
+    /// Room for the answers that usually go out together: to grow into it would take as long as to look them up.
+    private static let usualOutput = 512
+
+    package init(owner: (any MessageOwner)? = nil) { self.owner = owner }
 
     package var held: Int { incoming.count + output.count }
     package var isAnswering: Bool { underWay > 0 || incoming.hasMessage }
@@ -21,6 +25,7 @@ package final class ServerFrames: ServerConversation {
     package func answer(_ reply: Span<UInt8>?, to id: RequestID) {
         underWay -= 1
         guard let reply else { return }
+        if output.isEmpty { output.reserveCapacity(Self.usualOutput) }
         output.append16(UInt16(reply.count))
         output.append(reply)
     }
@@ -30,6 +35,7 @@ package final class ServerFrames: ServerConversation {
     ) throws(ConversationFailure) {
         var messages = exchange(&incoming, with: FramedMessages())
         defer { incoming = messages }
+        let owner = owner!
         guard owner.takesMessages else { return messages.keep(bytes) }
         try messages.receive(bytes) { message throws(ConversationFailure) in
             underWay += 1

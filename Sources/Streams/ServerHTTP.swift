@@ -8,14 +8,17 @@ package final class ServerHTTP: ServerConversation {
     /// The protocols for ALPN, the preferred one first.
     package static let protocols = [ApplicationProtocol.http2, ApplicationProtocol.http1]
 
-    private unowned let owner: any MessageOwner
+    /// There before anything is received.
+    package unowned var owner: (any MessageOwner)!
     private let clock: HTTPClock
     /// Nil: there is no memory for it.
     private var server: (any HTTPServer)?
     private var isOpened = false
     package private(set) var underWay = 0
 
-    package init(owner: any MessageOwner, clock: HTTPClock = HTTPClock()) { (self.owner, self.clock) = (owner, clock) }
+    package init(owner: (any MessageOwner)? = nil, clock: HTTPClock = HTTPClock()) {
+        (self.owner, self.clock) = (owner, clock)
+    }
 
     package func opened(_ applicationProtocol: String?) {
         isOpened = true

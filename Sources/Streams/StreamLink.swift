@@ -6,6 +6,8 @@
 package final class StreamLink: Link {
     /// There before anything is begun.
     package unowned var owner: (any LinkOwner)!
+    /// What follows from octets that have come is not sent at once: the owner calls ``flush()`` after ``LinkOwner/advanced(_:)``.
+    private let isSentByOwner: Bool
     private let conversation: any Conversation
     /// The conversation, if it is the side that requests.
     private let client: (any ClientConversation)?
@@ -25,12 +27,12 @@ package final class StreamLink: Link {
 
     /// For the side that requests.
     package init(client: any ClientConversation, owner: (any LinkOwner)? = nil) {
-        (conversation, self.client, self.owner) = (client, client, owner)
+        (conversation, self.client, self.owner, isSentByOwner) = (client, client, owner, false)
     }
 
     /// For the side that answers, whose conversation is told the answers by its owner.
-    package init(server: any Conversation, owner: any LinkOwner) {
-        (conversation, client, self.owner) = (server, nil, owner)
+    package init(server: any Conversation, owner: (any LinkOwner)? = nil, isSentByOwner: Bool = false) {
+        (conversation, client, self.owner, self.isSentByOwner) = (server, nil, owner, isSentByOwner)
     }
 
     /// Goes on with a stream, whose owner the link becomes.
@@ -155,7 +157,7 @@ package final class StreamLink: Link {
         isLast: Bool = false, _ give: (inout [ConversationEvent]) throws(ConversationFailure) -> Void
     ) {
         let failure = tell(give)
-        flush()
+        if !isSentByOwner || isLast || failure != nil { flush() }
         if let failure {
             end(.protocolBroken(failure.reason))
         } else if !isLast, !isClosed {

@@ -106,7 +106,7 @@ import Testing
         private(set) var link: StreamLink!
         private(set) var peer: Int32 = -1
 
-        init(_ makeServer: ((Owner) -> any Conversation)? = nil) throws {
+        init(isSentByOwner: Bool = false, _ makeServer: ((Owner) -> any Conversation)? = nil) throws {
             loop = try EventLoop(label: "test")
             loop.start()
             onLoop { [self] in
@@ -115,7 +115,7 @@ import Testing
                 precondition(socketpair(AF_UNIX, type, 0, &ends) == 0)
                 peer = ends[1]
                 link =
-                    makeServer.map { StreamLink(server: $0(owner), owner: owner) }
+                    makeServer.map { StreamLink(server: $0(owner), owner: owner, isSentByOwner: isSentByOwner) }
                     ?? StreamLink(client: Scripted(), owner: owner)
                 let stream = try? Stream(
                     StreamSocket(adopting: Descriptor(adopting: ends[0])), isConnected: true, tls: nil, limit: 1000,
@@ -351,6 +351,29 @@ import Testing
             world.link.drain()
             #expect(world.link.state == .draining)
         }
+    }
+
+    /// What has come in several pieces can be answered in one.
+    @Test func theOwnerSendsWhenItLikes() throws {
+        let echo = Echo()
+        nonisolated(unsafe) var frames: ServerFrames!
+        let world = try World(isSentByOwner: true) { _ in
+            frames = ServerFrames(owner: echo)
+            return frames
+        }
+        defer { world.stop() }
+        for octet: UInt8 in [7, 8] {
+            world.onLoop { world.send([0, 1, octet]) }
+            world.turns()
+            world.onLoop { frames.answer([octet].span, to: 0) }
+        }
+        world.turns()
+        world.onLoop {
+            #expect(echo.asked == [[7], [8]] && world.sent() == [])
+            world.link.flush()
+            #expect(world.sent() == [0, 1, 7, 0, 1, 8])
+        }
+        #expect(world.owner.told == [.advanced, .advanced])
     }
 
     @Test func aPeerThatDoesNotReadIsTooSlow() throws {

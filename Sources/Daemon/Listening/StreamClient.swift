@@ -13,8 +13,8 @@ final class StreamClient: @unchecked Sendable {
     let address: IPAddress
     let source: Source
     private unowned let server: StreamServer
-    private(set) var link: StreamLink!
-    private var conversation: (any ServerConversation)!
+    let link: StreamLink
+    private let conversation: any ServerConversation
     private var isClosed = false
     private(set) var lastActivity = Clock.now()
     /// Octets that wait for the client to read, when they were last counted.
@@ -22,12 +22,17 @@ final class StreamClient: @unchecked Sendable {
     /// Octets kept for this client, as last told to the server.
     private(set) var kept = 0
 
+    /// The server calls ``flush()`` when the turn ends.
+    private var isGathered = false
+
     /// When the connection was accepted, while its TLS handshake is under way; nil: it is done, or there is none.
     private(set) var handshakeBegan: UInt64?
 
     /// The most octets that wait for a client that reads slowly: four of the largest messages. A client that exceeds it
     /// is disconnected.
     static let maximumQueued = 4 * (65_535 + 2)
+    /// So many octets are not kept until the turn ends: the plaintext of a TLS record (RFC 8446 §5.1).
+    private static let mostGathered = 16_384
     /// The most queries of one connection under way; with so many, no more are read.
     static let maximumWaiting = 128
 
@@ -38,8 +43,10 @@ final class StreamClient: @unchecked Sendable {
         (self.address, source, self.server) = (address, Source(address), server)
         handshakeBegan = tls == nil ? nil : lastActivity
         conversation =
-            server.tally.transport == .https ? ServerHTTP(owner: self, clock: server.clock) : ServerFrames(owner: self)
-        link = StreamLink(server: conversation, owner: self)
+            server.tally.transport == .https ? ServerHTTP(clock: server.clock) : ServerFrames()
+        link = StreamLink(server: conversation, isSentByOwner: true)
+        conversation.owner = self
+        link.owner = self
         link.begin(
             try Stream(
                 socket, isConnected: true, tls: tls, limit: Self.maximumQueued, scratch: server.scratch,
@@ -63,6 +70,20 @@ final class StreamClient: @unchecked Sendable {
         guard !isClosed else { return }
         give(reply.span, isPadded, id)
         lastActivity = Clock.now()
+        gather()
+    }
+
+    /// What there is for the client now goes out when the turn of the loop ends, so that what comes for it until then shares
+    /// its TLS record and its segment; at once if that is much already.
+    private func gather() {
+        if conversation.unsent >= Self.mostGathered { return flush() }
+        guard !isGathered else { return }
+        isGathered = true
+        server.flushLater(self)
+    }
+
+    func flush() {
+        isGathered = false
         link.flush()
         count()
     }
@@ -112,7 +133,7 @@ extension StreamClient: LinkOwner {
 
     func happened(_ event: ConversationEvent, on link: any Link) {}
 
-    func advanced(_ link: any Link) { count() }
+    func advanced(_ link: any Link) { gather() }
 
     func ended(_ link: any Link, _ end: LinkEnd) {
         if end == .tooSlow { return server.cutOff(self) }
@@ -131,6 +152,7 @@ extension StreamClient: MessageOwner {
     func asked(_ message: Span<UInt8>, as id: RequestID) {
         let now = Tick(nanoseconds: Clock.now())
         lastActivity = now.nanoseconds
+        let server = server
         let written = server.replies
         switch server.receive(message, from: address, at: now) {
         case .silence: conversation.answer(nil, to: id)
@@ -150,6 +172,7 @@ extension StreamClient: MessageOwner {
         _ reply: UnsafeBufferPointer<UInt8>, to message: Span<UInt8>, _ id: RequestID, at now: Tick
     ) {
         let took = Clock.now() - now.nanoseconds
+        let server = server
         server.tally.took(took)
         if server.notes.isWatched {
             server.notes.note(1) {

@@ -16,6 +16,8 @@ final class StreamServer: @unchecked Sendable {
     let forwarderLoop: ForwarderLoop
     private var settings: Settings.Listen
     private var listeners: [StreamListener]
+    /// Those that have something to be sent when the turn ends.
+    private var gathered: [StreamClient] = []
     private var clients: [ObjectIdentifier: StreamClient] = [:]
     /// How many clients each source other than this host has.
     private var ofSource: [Source: Int] = [:]
@@ -78,6 +80,7 @@ final class StreamServer: @unchecked Sendable {
             }
         }
         certificate?.start()
+        loop.turnEnded = { [unowned self] in flush() }
         loop.deadlineReached = { [unowned self] in checkClients() }
         loop.start()
     }
@@ -111,10 +114,23 @@ final class StreamServer: @unchecked Sendable {
 
     func stop(_ stopped: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
+            flush()
             for client in clients.values { client.close() }
             certificate?.stop()
             loop.stop(stopped)
         }
+    }
+
+    /// Has the client's ``StreamClient/flush()`` called when the turn ends.
+    func flushLater(_ client: StreamClient) { gathered.append(client) }
+
+    private func flush() {
+        var index = 0
+        while index < gathered.count {
+            gathered[index].flush()
+            index += 1
+        }
+        gathered.removeAll(keepingCapacity: true)
     }
 
     /// To be read on the loop.

@@ -60,7 +60,7 @@ package final class ControlServer: @unchecked Sendable {
         flush: @escaping @Sendable (NameScope, _ done: @escaping @Sendable (Int) -> Void) -> Void,
         reload: Reload?
     ) throws(SystemError) {
-        loop = try EventLoop(label: "httpdnsd.control")
+        loop = try EventLoop(label: "httpdnsd.control", givesWay: true)
         (self.unix, self.metrics, hosts) = (unix, metrics, ServedHosts(host))
         (self.observer, self.report, self.explain) = (observer, report, explain)
         (self.flush, self.reload) = (flush, reload)

@@ -53,8 +53,10 @@ public final class EventLoop: @unchecked Sendable {
     private static let mailboxToken = UInt64.max
     private static let timerToken = UInt64.max - 1
 
-    public init(label: String) throws(SystemError) {
-        queue = DispatchQueue(label: label)
+    /// - Parameter givesWay: While processors are scarce, its thread gets less of them than the others, and these interrupt it
+    ///   at once (Dispatch's background class: a nice value of 10; see setpriority(2)).
+    public init(label: String, givesWay: Bool = false) throws(SystemError) {
+        queue = DispatchQueue(label: label, qos: givesWay ? .background : .unspecified)
         epoll = try Epoll()
         mailbox = try Mailbox()
         timer = try DeadlineTimer()

@@ -7,17 +7,21 @@ import re
 import socket
 import ssl
 import subprocess
+import sys
 import time
 
 from backends import Backends
-from measure import memory, usage
-from processes import Failed, Process, free_port, pinned, query
+from measure import memory, run_load, usage
+from processes import Failed, Process, free_port, idling, pinned, query
 from servers import DAEMON, LIMIT
+from workloads import Workload
 
 NAMES = 1000
 CLIENTS = 20
 OPEN = 1000  # connections that are idle
 HANDSHAKES = 300
+FLOODED = 0.5  # seconds until a flood is in full swing
+_hits_over_udp = Workload("", "", "", ("--rate", "2000"), names=NAMES)
 ALPN = {"dot": "dot", "doh": "h2"}
 
 
@@ -121,6 +125,34 @@ def _door(way):
     return measured
 
 
+def _flooded(bench, seconds):
+    """Hits over UDP alone, and while handshakes are begun over TLS as fast as the server takes them. What begins them gives way
+    to the load, so that what is seen is the server's doing."""
+    servers = [DAEMON, *(one for one in bench.rivals("plain") if "dot" in one.doors)]
+    for server in servers:
+        name, door = server if server == DAEMON else server.name, free_port()
+        try:
+            with contextlib.ExitStack() as running:
+                process = bench.start(running, Backends(bench, running), server, "plain", door=("dot", door), key=bench.key)
+                names = _hits_over_udp.warm(bench, process, seconds / 8)
+                arguments = _hits_over_udp.arguments(bench, names)
+                each = seconds / len(servers) / 2
+                alone = run_load(bench, process.port, each, arguments, priority=1)["known"]["p99"]
+                flood = subprocess.Popen([sys.executable, os.path.join(os.path.dirname(__file__), "handshakes.py"), str(door)],
+                                         stdout=subprocess.PIPE, text=True, preexec_fn=idling(bench.cores.load))
+                running.callback(flood.kill)
+                time.sleep(FLOODED)
+                beside = run_load(bench, process.port, each, arguments, priority=1)["known"]["p99"]
+                flood.terminate()
+                begun = int(flood.communicate(timeout=10)[0]) / (each + FLOODED)
+                yield name, {"alone p99": alone, "p99": beside, "p99 ratio": beside / alone, "handshakes/s": begun}
+        except (Failed, OSError, ValueError) as failure:
+            yield name, {"bad": 1.0}
+            print(f"beside-handshakes: {name}: {failure}")
+
+
 DOORS = {f"doors-{way}": (f"hits over {what}, 1,000 names, {CLIENTS} connections", _door(way),
                           ("cpu", "rate", "handshake", "connection"), 8)
-         for way, what in (("dot", "DNS over TLS"), ("doh", "DNS over HTTPS"))}
+         for way, what in (("dot", "DNS over TLS"), ("doh", "DNS over HTTPS"))} | {
+    "beside-handshakes": ("hits over UDP, 2,000 queries/s, beside a flood of TLS handshakes", _flooded,
+                          ("alone p99", "p99", "p99 ratio", "handshakes/s"), 6)}

@@ -82,18 +82,21 @@ def pinned(cores, priority=0):
     return prepare
 
 
+def idling(cores):
+    """What a new process does first that gives way to all other at once."""
+    def prepare():
+        pinned(cores)()
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    return prepare
+
+
 @contextlib.contextmanager
 def busy(cores):
     """Keeps each of the cores busy with work of the lowest priority, which gives way to all other at once."""
-    def prepare(core):
-        def lower():
-            pinned([core])()
-            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        return lower
     with contextlib.ExitStack() as working:
         for core in cores:
             one = subprocess.Popen([sys.executable, "-c", "while True: pass"], stdin=subprocess.DEVNULL,
-                                   preexec_fn=prepare(core))
+                                   preexec_fn=idling([core]))
             working.callback(one.wait)
             working.callback(one.kill)
         yield

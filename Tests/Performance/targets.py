@@ -66,6 +66,7 @@ TARGETS = [
     *(target for server in (DOT, DOH) for target in _beats("miss-20ms", server, "rate")),
     *_beats("miss-plain-20ms", DAEMON, "rate"),
     Target("beside-misses", HTTPS, "p99 ratio", 1.5), Target("beside-misses", AES, "p99 ratio", 1.5),
+    Target("beside-handshakes", DAEMON, "p99 ratio", 2),
     Target("watched", DAEMON, "rate ratio", 0.9, at_least=True), Target("watched", DAEMON, "p99 ratio", 1.5),
     *(Target(door, DAEMON, "cpu", 0.6, BEST) for door in ("doors-dot", "doors-doh")),
     *(Target(door, DAEMON, "handshake", 1.1, LIMIT) for door in ("doors-dot", "doors-doh")),

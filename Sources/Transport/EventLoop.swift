@@ -53,8 +53,7 @@ public final class EventLoop: @unchecked Sendable {
     private static let mailboxToken = UInt64.max
     private static let timerToken = UInt64.max - 1
 
-    /// - Parameter givesWay: While processors are scarce, its thread gets less of them than the others, and these interrupt it
-    ///   at once (Dispatch's background class: a nice value of 10; see setpriority(2)).
+    /// - Parameter givesWay: While processors are scarce, the others interrupt its thread (Dispatch's nice value of 10).
     public init(label: String, givesWay: Bool = false) throws(SystemError) {
         queue = DispatchQueue(label: label, qos: givesWay ? .background : .unspecified)
         epoll = try Epoll()
@@ -168,9 +167,10 @@ extension EventLoop {
     }
 
     private func deliver(_ event: Epoll.Event) {
-        let registration = Registration(token: event.token)
         // An earlier handler of this turn may have ended the registration or reduced what it waits for.
-        guard let slot = slot(registration), slot.isWatched, let handler = slot.handler else { return }
+        guard let slot = slot(Registration(token: event.token)), slot.isWatched, let handler = slot.handler else {
+            return
+        }
         let readiness = event.isFailure ? slot.interest : event.readiness.intersection(slot.interest)
         if !readiness.isEmpty { handler.ready(readiness) }
     }

@@ -106,7 +106,8 @@ image-layer: build sbom
 	root=.build/image/root
 	config/strip .build/release/httpdnsd $$root/usr/sbin/httpdnsd
 	install -D --mode=644 .build/httpdnsd.cdx.json $$root/usr/share/doc/httpdnsd/httpdnsd.cdx.json
-	ldd .build/release/httpdnsd | grep -o '/[^ ]*' | xargs cp --dereference --parents --target-directory=$$root
+	systemd=$$(realpath --no-symlinks "$$(gcc -print-file-name=libsystemd.so.0)")  # which is loaded where it is needed
+	{ ldd .build/release/httpdnsd; ldd "$$systemd"; echo "$$systemd"; } | grep -o '/[^ ]*' | sort --unique | xargs cp --dereference --parents --target-directory=$$root
 	# The authorities, where OpenSSL looks for them.
 	install -D --mode=644 --target-directory=$$root/etc/ssl/certs /etc/ssl/certs/ca-certificates.crt
 	mkdir -p $$root/usr/lib/ssl $$root/run/httpdnsd $$root/etc/httpdnsd

@@ -61,9 +61,11 @@ def swift():
 
 
 def of_the_system(binary):
-    """By Debian package: the libraries that it links with, those that these link with, and the C++ library, which is linked in."""
-    paths = set(re.findall(r"(/\S+) \(0x", told("ldd", str(binary))))
-    for path in sorted(paths | {told("gcc", "-print-file-name=libstdc++.a").strip()}):
+    """By Debian package: the libraries that it links with, libsystemd, which it loads under systemd, those that these link with,
+    and the C++ library, which is linked in."""
+    systemd, cxx = (told("gcc", f"-print-file-name={name}").strip() for name in ("libsystemd.so.0", "libstdc++.a"))
+    linked = {path for one in (str(binary), systemd) for path in re.findall(r"(/\S+) \(0x", told("ldd", one))}
+    for path in sorted(linked | {systemd, cxx}):
         # A package may name its file below /usr or, as long as those are one folder, beside it.
         places = {path, f"/usr{path}", path.removeprefix("/usr"), str(pathlib.Path(path).resolve())}
         done = subprocess.run(["dpkg", "--search", *sorted(places)], capture_output=True, text=True)

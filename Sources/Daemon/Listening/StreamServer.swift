@@ -61,7 +61,7 @@ final class StreamServer: @unchecked Sendable {
         report: Report
     ) throws(SystemError) {
         tally = Tally(door.transport)
-        // A handshake takes a hundred times as long as an answer, and anybody can ask for one.
+        // A handshake takes a hundred times as long as an answer, and any client can ask for one.
         loop = try EventLoop(label: "httpdnsd.\(tally.transport.rawValue)", givesWay: door.certificate != nil)
         certificate = door.certificate.map { [loop] in ServerCertificate($0, loop: loop, report: report) }
         listeners = door.listeners

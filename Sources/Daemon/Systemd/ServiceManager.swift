@@ -27,11 +27,12 @@ public enum ServiceManager {
     /// The longest time that the manager allows between two signs of life; nil if it expects none, or expects them from
     /// another process.
     static var watchdogMicroseconds: UInt64? {
+        guard Environment.variables["WATCHDOG_USEC"] != nil else { return nil }
         var microseconds: UInt64 = 0
-        return unsafe sd_watchdog_enabled(0, &microseconds) > 0 ? microseconds : nil
+        return unsafe csd_watchdog_enabled(0, &microseconds) > 0 ? microseconds : nil
     }
 
     private static func notify(_ state: String) {
-        _ = unsafe sd_notify(0, state)
+        if isPresent { _ = unsafe csd_notify(0, state) }
     }
 }

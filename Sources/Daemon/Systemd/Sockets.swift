@@ -158,7 +158,7 @@ struct Sockets {
         var sockets = Sockets()
         sockets.areHandedOver = true
         // 1: the variables are removed from the environment, so that no child process takes the sockets for its own.
-        let count = sd_listen_fds(1)
+        let count = Environment.variables["LISTEN_FDS"] == nil ? 0 : csd_listen_fds(1)
         guard count >= 0 else { throw SystemError("sd_listen_fds", code: -count) }
         let names = names?.split(separator: ":", omittingEmptySubsequences: false) ?? []
         for index in 0..<count {

@@ -22,11 +22,11 @@ import CSystemd
     /// Nil: there is no bus, or none for this user.
     init?() {
         var bus: OpaquePointer?
-        guard unsafe sd_bus_open_system(&bus) >= 0, let bus = unsafe bus else { return nil }
+        guard unsafe csd_bus_open_system(&bus) >= 0, let bus = unsafe bus else { return nil }
         unsafe self.bus = unsafe bus
     }
 
-    deinit { unsafe sd_bus_flush_close_unref(bus) }
+    deinit { unsafe csd_bus_flush_close_unref(bus) }
 
     /// A property of one value: `b` a flag, `s` a text. Nil: it cannot be had.
     func value(_ property: String, of object: Object, _ type: Character) -> Value? {
@@ -50,7 +50,7 @@ import CSystemd
                     entry.append(value)
                 }
                 entries.append(entry)
-                guard unsafe sd_bus_message_exit_container(reply) >= 0 else { return nil }
+                guard unsafe csd_bus_message_exit_container(reply) >= 0 else { return nil }
             }
             return entries
         }
@@ -64,13 +64,13 @@ import CSystemd
             unsafe csystemd_bus_property(bus, object.service, object.path, object.interface, property, &reply) >= 0,
             let reply = unsafe reply
         else { return nil }
-        defer { unsafe sd_bus_message_unref(reply) }
+        defer { unsafe csd_bus_message_unref(reply) }
         return unsafe take(reply)
     }
 
     /// Goes into a variant (`v`), list (`a`) or structure (`r`).
     private func enter(_ reply: OpaquePointer, _ kind: Character, _ contents: String) -> Bool {
-        unsafe sd_bus_message_enter_container(reply, Self.code(kind), contents) > 0
+        unsafe csd_bus_message_enter_container(reply, Self.code(kind), contents) > 0
     }
 
     /// Reads the next value, and takes its type from the types.
@@ -80,17 +80,17 @@ import CSystemd
         switch type {
         case "i", "b":
             var number: Int32 = 0
-            guard unsafe sd_bus_message_read_basic(reply, code(type), &number) > 0 else { return nil }
+            guard unsafe csd_bus_message_read_basic(reply, code(type), &number) > 0 else { return nil }
             return type == "i" ? .number(number) : .flag(number != 0)
         case "s":
             var text: UnsafePointer<CChar>?
-            guard unsafe sd_bus_message_read_basic(reply, code(type), &text) > 0, let text = unsafe text
+            guard unsafe csd_bus_message_read_basic(reply, code(type), &text) > 0, let text = unsafe text
             else { return nil }
             return unsafe .text(String(cString: text))
         default:
             var (octets, count) = unsafe (UnsafeRawPointer?.none, 0)
             let element = types.removeFirst()
-            guard unsafe sd_bus_message_read_array(reply, code(element), &octets, &count) > 0 else { return nil }
+            guard unsafe csd_bus_message_read_array(reply, code(element), &octets, &count) > 0 else { return nil }
             return unsafe .octets(Array(UnsafeRawBufferPointer(start: octets, count: count)))
         }
     }

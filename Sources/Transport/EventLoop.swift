@@ -151,8 +151,7 @@ extension EventLoop {
     }
 
     private func takeTurn(events count: Int) {
-        var hasMail = false
-        var isTime = false
+        var (hasMail, isTime) = (false, false)
         for index in 0..<count {
             let event = epoll.event(index)
             switch event.token {
@@ -168,9 +167,8 @@ extension EventLoop {
 
     private func deliver(_ event: Epoll.Event) {
         // An earlier handler of this turn may have ended the registration or reduced what it waits for.
-        guard let slot = slot(Registration(token: event.token)), slot.isWatched, let handler = slot.handler else {
-            return
-        }
+        guard let slot = slot(Registration(token: event.token)), slot.isWatched, let handler = slot.handler
+        else { return }
         let readiness = event.isFailure ? slot.interest : event.readiness.intersection(slot.interest)
         if !readiness.isEmpty { handler.ready(readiness) }
     }

@@ -99,9 +99,11 @@ public final class DispatchQueue: @unchecked Sendable {
 
 public struct DispatchQoS: Sendable {
     public enum QoSClass: Sendable { case utility, userInitiated, `default` }
+    public static let background = DispatchQoS()
     public static let utility = DispatchQoS()
     public static let userInitiated = DispatchQoS()
     public static let `default` = DispatchQoS()
+    public static let unspecified = DispatchQoS()
 }
 
 public enum DispatchTimeInterval: Sendable {

@@ -11,7 +11,7 @@ import ssl
 import sys
 
 AT_ONCE = 50
-AT_ONCE_RESET = b"\1\0\0\0\0\0\0\0"  # SO_LINGER: closed without a word
+RESET = b"\1\0\0\0\0\0\0\0"  # SO_LINGER: closed without a word
 
 
 def first_message():
@@ -30,7 +30,7 @@ def main():
 
     def begin():
         connection = socket.socket()
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE_RESET)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         connection.setblocking(False)
         connection.connect_ex(address)
         waiting[connection.fileno()] = connection

@@ -101,7 +101,7 @@ public final class Daemon: @unchecked Sendable {
         }
         datagrams = sockets.datagrams.enumerated().map { index, socket in
             DatagramListener(
-                socket, label: "httpdnsd.udp.\(index)", frontend: forwarderLoop.frontend, forwarderLoop: forwarderLoop,
+                socket, label: "httpdnsd.udp.\(index)", forwarderLoop: forwarderLoop,
                 failed: report.systemFailed("questions over UDP wait a moment"))
         }
         let missing = sockets.missing(settings.listen)

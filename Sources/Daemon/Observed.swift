@@ -29,7 +29,7 @@ extension Observer.Sources {
             queues: [{ forwarderLoop.loop.submit($0) }]
                 + streams.map { server in { @Sendable turned in server.loop.submit(turned) } }
                 + datagrams.map { listener in { @Sendable turned in listener.ping(turned) } },
-            doors: datagrams.map(\.tally) + streams.map(\.tally), forwarderLoop: forwarderLoop.tally,
+            doors: datagrams.flatMap(\.tallies) + streams.map(\.tally), forwarderLoop: forwarderLoop.tally,
             logLinesLost: logLinesLost)
     }
 }

@@ -17,11 +17,4 @@ public enum Clock {
         _ = unsafe clock_gettime(CLOCK_MONOTONIC, &time)
         return UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec / 1000)
     }
-
-    /// Holds the thread; a signal may end it early.
-    package static func sleep(milliseconds: Int) {
-        sleep(microseconds: UInt32(milliseconds) * 1000)
-    }
-
-    static func sleep(microseconds: UInt32) { usleep(microseconds) }
 }

@@ -19,7 +19,7 @@ internal import Glibc
     private static let capacity = 64
     /// How long a busy loop waits for the next event before it returns to Dispatch, in milliseconds: longer than the
     /// round trip to a distant server, so that one lookup after the other does not change threads twice.
-    private static let linger: Int32 = 100
+    static let linger: Int32 = 100
 
     init() throws(SystemError) {
         descriptor = Descriptor(
@@ -47,10 +47,10 @@ internal import Glibc
         _ = clinux_epoll_ctl(descriptor.raw, EPOLL_CTL_DEL, raw, 0, 0)
     }
 
-    /// Waits for events and returns how many there are; 0: none for a while.
-    func wait() -> Int {
+    /// Waits for events, for so long, and returns how many there are.
+    func wait(_ milliseconds: Int32) -> Int {
         let outcome = SystemCall.attempt {
-            Int(unsafe epoll_wait(descriptor.raw, events, Int32(Epoll.capacity), Epoll.linger))
+            Int(unsafe epoll_wait(descriptor.raw, events, Int32(Epoll.capacity), milliseconds))
         }
         guard case .done(let count) = outcome else { return 0 }
         return count

@@ -18,4 +18,18 @@ public protocol EventHandler: AnyObject {
 public struct Registration: Equatable, Sendable {
     let slot: UInt32
     let generation: UInt32
+
+    /// Both in one, as epoll keeps it.
+    var token: UInt64 { UInt64(generation) << 32 | UInt64(slot) }
+}
+
+extension Registration {
+    /// What no registration has for a token.
+    static let mailboxToken = UInt64.max
+    static let timerToken = UInt64.max - 1
+
+    init(token: UInt64) {
+        slot = UInt32(truncatingIfNeeded: token)
+        generation = UInt32(truncatingIfNeeded: token >> 32)
+    }
 }

@@ -16,11 +16,13 @@ internal import Synchronization
 /// after any earlier handler, on what is registered and waited for at its delivery.
 ///
 /// `@unchecked Sendable`: confined to turns (before ``start()``: to the thread that makes it), which ``assertOnLoop()``
-/// checks, but for `source`, which is the queue's, and the events fetched, which are its thread's; ``submit(_:)``,
+/// checks, but for `source` and `waiters`, which are the queue's, and the events fetched, which are its thread's; ``submit(_:)``,
 /// ``perform(_:)``, ``stop(_:)`` and ``waitsForThisThread`` alone are for all. It keeps itself alive from start to stop.
 public final class EventLoop: @unchecked Sendable {
     /// Called once at the end of each turn.
     public var turnEnded: (() -> Void)?
+    /// Who may leave the processor to the loop. Set before ``start()``.
+    public var waiters: [any LoopWaiter] = []
     /// Called when the time given to ``setDeadline(_:)`` has come, never before. There is no deadline then until a new
     /// one is set.
     public var deadlineReached: (() -> Void)?
@@ -50,17 +52,14 @@ public final class EventLoop: @unchecked Sendable {
         var isWatched = false
     }
 
-    private static let mailboxToken = UInt64.max
-    private static let timerToken = UInt64.max - 1
-
     /// - Parameter givesWay: While processors are scarce, the others interrupt its thread (Dispatch's nice value of 10).
     public init(label: String, givesWay: Bool = false) throws(SystemError) {
         queue = DispatchQueue(label: label, qos: givesWay ? .background : .unspecified)
         epoll = try Epoll()
         mailbox = try Mailbox()
         timer = try DeadlineTimer()
-        try epoll.add(mailbox.raw, .readable, token: EventLoop.mailboxToken)
-        try epoll.add(timer.descriptor.raw, .readable, token: EventLoop.timerToken)
+        try epoll.add(mailbox.raw, .readable, token: Registration.mailboxToken)
+        try epoll.add(timer.descriptor.raw, .readable, token: Registration.timerToken)
     }
 
     /// Begins. Call once, when the hooks are set.
@@ -113,11 +112,11 @@ public final class EventLoop: @unchecked Sendable {
         if !isDone { submit(work) }
     }
 
-    /// Whether a turn is under way that cannot go on while this thread runs, since both are on the same processor. From any
-    /// thread.
-    public var waitsForThisThread: Bool {
+    /// Whether the turn under way cannot go on while this thread runs, since both are on the same processor; nil: there is
+    /// none. From any thread.
+    public var waitsForThisThread: Bool? {
         let processor = processor.load(ordering: .relaxed)
-        return processor >= 0 && processor == clinux_processor()
+        return processor < 0 ? nil : processor == clinux_processor()
     }
 
     /// Traps when called outside the loop's turns.
@@ -128,6 +127,7 @@ public final class EventLoop: @unchecked Sendable {
     private func releaseAll() {
         right.take {
             turnEnded = nil
+            waiters = []
             deadlineReached = nil
             let handlers = slots
             slots = []
@@ -142,7 +142,7 @@ public final class EventLoop: @unchecked Sendable {
 extension EventLoop {
     private func run() {
         while !stopping.load(ordering: .acquiring) {
-            let count = epoll.wait()
+            let count = nextEvents()
             guard count > 0 else { return }
             processor.store(clinux_processor(), ordering: .relaxed)
             right.take { takeTurn(events: count) }
@@ -150,13 +150,22 @@ extension EventLoop {
         }
     }
 
+    private func nextEvents() -> Int {
+        if waiters.contains(where: \.isAway) {
+            let count = epoll.wait(0)
+            if count > 0 { return count }
+            for waiter in waiters { waiter.goOn() }
+        }
+        return epoll.wait(Epoll.linger)
+    }
+
     private func takeTurn(events count: Int) {
         var (hasMail, isTime) = (false, false)
         for index in 0..<count {
             let event = epoll.event(index)
             switch event.token {
-            case EventLoop.mailboxToken: hasMail = true
-            case EventLoop.timerToken: isTime = true
+            case Registration.mailboxToken: hasMail = true
+            case Registration.timerToken: isTime = true
             default: deliver(event)
             }
         }
@@ -287,14 +296,5 @@ extension EventLoop {
 
     private func arm() {
         timer.arm(pauses.reduce(deadline) { min($0, $1.until) })
-    }
-}
-
-extension Registration {
-    fileprivate var token: UInt64 { UInt64(generation) << 32 | UInt64(slot) }
-
-    fileprivate init(token: UInt64) {
-        slot = UInt32(truncatingIfNeeded: token)
-        generation = UInt32(truncatingIfNeeded: token >> 32)
     }
 }

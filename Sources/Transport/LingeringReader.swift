@@ -3,15 +3,6 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
-/// Receives the datagrams that a ``LingeringReader`` reads.
-public protocol DatagramReceiver: ~Copyable, Sendable {
-    /// Called on the reader's queue with a batch of datagrams; the replies added to `replies` are sent when it returns.
-    /// There may be at most one for each datagram.
-    mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout SendBatch)
-    /// Whether the reader has to leave further datagrams alone for a moment, for something that needs its processor.
-    var isInTheWay: Bool { get }
-}
-
 /// Reads one UDP socket on a queue of its own, in batches, and sends the replies.
 ///
 /// The queue's thread stays in a blocking `recvmmsg` while datagrams come, which takes one context switch a query at 20 or
@@ -20,7 +11,7 @@ public protocol DatagramReceiver: ~Copyable, Sendable {
 /// kernel tells the epoll that there is room for the next.
 ///
 /// `@unchecked Sendable`: the desk is touched on the queue only, the rest never changes after `start` or is atomic.
-public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unchecked Sendable {
+public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: LoopWaiter, @unchecked Sendable {
     private let socket: DatagramSocket
     // A serial queue without a target gets a thread of its own, however many threads are busy already.
     private let queue: DispatchQueue
@@ -28,37 +19,36 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
     private var wakeup: Wakeup?
     private let stopping = Atomic(false)
     private let isPinged = Atomic(false)
+    private let away = Atomic(false)
+    /// Signalled to end the moment away.
+    private let back = DispatchSemaphore(value: 0)
     private let pings = Mutex<[@Sendable () -> Void]>([])
     private let failed: @Sendable (SystemError) -> Void
     /// Nil while the reader serves, which moves it out, so that no datagram costs a check for exclusive access.
-    private var desk: Desk?
-
-    private struct Desk: ~Copyable {
-        var receiver: Receiver
-        var batch: ReceiveBatch
-        var replies: SendBatch
-    }
+    private var desk: DatagramDesk<Receiver>?
+    private let isInTheWay: @Sendable () -> Bool
 
     /// How long the reader stays in `recvmmsg` without a datagram, in microseconds. It is also what stopping may take.
     private static var linger: Int { 50_000 }
-    /// How long a reader that is in the way leaves further datagrams alone, in microseconds.
-    private static var moment: UInt32 { 400 }
+    /// How long a reader that is in the way leaves further datagrams alone.
+    private static var moment: DispatchTimeInterval { .milliseconds(1) }
     /// How long a socket that cannot be read is left alone.
     private static var pause: DispatchTimeInterval { .milliseconds(100) }
 
     /// - Parameters:
     ///   - socket: Becomes a blocking socket with a receive time-out. Sending from elsewhere does not wait all the same
     ///     (``SendBatch/flush(_:)``).
-    ///   - slots: The most datagrams read at once.
     ///   - failed: The socket could not be read; it will be tried again.
+    ///   - isInTheWay: Called on the queue behind each batch: whether further datagrams have to be left alone for a moment, for
+    ///     something that needs the thread's processor.
     public init(
-        _ socket: DatagramSocket, label: String, slots: Int = 64,
-        failed: @escaping @Sendable (SystemError) -> Void = { _ in }, receiver: consuming Receiver
+        _ socket: DatagramSocket, label: String, failed: @escaping @Sendable (SystemError) -> Void = { _ in },
+        isInTheWay: @escaping @Sendable () -> Bool = { false }, receiver: consuming Receiver
     ) {
         self.socket = socket
         queue = DispatchQueue(label: label)
-        desk = Desk(receiver: receiver, batch: ReceiveBatch(slots: slots), replies: SendBatch(slots: slots))
-        self.failed = failed
+        desk = DatagramDesk(socket, receiver: receiver)
+        (self.failed, self.isInTheWay) = (failed, isInTheWay)
     }
 
     /// Begins to read. Call once, before others have the reader. The reader keeps itself and the socket alive until it is
@@ -97,6 +87,12 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
         }
     }
 
+    public var isAway: Bool { away.load(ordering: .relaxed) }
+
+    public func goOn() {
+        if away.exchange(false, ordering: .relaxed) { back.signal() }
+    }
+
     private func answerPings() {
         isPinged.store(false, ordering: .relaxed)
         let answers = pings.withLock { waiting in
@@ -126,14 +122,19 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
     }
 
     /// Reads and answers until no datagram came for a while.
-    private func serve(_ desk: inout Desk) throws(SystemError) {
+    private func serve(_ desk: inout DatagramDesk<Receiver>) throws(SystemError) {
         while !stopping.load(ordering: .acquiring) {
-            guard try desk.batch.receive(from: socket, waiting: true) > 0 else { return }
+            guard try desk.serve(waiting: true) else { return }
             if isPinged.load(ordering: .acquiring) { answerPings() }
-            desk.receiver.receive(desk.batch, &desk.replies)
-            if desk.replies.count > 0 { desk.replies.flush(socket) }
-            if desk.receiver.isInTheWay { Clock.sleep(microseconds: Self.moment) }
+            if isInTheWay() { leaveAlone() }
         }
+    }
+
+    private func leaveAlone() {
+        away.store(true, ordering: .relaxed)
+        // A signal that comes as the time is up ends the next moment at once.
+        _ = back.wait(timeout: .now() + Self.moment)
+        away.store(false, ordering: .relaxed)
     }
 }
 

@@ -104,7 +104,8 @@ def busy(cores):
 
 @dataclass
 class Process:
-    """A started program, in a session of its own so that its children end with it."""
+    """A started program, in a process group of its own so that its children end with it. Not in a session of its own: to other
+    sessions' work of the lowest priority a processor would be given as to any other (sched(7), autogroups)."""
 
     name: str
     popen: subprocess.Popen
@@ -118,7 +119,7 @@ class Process:
         log = os.path.join(directory, name.replace(" ", "-") + ".log")
         with open(log, "wb") as output:
             popen = subprocess.Popen(command, cwd=directory, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                                     env=environment(), preexec_fn=pinned(cores), start_new_session=True)
+                                     env=environment(), preexec_fn=pinned(cores), process_group=0)
         return cls(name, popen, log, port)
 
     def signal(self, number):

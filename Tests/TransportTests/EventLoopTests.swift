@@ -9,12 +9,36 @@ import Testing
 @Suite struct EventLoopTests {
     @Test func aTurnWaitsForTheThreadsOfItsProcessorAlone() throws {
         let fixture = try LoopFixture()
-        #expect(!fixture.loop.waitsForThisThread)
+        #expect(fixture.loop.waitsForThisThread == nil)
         fixture.loop.start()
         // The thread may move to another processor in the middle, and back.
-        #expect(try fixture.run { loop in (0..<1000).contains { _ in loop.waitsForThisThread } })
+        #expect(try fixture.run { loop in (0..<1000).contains { _ in loop.waitsForThisThread == true } })
         fixture.stop()
-        #expect(!fixture.loop.waitsForThisThread)
+        #expect(fixture.loop.waitsForThisThread == nil)
+    }
+
+    @Test func whoIsAwayGoesOnWhenTheLoopHasNothingLeftToDo() throws {
+        let fixture = try LoopFixture()
+        let waiter = Waiter()
+        fixture.loop.waiters = [waiter]
+        fixture.loop.start()
+        let journal = Journal<Bool>()
+        try fixture.run { [loop = fixture.loop] _ in
+            waiter.leave()
+            loop.submit { journal.append(waiter.isAway) }
+        }
+        #expect(waiter.gate.wait())
+        // In the turn that followed at once it was still away.
+        #expect(journal.all == [true])
+        fixture.stop()
+    }
+
+    private final class Waiter: LoopWaiter {
+        let gate = Gate()
+        private let away = Atomic(false)
+        var isAway: Bool { away.load(ordering: .relaxed) }
+        func leave() { away.store(true, ordering: .relaxed) }
+        func goOn() { if away.exchange(false, ordering: .relaxed) { gate.open() } }
     }
 
     @Test func whatIsThereBeforeADescriptorIsWaitedForIsReported() throws {

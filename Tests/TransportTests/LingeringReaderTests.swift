@@ -127,7 +127,7 @@ import Testing
         let (failures, answered, stopped) = (Gate(), Gate(), Gate())
         let reader = LingeringReader(
             socket, label: "no socket", failed: { _ in failures.open() },
-            receiver: ClosureReceiver(body: { _, _ in }, inTheWay: { false }))
+            receiver: ClosureReceiver(body: { _, _ in }))
         try reader.start()
         let nothing = open("/dev/null", O_RDONLY)
         #expect(dup2(nothing, socket.descriptor.raw) >= 0)

@@ -80,9 +80,6 @@ func withAddress<R>(_ endpoint: Endpoint, _ body: (UnsafePointer<sockaddr>, sock
 /// Gives what is read to a closure.
 struct ClosureReceiver: DatagramReceiver {
     let body: @Sendable (borrowing ReceiveBatch, inout SendBatch) -> Void
-    let inTheWay: @Sendable () -> Bool
-
-    var isInTheWay: Bool { inTheWay() }
 
     mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout SendBatch) { body(batch, &replies) }
 }
@@ -92,7 +89,7 @@ extension LingeringReader where Receiver == ClosureReceiver {
         _ socket: DatagramSocket, label: String, isInTheWay: @escaping @Sendable () -> Bool = { false },
         receive: @escaping @Sendable (borrowing ReceiveBatch, inout SendBatch) -> Void
     ) {
-        self.init(socket, label: label, receiver: ClosureReceiver(body: receive, inTheWay: isInTheWay))
+        self.init(socket, label: label, isInTheWay: isInTheWay, receiver: ClosureReceiver(body: receive))
     }
 }
 

@@ -7,21 +7,28 @@ import Transport
 /// together.
 final class DatagramListener: Sendable {
     let socket: DatagramSocket
-    let tally: Tally
     let notes = WatchNotes()
+    private let tally = Tally(.udp)
     private let reader: LingeringReader<QueryReceiver>
+    private let loopReader: LoopReader
 
+    /// Before the forwarder's loop starts.
     /// - Parameter failed: the socket could not be read; it is tried again.
     init(
-        _ socket: DatagramSocket, label: String, frontend: CurrentFrontend, forwarderLoop: ForwarderLoop,
+        _ socket: DatagramSocket, label: String, forwarderLoop: ForwarderLoop,
         failed: @escaping @Sendable (SystemError) -> Void
     ) {
         self.socket = socket
-        tally = Tally(.udp)
+        let loopReader = LoopReader(socket, forwarderLoop)
+        self.loopReader = loopReader
         reader = LingeringReader(
-            socket, label: label, failed: failed,
-            receiver: QueryReceiver(socket, CurrentFrontend.Copy(of: frontend), forwarderLoop, tally, notes))
+            socket, label: label, failed: failed, isInTheWay: { loopReader.findsListenerInTheWay() },
+            receiver: QueryReceiver(socket, forwarderLoop, tally, notes))
+        forwarderLoop.loop.waiters.append(reader)
     }
+
+    /// The counts of the listener's own queue, and of the loop where it reads in its place.
+    var tallies: [Tally] { [tally, loopReader.tally] }
 
     func start() throws(SystemError) {
         try reader.start()
@@ -37,8 +44,8 @@ final class DatagramListener: Sendable {
     }
 }
 
-/// Handles the datagrams on a listener's queue.
-private struct QueryReceiver: DatagramReceiver, ~Copyable {
+/// Handles a listener's datagrams, on one thread.
+struct QueryReceiver: DatagramReceiver, ~Copyable {
     private let socket: DatagramSocket
     private var frontend: CurrentFrontend.Copy
     private let forwarderLoop: ForwarderLoop
@@ -51,19 +58,14 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
     private var misses: [Miss] = []
 
     init(
-        _ socket: DatagramSocket, _ frontend: consuming CurrentFrontend.Copy, _ forwarderLoop: ForwarderLoop,
-        _ tally: Tally, _ notes: WatchNotes
+        _ socket: DatagramSocket, _ forwarderLoop: ForwarderLoop, _ tally: Tally, _ notes: WatchNotes
     ) {
         self.socket = socket
-        self.frontend = frontend
+        frontend = CurrentFrontend.Copy(of: forwarderLoop.frontend)
         self.forwarderLoop = forwarderLoop
         self.tally = tally
         self.notes = notes
     }
-
-    /// Whether many misses wait while the loop's turn is kept from running by this thread, on the same processor. The reader
-    /// then sleeps for a moment: on one processor a miss over plain DNS costs 10.1 µs so, and 12.3 without.
-    var isInTheWay: Bool { forwarderLoop.queue.isLong && forwarderLoop.loop.waitsForThisThread }
 
     mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout SendBatch) {
         frontend.update()

@@ -21,6 +21,8 @@ final class ForwarderLoop: @unchecked Sendable {
     /// The counts of answers that did not come from a listener; their transport is not distinguished.
     let tally = Tally(.udp)
     let notes = WatchNotes()
+    /// The sockets that the loop reads beside the listeners.
+    var readers = LoopReaders()
     private var forwarder: Forwarder
     private let inEffect: SettingsInEffect
     private let upstreams: UpstreamRegistry
@@ -84,8 +86,7 @@ final class ForwarderLoop: @unchecked Sendable {
         if here { loop.perform(work) } else { loop.submit(work) }
     }
 
-    /// Holds misses until the cache's file is read. Questions that the daemon answers itself do not depend on the file
-    /// and go on.
+    /// Holds misses until the cache's file is read, except those that the daemon answers itself.
     private func hold(_ misses: [Miss]) {
         var (known, others): ([Miss], [Miss]) = ([], [])
         for miss in misses {
@@ -101,14 +102,13 @@ final class ForwarderLoop: @unchecked Sendable {
     }
 
     private func receive(_ misses: [Miss]) {
-        Self.receive(misses, by: &forwarder, &clients, queue, at: now)
+        Self.receive(misses, by: &forwarder, &clients, queue, &readers, at: now)
     }
 
-    /// A static function, so that this object's changing properties are accessed once for the whole batch: each access
-    /// costs a tenth of a hit.
+    /// Static, so that this object's changing properties are accessed once for all misses: each access costs a tenth of a hit.
     private static func receive(
         _ misses: [Miss], by forwarder: inout Forwarder, _ clients: inout WaitingClients, _ queue: MissQueue,
-        at now: Tick
+        _ readers: inout LoopReaders, at now: Tick
     ) {
         // By index: to walk over the misses themselves would copy each of them.
         for index in misses.indices {
@@ -119,6 +119,7 @@ final class ForwarderLoop: @unchecked Sendable {
                 question.name(in: client.query.span), question.type, for: Audience(of: question),
                 from: misses[index].isRefresh ? nil : clients.insert(client), of: source, isProven: client.isProven,
                 recursionDesired: question.recursionDesired, at: now)
+            readers.step()
         }
     }
 
@@ -198,6 +199,7 @@ final class ForwarderLoop: @unchecked Sendable {
     }
 
     func close() {
+        readers.close()
         inEffect.close()
         trials.close()
     }
@@ -206,6 +208,7 @@ final class ForwarderLoop: @unchecked Sendable {
         if inEffect.accounts.logs(id.group) { report.lookup(outcome, at: forwarder.name(of: id.group)) }
         let now = now
         forwarder.settle(id, outcome, toRepeat: toRepeat, at: now)
+        readers.step()
         guard case .failed = outcome else { return }
         let areAllFailing = forwarder.overview(of: id.group).servers.allSatisfy { $0.health.consecutiveFailures > 0 }
         inEffect.accounts.failed(id.group, areAllFailing: areAllFailing, at: now)
@@ -237,6 +240,7 @@ final class ForwarderLoop: @unchecked Sendable {
             for reply in paced.release(at: now) { outgoing.reply(to: reply.client, reply.answer, reply.age, at: now) }
         }
         outgoing.flush()
+        readers.endTurn()
         trials.endTurn()
         upstreams.endTurn()
         if outages.isDue(forwarder.failedQueries) {
@@ -259,6 +263,7 @@ final class ForwarderLoop: @unchecked Sendable {
         // Taken from the end, an action is moved; to walk over the list would copy each.
         actions.reverse()
         while let action = actions.popLast() {
+            readers.step()
             switch action {
             case .reply(let numbers, let answer, let age, by: let answerer, let way):
                 for number in numbers {

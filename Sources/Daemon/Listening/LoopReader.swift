@@ -70,7 +70,4 @@ struct LoopReaders {
         if steps >= Self.stepsBetween { for reader in readers { reader.read() } }
         steps = 0
     }
-
-    /// No more questions are accepted.
-    mutating func close() { readers = [] }
 }

@@ -193,13 +193,12 @@ final class ForwarderLoop: @unchecked Sendable {
         inEffect.networkChanged(at: now)
     }
 
-    /// Calls `done` on the loop as soon as no client waits any more, and after `nanoseconds` at the latest.
+    /// Reads no socket any more, and calls `done` on the loop as soon as no client waits, and after `nanoseconds` at the latest.
     func drain(within nanoseconds: UInt64, _ done: @escaping @Sendable () -> Void) {
-        loop.submit { [self] in drain = (Clock.now() + nanoseconds, done) }
+        loop.submit { [self] in (drain, readers) = ((Clock.now() + nanoseconds, done), LoopReaders()) }
     }
 
     func close() {
-        readers.close()
         inEffect.close()
         trials.close()
     }

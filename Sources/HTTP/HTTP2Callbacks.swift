@@ -20,8 +20,8 @@ extension HTTP2Library {
             // Sound: the library gives the lengths of name and value, which stay valid during the call.
             let name = unsafe UnsafeBufferPointer(start: name, count: nameLength)
             let value = unsafe UnsafeBufferPointer(start: value, count: valueLength)
-            unsafe owned(owner).receive(frame.pointee.hd.stream_id, field: name.span, value.span)
-            return 0
+            return unsafe owned(owner).receive(frame.pointee.hd.stream_id, field: name.span, value.span)
+                ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
         }
         unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
             _, _, stream, bytes, count, owner in

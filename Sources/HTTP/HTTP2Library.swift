@@ -9,7 +9,8 @@ internal import CNGHTTP2
     /// How many octets a server may send on one stream, and on all together, before it is told that they were read.
     private static let streamWindow: UInt32 = 128 * 1024
     private static let connectionWindow: Int32 = 1024 * 1024
-    private static let headerTable: UInt32 = 4096
+    /// Octets of fields that a server, and a client, may have kept here for their next heads: the few that a request for DNS repeats.
+    private static let (serversTable, clientsTable): (UInt32, UInt32) = (4096, 512)
     /// Octets for which there is room from the first frame on: those of a request.
     private static let usualOutput = 512
 
@@ -56,13 +57,14 @@ internal import CNGHTTP2
     func start(for owner: HTTP2Owner) throws(HTTP2Error) {
         // Sound: callbacks run only inside calls that the owner makes, so the unretained pointer is alive then.
         unsafe nghttp2_session_set_user_data(session, Unmanaged.passUnretained(owner).toOpaque())
-        let own: (nghttp2_settings_id, UInt32) =
+        let (table, own): (UInt32, (nghttp2_settings_id, UInt32)) =
             switch side {
-            case .client: (NGHTTP2_SETTINGS_ENABLE_PUSH, 0)
-            case .server: (NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, UInt32(HTTP2Server.streamLimit))
+            case .client: (Self.serversTable, (NGHTTP2_SETTINGS_ENABLE_PUSH, 0))
+            case .server:
+                (Self.clientsTable, (NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, UInt32(HTTP2Server.streamLimit)))
             }
         let settings = [
-            (NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, Self.headerTable), own,
+            (NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, table), own,
             (NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, Self.streamWindow),
             (NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, UInt32(HTTPResponseReader.headLimit)),
             (NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1),

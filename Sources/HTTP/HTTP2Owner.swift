@@ -17,7 +17,9 @@ package class HTTP2Owner {
     /// The fields of a head follow, or behind the body those of the trailers.
     func beganHead(_ stream: Int32) {}
 
-    func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) {}
+    /// - Returns: Whether to go on with the head. If not, its stream is reset, and the rest of the head costs next to nothing: one
+    ///   octet of it may refer to a field of some kilobytes, which would be looked at each time (RFC 7541 §7.3).
+    func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) -> Bool { true }
 
     func receive(_ stream: Int32, body bytes: Span<UInt8>) {}
 

@@ -9,17 +9,17 @@ import Base
 /// | has confirmed that limit, and opens more | the library ends the connection with PROTOCOL_ERROR |
 /// | cancels requests at once (rapid reset) | a request that is cancelled before it is taken leaves nothing; a flood |
 /// | sends PING, SETTINGS, PRIORITY, empty DATA without end | a flood |
-/// | sends CONTINUATION without end, or a head longer than its limit | a flood; 400 |
+/// | sends CONTINUATION without end, or a head longer than its limit | a flood; the stream is reset, the rest is not looked at |
 /// | sends a body longer than its limit | 413, and the rest of the body is not taken |
 /// | sends many heads or bodies and ends none | no more than ``heldLimit`` octets are kept; beyond them 413 |
 /// | gives no room for answers (windows of 0) | its requests stay open, and there are no more than ``streamLimit`` of them |
 ///
-/// A flood is more than ``frameLimit`` frames from one answer that was given out whole to the next: it ends the connection with
-/// ENHANCE_YOUR_CALM.
+/// A flood is more than ``frameLimit`` frames from one answer with a body that was given out whole to the next: it ends the
+/// connection with ENHANCE_YOUR_CALM. A refused request has no body.
 package final class HTTP2Server: HTTP2Owner, HTTPServer {
     /// The most requests that are read or answered at a time.
     package static let streamLimit = 100
-    /// The most frames from one whole answer to the next.
+    /// The most frames from one whole answer with a body to the next.
     package static let frameLimit = 1000
     /// The most octets of requests that are kept.
     package static let heldLimit = 256 * 1024
@@ -100,7 +100,6 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
         unsent += answer.body.count
         head.begin(answer)
         library.respond(on: stream, head, hasBody: !answer.body.isEmpty)
-        if answer.body.isEmpty { frames = 0 }
         if !exchange.isWhole { unwanted.append(stream) }
     }
 
@@ -148,14 +147,15 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
         last = exchange
     }
 
-    override func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) {
-        guard stream != refused, let exchange = find(stream) else { return }
+    override func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) -> Bool {
+        guard stream != refused, let exchange = find(stream) else { return false }
         held += exchange.receive(field: name, value)
-        if exchange.headLength > HTTPResponseReader.headLimit {
-            refuse(exchange, .badRequest)
-        } else if held > Self.heldLimit {
-            refuse(exchange, .contentTooLarge)
+        guard exchange.headLength <= HTTPResponseReader.headLimit else {
+            library.reset(stream, .enhanceYourCalm)
+            return false
         }
+        if held > Self.heldLimit { refuse(exchange, .contentTooLarge) }
+        return true
     }
 
     override func receive(_ stream: Int32, body bytes: Span<UInt8>) {

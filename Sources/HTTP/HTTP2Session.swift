@@ -190,11 +190,12 @@ package final class HTTP2Session: HTTP2Owner {
         update(stream) { exchange throws(HTTPError) in try exchange.beginHead() }
     }
 
-    override func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) {
+    override func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) -> Bool {
         update(stream) { exchange throws(HTTPError) in try exchange.receive(field: name, value) }
     }
 
     override func receive(_ stream: Int32, body bytes: Span<UInt8>) {
+        guard let index = index(of: stream), !exchanges[index].isAbandoned else { return }
         update(stream) { exchange throws(HTTPError) in try exchange.receive(body: bytes) }
     }
 
@@ -205,14 +206,18 @@ package final class HTTP2Session: HTTP2Owner {
     }
 
     /// Gives an exchange what has come on its stream; an error in it ends the exchange, and data for an unknown stream
-    /// is dropped.
-    private func update(_ stream: Int32, _ take: (inout HTTP2Exchange) throws(HTTPError) -> Void) {
-        guard let index = index(of: stream), !exchanges[index].isAbandoned else { return }
+    /// is dropped. The limits of a head hold for an abandoned one too.
+    /// - Returns: Whether the exchange goes on.
+    @discardableResult
+    private func update(_ stream: Int32, _ take: (inout HTTP2Exchange) throws(HTTPError) -> Void) -> Bool {
+        guard let index = index(of: stream) else { return false }
         do throws(HTTPError) {
             try take(&exchanges[index])
+            return true
         } catch {
             library.reset(stream)
             fail(index, .response(error))
+            return false
         }
     }
 

@@ -12,7 +12,7 @@ import pytest
 
 from control import METRICS, fetch
 from dns_client import addresses
-from frames import END_HEADERS, HEADERS, frame
+from frames import END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, RST, RawConnection, frame
 from malformed import wire
 from waiting import waited_since
 from ways import CONNECTIONS, HTTPS, LOCALHOST, MESSAGE, PORT, dial, framed_by_http, post
@@ -113,6 +113,36 @@ def test_28_the_same_over_http2(serving, connect):
     assert running.held_kilobytes("RssAnon") < before + 4096
     with connect("https") as connection:
         assert post(connection, LOCALHOST)[0] == 200
+
+
+def references(streams):
+    """Heads that are all references to the field of 3.9 KB that the first one has put into the table (RFC 7541 §7.3)."""
+    request = b"\x82\x87\x84\1\1h"
+    head = frame(HEADERS, END_HEADERS | END_STREAM, 1, request + b"\x40\1x\x7f\xbd\x1d" + b"a" * 3900)
+    return head + b"".join(frame(HEADERS, END_HEADERS | END_STREAM, stream, request + b"\xbe" * 16_000)
+                           for stream in range(3, 3 + 2 * streams, 2))
+
+
+def test_36_heads_by_reference(serving, connect, trusting):
+    """They cost next to nothing, and are frames that answer nothing. A client that confirms the settings has a table that is
+    too small for such a field."""
+    running = serving(listen={"https": [f"127.0.0.1:{HTTPS}"]})
+    with dial(trusting(), ["h2"]) as socket, connect("https") as good:
+        before = running.ticks()
+        attacker = RawConnection(socket)
+        attacker.send(references(200))
+        resets = []
+        while len(resets) < 200:
+            kind, _, stream, code = attacker.hear()
+            resets += [(stream, code)] * (kind == RST)
+        assert resets == [(stream, struct.pack("!I", 11)) for stream in range(3, 403, 2)]
+        assert running.ticks() - before < 100
+        assert post(good, LOCALHOST)[0] == 200
+        attacker.send(frame(PING, 0, 0, bytes(8)) * 1000)
+        while (heard := attacker.hear())[0] != GOAWAY:
+            pass
+        assert heard[3][4:8] == struct.pack("!I", 11)
+        assert post(good, LOCALHOST)[0] == 200
 
 
 @pytest.mark.parametrize("octets", [

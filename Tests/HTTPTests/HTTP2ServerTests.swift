@@ -100,13 +100,34 @@ import Testing
         let (requests, sent) = serve(server, Self.preface + bytes) {
             server.answer($0.stream, HTTPAnswer($0.refusal ?? .ok))
         }
-        #expect(requests.map(\.stream) == [1, 3, 5])
-        #expect(requests.map(\.refusal) == [.contentTooLarge, .badRequest, nil])
+        #expect(requests.map(\.stream) == [1, 5])
+        #expect(requests.map(\.refusal) == [.contentTooLarge, nil])
         let frames = try Frame.readAll(sent)
-        #expect(frames.filter { $0.kind == .headers }.map(\.stream) == [1, 3, 5])
-        #expect(frames.filter { $0.kind == .reset }.map(\.stream) == [1])
+        #expect(frames.filter { $0.kind == .headers }.map(\.stream) == [1, 5])
+        let resets = frames.filter { $0.kind == .reset }
+        #expect(resets.map { [UInt8($0.stream)] + $0.payload } == [[3, 0, 0, 0, 11], [1, 0, 0, 0, 0]])
         #expect(server.held == 0 && !server.isFinished)
         #expect(serve(server, Frame.headers(7, get, ends: true)).requests.count == 1)
+    }
+
+    @Test("requests that are refused are frames that end in a flood", arguments: [1, 17_000])
+    func refusedRequests(length: Int) throws {
+        let more = [("x", String(repeating: "a", count: length))]
+        let server = try HTTP2Server(bodyLimit: 2)
+        _ = serve(server, Self.preface)
+        var answered = 0
+        for number in 0..<1001 {
+            let head = Frame.fragments(UInt32(1 + 2 * number), Frame.literals(get + more))
+            answered += serve(server, head) { server.answer($0.stream, HTTPAnswer(.methodNotAllowed)) }.requests.count
+        }
+        #expect(answered == (length > 16_384 ? 0 : 999) && server.isFinished)
+    }
+
+    @Test("the table of a client's fields is small")
+    func fieldTable() throws {
+        let settings = try #require(try Frame.readAll(serve(try HTTP2Server(bodyLimit: 2), []).sent).first)
+        let table = try #require((0..<settings.payload.count / 6).first { settings.payload[6 * $0 + 1] == 1 })
+        #expect(Array(settings.payload[6 * table..<6 * table + 6]) == [0, 1, 0, 0, 2, 0])
     }
 
     @Test("of many bodies that do not end no more is kept than of one that does")

@@ -123,13 +123,15 @@ class Daemon:
                 held.add(os.readlink(entry))
         return {target for target in held if target.startswith("socket:[")}
 
+    def ticks(self):
+        """How many ticks of a processor it has taken."""
+        return sum(map(int, pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+
     def ticks_in(self, seconds):
         """How many ticks of a processor it takes meanwhile."""
-        def so_far():
-            return sum(map(int, pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
-        before = so_far()
+        before = self.ticks()
         time.sleep(seconds)
-        return so_far() - before
+        return self.ticks() - before
 
     def resident_kilobytes(self, kind="VmRSS"):
         """Or of one kind: `RssAnon` is what is no file's."""

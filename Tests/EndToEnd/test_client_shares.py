@@ -18,16 +18,55 @@ from h2.errors import ErrorCodes
 
 from control import metrics, total
 from dns_client import addresses, ask, exchange
+from frames import DATA, END_HEADERS, END_STREAM, HEADERS, START, fields, frame, settings
 from malformed import opt, wire
 from resolvers import reply_to
 from waiting import eventually
-from ways import CONNECTIONS, ELSEWHERE, MESSAGE, PORT
+from ways import CONNECTIONS, ELSEWHERE, MESSAGE, PORT, Encrypted, dial, framed_by_http
 
 TRUE = "192.0.2.1"
 
 
 def names_asked(resolver):
     return {question.name for question in list(resolver.questions)}
+
+
+def half_of(way, number):
+    """A question whose servers are silent, and then as much as fits of what is never whole."""
+    question = wire(f"slow{number}.example.net")
+    if way in ("tcp", "tls"):
+        return struct.pack("!H", len(question)) + question + b"\xff\xff" + bytes(65_000)
+    if way == "https1":
+        return framed_by_http(question) + framed_by_http(bytes(60_000))[:-1]
+    posts = [fields(":method POST", ":scheme https", ":authority h", ":path /dns-query", f"content-type {MESSAGE}")] * 5
+    bodies = [question, *[bytes(60_000)] * 4]
+    return START + settings() + b"".join(
+        frame(HEADERS, END_HEADERS, stream, head)
+        + b"".join(frame(DATA, END_STREAM if body is question else 0, stream, body[place:place + 16_384])
+                   for place in range(0, len(body), 16_384))
+        for stream, head, body in zip(range(1, 11, 2), posts, bodies))
+
+
+@pytest.mark.parametrize(("way", "turns"), [("tcp", 60), ("tls", 40), ("https", 12), ("https1", 30)])
+def test_37_a_client_that_leaves_takes_along_what_is_kept_for_it(everywhere, trusting, way, turns):
+    """Its questions are still looked up. Kept until they have answers it would be some 30 MB."""
+    running = everywhere(fallback={"timeout": 8000})
+    running.resolver.hold()
+    context, begun = trusting(), running.held_kilobytes("RssAnon")
+
+    def dialled():
+        return (socket.create_connection(("127.0.0.1", PORT), 8) if way == "tcp" else Encrypted(context).socket if way == "tls"
+                else dial(context, ["h2" if way == "https" else "http/1.1"]))
+    for number in range(0, 10 * turns, 10):
+        with contextlib.ExitStack() as stack:
+            for more in range(10):
+                connection = stack.enter_context(dialled())
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.sendall(half_of(way, number + more))
+            eventually(lambda: len(names_asked(running.resolver)) == number + 10, "they are looked up")
+    eventually(lambda: total(metrics(), "httpdnsd_tcp_clients") == 0, "all have left")
+    assert running.held_kilobytes("RssAnon") - begun < 12_000
+    running.resolver.release()
 
 
 def long_texts(ttl):

@@ -12,6 +12,8 @@ final class StreamClient: @unchecked Sendable {
     // Unchecked: other queues only hold it; every method is called on the server's loop.
     let address: IPAddress
     let source: Source
+    /// By which the server knows it.
+    let number: UInt64
     private unowned let server: StreamServer
     let link: StreamLink
     private let conversation: any ServerConversation
@@ -38,9 +40,10 @@ final class StreamClient: @unchecked Sendable {
 
     /// - Parameter tls: nil: the client speaks DNS in the clear.
     init(
-        _ socket: consuming StreamSocket, from address: IPAddress, tls: TLSSession? = nil, server: StreamServer
+        _ socket: consuming StreamSocket, from address: IPAddress, as number: UInt64 = 0, tls: TLSSession? = nil,
+        server: StreamServer
     ) throws(SystemError) {
-        (self.address, source, self.server) = (address, Source(address), server)
+        (self.address, source, self.number, self.server) = (address, Source(address), number, server)
         handshakeBegan = tls == nil ? nil : lastActivity
         conversation =
             server.tally.transport == .https ? ServerHTTP(clock: server.clock) : ServerFrames()
@@ -58,16 +61,16 @@ final class StreamClient: @unchecked Sendable {
     /// Whether no query is being looked up for it; half-sent queries or unread answers do not keep it open for ever.
     var isQuiet: Bool { conversation.underWay == 0 }
 
-    /// The way back for answers from the forwarder's loop.
+    /// The way back for answers from the forwarder's loop. It does not hold the client: what is kept for a client goes with it,
+    /// and not when the last of its questions has an answer.
     private func way(_ message: Span<UInt8>, _ id: RequestID) -> Client.Way {
         let isPadded = server.isPadded(message)
-        return .stream(from: address, over: server.tally.transport) { [self] reply in
-            server.loop.submit { self.send(reply, isPadded, id) }
+        return .stream(from: address, over: server.tally.transport) { [server, number] reply in
+            server.loop.submit { server.client(number)?.send(reply, isPadded, id) }
         }
     }
 
     private func send(_ reply: [UInt8], _ isPadded: Bool, _ id: RequestID) {
-        guard !isClosed else { return }
         give(reply.span, isPadded, id)
         lastActivity = Clock.now()
         gather()

@@ -18,7 +18,8 @@ final class StreamServer: @unchecked Sendable {
     private var listeners: [StreamListener]
     /// Those that have something to be sent when the turn ends.
     private var gathered: [StreamClient] = []
-    private var clients: [ObjectIdentifier: StreamClient] = [:]
+    /// Those that are connected, by their numbers.
+    private var clients: [UInt64: StreamClient] = [:]
     /// How many clients each source other than this host has.
     private var ofSource: [Source: Int] = [:]
     /// Octets kept for all clients: partial queries and unread answers.
@@ -166,8 +167,10 @@ final class StreamServer: @unchecked Sendable {
             return
         }
         do {
-            let client = try StreamClient(socket, from: address.address, tls: tls, server: self)
-            clients[ObjectIdentifier(client)] = client
+            // The numbers of those that have left are not used again.
+            let client = try StreamClient(
+                socket, from: address.address, as: counters.accepted, tls: tls, server: self)
+            clients[client.number] = client
             if source != .host { ofSource[source, default: 0] += 1 }
             counters.accepted += 1
             checkInTime(client)
@@ -224,8 +227,11 @@ final class StreamServer: @unchecked Sendable {
             message, from: address, at: now, limit: Int(UInt16.max), tally: tally, into: &reply)
     }
 
+    /// Nil: it has left.
+    func client(_ number: UInt64) -> StreamClient? { clients[number] }
+
     func remove(_ client: StreamClient) {
-        guard clients.removeValue(forKey: ObjectIdentifier(client)) != nil, client.source != .host else { return }
+        guard clients.removeValue(forKey: client.number) != nil, client.source != .host else { return }
         let left = ofSource[client.source, default: 1] - 1
         ofSource[client.source] = left > 0 ? left : nil
     }

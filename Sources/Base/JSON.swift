@@ -22,7 +22,7 @@ package indirect enum JSON {
         }
     }
 
-    /// A string with its quotes (§7).
+    /// A string with its quotes (§7). What is not plain text is escaped, also where JSON would let it be: people read JSON, too.
     package static func quoted(_ text: String) -> String {
         var quoted = "\""
         for scalar in text.unicodeScalars {
@@ -30,7 +30,7 @@ package indirect enum JSON {
             case "\"": quoted += "\\\""
             case "\\": quoted += "\\\\"
             case "\n": quoted += "\\n"
-            case "\u{0}"..<" ", "\u{7F}":
+            case _ where !scalar.isPlain:
                 let digits = String(scalar.value, radix: 16)
                 quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
             default: quoted.unicodeScalars.append(scalar)

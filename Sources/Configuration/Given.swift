@@ -1,3 +1,5 @@
+import Base
+
 /// A value as the operator wrote it, not yet interpreted for its key.
 enum Given: Sendable, Equatable {
     case text(String)
@@ -55,14 +57,14 @@ func quoted(_ text: some StringProtocol) -> String {
     return onOneLine(result) + "\""
 }
 
-/// The text with its control characters escaped as in TOML.
+/// The text with what is not plain in it escaped as in TOML.
 func onOneLine(_ text: some StringProtocol) -> String {
     text.unicodeScalars.reduce(into: "") { result, scalar in
         switch scalar {
         case "\n": result += "\\n"
         case "\r": result += "\\r"
         case "\t": result += "\\t"
-        case "\u{0}"..."\u{1F}", "\u{7F}":
+        case _ where !scalar.isPlain:
             let hex = String(scalar.value, radix: 16, uppercase: true)
             result += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
         default: result.unicodeScalars.append(scalar)

@@ -108,12 +108,12 @@ extension Answer {
         return codes
     }
 
-    /// The text of its first extended error; empty if there is none.
+    /// The text of its first extended error, in plain characters; empty if there is none.
     public var extendedErrorText: String {
         let start = body.count - Int(head.extendedErrorLength)
         guard start + ExtendedErrors.headLength <= body.count else { return "" }
         let end = start + 4 + Int(body.span.integer16(at: start + 2))
-        return String(decoding: body[min(start + ExtendedErrors.headLength, end)..<min(end, body.count)], as: UTF8.self)
+        return String(decoding: body[min(start + ExtendedErrors.headLength, end)..<min(end, body.count)], as: UTF8.self).plain()
     }
 
     /// Puts an error in front of the present ones.

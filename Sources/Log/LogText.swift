@@ -11,12 +11,8 @@ struct LogText {
     init(level: Logger.Level, text: String, fields: [(name: String, value: String)] = []) {
         self.level = level
         // A newline inside would forge a second line; other control characters could talk to a terminal.
-        self.text = String(String.UnicodeScalarView(text.unicodeScalars.map { Self.isControl($0) ? " " : $0 }))
+        self.text = text.plain()
         self.fields = fields
-    }
-
-    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-        scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value)
     }
 
     /// The line without the newline. For the journal's native form, whose fields are ``journalFields``, the text is

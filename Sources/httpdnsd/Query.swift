@@ -58,7 +58,7 @@ struct Query: ParsableCommand {
         switch format {
         case .text: for result in results { for line in result.textLines { StandardOutput.write(line) } }
         case .pair: for result in results { StandardOutput.write(result.pair) }
-        case .json: StandardOutput.write("[\(results.map(\.json).joined(separator: ", "))]")
+        case .json: StandardOutput.write(JSON.array(results.map(\.json)).text)
         }
     }
 }
@@ -92,22 +92,23 @@ extension NameAddresses {
         return "\(name) \(text(ipv4)) \(text(ipv6))"
     }
 
-    fileprivate var json: String {
-        var fields = ["\"name\": \"\(name)\""]
-        for (key, family) in [("ipv4", ipv4), ("ipv6", ipv6)] {
-            switch family {
-            case .notAsked: break
-            case .noRecord: fields.append("\"\(key)\": {\"addresses\": []}")
-            case .addresses(let addresses, let ttl):
-                let list = addresses.map { "\"\($0)\"" }.joined(separator: ", ")
-                fields.append("\"\(key)\": {\"addresses\": [\(list)], \"ttl\": \(ttl)}")
-            }
-        }
-        return "{\(fields.joined(separator: ", "))}"
+    fileprivate var json: JSON {
+        let families = [("ipv4", ipv4), ("ipv6", ipv6)].compactMap { key, family in family.json.map { (key, $0) } }
+        return .object([("name", .string("\(name)"))] + families)
     }
 }
 
 extension FamilyAddresses {
+    /// nil: not asked for.
+    fileprivate var json: JSON? {
+        switch self {
+        case .notAsked: nil
+        case .noRecord: .object([("addresses", .array([]))])
+        case .addresses(let addresses, let ttl):
+            .object([("addresses", .array(addresses.map { .string("\($0)") })), ("ttl", .integer(UInt64(ttl)))])
+        }
+    }
+
     fileprivate func map(_ change: ([IPAddress]) -> IPAddress?) -> Self {
         guard case .addresses(let addresses, let ttl) = self else { return self }
         return .addresses(change(addresses).map { [$0] } ?? [], ttl: ttl)

@@ -6,6 +6,7 @@ Every name is explained, then asked; who saw the question is known by the resolv
 import json
 import signal
 
+import dns.edns
 import dns.name
 import dns.rcode
 import dns.rdatatype
@@ -405,3 +406,27 @@ def test_a_request_that_says_too_little(world, target):
     assert fetch(target, over=world.place / "s")[0] == 400
     assert fetch("/explain?name=a.example")[0] == 404  # not for those who only watch
     assert fetch("/explain?name=a.example", "POST", over=world.place / "s")[0] == 405
+
+
+REASONS = {"command": "\x1b]0;x\x07\x1b[2J", "deletion": "a\x08\x7f", "C1": "\u009b31m", "lines": "a\nb\r\n",
+           "direction": "\u202eevil\u2066", "separators": "\u2028\u0085"}
+
+
+@pytest.mark.parametrize("rcode", [dns.rcode.NOERROR, dns.rcode.SERVFAIL])
+@pytest.mark.parametrize("reason", REASONS)
+def test_what_a_resolver_gives_as_its_reason_commands_no_terminal(world, reason, rcode):
+    def script(asked):
+        reply = reply_to(asked.message, rcode=rcode)
+        reply.use_edns(0, 0, 1232, options=[dns.edns.EDEOption(15, f"begin {REASONS[reason]} end")])
+        return reply
+    world.run({"fallback": {"servers": [world.server("fallback", script)]}}, httpdns=False)
+    ask("www.example.net", port=PORT)
+    shown = {arguments: world.operator("explain", "www.example.net", *arguments)
+             for arguments in [(), ("--json",), ("--ask",), ("--ask", "--json")]}
+    query = processes.run(world.binary, "query", "--group", "fallback", "www.example.net", "-c", str(world.file))
+    shown["query"] = query.stdout + query.stderr
+    for command, text in shown.items():
+        assert all(letter == "\n" or letter.isprintable() for letter in text), (command, text)
+        assert not any(line.startswith(("b", "end")) for line in text.split("\n")), "no line is the resolver's"
+    with_reason = shown["query"] if rcode else shown[()]
+    assert "begin" in with_reason and " end" in with_reason, with_reason

@@ -59,6 +59,13 @@ def test_all_addresses_as_json(command, service, encryption):
     assert "203.0.113.10" not in first and "2001:db8:1::10" not in first
 
 
+@pytest.mark.parametrize("name", ["www.example.com", r"my\032printer.example.com", r"a\"b.example.com", r"\027\155.example.com"])
+def test_json_of_any_name(command, name):
+    """What has an escape as text has one more as JSON."""
+    shown = command("query", name, "--group", "fallback", "--type", "a", "--format", "json", whole={"cache": {}})
+    assert json.loads(shown.stdout) == [{"name": name, "ipv4": {"addresses": ["192.0.2.1"], "ttl": 60}}]
+
+
 @pytest.mark.parametrize(("kind", "sent", "pair"), [("a", "", "203.0.113.20 0"), ("aaaa", "aaaa", "0 2001:db8:1::20"),
                                                     ("both", "addrs", "203.0.113.20 2001:db8:1::20")])
 def test_a_family_that_is_not_asked_for_is_missing(command, service, kind, sent, pair):

@@ -48,10 +48,11 @@ class Program:
 class Unbound(Program):
     """unbound as the master of the files in `zones`, for every name there is.
 
-    With a `certificate` (a file that holds its key as well) it also speaks TLS at port 853 and HTTPS at port 443.
+    With a `certificate` (a file that holds its key as well) it also speaks TLS at port 853 and HTTPS at port 443. `more` are
+    further lines of its section `server`.
     """
 
-    def __init__(self, directory, address="127.0.0.2", certificate=None):
+    def __init__(self, directory, address="127.0.0.2", certificate=None, more=()):
         self.address = address
         self._log = pathlib.Path(directory) / "unbound.log"
         configuration = pathlib.Path(directory) / "unbound.conf"
@@ -61,7 +62,7 @@ class Unbound(Program):
             '  pidfile: ""', "  do-daemonize: no", "  use-syslog: no", f'  logfile: "{self._log}"',
             "  log-queries: yes", *encryption(address, certificate),
             "  access-control: 127.0.0.0/8 allow", '  module-config: "iterator"', "  unblock-lan-zones: yes",
-            "  num-threads: 1", "  rrset-roundrobin: no", *[f'  local-zone: "{zone}." nodefault' for zone in own],
+            "  num-threads: 1", "  rrset-roundrobin: no", *[f'  local-zone: "{zone}." nodefault' for zone in own], *more,
             *self._zone(".", "root.zone"), *self._zone("example.com.", "example.com.zone"),
             "remote-control:", "  control-enable: no"]) + "\n")
         self.process = subprocess.Popen(["unbound", "-d", "-c", str(configuration)], stdin=subprocess.DEVNULL,

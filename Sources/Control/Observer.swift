@@ -10,13 +10,27 @@ import Transport
 /// Collects an observation from the daemon's queues, each of which gives its own part. No caller is blocked, and no query
 /// waits longer than a few copies take.
 package final class Observer: Sendable {
+    /// A queue that a query may pass.
+    package struct Queue: Sendable {
+        /// Calls `turned` as soon as the queue makes a turn.
+        let ping: @Sendable (_ turned: @escaping @Sendable () -> Void) -> Void
+        /// Increases while the queue goes on; from any thread.
+        let progress: @Sendable () -> UInt64
+
+        package init(
+            ping: @escaping @Sendable (_ turned: @escaping @Sendable () -> Void) -> Void,
+            progress: @escaping @Sendable () -> UInt64
+        ) {
+            (self.ping, self.progress) = (ping, progress)
+        }
+    }
+
     /// The parts of the daemon that it observes.
     package struct Sources: Sendable {
         /// Calls `done` with an observation that holds the parts known to the queues alone; on one of these queues, and
         /// never when one is stuck or has ended.
         let describe: @Sendable (_ done: @escaping @Sendable (Observation) -> Void) -> Void
-        /// For each queue that a query may pass: calls `turned` as soon as the queue makes a turn.
-        let queues: [@Sendable (_ turned: @escaping @Sendable () -> Void) -> Void]
+        let queues: [Queue]
         /// The counts of each listener.
         let doors: [Tally]
         /// The counts of the answers that did not come from a listener.
@@ -26,8 +40,7 @@ package final class Observer: Sendable {
 
         package init(
             describe: @escaping @Sendable (_ done: @escaping @Sendable (Observation) -> Void) -> Void,
-            queues: [@Sendable (_ turned: @escaping @Sendable () -> Void) -> Void], doors: [Tally],
-            forwarderLoop: Tally,
+            queues: [Queue], doors: [Tally], forwarderLoop: Tally,
             logLinesLost: @escaping @Sendable () -> UInt64
         ) {
             (self.describe, self.queues, self.doors, self.forwarderLoop) = (describe, queues, doors, forwarderLoop)
@@ -90,37 +103,48 @@ package final class Observer: Sendable {
         sources.forwarderLoop.add(to: &observation.lookups)
     }
 
-    /// Whether every queue that a query may pass makes progress.
+    /// Whether every queue that a query may pass answers, or at least makes progress: one that gives way is slow to answer while
+    /// processors are scarce.
     /// - Parameter done: called once, on any queue, after ``patience`` at the latest.
     package func liveness(_ done: @escaping @Sendable (Bool) -> Void) {
-        let round = Round(waiting: sources.queues.count, done)
-        for queue in sources.queues { queue { round.answered() } }
+        let round = Round(sources.queues, done)
+        for (number, queue) in sources.queues.enumerated() { queue.ping { round.answered(number) } }
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience) { round.timeIsUp() }
     }
 
-    /// Counts the queues that have answered, and reports the result once.
+    /// The queues that have not answered yet; reports the result once.
     private final class Round: Sendable {
-        private let state: Mutex<(waiting: Int, done: (@Sendable (Bool) -> Void)?)>
+        private struct State {
+            var waiting: [Int: (queue: Queue, progress: UInt64)]
+            var done: (@Sendable (Bool) -> Void)?
+        }
+        private let state: Mutex<State>
 
-        init(waiting: Int, _ done: @escaping @Sendable (Bool) -> Void) { state = Mutex((waiting, done)) }
-
-        func answered() {
-            take { state in
-                state.waiting -= 1
-                return state.waiting == 0
-            }?(true)
+        init(_ queues: [Queue], _ done: @escaping @Sendable (Bool) -> Void) {
+            let waiting = queues.enumerated().map { ($0, (queue: $1, progress: $1.progress())) }
+            state = Mutex(State(waiting: Dictionary(uniqueKeysWithValues: waiting), done: done))
         }
 
-        func timeIsUp() { take { _ in true }?(false) }
-
-        private func take(
-            when isOver: (inout (waiting: Int, done: (@Sendable (Bool) -> Void)?)) -> Bool
-        ) -> (@Sendable (Bool) -> Void)? {
-            state.withLock { state in
-                guard isOver(&state) else { return nil }
-                defer { state.done = nil }
-                return state.done
+        func answered(_ number: Int) {
+            take { state in
+                state.waiting[number] = nil
+                return state.waiting.isEmpty ? true : nil
             }
+        }
+
+        func timeIsUp() {
+            take { $0.waiting.values.allSatisfy { $0.queue.progress() != $0.progress } }
+        }
+
+        /// - Parameter result: nil: it is not known yet.
+        private func take(_ result: (inout State) -> Bool?) {
+            let told = state.withLock { state in
+                result(&state).flatMap { result in
+                    defer { state.done = nil }
+                    return state.done.map { done in { done(result) } }
+                }
+            }
+            told?()
         }
     }
 }

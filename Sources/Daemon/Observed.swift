@@ -26,9 +26,12 @@ extension Observer.Sources {
                     }
                 }
             },
-            queues: [{ forwarderLoop.loop.submit($0) }]
-                + streams.map { server in { @Sendable turned in server.loop.submit(turned) } }
-                + datagrams.map { listener in { @Sendable turned in listener.ping(turned) } },
+            queues: ([forwarderLoop.loop] + streams.map(\.loop)).map { loop in
+                Observer.Queue(ping: { loop.submit($0) }, progress: { loop.turns })
+            }
+                + datagrams.map { listener in
+                    Observer.Queue(ping: { listener.ping($0) }, progress: { listener.tallies[0].answered })
+                },
             doors: datagrams.flatMap(\.tallies) + streams.map(\.tally), forwarderLoop: forwarderLoop.tally,
             logLinesLost: logLinesLost)
     }

@@ -93,7 +93,9 @@ package final class Stream: EventHandler {
         (self.isConnected, self.tls, self.scratch, self.loop, self.owner) = (isConnected, tls, scratch, loop, owner)
         self.socket = socket
         outgoing = StreamBuffer(limit: limit)
-        registration = try loop.register(self.socket.descriptor, isConnected ? .readable : .writable, self)
+        // A client's handshake costs a hundred times as much as an answer to one that is established.
+        registration = try loop.register(
+            self.socket.descriptor, isConnected ? .readable : .writable, givesWay: isConnected && tls != nil, self)
     }
 
     /// Begins to connect.
@@ -115,7 +117,7 @@ package final class Stream: EventHandler {
     /// Whether it is established, with TLS to the end of the handshake.
     package var isOpen: Bool { !isClosed && isConnected && (tls == nil || isSecured) }
 
-    /// How many octets wait for the peer to read; not told for a stream with TLS, which holds some itself.
+    /// How many octets wait for the peer to read, with TLS as they are encrypted.
     package var queued: Int { outgoing.count }
 
     /// Whether it is open and nothing from the peer is held here, not even part of a TLS record.
@@ -231,6 +233,7 @@ package final class Stream: EventHandler {
         tls.receive(bytes)
         if !isSecured, tls.state == .open {
             isSecured = true
+            if let registration { loop.giveWayNoMore(registration) }
             owner.secured(self)
         }
         var plaintext: [UInt8] = []

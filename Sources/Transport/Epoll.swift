@@ -14,18 +14,19 @@ internal import Glibc
 
     let descriptor: Descriptor
     private let events: UnsafeMutablePointer<epoll_event>
+    private let capacity: Int
 
-    /// Events of one turn; the rest come with the next.
-    private static let capacity = 64
     /// How long a busy loop waits for the next event before it returns to Dispatch, in milliseconds: longer than the
     /// round trip to a distant server, so that one lookup after the other does not change threads twice.
     static let linger: Int32 = 100
 
-    init() throws(SystemError) {
+    /// - Parameter capacity: The most events that are fetched at once.
+    init(capacity: Int = 64) throws(SystemError) {
+        self.capacity = capacity
         descriptor = Descriptor(
             adopting: try SystemCall.require("epoll_create1") { epoll_create1(Int32(EPOLL_CLOEXEC)) })
-        unsafe events = .allocate(capacity: Epoll.capacity)
-        unsafe events.initialize(repeating: epoll_event(), count: Epoll.capacity)
+        unsafe events = .allocate(capacity: capacity)
+        unsafe events.initialize(repeating: epoll_event(), count: capacity)
     }
 
     deinit {
@@ -50,14 +51,14 @@ internal import Glibc
     /// Waits for events, for so long, and returns how many there are.
     func wait(_ milliseconds: Int32) -> Int {
         let outcome = SystemCall.attempt {
-            Int(unsafe epoll_wait(descriptor.raw, events, Int32(Epoll.capacity), milliseconds))
+            Int(unsafe epoll_wait(descriptor.raw, events, Int32(capacity), milliseconds))
         }
         guard case .done(let count) = outcome else { return 0 }
         return count
     }
 
     func event(_ index: Int) -> Event {
-        precondition(index < Epoll.capacity)
+        precondition(index < capacity)
         let bits = unsafe events[index].events
         var readiness: Readiness = []
         if bits & EPOLLIN.rawValue != 0 { readiness.insert(.readable) }

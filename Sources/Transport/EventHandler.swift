@@ -27,6 +27,7 @@ extension Registration {
     /// What no registration has for a token.
     static let mailboxToken = UInt64.max
     static let timerToken = UInt64.max - 1
+    static let givingWayToken = UInt64.max - 2
 
     init(token: UInt64) {
         slot = UInt32(truncatingIfNeeded: token)

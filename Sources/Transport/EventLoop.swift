@@ -7,8 +7,9 @@ internal import Synchronization
 ///
 /// Dispatch watches the epoll descriptor, which is readable when any of its descriptors is. Once woken, the loop waits
 /// in `epoll_wait` itself while events flow (no thread changes hands), and returns to Dispatch after 100 ms without one
-/// (nothing is spent when idle). One wake-up is one turn: the events, then submitted work, then the deadline, then
-/// ``turnEnded``, where the owner sends the replies that were gathered.
+/// (nothing is spent when idle). One wake-up is one turn: the events, then submitted work, then the deadline, then one event of a
+/// descriptor that gives way, then ``turnEnded``, where the owner sends the replies that were gathered. When the events of a turn
+/// have taken 10 ms, the rest of them comes with the next turn, so that neither work nor replies wait for all of them.
 ///
 /// A turn needs the ``TurnRight``. The queue's thread takes it for each turn and gives it back while it waits;
 /// meanwhile ``perform(_:)`` may take a turn on another thread, with its work and ``turnEnded`` alone. Events are
@@ -17,7 +18,7 @@ internal import Synchronization
 ///
 /// `@unchecked Sendable`: confined to turns (before ``start()``: to the thread that makes it), which ``assertOnLoop()``
 /// checks, but for `source` and `waiters`, which are the queue's, and the events fetched, which are its thread's; ``submit(_:)``,
-/// ``perform(_:)``, ``stop(_:)`` and ``waitsForThisThread`` alone are for all. It keeps itself alive from start to stop.
+/// ``perform(_:)``, ``stop(_:)``, ``turns`` and ``waitsForThisThread`` alone are for all. It keeps itself alive from start to stop.
 public final class EventLoop: @unchecked Sendable {
     /// Called once at the end of each turn.
     public var turnEnded: (() -> Void)?
@@ -29,14 +30,20 @@ public final class EventLoop: @unchecked Sendable {
 
     private let queue: DispatchQueue
     private let epoll: Epoll
+    /// Has the descriptors that give way, and is itself one of those of ``epoll``.
+    private let givingWay: Epoll
     private let mailbox: Mailbox
     private let timer: DeadlineTimer
     private let right = TurnRight()
     private let isStarted = Atomic(false)
     private let stopping = Atomic(false)
+    private let ended = Atomic<UInt64>(0)
     /// Where the queue's thread began its turn, or waits for the right to it; -1: neither. A hint, as it may move.
     private let processor = Atomic<Int32>(-1)
     private var source: (any DispatchSourceRead)?
+    /// How many events were fetched last, and how many of these were delivered.
+    private var (fetched, delivered) = (0, 0)
+    private var (hasMail, isTime, hasGivenWay) = (false, false, false)
 
     private var slots: [Slot] = []
     private var freeSlots: [UInt32] = []
@@ -50,16 +57,22 @@ public final class EventLoop: @unchecked Sendable {
         var interest: Readiness = []
         var isPaused = false
         var isWatched = false
+        var givesWay = false
     }
+
+    /// How long the events of one turn may take, in nanoseconds.
+    private static let longestTurn: UInt64 = 10_000_000
 
     /// - Parameter givesWay: While processors are scarce, the others interrupt its thread (Dispatch's nice value of 10).
     public init(label: String, givesWay: Bool = false) throws(SystemError) {
         queue = DispatchQueue(label: label, qos: givesWay ? .background : .unspecified)
         epoll = try Epoll()
+        givingWay = try Epoll(capacity: 1)
         mailbox = try Mailbox()
         timer = try DeadlineTimer()
         try epoll.add(mailbox.raw, .readable, token: Registration.mailboxToken)
         try epoll.add(timer.descriptor.raw, .readable, token: Registration.timerToken)
+        try epoll.add(givingWay.descriptor.raw, .readable, token: Registration.givingWayToken)
     }
 
     /// Begins. Call once, when the hooks are set.
@@ -119,6 +132,9 @@ public final class EventLoop: @unchecked Sendable {
         return processor < 0 ? nil : processor == clinux_processor()
     }
 
+    /// How many turns have ended: a loop that is busy, however slowly it goes on, shows it by this. From any thread.
+    public var turns: UInt64 { ended.load(ordering: .relaxed) }
+
     /// Traps when called outside the loop's turns.
     public func assertOnLoop() {
         precondition(right.isMine || !isStarted.load(ordering: .relaxed))
@@ -142,11 +158,14 @@ public final class EventLoop: @unchecked Sendable {
 extension EventLoop {
     private func run() {
         while !stopping.load(ordering: .acquiring) {
-            let count = nextEvents()
-            guard count > 0 else { return }
+            if delivered == fetched {
+                (fetched, delivered) = (nextEvents(), 0)
+                guard fetched > 0 else { return }
+            }
             processor.store(clinux_processor(), ordering: .relaxed)
-            right.take { takeTurn(events: count) }
+            right.take { takeTurn() }
             processor.store(-1, ordering: .relaxed)
+            ended.store(ended.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
         }
     }
 
@@ -159,19 +178,36 @@ extension EventLoop {
         return epoll.wait(Epoll.linger)
     }
 
-    private func takeTurn(events count: Int) {
-        var (hasMail, isTime) = (false, false)
-        for index in 0..<count {
-            let event = epoll.event(index)
-            switch event.token {
-            case Registration.mailboxToken: hasMail = true
-            case Registration.timerToken: isTime = true
-            default: deliver(event)
-            }
-        }
-        if hasMail { mailbox.runWork() }
-        if isTime { timerFired() }
+    private func takeTurn() {
+        let isRest = delivered > 0
+        if !isRest { for index in 0..<fetched { note(epoll.event(index).token) } }
+        deliverEvents()
+        // In a long turn, and behind one, what has come since the events were fetched does not wait for the rest of them.
+        let isLong = isRest || delivered < fetched
+        if hasMail || isLong && !mailbox.isEmpty { mailbox.runWork() }
+        if isTime || isLong && deadline <= Clock.now() { timerFired() }
+        if hasGivenWay, givingWay.wait(0) > 0 { deliver(givingWay.event(0)) }
+        (hasMail, isTime, hasGivenWay) = (false, false, false)
         turnEnded?()
+    }
+
+    private func note(_ token: UInt64) {
+        switch token {
+        case Registration.mailboxToken: hasMail = true
+        case Registration.timerToken: isTime = true
+        case Registration.givingWayToken: hasGivenWay = true
+        default: break
+        }
+    }
+
+    private func deliverEvents() {
+        let end = fetched - delivered > 1 ? Clock.now() + Self.longestTurn : .max
+        while delivered < fetched {
+            let event = epoll.event(delivered)
+            delivered += 1
+            if event.token < Registration.givingWayToken { deliver(event) }
+            if end < .max, Clock.now() >= end { return }
+        }
     }
 
     private func deliver(_ event: Epoll.Event) {
@@ -192,8 +228,11 @@ extension EventLoop {
 /// Descriptors.
 extension EventLoop {
     /// Watches a nonblocking descriptor, level-triggered. The loop keeps the handler until ``unregister(_:)``.
+    ///
+    /// - Parameter givesWay: A turn delivers one event of all such descriptors, behind those of the others; until
+    ///   ``giveWayNoMore(_:)``.
     public func register(
-        _ descriptor: borrowing Descriptor, _ interest: Readiness, _ handler: any EventHandler
+        _ descriptor: borrowing Descriptor, _ interest: Readiness, givesWay: Bool = false, _ handler: any EventHandler
     ) throws(SystemError) -> Registration {
         assertOnLoop()
         let index = freeSlots.popLast() ?? UInt32(slots.count)
@@ -201,7 +240,7 @@ extension EventLoop {
         let registration = Registration(slot: index, generation: slots[Int(index)].generation)
         if !interest.isEmpty {
             do {
-                try epoll.add(descriptor.raw, interest, token: registration.token)
+                try add(descriptor.raw, interest, registration, givesWay)
             } catch {
                 freeSlots.append(index)
                 throw error
@@ -211,6 +250,7 @@ extension EventLoop {
         slots[Int(index)].descriptor = descriptor.raw
         slots[Int(index)].interest = interest
         slots[Int(index)].isWatched = !interest.isEmpty
+        slots[Int(index)].givesWay = givesWay
         return registration
     }
 
@@ -219,6 +259,16 @@ extension EventLoop {
         assertOnLoop()
         guard let slot = slot(registration), slot.interest != interest else { return }
         slots[Int(registration.slot)].interest = interest
+        watch(registration)
+    }
+
+    /// Has the events of a descriptor delivered before those of the descriptors that give way.
+    public func giveWayNoMore(_ registration: Registration) {
+        assertOnLoop()
+        guard let slot = slot(registration), slot.givesWay else { return }
+        if slot.isWatched { remove(slot) }
+        slots[Int(registration.slot)].givesWay = false
+        slots[Int(registration.slot)].isWatched = false
         watch(registration)
     }
 
@@ -240,9 +290,23 @@ extension EventLoop {
     public func unregister(_ registration: Registration, closing: Bool = false) {
         assertOnLoop()
         guard let slot = slot(registration) else { return }
-        if slot.isWatched, !closing { epoll.remove(slot.descriptor) }
+        if slot.isWatched, !closing { remove(slot) }
         slots[Int(registration.slot)] = Slot(generation: registration.generation &+ 1)
         freeSlots.append(registration.slot)
+    }
+
+    private func add(
+        _ raw: Int32, _ interest: Readiness, _ registration: Registration, _ givesWay: Bool
+    ) throws(SystemError) {
+        if givesWay {
+            try givingWay.add(raw, interest, token: registration.token)
+        } else {
+            try epoll.add(raw, interest, token: registration.token)
+        }
+    }
+
+    private func remove(_ slot: Slot) {
+        if slot.givesWay { givingWay.remove(slot.descriptor) } else { epoll.remove(slot.descriptor) }
     }
 
     /// Makes epoll wait for what a slot wants now.
@@ -251,13 +315,17 @@ extension EventLoop {
         let wanted = slot.isPaused ? [] : slot.interest
         var isWatched = !wanted.isEmpty
         if !isWatched {
-            if slot.isWatched { epoll.remove(slot.descriptor) }
+            if slot.isWatched { remove(slot) }
         } else if slot.isWatched {
-            epoll.modify(slot.descriptor, wanted, token: registration.token)
+            if slot.givesWay {
+                givingWay.modify(slot.descriptor, wanted, token: registration.token)
+            } else {
+                epoll.modify(slot.descriptor, wanted, token: registration.token)
+            }
         } else {
             // Fails only when the kernel has no memory, or the user as many watches as may be; then the deadline of the
             // waiting code ends the wait, and the next `update` tries again.
-            do { try epoll.add(slot.descriptor, wanted, token: registration.token) } catch {
+            do { try add(slot.descriptor, wanted, registration, slot.givesWay) } catch {
                 isWatched = false
                 slots[Int(registration.slot)].interest = []
             }

@@ -41,6 +41,69 @@ import Testing
         func goOn() { if away.exchange(false, ordering: .relaxed) { gate.open() } }
     }
 
+    @Test func aTurnWhoseEventsTakeLongEndsBeforeTheyAreAllDelivered() throws {
+        let fixture = try LoopFixture()
+        let journal = Journal<String>()
+        let done = Gate()
+        let pairs = (0..<4).map { _ in SocketPair() }
+        fixture.loop.turnEnded = { journal.append("turn") }
+        fixture.loop.start()
+        let before = try fixture.run { [loop = fixture.loop] _ in
+            for (number, pair) in pairs.enumerated() {
+                pair.poke()
+                _ = try loop.register(
+                    pair.ours, .readable,
+                    ClosureHandler { _ in
+                        pair.drain()
+                        journal.append("event")
+                        // The first ends a turn of its own, the others fit into one.
+                        let end = Clock.now() + (number == 0 ? 10_000_000 : 0)
+                        while Clock.now() < end {}
+                        loop.submit { journal.append("work") }
+                        if number == 3 { loop.submit { done.open() } }
+                    })
+            }
+            return loop.turns
+        }
+        #expect(done.wait())
+        let after = try fixture.run { $0.turns }
+        #expect(
+            Array(journal.all.drop { $0 == "turn" }.prefix(10)) == [
+                "event", "work", "turn", "event", "event", "event", "work", "work", "work", "turn",
+            ])
+        #expect(after > before + 2)
+        fixture.stop()
+    }
+
+    @Test func oneEventATurnIsDeliveredOfThoseThatGiveWay() throws {
+        let fixture = try LoopFixture()
+        let journal = Journal<String>()
+        let done = Gate()
+        let pairs = (0..<5).map { _ in SocketPair() }
+        fixture.loop.turnEnded = { journal.append("turn") }
+        fixture.loop.start()
+        try fixture.run { loop in
+            for (number, pair) in pairs.enumerated() {
+                pair.poke()
+                // The last one gives way no more, as a client whose handshake is done.
+                let registration = try loop.register(
+                    pair.ours, .readable, givesWay: number < 3 || number == 4,
+                    ClosureHandler { _ in
+                        pair.drain()
+                        journal.append(number < 3 ? "later" : "first")
+                        if journal.all.count(where: { $0 == "later" }) == 3 { done.open() }
+                    })
+                if number == 4 { loop.giveWayNoMore(registration) }
+            }
+        }
+        #expect(done.wait())
+        #expect(
+            Array(journal.all.drop { $0 == "turn" }.prefix(8)) == [
+                "first", "first", "later", "turn", "later", "turn", "later", "turn",
+            ])
+        fixture.stop()
+    }
+
     @Test func whatIsThereBeforeADescriptorIsWaitedForIsReported() throws {
         let fixture = try LoopFixture()
         let sender = PlainClient()

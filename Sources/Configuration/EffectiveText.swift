@@ -1,3 +1,5 @@
+import Base
+
 extension Settings {
     /// These settings as a configuration file with every key, secrets masked. Loaded again it gives the same settings,
     /// except for the secrets.
@@ -67,6 +69,11 @@ extension Settings.Group {
     /// A group of this kind and name with all defaults.
     fileprivate init(likeOf group: Self) {
         self.init(name: group.name)
-        if let account = group.account { kind = .account(Settings.Account(credential: account.credential)) }
+        guard let account = group.account else { return }
+        var usual = Settings.Account(credential: account.credential)
+        // No provider is the default of a group: it is what makes the group an account.
+        usual.provider = account.provider == .tencent ? .alibaba : .tencent
+        (usual.encryptType, usual.dnsId) = (.https, 0)
+        kind = .account(usual)
     }
 }

@@ -36,6 +36,8 @@ struct Problem: Error {
     let message: String
     /// Which item of a list it is, counted from 1; nil: the value as a whole.
     var item: Int?
+    /// Whether the message says which value may be meant.
+    var isSuggestive = false
 
     init(_ message: String) { self.message = message }
 
@@ -44,6 +46,7 @@ struct Problem: Error {
     ///   - meant: The value that may be meant, as it is to be written; nil: there is none to suggest.
     init(_ shown: String, expected: String, meant: String? = nil) {
         message = "\(shown) is not right; give \(expected)\(Nearest.question(meant))"
+        isSuggestive = meant != nil
     }
 }
 

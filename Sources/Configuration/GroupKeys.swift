@@ -83,10 +83,10 @@ private let groupKeys: [Key<Settings.Group>] = [
         .accounts, "provider", \.accountKeys.provider, .choice,
         Provider.allCases.map { quoted($0.rawValue) }.joined(separator: " | ")),
     Key(
-        .accounts, "encryptType", \.accountKeys.encryptType, .choice,
+        .accounts, "encryptType", \.accountKeys.encryptType, .choice.besideSecrets,
         "\"https\" | \"aes\" | \"des\"; not each provider has all"),
     Key(
-        .accounts, "dnsId", \.accountKeys.dnsId, .number(0...UInt32.max),
+        .accounts, "dnsId", \.accountKeys.dnsId, .number(0...UInt32.max).besideSecrets,
         "the account; Tencent's aes and des and all other providers need it"),
     Key(
         .accounts, "dnsKey", \.accountKeys.secrets.dnsKey.value, .secret("a string", showsLength: true),

@@ -128,6 +128,24 @@ extension Kind where Value: CaseIterable & RawRepresentable<String> {
     }
 }
 
+extension Kind {
+    /// The same for a key beside secrets, where a secret may stand by mistake: a text appears in messages only if it suggests
+    /// what was meant.
+    var besideSecrets: Kind {
+        Kind(
+            expected: expected,
+            read: { given throws(Problem) in
+                do throws(Problem) {
+                    return try read(given)
+                } catch {
+                    guard given.text != nil, !error.isSuggestive else { throw error }
+                    throw Problem("what it says", expected: expected)
+                }
+            },
+            show: show)
+    }
+}
+
 extension Kind where Value == Endpoint {
     /// `ADDRESS:PORT`; port 0 is valid too.
     static var endpoint: Kind {

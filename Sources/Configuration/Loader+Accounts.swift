@@ -20,6 +20,7 @@ extension Loader {
                     "a group with an answer asks no server, and has no \(key.name); leave it out, or leave out answer"
                 case .account:
                     "an HTTPDNS account has no \(key.name); give dnsIp for its addresses, or leave out provider"
+                case _ where key.name == "serverName": "only an HTTPDNS account has it; \(Nearest.certificateName)"
                 default: "only an HTTPDNS account has it; give provider as well, or leave it out"
                 }
             throw origins.error("\(group.section).\(key.name)", message)

@@ -35,6 +35,17 @@ extension Settings {
 }
 
 extension Settings {
+    /// The text of a configuration file, which is UTF-8 (TOML 1.0.0).
+    /// - Throws: The line of the first octets that are not.
+    public static func text(_ octets: [UInt8], file: String) throws(ConfigurationError) -> String {
+        if let text = String(validating: octets, as: UTF8.self) { return text }
+        let lines = octets.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        let line = lines.firstIndex { String(validating: $0, as: UTF8.self) == nil } ?? 0
+        throw ConfigurationError(
+            file: file, line: line + 1, key: "syntax",
+            message: "a character that is not UTF-8; save the file as UTF-8, such as with iconv -f latin1 -t utf-8")
+    }
+
     /// All keys, sections and variables that are wrong by themselves, in the order of the file's lines and then of the variables.
     /// What only shows between keys, or in files that they name, is not among them. Parameters are those of
     /// ``load(file:contents:environment:readFile:)``.
@@ -72,17 +83,17 @@ struct Loader {
     init(file: String?, contents: String?, environment: [String: String]) throws(ConfigurationError) {
         self.file = file
         origins = Settings.Origins(fileName: file ?? "configuration")
-        if let contents { apply(try Document(file: origins.fileName, contents: contents)) }
+        if let contents { apply(try Document(file: origins.fileName, contents: contents), contents) }
         apply(environment)
     }
 
-    private mutating func apply(_ document: Document) {
+    private mutating func apply(_ document: Document, _ contents: String) {
         origins.sections = document.sections
         draft.hasHTTPDNS = document.sections[Section.httpdns.rawValue] != nil
         let wrong = takeSections(document.sections)
         // What stands in a section that is wrong is not judged.
         for entry in document.entries where wrong[entry.section] == nil {
-            do throws(ConfigurationError) { try read(entry) } catch { mistakes.append(error) }
+            do throws(ConfigurationError) { try read(entry, of: contents) } catch { mistakes.append(error) }
         }
         mistakes += wrong.values
         mistakes.sort { ($0.line, $0.key) < ($1.line, $1.key) }
@@ -130,7 +141,7 @@ struct Loader {
         return groups.count
     }
 
-    private mutating func read(_ entry: Document.Entry) throws(ConfigurationError) {
+    private mutating func read(_ entry: Document.Entry, of contents: String) throws(ConfigurationError) {
         let origin = Settings.Origins.Lines(key: entry.line, items: entry.itemLines)
         do throws(Problem) {
             if let section = Section(rawValue: entry.section.isEmpty ? entry.name : "") {
@@ -146,14 +157,31 @@ struct Loader {
             } else if let key = Key.named(place) {
                 try key.read(entry.given, &draft)
             } else {
-                throw Problem(
-                    "unknown key in version \(Version.current); \(Nearest.key(section: entry.section, name: entry.name))"
-                )
+                let meant =
+                    commentedHeader(of: entry, in: contents) ?? Nearest.key(section: entry.section, name: entry.name)
+                throw Problem("unknown key in version \(Version.current); \(meant)")
             }
         } catch {
             throw origins.error(origin.line(of: error.item), entry.path, error)
         }
         origins.keys[entry.path] = .file(origin)
+    }
+
+    /// What to say of a key that was uncommented without the header of its section; nil: no such header stands above it.
+    private func commentedHeader(of entry: Document.Entry, in contents: String) -> String? {
+        let lines = contents.split(separator: "\n", omittingEmptySubsequences: false).prefix(entry.line - 1)
+        for (index, line) in lines.enumerated().reversed() {
+            let text = line.drop { $0 == " " || $0 == "\t" }
+            if text.first == "[" { return nil }
+            let words = text.drop { "# \t".contains($0) }.prefix { $0 != "]" }
+            guard text.first == "#", words.first == "[", words.endIndex < text.endIndex else { continue }
+            let place = KeyPlace(section: String(words.dropFirst()), name: entry.name)
+            if KeyPlace(path: place.path) != nil {
+                return
+                    "the header of its section, [\(place.section)], is a comment (line \(index + 1)); remove the \"#\" there"
+            }
+        }
+        return nil
     }
 
     private mutating func apply(_ environment: [String: String]) {

@@ -1,7 +1,11 @@
 /// Of keys, sections and variables.
 extension Nearest {
-    /// The text behind "unknown": the nearest key, or the names that exist there.
+    /// The text behind "unknown": what is likely meant, the nearest key, or the names that exist there.
     static func key(section: String, name: String) -> String {
+        let known = elsewhere.first {
+            $0.sections.contains { $0.rawValue == section } && $0.names.contains(name.lowercased())
+        }
+        if let known { return known.meant }
         let ofGroup =
             section.hasPrefix(Section.upstreams.rawValue + ".") ? section : Section.upstreams.rawValue + ".NAME"
         let places = Key.all.map(\.place) + Key.ofGroup.map { KeyPlace(section: ofGroup, name: $0.name) }
@@ -9,11 +13,35 @@ extension Nearest {
             // The right name in the wrong section is near; in the right section it is nearer.
             Nearest.distance(place.name, name) + min(2, Nearest.distance(place.section, section))
         }
-        let nearest = places.min { distance($0) < distance($1) }
-        if let nearest, distance(nearest) <= tolerance(name) { return "did you mean \(nearest.path)?" }
+        if let nearest = places.min(by: { distance($0) < distance($1) }) {
+            // A short name is near to one of another section by chance.
+            let most = nearest.section == section ? tolerance(name) : min(tolerance(name), name.utf8.count / 3)
+            if distance(nearest) <= most { return "did you mean \(nearest.path)?" }
+        }
         let names = places.filter { $0.section == section }.map(\.name)
+        let longer = names.filter { name.utf8.count > 2 && $0.lowercased().hasPrefix(name.lowercased()) }
+        if longer.count == 1 { return "did you mean \(section).\(longer[0])?" }
         return names.isEmpty ? Nearest.section(section) : "[\(section)] has " + names.joined(separator: ", ")
     }
+
+    /// Keys that other programs or sections have, in lower case, for which the nearest key would be another thing.
+    private static let elsewhere: [(sections: [Section], names: [String], meant: String)] = [
+        (
+            [.cache], ["size", "cachesize", "maxsize", "max", "capacity", "entries", "maxentries"],
+            "did you mean cache.megabytes?"
+        ),
+        (
+            [.log], ["file", "path", "logfile", "output"],
+            "messages go to the journal (journalctl -u httpdnsd), or else to standard error"
+        ),
+        ([.control], ["port", "listen", "address", "addresses", "http"], "did you mean control.metrics?"),
+        ([.listen], ["servername"], "did you mean listen.name?"),
+        ([.fallback, .privateNames], ["servername"], certificateName),
+    ]
+
+    /// Of a server that is in no account.
+    static let certificateName =
+        "the name in a server's certificate is given behind \"#\" in servers, as in \"tls://192.0.2.1#dns.example\""
 
     static func section(_ name: String) -> String {
         let nearest = Section.allCases.min { distance($0.rawValue, name) < distance($1.rawValue, name) }

@@ -24,12 +24,19 @@ enum ServerText {
         guard text.utf8.count <= maximumLength else {
             throw Problem("a server of \(text.utf8.count) octets is not right; give at most \(maximumLength)")
         }
+        guard !text.utf8.contains(UInt8(ascii: " ")), text.contains("://") || !text.utf8.contains(UInt8(ascii: ","))
+        else {
+            throw Problem(
+                "a server with a blank or a comma is not right; give each server a text of its own: [\"192.0.2.1\", "
+                    + "\"192.0.2.2\"]")
+        }
         // The text is not shown: with combining characters in it, user information might not be recognised.
         guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw Problem(
                 "a server with other characters than printable ASCII is not right; give a name in its xn-- form, and in a path "
                     + "%XX")
         }
+        if let names = names(text) { throw names }
         guard let separator = text.firstRange(of: "://") else { return .server(try plain(text)) }
         let rest = text[separator.upperBound...]
         switch text[..<separator.lowerBound].lowercased() {
@@ -55,8 +62,13 @@ enum ServerText {
         {
             return Server(endpoint)
         }
-        if let spelling = text.lowercased() == resolvConf.lowercased() ? resolvConf : spelling(text) {
-            throw Problem(Given.text(text).shown, expected: quoted(spelling))
+        if let spelling = text.lowercased() == resolvConf.lowercased() ? quoted(resolvConf) : spelling(text)?.words {
+            throw Problem(Given.text(text).shown, expected: spelling)
+        }
+        // `tcp-tls:HOST`, as in other programs. What is in front of an "@" may be a password.
+        if let colon = text.firstIndex(of: ":"), !text.contains("@"), let form = form(text[..<colon].lowercased()) {
+            let host = text[colon...].dropFirst()
+            throw Problem(Given.text(text).shown, expected: form.replacing("HOST", with: host))
         }
         if let name = hostName(text) {
             let encrypted = "\"tls://\(name)\" or \"https://\(name)/dns-query\""
@@ -67,18 +79,30 @@ enum ServerText {
             expected: "ADDRESS or ADDRESS:PORT, such as \"192.0.2.53\"")
     }
 
-    /// The valid text for a server that is written in another program's form: `ADDRESS@PORT#NAME`, `ADDRESS#PORT`,
-    /// `ADDRESS#NAME`, or with `%NAME` instead of `#NAME`. Nil if it is none of these.
-    static func spelling(_ text: some StringProtocol) -> String? {
+    /// What is meant by a server that is written in another program's form.
+    struct Spelling {
+        /// The valid text.
+        let text: String
+        /// The network device, which is a key of the group; nil: none.
+        let device: String?
+
+        var words: String { quoted(text) + (device.map { " and, beside servers, device = \(quoted($0))" } ?? "") }
+    }
+
+    /// Reads `ADDRESS@PORT#NAME`, `ADDRESS#PORT`, `ADDRESS#NAME`, or with `%NAME` instead of `#NAME`, where a NAME without a dot
+    /// is that of a device. Nil if it is none of these.
+    static func spelling(_ text: some StringProtocol) -> Spelling? {
         let address = text.prefix { !"@#%".contains($0) }
         guard let endpoint = Endpoint(String(address), defaultPort: 0) else { return nil }
         var port = endpoint.port
-        var name: String?
+        var (name, device): (String?, String?)
         var rest = text[address.endIndex...]
         while let mark = rest.popFirst() {
             let word = rest.prefix { !"@#%".contains($0) }
             rest = rest[word.endIndex...]
-            if let number = UInt16(word), mark != "%", port == 0, number > 0 {
+            if mark == "%", !word.contains("."), Zone(word) != nil, device == nil {
+                device = String(word)
+            } else if let number = UInt16(word), mark != "%", port == 0, number > 0 {
                 port = number
             } else if let host = hostName(word), mark != "@", name == nil {
                 name = host
@@ -86,16 +110,38 @@ enum ServerText {
                 return nil
             }
         }
-        if name == nil, port == 0 { return nil }
+        if name == nil, port == 0, device == nil { return nil }
         let host = endpoint.address.isIPv4 ? "\(endpoint.address)" : "[\(endpoint.address)]"
         let place = port == 0 ? host : "\(host):\(port)"
-        return name.map { "tls://\(place)#\($0)" } ?? place
+        return Spelling(text: name.map { "tls://\(place)#\($0)" } ?? place, device: device)
+    }
+
+    /// The error for a server with the names that it is for, `[/x/]ADDRESS` or `/x/ADDRESS`; nil: it is none of these.
+    private static func names(_ text: String) -> Problem? {
+        let inner = text.hasPrefix("[/") ? text.dropFirst() : text[...]
+        let parts = inner.split(separator: "/", omittingEmptySubsequences: false)
+        guard inner.first == "/", parts.count > 2, !text.contains("@") else { return nil }
+        return Problem(
+            Given.text(text).shown,
+            expected: "the server alone in servers of a group [upstreams.NAME], and the names as its domains")
+    }
+
+    /// What stands for a server over what other programs write as this scheme; nil: it is none of theirs.
+    private static func form(_ scheme: String) -> String? {
+        switch scheme {
+        case "tls", "dot", "dns+tls", "tcp-tls", "tcp+tls": "\"tls://HOST\""
+        case "https", "doh", "h2", "dns+https": "\"https://HOST/dns-query\""
+        case "udp", "dns", "tcp+udp", "dns+udp": "\"HOST\""
+        case "tcp", "dns+tcp": "\"tcp://HOST\""
+        default: nil
+        }
     }
 
     private static func unknown(_ scheme: String) -> Problem {
         switch scheme {
         case "udp": Problem("\"udp://\" is not right; give ADDRESS or ADDRESS:PORT alone")
-        case "dot": Problem("\"dot://\" is not right; give \"tls://HOST\"")
+        case "dot", "dns+tls", "tcp-tls", "tcp+tls":
+            Problem("\(quoted(scheme + "://")) is not right; give \"tls://HOST\"")
         case "http": Problem("\"http://\" would show and believe everything; give \"https://HOST/PATH\"")
         case "doh", "h2": Problem("\(quoted(scheme + "://")) is not right; give \"https://HOST/PATH\"")
         case "h3": Problem("\"h3://\": HTTP/3 is not spoken here; give \"https://HOST/PATH\"")

@@ -118,8 +118,9 @@ struct ServerURL {
         let shown = Given.text(text).shown
         let end = fragment.map { "#" + $0 } ?? ""
         if let spelling = ServerText.spelling(authority + end) {
-            let place = spelling.hasPrefix("tls://") ? String(spelling.dropFirst("tls://".count)) : spelling
-            return Problem(shown, expected: quoted("\(scheme)://\(place)"))
+            let place = spelling.text.replacing("tls://", with: "")
+            let right = ServerText.Spelling(text: "\(scheme)://\(place)", device: spelling.device)
+            return Problem(shown, expected: right.words)
         }
         if authority.contains("@") {
             return Problem("what stands before \"@\" would be sent to nobody; give \"\(scheme)://HOST\" without it")

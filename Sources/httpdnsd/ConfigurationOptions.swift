@@ -54,11 +54,17 @@ struct ConfigurationOptions: ParsableArguments {
     /// The text of the file; nil: there is none.
     func contents(waits: Bool) throws -> String? {
         ProgramMemory.holdsSecrets()
+        let octets: [UInt8]
         do throws(SystemError) {
-            return String(decoding: try SystemFile.read(path, limit: Self.fileLimit, waits: waits), as: UTF8.self)
+            octets = try SystemFile.read(path, limit: Self.fileLimit, waits: waits)
         } catch {
             guard file == nil, error.isNotFound else { throw Ending.system("\(error)") }
             return nil
+        }
+        do throws(ConfigurationError) {
+            return try Settings.text(octets, file: path)
+        } catch {
+            throw Ending.configuration("\(error)")
         }
     }
 }
@@ -89,15 +95,20 @@ struct Loaded {
     /// Of the configuration file.
     let path: String
 
-    /// A warning for each file with a secret that every user of this machine can read.
+    /// A warning for each file with a secret that every user of this machine can read, and for a section without effect.
     var remarks: [String] {
         origins.secretFiles.compactMap { path in
             SystemFile.modeOpenToAll(path).map { mode in
                 "\(path) holds a secret and every user can read it (mode 0\(String(mode, radix: 8))): "
                     + "let root and the daemon's group alone read it, with chmod 640 and chgrp"
             }
-        }
+        } + (settings.httpdns == nil && origins.find(section: "tls") != .standard ? [Self.tlsWithoutAccount] : [])
     }
+
+    private static let tlsWithoutAccount =
+        "[tls] has no effect without [httpdns], whose servers it is about: the servers of [fallback], [private] and "
+        + "[upstreams.NAME] have caFile, pins and the like in their own sections, and the certificate's name behind \"#\", as in "
+        + "\"tls://192.0.2.1#dns.example\""
 
     /// A warning for each file that root reads and the service does not. What is in the folder `credentials` systemd hands over.
     var unreadable: [String] {

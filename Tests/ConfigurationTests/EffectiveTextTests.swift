@@ -36,6 +36,26 @@ import Testing
         #expect(again.effectiveText == settings.effectiveText)
     }
 
+    @Test(
+        "an account in a group is shown with what makes it that account",
+        arguments: [
+            "provider = \"tencent\"\nencryptType = \"aes\"\ndnsId = 3\ndnsKey = \"0123456789abcdef\"",
+            "provider = \"tencent\"\ntoken = \"a\"",
+            "provider = \"volcengine\"\ndnsId = 3\ndnsKey = \"a\"\ndnsIp = [\"192.0.2.1\"]",
+            "provider = \"alibaba\"\nencryptType = \"aes\"\ndnsId = 4294967295\ndnsKey = \"a\"\naesKey = \"\(String(repeating: "0", count: 32))\"",
+        ])
+    func accountOfAGroup(_ keys: String) throws {
+        let text = "[upstreams.a]\ndomains = [\"x.example\"]\n" + keys
+        let (settings, origins) = try Settings.load(
+            file: "a.toml", contents: text, environment: [:], readFile: { _ in FileReading(nil) })
+        let shown = settings.differingText(origins)
+        for (index, line) in text.split(separator: "\n").enumerated()
+        where !line.contains("Key") && !line.contains("token") {
+            #expect(index == 0 || shown.contains("\(line)  # a.toml:\(index + 1)\n"), "\(shown)")
+        }
+        #expect(shown.contains("dnsIp") == keys.contains("dnsIp"), "\(shown)")
+    }
+
     @Test("a path with quotes and control characters survives")
     func escapes() throws {
         var settings = Settings()

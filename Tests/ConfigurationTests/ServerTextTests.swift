@@ -143,6 +143,8 @@ func refusal(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) 
             ("doq://dns.example", "\"doq://\": DNS over QUIC is not spoken here; give \"tls://HOST\""),
             ("http://dns.example/q", "\"http://\" would show and believe everything; give \"https://HOST/PATH\""),
             ("dot://dns.example", "\"dot://\" is not right; give \"tls://HOST\""),
+            ("dns+tls://192.0.2.1#dns.example", "\"dns+tls://\" is not right; give \"tls://HOST\""),
+            ("tcp-tls://dns.example", "\"tcp-tls://\" is not right; give \"tls://HOST\""),
             ("doh://dns.example", "\"doh://\" is not right; give \"https://HOST/PATH\""),
             (
                 "ftp://dns.example",
@@ -175,12 +177,64 @@ func refusal(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) 
 
     @Test(
         "names in their own letters are refused with the form that is right",
-        arguments: ["tls://bücher.example", "a b", "\0"])
+        arguments: ["tls://bücher.example", "\0", "\t192.0.2.1"])
     func otherCharacters(_ text: String) {
         #expect(
             refusal(text)
                 == "a server with other characters than printable ASCII is not right; give a name in its xn-- form, and in a "
                 + "path %XX")
+    }
+
+    @Test(
+        "several servers in one text are refused as that",
+        arguments: [
+            "192.0.2.1, 192.0.2.2", "192.0.2.1,192.0.2.2", "192.0.2.1 192.0.2.2", " 192.0.2.1", "a b",
+            "tls://192.0.2.1 tls://192.0.2.2", "user:Passw0rd@192.0.2.1, 192.0.2.2",
+        ])
+    func severalServers(_ text: String) {
+        #expect(
+            refusal(text)
+                == "a server with a blank or a comma is not right; give each server a text of its own: [\"192.0.2.1\", \"192.0.2.2\"]"
+        )
+    }
+
+    @Test("a comma in a path is no second server")
+    func commaInPath() { #expect(server("https://dns.example/a,b") != nil) }
+
+    @Test(
+        "what other programs write is recognised",
+        arguments: [
+            ("192.0.2.1%eth0", "\"192.0.2.1\" and, beside servers, device = \"eth0\""),
+            ("192.0.2.1:5353%eth0", "\"192.0.2.1:5353\" and, beside servers, device = \"eth0\""),
+            (
+                "192.0.2.1%br-lan#dns.example",
+                "\"tls://192.0.2.1#dns.example\" and, beside servers, device = \"br-lan\""
+            ),
+            ("tls://192.0.2.1%eth0", "\"tls://192.0.2.1\" and, beside servers, device = \"eth0\""),
+            (
+                "tls://192.0.2.1%eth0#dns.example",
+                "\"tls://192.0.2.1#dns.example\" and, beside servers, device = \"eth0\""
+            ),
+            ("192.0.2.1@853%dns.example", "\"tls://192.0.2.1:853#dns.example\""),
+            ("tcp-tls:dns.example", "\"tls://dns.example\""), ("tcp-tls:192.0.2.1:853", "\"tls://192.0.2.1:853\""),
+            ("tls:dns.example", "\"tls://dns.example\""), ("https:dns.example", "\"https://dns.example/dns-query\""),
+            ("https:192.0.2.1", "\"https://192.0.2.1/dns-query\""), ("tcp+udp:192.0.2.1", "\"192.0.2.1\""),
+            ("udp:192.0.2.1:5353", "\"192.0.2.1:5353\""), ("TCP:192.0.2.1", "\"tcp://192.0.2.1\""),
+            (
+                "[/corp.example/]192.0.2.1",
+                "the server alone in servers of a group [upstreams.NAME], and the names as its domains"
+            ),
+            (
+                "[/a.example/b.example/]tls://192.0.2.1",
+                "the server alone in servers of a group [upstreams.NAME], and the names as its domains"
+            ),
+            (
+                "/corp.example/192.0.2.1#5353",
+                "the server alone in servers of a group [upstreams.NAME], and the names as its domains"
+            ),
+        ])
+    func otherPrograms(_ text: String, _ right: String) {
+        #expect(refusal(text) == "\(quoted(text)) is not right; give \(right)")
     }
 
     @Test("every list and text has an end")

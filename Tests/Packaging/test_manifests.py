@@ -318,10 +318,12 @@ def test_the_image_of_compose_is_that_of_this_version(top, version, file):
     assert daemon["read_only"] and daemon["cap_drop"] == ["ALL"] and daemon["cap_add"] == ["NET_BIND_SERVICE"]
 
 
-def test_compose_gives_the_application_the_sidecars_network(top):
+def test_compose_gives_the_application_and_the_sidecar_one_network(top):
+    """Of neither of them, so that it stays when the sidecar starts again."""
     services = compose(top, "compose.yaml")["services"]
     application = services["application"]
-    assert application["network_mode"] == "service:httpdnsd"
+    assert application["network_mode"] == services["httpdnsd"]["network_mode"] == "service:network"
+    assert "network_mode" not in services["network"] and services["network"]["restart"] == "unless-stopped"
     assert application["depends_on"] == {"httpdnsd": {"condition": "service_healthy"}}
     assert application["volumes"] == ["./resolv.conf:/etc/resolv.conf:ro"]
     assert "nameserver 127.0.0.1\n" in (top / "config/container/resolv.conf").read_text()

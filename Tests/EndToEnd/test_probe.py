@@ -7,6 +7,7 @@ import pytest
 import daemon as processes
 from httpdns_service import Fault, every_name
 from relay import Relay
+from store import PASSWORD, Store
 
 UNREACHABLE = 69
 BAD_CERTIFICATES = {"another name": ({"addresses": ["127.0.0.99"]}, "name"), "expired": (
@@ -127,3 +128,38 @@ def test_the_name_to_look_up(command, service):
     shown = command("probe", "--name", "www.my.example", settings=chosen.settings())
     assert shown.returncode == 0 and chosen.names == ["www.my.example"] and "of www.my.example" in shown.stdout, shown
     assert command("probe", "--name", "a..b", settings=chosen.settings()).returncode == 64
+
+
+STORES = {
+    "works": ([], None, r"takes and gives answers, after \d+ ms"),
+    "needs a password": (["--requirepass", PASSWORD], None, "it asks for a password"),
+    "has another password": (["--requirepass", PASSWORD], "another", "it refuses user or password"),
+    "has this password": (["--requirepass", PASSWORD], PASSWORD, "takes and gives answers"),
+    "is not there": (None, None, "Connection refused"),
+    "may not be written": (["--aclfile", "-set"], None, "its access list does not permit it"),
+    "may not be read": (["--aclfile", "-get"], None, "its access list does not permit it")}
+
+
+@pytest.mark.parametrize("what", STORES)
+def test_the_store_of_the_shared_cache(command, service, tmp_path, what):
+    options, password, words = STORES[what]
+    if options and options[0] == "--aclfile":
+        (tmp_path / "acl").write_text(f"user default on nopass ~* +@all {options[1]}\n")
+        options = ["--aclfile", tmp_path / "acl"]
+    shared = Store(tmp_path, *options).start() if options is not None else None
+    (tmp_path / "fleet").write_text("0123456789abcdef" * 4)
+    settings = {"server": "redis://127.0.0.9", "keyFile": "fleet"}
+    if password:
+        (tmp_path / "password").write_text(password)
+        settings["passwordFile"] = "password"
+    try:
+        shown = command("probe", whole={"httpdns": service("aes", every_name).settings(), "sharedCache": settings})
+    finally:
+        if shared:
+            shared.kill()
+    assert shown.returncode == 0, "names are looked up without it"
+    line, = re.findall("^shared cache: (.*)$", shown.stdout, re.MULTILINE)
+    assert re.search(words, line), shown.stdout
+    assert ("not in use" in line) == ("takes and gives" not in words) and PASSWORD not in shown.stdout
+    one_group = command("probe", "--group", "fallback", whole={"sharedCache": settings})
+    assert "shared cache" not in one_group.stdout

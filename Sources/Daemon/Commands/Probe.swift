@@ -17,6 +17,8 @@ public final class Probe: @unchecked Sendable {
     /// What the daemon would log of these settings at its start.
     private var remarks: [String] = []
     private var steps: [Step]
+    /// The store of the shared cache is still to be tried, after all servers.
+    private var isStoreDue = false
     /// The only group to be asked; nil: HTTPDNS, and then the fallback.
     private var only: UpstreamGroup?
     private var current: Step?
@@ -66,6 +68,7 @@ public final class Probe: @unchecked Sendable {
             only = group
             return
         }
+        isStoreDue = settings.sharedCache.server != nil
         if settings.httpdns == nil { remarks.append(Report.noService(settings)) }
         guard settings.isFallbackNeeded else { return }
         remarks += leftOut.map(\.words)
@@ -89,7 +92,7 @@ public final class Probe: @unchecked Sendable {
 
     private func begin() -> Bool {
         if let reach = straight.reach, begun == 0 { say(reach) }
-        guard !steps.isEmpty else { return false }
+        guard !steps.isEmpty else { return tryStore() }
         let step = steps.removeFirst()
         begun += 1
         current = step
@@ -98,6 +101,19 @@ public final class Probe: @unchecked Sendable {
             step.group, step.server,
             step.group.carriesAddresses
                 ? .addresses([step.name], .both) : .message(MessageQuestion(name: step.name, type: .a)))
+        return true
+    }
+
+    /// - Returns: whether there is a store that was not tried yet.
+    private func tryStore() -> Bool {
+        guard isStoreDue else { return false }
+        (isStoreDue, current) = (false, nil)
+        asking("the shared cache")
+        straight.askStore { [unowned self] why in
+            say(
+                why.map { Report.withoutStore($0) }
+                    ?? "shared cache: takes and gives answers, after \(straight.elapsed) ms")
+        }
         return true
     }
 

@@ -20,10 +20,16 @@ final class StraightAsking: @unchecked Sendable {
     let groups: [UpstreamGroup]
     /// What was read of this machine's own resolvers.
     let local: LocalReading
-    /// The deadline of the question under way.
+    /// The store of the shared cache, which is connected to only if it is tried.
+    private let store: Store
+    /// Is told once why the store, which is tried now, cannot be used; nil: it can.
+    private var storeTried: ((String?) -> Void)?
+    /// The deadline of the question, or of the trial of the store, under way.
     private var deadline: Tick?
-    private var current: (group: UpstreamGroup, number: UInt32, began: Tick)?
+    private var current: (group: UpstreamGroup, number: UInt32)?
     private var number: UInt32 = 0
+    /// When the present question, or the trial of the store, began.
+    private var began = Tick(nanoseconds: 0)
 
     /// Begins the next question with ``ask(_:_:_:)``, if there is one more; called on the loop.
     var next: () -> Bool = { false }
@@ -39,7 +45,9 @@ final class StraightAsking: @unchecked Sendable {
         upstreams = UpstreamRegistry(
             loop: loop, ServerLookup(loop: loop, listening: settings.listen.everyAddress))
         translation = Translation(upstreams.lookup)
+        store = Store(nil, loop: loop, outbox: upstreams.outbox)
         upstreams.apply(settings, try UpstreamRegistry.Prepared(settings), numbers)
+        _ = store.apply(try Store.Prepared(settings.sharedCache))
         let local = LocalReading(settings, [.resolvers, .hosts])
         let services = settings.services(numbers)
         let described = UpstreamGroups(settings, numbers, services: services) { local.servers(of: $0) }
@@ -62,10 +70,11 @@ final class StraightAsking: @unchecked Sendable {
         loop.turnEnded = { [unowned self] in
             repeat {
                 translation.expire(at: now)
-                while current == nil, !translation.isSearching, next() {}
+                while isIdle, next() {}
             } while findServers() || upstreams.outbox.send()
-            guard current == nil, !translation.isSearching else { return setDeadline() }
+            guard isIdle else { return setDeadline() }
             let done = conclude()
+            store.upstream?.close()
             upstreams.close()
             loop.stop(done)
         }
@@ -77,16 +86,50 @@ final class StraightAsking: @unchecked Sendable {
     func ask(_ group: UpstreamGroup, _ server: Server, _ ask: Ask) {
         number += 1
         let now = now
-        current = (group, number, now)
+        (current, began) = ((group, number), now)
         deadline = now.advanced(milliseconds: group.timeout)
         upstreams[group.id]?.ask(QueryID(standalone: number, of: group.id), server, ask, at: now)
     }
 
+    private var isIdle: Bool { current == nil && storeTried == nil && !translation.isSearching }
+
+    /// Tries the store of the shared cache: connection, certificate, password, and the rights to read and to write.
+    /// - Parameter done: called once, with the reason if it cannot be used.
+    func askStore(_ done: @escaping (String?) -> Void) {
+        began = now
+        deadline = began.advanced(milliseconds: Self.storeTime)
+        storeTried = done
+        store.handle = { [unowned self] in happened($0) }
+        store.upstream?.apply([.fallback: []])
+        store.upstream?.perform(.dial, wall: WallClock.unixSeconds())
+    }
+
+    private func happened(_ event: SharedEvent) {
+        switch event {
+        // The key of no daemon's question. The store forgets it by itself.
+        case .connected:
+            let question = SharedQuestion(group: .fallback, name: .root, type: .ns, audience: .everyone)
+            store.upstream?.perform(.claim(SharedReadID(standalone: 1), question), wall: WallClock.unixSeconds())
+        case .claimed: settleStore(nil)
+        case .lost(let why), .failed(_, let why): settleStore(why)
+        case .found, .written, .writeFailed, .dropped, .refused: break
+        }
+    }
+
+    private func settleStore(_ why: String?) {
+        guard let done = storeTried else { return }
+        done(why)
+        (storeTried, deadline) = (nil, nil)
+    }
+
+    /// Milliseconds for which the store is waited for.
+    private static let storeTime = 2000
+
     /// What is to be said of the network; nil: nothing, or not yet.
     var reach: String? { translation.isSearching ? nil : translation.reach.words }
 
-    /// How long the present question has taken so far, in milliseconds.
-    var elapsed: Int { current.map { now.milliseconds(since: $0.began) } ?? 0 }
+    /// How long the present question, or the trial of the store, has taken so far, in milliseconds.
+    var elapsed: Int { now.milliseconds(since: began) }
 
     /// Carries out what the forwarder wants for the servers that are looked up.
     /// - Returns: whether there was anything.
@@ -117,7 +160,8 @@ final class StraightAsking: @unchecked Sendable {
         let now = now
         forwarder.expire(at: now)
         upstreams.expire(at: now)
-        guard let deadline, deadline <= now, let current else { return }
+        guard let deadline, deadline <= now else { return }
+        guard let current else { return settleStore("no answer within \(Self.storeTime) ms") }
         upstreams[current.group.id]?.cancel(QueryID(standalone: current.number, of: current.group.id))
         settle(.failed(Failure(.timedOut, "no answer within \(current.group.timeout) ms")))
     }

@@ -102,13 +102,17 @@ extension Report {
 
     static func fails(_ who: String, _ failure: Failure) -> String { "\(who) fails: \(failure.detail)" }
 
+    static func withoutStore(_ why: String) -> String {
+        "shared cache: not in use, names are looked up without it: \(why)"
+    }
+
     private func sharedCache(_ event: Event) {
         let subject = "shared cache"
         switch event {
         case .sharedCacheOff(let why):
             say(
                 .warning, .sharedCacheOff, about: subject,
-                "shared cache: not in use, names are looked up without it: \(why)", ["reason": why])
+                Self.withoutStore(why), ["reason": why])
         case .sharedCacheOn: say(.notice, .sharedCacheOn, about: subject, "shared cache: in use")
         case .sharedCacheTakesNothing(let why):
             say(

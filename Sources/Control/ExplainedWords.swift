@@ -282,7 +282,7 @@ extension DomainPattern {
         case "local": "RFC 6762"
         case "home.arpa": "RFC 8375"
         case "ipv4only.arpa": "RFC 7050"
-        case "_dns.resolver.arpa": "RFC 9462"
+        case "resolver.arpa": "RFC 9462"
         case "use-application-dns.net": "the canary by which browsers ask whether to go past the network's resolver"
         default: "RFC 6303"
         }

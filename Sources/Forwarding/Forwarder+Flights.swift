@@ -204,10 +204,10 @@ extension Forwarder {
 }
 
 extension Answer {
-    /// The form of an answer when it is given stale: with the code of RFC 8914 that says so.
+    /// The form of an answer when it is given stale: with the code of RFC 8914 (§4.4, §4.20) that says so.
     fileprivate var stale: Answer {
         var stale = self
-        stale.add(.staleAnswer)
+        stale.add(head.responseCode == .nxDomain ? .staleNXDomainAnswer : .staleAnswer)
         return stale
     }
 }

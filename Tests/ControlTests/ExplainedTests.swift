@@ -177,7 +177,7 @@ import Testing
     @Test(arguments: [
         ("localhost", "RFC 6761"), ("a.invalid", "RFC 6761"), ("a.test", "RFC 6761"), ("a.onion", "RFC 7686"),
         ("a.alt", "RFC 9476"), ("a.local", "RFC 6762"), ("a.home.arpa", "RFC 8375"), ("ipv4only.arpa", "RFC 7050"),
-        ("_dns.resolver.arpa", "RFC 9462"), ("use-application-dns.net", "the canary"),
+        ("_dns.resolver.arpa", "RFC 9462"), ("resolver.arpa", "RFC 9462"), ("use-application-dns.net", "the canary"),
         ("1.1.168.192.in-addr.arpa", "reverse names of 192.168.0.0/16"), ("1.d.f.ip6.arpa", "RFC 6303"),
         ("printer", "single labels"),
     ]) func whyANameIsReserved(_ text: String, _ words: String) {

@@ -29,9 +29,13 @@ extension Explained {
                 "Name a server of this network in private.servers: \(explanation.name) is a private name, and \(server) is "
                 + "told it."
         }
-        return differs(said, from: part.group.id)
-            ? "Run httpdnsd flush \(explanation.name) if what is cached is wrong: \(part.group.noun) says something else now."
-            : nil
+        guard differs(said, from: part.group.id) else { return nil }
+        let forged =
+            part.group.servers.contains { $0.server.exposure == .clear }
+            ? " Answers of a server that is asked in the clear can be forged on the way." : ""
+        return
+            "Run httpdnsd flush \(explanation.name) if what is cached is wrong: \(part.group.noun) says something else now."
+            + forged
     }
 
     /// The server outside this network that is told a private name.

@@ -16,11 +16,13 @@ import Testing
     private let name = Name("www.example.com")!
 
     private func group(
-        _ id: GroupID, _ name: String, servers: Int = 1, thenTry: [GroupID] = [], isShared: Bool = false
+        _ id: GroupID, _ name: String, servers: Int = 1, thenTry: [GroupID] = [], isShared: Bool = false,
+        server: Server? = nil
     ) -> GroupOverview {
         let servers = (1...max(1, servers)).prefix(servers).map {
             ServerState(
-                Server(Endpoint("192.0.2.\($0):53")!, id == .httpdns ? .account : .plain), health: ServerHealth())
+                server ?? Server(Endpoint("192.0.2.\($0):53")!, id == .httpdns ? .account : .plain),
+                health: ServerHealth())
         }
         var group = UpstreamGroup(
             id, servers.map(\.server), id == .httpdns ? .addresses(namesPerRequest: 8) : .messages, .lastThatAnswered,
@@ -144,8 +146,11 @@ import Testing
     }
 
     @Test func whatIsCachedAndWhoSaidIt() {
-        func cached(_ said: Explained.Said, elapsed: UInt32 = 20, by teller: Bool = true) -> Explained {
+        func cached(
+            _ said: Explained.Said, elapsed: UInt32 = 20, by teller: Bool = true, server: Server? = nil
+        ) -> Explained {
             explained([[said]], wall: true) { explanation in
+                explanation.parts = [ready(group(Self.office, "office", server: server))]
                 explanation.held = DNSCache.Held(
                     answer: .addresses(name, type: .a, [.v4(192, 0, 2, 7)], ttl: 60), elapsed: elapsed,
                     audience: .everyone, teller: 3)
@@ -158,7 +163,10 @@ import Testing
         #expect(known.advice == nil)
         #expect(
             cached(says(9)).advice
-                == "Run httpdnsd flush www.example.com if what is cached is wrong: office says something else now.")
+                == "Run httpdnsd flush www.example.com if what is cached is wrong: office says something else now. "
+                + "Answers of a server that is asked in the clear can be forged on the way.")
+        let encrypted = cached(says(9), server: Server(.tls, .address(.v4(192, 0, 2, 1), nil), port: 853))
+        #expect(encrypted.advice?.hasSuffix("office says something else now.") ?? false)
         #expect(cached(says(9), by: false).heldText.contains("by HTTPDNS, from cache.file"))
         let stale = cached(says(7), elapsed: 100)
         #expect(stale.heldText.hasSuffix("stale, past its TTL for 40 s"))

@@ -171,6 +171,10 @@ extension Metric {
         one("httpdnsd_lookups_overdue_total", "Lookups that took too long: clients got an expired answer or SERVFAIL") {
             $0.counters.overdue
         },
+        one(
+            "httpdnsd_short_total",
+            "Queries that could not be sent because this machine was short of something, such as descriptors or ports"
+        ) { $0.counters.short },
         each(
             "httpdnsd_lookups_sent_total", ["way"],
             "Lookups that were sent to a server, by the most readable way in which they were sent"

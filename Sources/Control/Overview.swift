@@ -168,7 +168,7 @@ extension Overview {
 extension FallbackReason {
     /// Those that are failures of a server.
     static let failures: [FallbackReason] = [
-        .timedOut, .unreachable, .untrusted, .unauthorized, .tooOften, .denied, .badAnswer,
+        .timedOut, .unreachable, .untrusted, .insecure, .unauthorized, .tooOften, .denied, .badAnswer,
     ]
 
     /// The reason as a label of metrics and in JSON.
@@ -182,6 +182,7 @@ extension FallbackReason {
         case .timedOut: "timed_out"
         case .unreachable: "unreachable"
         case .untrusted: "untrusted"
+        case .insecure: "insecure"
         case .unauthorized: "unauthorized"
         case .tooOften: "too_often"
         case .denied: "denied"
@@ -200,6 +201,7 @@ extension FallbackReason {
         case .timedOut: "HTTPDNS did not answer in time"
         case .unreachable: "HTTPDNS could not be reached"
         case .untrusted: "the certificate of HTTPDNS was refused"
+        case .insecure: "TLS with HTTPDNS could not be agreed on"
         case .unauthorized: "HTTPDNS refused the account"
         case .tooOften: "HTTPDNS was asked too often"
         case .denied: "HTTPDNS did not serve the account"

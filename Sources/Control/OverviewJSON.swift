@@ -12,7 +12,7 @@ extension Overview {
             "ready": isReady,
             "headline": headline,
             "verdict": verdict,
-            "remarks": JSON.array(self.remarks.map { .string($0) }),
+            "remarks": JSON.array(notes.map { .string($0) }),
             "nat64": [
                 "ipv4": self.reach.hasIPv4, "ipv6": self.reach.hasIPv6, "prefix": self.reach.prefix?.description,
                 "synthesizes": self.reach.isSynthesizing,

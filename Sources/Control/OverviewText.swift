@@ -113,7 +113,7 @@ extension Overview {
             lines.append(
                 "The clock is wrong: it stands before this version was made. Certificates cannot be judged by it.")
         }
-        lines += self.remarks
+        lines += notes
         if let reachText { lines.append(reachText) }
         lines.append("Up \(Self.span(uptimeSeconds)); \(Self.grouped(self.asked)) questions.")
         lines.append("Last hour: \(hour.questions.words).")
@@ -125,6 +125,15 @@ extension Overview {
             lines.append("\(substitute?.heading ?? "Another group") asked \(count) times: \(reason.text)")
         }
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// What is not as the settings say, and what this machine was short of in the last minute.
+    var notes: [String] {
+        guard let at = self.counters.shortAt, self.at.milliseconds(since: at) < 60_000 else { return self.remarks }
+        return self.remarks + [
+            "This machine was short of what questions need, \(self.at.milliseconds(since: at) / 1000) s ago: "
+                + "\(self.counters.shortOf). No server is to blame"
+        ]
     }
 
     /// How IPv4 is reached, where that is not as on most networks.

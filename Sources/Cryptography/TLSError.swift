@@ -74,6 +74,17 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The private key does not belong to the certificate.
     case keyMismatch
 
+    /// Whether the peer's certificate was refused; otherwise the two sides did not agree, or what TLS is made from is wrong.
+    public var refusesCertificate: Bool {
+        switch self {
+        case .certificateName, .certificateExpired, .certificateNotYetValid, .unknownAuthority, .selfSigned,
+            .certificateTooWeak, .certificatePurpose, .certificateSignature, .pinMismatch, .certificateHash,
+            .certificateRejected:
+            true
+        default: false
+        }
+    }
+
     public var description: String {
         switch self {
         case .certificateName(let wanted, let has) where has.isEmpty:

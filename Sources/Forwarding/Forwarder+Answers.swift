@@ -7,6 +7,9 @@ extension Forwarder {
     /// A query has left: the kernel has its datagram, or an established connection has it. Once is enough.
     public mutating func wrote(_ id: QueryID) { desk.wrote(id.id) }
 
+    /// The kernel has not taken a query's datagram.
+    public mutating func lost(_ id: QueryID) { desk.lost(id.id) }
+
     /// A query has ended. If it ended or timed out before, nothing changes.
     /// - Parameter toRepeat: Whether the answer is to the second attempt; its round trip counts from there.
     public mutating func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick) {
@@ -67,6 +70,9 @@ extension Forwarder {
             // It may have ended by an earlier event.
             if flights.contains(flight.id) { tell(flight, event, at: now) }
         case .pastPlan: counters.pastPlan += 1
+        case .short(let detail):
+            counters.short += 1
+            (counters.shortOf, counters.shortAt) = (detail, now)
         case .outageEnded(let keys):
             for key in keys { cache.removeStandIn(key.name.name, type: key.type) }
         case .lookAgain(let key):

@@ -62,7 +62,8 @@ extension Forwarder {
 
     mutating func failFinally(_ flight: Flight, at now: Tick) {
         // A resolver that says SERVFAIL was reached, and caches the failure itself.
-        if flight.secondBest == nil, !flight.wasAnswered, flight.isCurrent {
+        // What this machine was short of may be there again.
+        if flight.secondBest == nil, !flight.wasAnswered, flight.isCurrent, flight.trouble?.failure.kind != .here {
             admission.failed(flight.key, reason(flight), at: now)
         }
         if let known = known(flight, at: now) {
@@ -135,7 +136,7 @@ extension Forwarder {
     func reason(_ flight: Flight) -> FailureReason {
         guard let trouble = flight.trouble else { return nobodyAnswered(flight.route) }
         let name = desk.name(of: trouble.group)
-        let server = trouble.server.map { "\($0): " } ?? ""
+        let server = trouble.server.map { "\($0.publicDescription): " } ?? ""
         return FailureReason(
             code: trouble.failure.extendedError, text: "\(name): \(server)\(trouble.failure.detail)")
     }

@@ -284,6 +284,8 @@ final class ScenarioRunner {
                     && $0.ask.speaks(of: name, type)
             })
         else { throw failure("no such query is under way") }
+        if verb == "sends" { return forwarder.wrote(queries[at].id) }
+        if verb == "loses" { return forwarder.lost(queries[at].id) }
         let query = queries.remove(at: at)
         let outcome: Outcome
         switch (verb, query.ask) {
@@ -332,7 +334,7 @@ final class ScenarioRunner {
         case .askAgain(let id):
             guard let query = queries.first(where: { $0.id == id }) else { return ["ask again an unknown query"] }
             return ["\(Said.askAgain) \(query.label)"]
-        case .cancel(let id):
+        case .cancel(let id, _):
             guard let at = queries.firstIndex(where: { $0.id == id }) else { return ["cancel an unknown query"] }
             queries[at].isGivenUp = true
             return ["\(Said.cancel) \(queries[at].label)"]

@@ -66,6 +66,7 @@ final class ForwarderLoop: @unchecked Sendable {
         inEffect.store.handle = { [unowned self] in forwarder.handle($0, wall: WallClock.unixSeconds(), at: now) }
         upstreams.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }
         upstreams.wrote = { [unowned self] in forwarder.wrote($0) }
+        upstreams.lost = { [unowned self] in forwarder.lost($0) }
         upstreams.lookup.ask = { [unowned self] in forwarder.findServer($0, $1, for: $2, at: now) }
         trials.tried = { [unowned self] in forwarder.tried($0, $1, hasAnswered: $2, at: now) }
         loop.deadlineReached = { [unowned self] in expire(at: now) }
@@ -287,7 +288,7 @@ final class ForwarderLoop: @unchecked Sendable {
                 }
                 upstream.ask(id, server, ask, at: now)
             case .askAgain(let id): upstreams[id.group]?.askAgain(id)
-            case .cancel(let id): upstreams[id.group]?.cancel(id)
+            case .cancel(let id, let isOverdue): upstreams[id.group]?.cancel(id, isOverdue: isOverdue)
             case .trial(let action): trials.perform(action)
             case .report(let event):
                 report.event(event, sessions: inEffect.accounts.sessions) { forwarder.overview(of: $0) }

@@ -29,6 +29,9 @@ final class UpstreamRegistry {
         didSet { for upstream in all { upstream.settle = settle } }
     }
     /// Called with each query that has left.
+    var lost: (QueryID) -> Void = { _ in } {
+        didSet { for upstream in all { upstream.lost = lost } }
+    }
     var wrote: (QueryID) -> Void = { _ in } {
         didSet { for upstream in all { upstream.wrote = wrote } }
     }
@@ -103,7 +106,7 @@ final class UpstreamRegistry {
 
     private func add(_ upstream: any Upstream, for group: GroupID) {
         while upstreams.count <= group.rawValue { upstreams.append(nil) }
-        (upstream.settle, upstream.wrote) = (settle, wrote)
+        (upstream.settle, upstream.wrote, upstream.lost) = (settle, wrote, lost)
         upstreams[group.rawValue] = upstream
     }
 

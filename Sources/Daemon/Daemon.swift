@@ -61,7 +61,7 @@ public final class Daemon: @unchecked Sendable {
             prefetchAt: settings.cache.prefetchAt, seed: (random.uint64(), random.uint64()))
         Machine.raiseDescriptorLimit()
         Heap.share()
-        let (sockets, resolverLoop) = try StartFailure.ofSystem(saying: \.explained) { () throws(SystemError) in
+        let (sockets, resolverLoop) = try StartFailure.ofSystem(saying: Sockets.words) { () throws(SystemError) in
             (
                 try Sockets.open(
                     settings.listen, workers: Machine.workers(settings.listen.workers),

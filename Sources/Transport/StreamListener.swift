@@ -52,7 +52,8 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         try descriptor.setOption(SOL_SOCKET, SO_REUSEADDR, 1)
         try descriptor.bind(endpoint)
         try SystemCall.require("listen", endpoint.description) { Glibc.listen(descriptor.raw, backlog) }
-        let local = try descriptor.boundEndpoint() ?? endpoint
+        var local = endpoint
+        local.port = try descriptor.boundEndpoint()?.port ?? endpoint.port
         return StreamListener(descriptor, local: local)
     }
 

@@ -11,6 +11,8 @@ struct Sockets {
     var datagrams: [DatagramSocket] = []
     private var streams: [Tally.Transport: [StreamListener]] = [:]
     private var areHandedOver = false
+    /// Addresses that no line of the settings names, and that cannot be had.
+    private(set) var leftOut: [SystemError] = []
 
     /// - Parameters:
     ///   - workers: UDP sockets for each address.
@@ -22,18 +24,55 @@ struct Sockets {
         guard handed.datagrams.isEmpty, handed.streams.isEmpty else { return handed }
         var sockets = Sockets()
         for kind in kinds {
-            sockets.streams[kind.transport] = try listen[keyPath: kind.addresses].map { address throws(SystemError) in
-                try StreamListener.listen(address)
+            for address in listen[keyPath: kind.addresses] {
+                let stream = try StreamListener.listen(address)
+                sockets.streams[kind.transport, default: []].append(stream)
+                sockets.bindIPv4(beside: address, stream.local.port, listen) { sockets, ipv4 throws(SystemError) in
+                    sockets.streams[kind.transport, default: []].append(try StreamListener.listen(ipv4))
+                }
             }
         }
         for address in listen.addresses {
-            let stream = try StreamListener.listen(address)
-            sockets.streams[.tcp, default: []].append(stream)
-            // With port 0 both get the port that the system chose for TCP.
-            let bound = Endpoint(address.address, port: stream.local.port)
-            sockets.datagrams += try DatagramSocket.bind(bound, count: workers)
+            do throws(SystemError) {
+                let port = try sockets.bind(address, workers)
+                sockets.bindIPv4(beside: address, port, listen) { sockets, ipv4 throws(SystemError) in
+                    _ = try sockets.bind(ipv4, workers)
+                }
+            } catch {
+                // A machine without IPv6 has no [::1]. That is no mistake in settings which do not name it.
+                guard error.isAddressMissing, !sockets.datagrams.isEmpty,
+                    listen.addresses == Settings.Listen.standardAddresses
+                else { throw error }
+                sockets.leftOut.append(error)
+            }
         }
         return sockets
+    }
+
+    /// Why the sockets cannot be had, and which keys name them.
+    static func words(_ error: SystemError) -> String {
+        error.isAddressMissing ? "\(error.explained); listen.addresses, tls and https name those" : error.explained
+    }
+
+    /// UDP and TCP on one address.
+    /// - Returns: the port; with port 0 both get the one that the system chose for TCP.
+    private mutating func bind(_ address: Endpoint, _ workers: Int) throws(SystemError) -> UInt16 {
+        let stream = try StreamListener.listen(address)
+        var bound = address
+        bound.port = stream.local.port
+        datagrams += try DatagramSocket.bind(bound, count: workers)
+        streams[.tcp, default: []].append(stream)
+        return bound.port
+    }
+
+    /// Binds `0.0.0.0` beside `[::]`; another program may have the port at one IPv4 address.
+    private mutating func bindIPv4(
+        beside address: Endpoint, _ port: UInt16, _ listen: Settings.Listen,
+        _ bind: (inout Sockets, Endpoint) throws(SystemError) -> Void
+    ) {
+        guard var ipv4 = listen.alsoIPv4(address) else { return }
+        ipv4.port = port
+        do throws(SystemError) { try bind(&self, ipv4) } catch { leftOut.append(error) }
     }
 
     /// Where questions come.
@@ -89,7 +128,7 @@ struct Sockets {
 
     /// Of the sockets that were handed over, in words.
     func missing(_ listen: Settings.Listen) -> [String] {
-        guard areHandedOver else { return [] }
+        guard areHandedOver else { return leftOut.map { "no question comes there: \($0.explained)" } }
         return Self.missing(listen.addresses, of: datagrams.map(\.local), endpoints(.tcp)).map(Report.missing)
             + Self.kinds.flatMap { kind in
                 Self.missing(listen[keyPath: kind.addresses], of: endpoints(kind.transport)).map(kind.missing)

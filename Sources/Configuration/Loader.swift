@@ -199,6 +199,10 @@ struct Loader {
     }
 
     private mutating func read(_ variable: String, _ text: String) throws(Problem) {
+        // What the environment has instead of octets that are not UTF-8.
+        guard !text.unicodeScalars.contains("\u{FFFD}") else {
+            throw Problem("a character that is not UTF-8; give the value as UTF-8")
+        }
         // An empty secret in the environment counts as not given: it replaces none of the file, and begins no section.
         if let (name, key) = KeyPlace.group(ofVariable: variable) {
             if key.isSecretSource && text.isEmpty { return }

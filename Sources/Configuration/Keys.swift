@@ -91,7 +91,10 @@ private let sectionKeys: [Key<Settings>] =
             "never more"),
         Key(
             .cache, "minTTL", \.cache.minTTL, .number(0...604_800, of: "seconds"),
-            "seconds an answer is kept at least"),
+            "seconds an answer with records is kept at least"),
+        Key(
+            .cache, "negativeMinTTL", \.cache.negativeMinTTL, .number(0...604_800, of: "seconds"),
+            "seconds an answer that there is no record is kept at least"),
         Key(
             .cache, "maxTTL", \.cache.maxTTL, .number(0...604_800, of: "seconds"),
             "seconds an answer is kept at most"),

@@ -38,6 +38,13 @@ extension Explained {
             + forged
     }
 
+    /// That a private name may be sent out of this network, by whichever group of its route.
+    var privateRemark: String? {
+        parts.lazy.compactMap { serverElsewhere(of: $0) }.first.map {
+            "\(explanation.name) is a private name, and \($0), which may be asked for it, has no private address"
+        }
+    }
+
     /// The server outside this network that is told a private name.
     private func serverElsewhere(of part: Part) -> String? {
         guard DomainRules.isPrivate(explanation.name) else { return nil }
@@ -49,7 +56,8 @@ extension Explained {
     /// For a question that no group may be asked, and that is no matter of this machine alone.
     private var adviceWithoutGroup: String? {
         switch explanation.reason {
-        case .localhost, .nonexistent, .noData, .designation, .noPrivateNames, .any, .hosts, .groupAnswers,
+        case .localhost, .nonexistent, .noData, .designation, .noPrivateNames, .privateNamesAwaited, .any, .hosts,
+            .groupAnswers,
             .familyLeftOut, .serviceBinding:
             nil
         case .addresses, .privateName, .singleLabel, .notHostname, .type:

@@ -20,6 +20,7 @@ extension Timing {
         reportsLookups = settings.accounts.contains(where: \.enableReport)
         staleTTL = settings.cache.staleTTL
         minTTL = settings.cache.minTTL
+        negativeMinTTL = settings.cache.negativeMinTTL
         maxTTL = settings.cache.maxTTL
         negativeTTL = settings.cache.negativeTTL
     }

@@ -146,6 +146,9 @@ public struct Failure: Sendable, Equatable {
     /// "No record" from HTTPDNS in a mode in which an attacker may have written it.
     static let unproven = Failure(.badAnswer, "no record, which aes and des do not prove")
 
+    /// A server asks this daemon what the daemon asks it.
+    static let loop = Failure(.badAnswer, "a loop: the server asks this daemon what it is asked")
+
     /// RFC 8914: 22 when no server answered in time, 14 when this machine is short of something, 23 when the network or the peer
     /// made an answer impossible.
     var extendedError: ExtendedError {

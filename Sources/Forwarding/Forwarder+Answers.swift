@@ -225,7 +225,7 @@ extension Forwarder {
         var answer = best.answer
         let (key, group) = (flight.key, flight.route[best.step].group)
         let longest = isStandIn ? min(timing.maxTTL, Timing.standInTTL) : timing.maxTTL
-        answer.clampTTLs(minimum: min(timing.minTTL, longest), maximum: longest)
+        answer.clampTTLs(minimum: min(timing.minTTL(of: answer), longest), maximum: longest)
         rank(&answer, of: key.name, key.type, at: now)
         guard flight.isCurrent else { return answer }
         cacheAnswer(answer, by: group, to: key.name.name, key.type, for: key.audience, at: now, isStandIn: isStandIn)
@@ -250,12 +250,13 @@ extension Forwarder {
         return answer
     }
 
-    /// Caches an answer that was asked for under the rules that hold now.
+    /// Caches an answer that was asked for under the rules that hold now; not what clients of other hosts alone get.
     /// - Parameter group: the group that gave it.
     func cacheAnswer(
         _ answer: Answer, by group: GroupID, to name: Name, _ type: RecordType, for audience: Audience,
         at now: Tick, isStandIn: Bool
     ) {
+        guard !policy.hosts.isForThisHostAlone(NameKey(name)) else { return }
         var served = policy.served(audience, name, type)
         // Others get what is made of the A records.
         if type == .aaaa, audience.validates, policy.synthesis != nil { served = .validators }

@@ -102,6 +102,10 @@ extension Forwarder {
             let none = policy.noServiceBinding(flight.key.name.name, flight.key.type)
             return reply(flight, clients, none, age: .elapsed(0), by: .nobody)
         }
+        if let absence = translations.absence(of: flight.id) {
+            // The A records are not known yet, but it is known that there is no AAAA record.
+            return reply(flight, clients, absence.answer, age: .elapsed(0), by: absence.by)
+        }
         if let best = flight.secondBest {
             reply(
                 flight, clients, explained(best.answer, flight.route[best.step].group), age: .elapsed(0), by: best.by)

@@ -75,8 +75,10 @@ struct GroupDesk: ~Copyable {
         var group = groups[id.rawValue].group
         group.servers = servers
         replace(group)
-        return group
+        return self.group(id)
     }
+
+    func group(_ id: GroupID) -> UpstreamGroup { groups[id.rawValue].group }
 
     // MARK: Flights
 
@@ -132,6 +134,13 @@ struct GroupDesk: ~Copyable {
 
     private func messages(of flight: Flight) -> MessageStep? {
         flight.id.number < records.count ? records[flight.id.number].messages : nil
+    }
+
+    /// The query of a flight's question that is under way to a server at this address; nil: there is none.
+    func query(of flight: Flight, at address: IPAddress) -> TableID? {
+        messages(of: flight)?.underWay.first { id in
+            queries[id]?.server.endpoints.contains { $0.address.unmapped == address.unmapped } ?? false
+        }
     }
 
     /// The most readable way in which the question of a flight was sent until now.
@@ -206,6 +215,11 @@ struct GroupDesk: ~Copyable {
         } else {
             _ = cancel(id, &actions)
         }
+    }
+
+    /// No answer to a query can come, for a reason that the daemon knows.
+    mutating func abandon(_ id: TableID, _ failure: Failure, at now: Tick, _ actions: inout [Action]) {
+        if let (query, index) = cancel(id, &actions) { fail(query, index, failure, at: now, &actions) }
     }
 
     mutating func cancel(

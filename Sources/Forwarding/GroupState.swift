@@ -78,7 +78,9 @@ struct GroupState {
             plan = new.namesPerSecond > 0 ? TokenBucket(perSecond: new.namesPerSecond) : nil
         }
         let isOtherList = new.servers != group.servers
+        let hadServers = group.hadServers || !new.servers.isEmpty
         (group, namesPerRequest) = (new, new.carries.namesPerRequest)
+        group.hadServers = hadServers
         if isOtherList { setServers(new.servers) }
     }
 

@@ -1,4 +1,4 @@
-import Base
+public import Base
 public import DNSWire
 
 /// The names of a hosts(5) file, from which questions are answered before any group is asked.
@@ -68,13 +68,34 @@ public struct HostsTable: Sendable, Equatable {
     /// Whether the file gives the name an address.
     func holds(_ key: NameKey) -> Bool { addresses[key] != nil }
 
+    /// Whether the file gives the name loopback addresses alone: another host would ask itself, so that to clients of other hosts
+    /// the name is not in the file.
+    func isForThisHostAlone(_ key: NameKey) -> Bool {
+        addresses[key].map { $0.allSatisfy(\.unmapped.isLoopback) } ?? false
+    }
+
+    /// The first loopback address of a name that has no other; nil for any other name.
+    public func loopbackAddress(of name: Name) -> IPAddress? {
+        let key = NameKey(name)
+        return isForThisHostAlone(key) ? addresses[key]?.first : nil
+    }
+
+    /// The addresses of a name for a client.
+    private func addresses(_ key: NameKey, isOfThisHost: Bool) -> [IPAddress]? {
+        guard let all = addresses[key] else { return nil }
+        if isOfThisHost { return all }
+        let others = all.filter { !$0.unmapped.isLoopback }
+        return others.isEmpty ? nil : others
+    }
+
     /// The file's answer: nil when it does not have the name, or has nothing for questions of this type. A name with
     /// addresses of one family has none of the other.
-    func answer(_ key: NameKey, _ type: RecordType, ttl: UInt32) -> Answer? {
+    /// - Parameter isOfThisHost: whether a program of this machine asks. Others get no loopback address (127.0.0.0/8, ::1).
+    func answer(_ key: NameKey, _ type: RecordType, ttl: UInt32, isOfThisHost: Bool = true) -> Answer? {
         let name = key.name
         switch type {
         case .a, .aaaa:
-            guard let all = addresses[key] else { return nil }
+            guard let all = addresses(key, isOfThisHost: isOfThisHost) else { return nil }
             let wanted = all.filter { $0.isIPv4 == (type == .a) }
             return wanted.isEmpty
                 ? .noData(name, type: type, negativeTTL: ttl) : .addresses(name, type: type, wanted, ttl: ttl)
@@ -82,7 +103,7 @@ public struct HostsTable: Sendable, Equatable {
             return names[key].map { .pointers(name, $0, ttl: ttl) }
         case .https, .svcb:
             // Hints from a resolver would contradict the file's addresses.
-            return addresses[key].map { _ in .noData(name, type: type, negativeTTL: ttl) }
+            return addresses(key, isOfThisHost: isOfThisHost).map { _ in .noData(name, type: type, negativeTTL: ttl) }
         default:
             return nil
         }

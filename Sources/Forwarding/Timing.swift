@@ -1,9 +1,12 @@
 public import Base
+import DNSWire
 
 /// The times of the forwarder: how long it waits and how long it caches, by the configuration.
 public struct Timing: Sendable, Equatable {
-    /// The shortest time for which an answer is cached, in seconds.
+    /// The shortest time for which an answer with records of the type asked is cached, in seconds.
     public var minTTL: UInt32 = 0
+    /// The same of an answer without one, which says that there is none.
+    public var negativeMinTTL: UInt32 = 0
     /// The longest time for which an answer is cached, in seconds.
     public var maxTTL: UInt32 = 86400
     /// The TTL of an account's "no record", in seconds.
@@ -39,6 +42,11 @@ public struct Timing: Sendable, Equatable {
 
     /// A TTL within `minTTL` and `maxTTL`.
     func clamped(_ ttl: UInt32) -> UInt32 { min(max(ttl, minTTL), maxTTL) }
+
+    /// The shortest time for which an answer of a server is cached, in seconds.
+    func minTTL(of answer: Answer) -> UInt32 {
+        minTTL == negativeMinTTL || answer.answersToTheType > 0 ? minTTL : negativeMinTTL
+    }
 }
 
 /// Counts of decisions, since the start. What the daemon asks to find servers counts nowhere.

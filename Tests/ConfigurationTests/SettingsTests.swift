@@ -117,6 +117,7 @@ import Testing
         [cache]
         megabytes = 65536
         minTTL = 60
+        negativeMinTTL = 7
         maxTTL = 604800
         negativeTTL = 0
         staleSeconds = 0
@@ -183,7 +184,7 @@ import Testing
         #expect(settings.fallback.hosts == "/etc/hosts")
         #expect(!settings.fallback.trustAD)
         #expect(settings.cache.megabytes == 32)
-        #expect(settings.cache.minTTL == 0)
+        #expect(settings.cache.minTTL == 0 && settings.cache.negativeMinTTL == 0)
         #expect(settings.cache.maxTTL == 86400)
         #expect(settings.cache.negativeTTL == 30)
         #expect(settings.cache.staleSeconds == 86400)
@@ -340,6 +341,7 @@ import Testing
         expected.upstreams = [office, other]
         expected.cache.megabytes = 65536
         expected.cache.minTTL = 60
+        expected.cache.negativeMinTTL = 7
         expected.cache.maxTTL = 604800
         expected.cache.negativeTTL = 0
         expected.cache.staleSeconds = 0

@@ -201,6 +201,24 @@ import Testing
         #expect((explained.advice == nil) == isOfHere)
     }
 
+    /// Whether a server has said anything or not.
+    @Test func whereAPrivateNameMayLeaveThisNetwork() {
+        for (text, isPrivate) in [("nas.lan", true), ("printer", true), ("www.example.com", false)] {
+            for said in [[], [[says(7)]], [[fails()]]] {
+                let text = explained(said) { $0.name = Name(text)! }.text
+                #expect(
+                    text.contains("is a private name, and 192.0.2.1:53, which may be asked for it, has no private")
+                        == isPrivate)
+            }
+        }
+        let router = ServerState(Server(Endpoint("192.168.1.1:53")!), health: ServerHealth())
+        let group = UpstreamGroup(Self.office, [router.server], .messages, .lastThatAnswered, timeout: 2000)
+        let stays = explained([]) {
+            ($0.name, $0.parts) = (Name("nas.lan")!, [ready(GroupOverview(group, [router]))])
+        }
+        #expect(stays.privateRemark == nil)
+    }
+
     @Test func whoseAnswersAreShared() throws {
         let office = ready(group(Self.office, "office", isShared: true))
         let shared = { (state: SharedCacheOverview?) in

@@ -96,7 +96,7 @@ def test_check_prints_every_setting_and_no_secret(binary, tmp_path):
     assert "Swift-HTTPDNS-16" not in shown.stdout + shown.stderr
     assert "678905432" not in shown.stdout + shown.stderr
     settings = tomllib.loads(shown.stdout)
-    assert settings["cache"] == {"megabytes": 3, "minTTL": 0, "maxTTL": 86400, "negativeTTL": 30,
+    assert settings["cache"] == {"megabytes": 3, "minTTL": 0, "negativeMinTTL": 0, "maxTTL": 86400, "negativeTTL": 30,
                                  "staleSeconds": 86400, "staleTTL": 30, "prefetchAt": 75, "keepAliveDomains": [],
                                  "preResolve": [], "rank": [], "file": ""}
     assert settings["httpdns"]["minutesBeforeSwitchToMain"] == 10

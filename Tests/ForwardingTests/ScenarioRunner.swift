@@ -194,11 +194,9 @@ final class ScenarioRunner {
         let query = Query.message(
             id: UInt16(client ?? 0), name, type: type, dnssecOK: dnssecOK, checkingDisabled: words.skip("cd")
         ).spelled(spelling).withRecursion(!words.skip("norec"))
-        var source = Source.host
-        if words.skip("from") {
-            guard let address = words.next().flatMap({ IPAddress($0) }) else { throw malformed() }
-            source = Source(address)
-        }
+        let address = words.skip("from") ? words.next().flatMap { IPAddress($0) } : .v4(127, 0, 0, 1)
+        guard let address else { throw malformed() }
+        let source = Source(address)
         guard case .question(let question) = Question.read(query.span) else { throw malformed() }
         isTurnOpen = true
         guard let client else {
@@ -215,7 +213,7 @@ final class ScenarioRunner {
         {
         case .miss:
             forwarder.receive(
-                name, type, for: Audience(of: question), from: client, of: source,
+                name, type, for: Audience(of: question), from: client, of: source, address: address,
                 recursionDesired: question.recursionDesired, at: now)
         case .hit(let length): unexpected.append("\(Said.client) \(client) \(query.reading(reply[..<length]))")
         case .hitDueForRefresh(let length):

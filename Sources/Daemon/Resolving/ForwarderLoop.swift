@@ -118,8 +118,8 @@ final class ForwarderLoop: @unchecked Sendable {
             queue.leave(source)
             forwarder.receive(
                 question.name(in: client.query.span), question.type, for: Audience(of: question),
-                from: misses[index].isRefresh ? nil : clients.insert(client), of: source, isProven: client.isProven,
-                recursionDesired: question.recursionDesired, at: now)
+                from: misses[index].isRefresh ? nil : clients.insert(client), of: source, address: client.address,
+                isProven: client.isProven, recursionDesired: question.recursionDesired, at: now)
             readers.step()
         }
     }

@@ -15,7 +15,11 @@ final class LocalServers: @unchecked Sendable {
     /// Called when the hosts file has changed, with the names of which it says something else now.
     var hostsChanged: (HostsTable, _ others: Set<Name>) -> Void = { _, _ in }
     /// The servers of `resolvConf`; empty while they are not used.
-    private(set) var found: [Endpoint] = []
+    private(set) var found: [Endpoint] = [] {
+        didSet { if !found.isEmpty { hasFound = true } }
+    }
+    /// Whether ``found`` had a server since the daemon began.
+    private var hasFound = false
     private(set) var hosts = HostsTable()
     /// The endpoints of the daemon itself.
     let listening: [Endpoint]
@@ -181,7 +185,8 @@ final class LocalServers: @unchecked Sendable {
         guard let settings else { return }
         let servers = servers(of: settings.fallback.group)
         if !servers.isEmpty || settings.isFallbackNeeded { report.fallback(settings, servers) }
-        report.privateNames(self.servers(of: settings.privateNames), unlike: servers)
+        let isAwaited = settings.privateNames.entries.contains(.resolvConf) && !hasFound
+        report.privateNames(self.servers(of: settings.privateNames), unlike: servers, isAwaited: isAwaited)
     }
 }
 
@@ -194,9 +199,13 @@ extension Report {
         }
     }
 
-    /// - Parameter others: The servers of `[fallback]`, which were named just before.
-    func privateNames(_ servers: [Server], unlike others: [Server]) {
-        if servers.isEmpty {
+    /// - Parameters:
+    ///   - others: The servers of `[fallback]`, which were named just before.
+    ///   - isAwaited: The network is to name them, and has named none since the daemon began.
+    func privateNames(_ servers: [Server], unlike others: [Server], isAwaited: Bool) {
+        if servers.isEmpty, isAwaited {
+            log.notice("private names get SERVFAIL until a resolver of this network is known")
+        } else if servers.isEmpty {
             log.notice("private names get NXDOMAIN: no resolver of this network is known")
         } else if servers != others {
             log.notice("private names are asked of \(servers.map(\.description).joined(separator: ", "))")

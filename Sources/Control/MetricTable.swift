@@ -213,8 +213,20 @@ extension Metric {
                 let (proto, clients) = (stream.transport.rawValue, stream.counters)
                 return [
                     ([proto, "idle"], clients.closedIdle), ([proto, "room"], clients.closedForRoom),
-                    ([proto, "unread"], clients.cutOff),
-                ] + (stream.transport.isEncrypted ? [([proto, "handshake"], clients.handshakesFailed)] : [])
+                    ([proto, "unread"], clients.cutOff), ([proto, "not_allowed"], clients.notAllowed),
+                ]
+                    + (stream.transport.isEncrypted
+                        ? [([proto, "handshake"], clients.handshakesFailed.reduce(0, +))] : [])
+            }
+        },
+        each(
+            "httpdnsd_tls_handshakes_failed_total", ["proto", "reason"],
+            "TLS handshakes of clients that failed, by reason"
+        ) {
+            $0.limits.streams.filter(\.transport.isEncrypted).flatMap { stream in
+                HandshakeFailure.allCases.map {
+                    ([stream.transport.rawValue, $0.name], stream.counters.handshakesFailed[$0.rawValue])
+                }
             }
         },
     ]

@@ -110,6 +110,7 @@ extension Overview {
             "refused": counters.refusedFlights + counters.refusedWaiting + limits.refusedForRoom,
             "tcpClients": limits.streams.reduce(0) { $0 + $1.open },
             "refusedTcpClients": limits.clients.refused + limits.clients.refusedOfOneSource,
+            "notAllowedTcpClients": limits.clients.notAllowed,
             "mismatches": limits.mismatches.all,
         ]
     }

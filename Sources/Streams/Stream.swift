@@ -239,7 +239,7 @@ package final class Stream: EventHandler {
     private func decrypt(_ bytes: Span<UInt8>) {
         guard let tls else { return owner.received(bytes, on: self) }
         tls.receive(bytes)
-        if !isSecured, tls.state == .open {
+        if !isSecured, tls.isEstablished {
             isSecured = true
             if let registration { loop.giveWayNoMore(registration) }
             owner.secured(self)
@@ -254,7 +254,7 @@ package final class Stream: EventHandler {
             outgoing.append { tls.takeCiphertext(into: &$0) }
             _ = try? outgoing.flush(to: socket)
             fail(.tls(error))
-        case .closed: owner.ended(self, isCut: false)
+        case .peerClosed, .closed: owner.ended(self, isCut: false)
         case .handshaking, .open: break
         }
     }

@@ -60,17 +60,18 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
     /// Begins to accept. Call on the loop, or before the loop starts.
     ///
     /// - Parameters:
+    ///   - givesWay: See ``EventLoop/register(_:_:givesWay:_:)``.
     ///   - failed: A connection could not be accepted (EMFILE, say); it was turned away, or accepting rests a while.
     ///   - accepted: A new connection and its client's address.
     public func start(
-        in loop: EventLoop, failed: @escaping (SystemError) -> Void,
+        in loop: EventLoop, givesWay: Bool = false, failed: @escaping (SystemError) -> Void,
         accepted: @escaping (consuming StreamSocket, SocketAddress) -> Void
     ) throws(SystemError) {
         self.failed = failed
         self.accepted = accepted
         self.loop = loop
         openReserve()
-        registration = try loop.register(descriptor, .readable, self)
+        registration = try loop.register(descriptor, .readable, givesWay: givesWay, self)
     }
 
     /// Closes the socket; the kernel turns away what was not accepted yet. Call on the loop.

@@ -103,6 +103,23 @@ import Testing
     }
 
     @Test(
+        "a client of IPv4 is one, also where a socket for both families gives its address mapped into IPv6",
+        arguments: [
+            ("::/0", false), ("0.0.0.0/0", true), ("192.0.2.0/24", true), ("::ffff:0:0/96", true),
+            ("::ffff:192.0.2.1", true), ("::ffff:192.0.2.2", false), ("2001:db8::/32", false),
+        ])
+    func mappedClients(_ network: String, isAllowed: Bool) throws {
+        var frontend = frontend()
+        var settings = Settings().listen
+        settings.allow = [try #require(Network(network))]
+        frontend.apply(settings)
+        for text in ["192.0.2.1", "::ffff:192.0.2.1"] {
+            #expect(frontend.isAllowed(try #require(IPAddress(text))) == isAllowed, "\(text)")
+        }
+        #expect(frontend.isAllowed(try #require(IPAddress("2001:db8::1"))) == network.contains("2001") || network == "::/0")
+    }
+
+    @Test(
         "what is no question for a resolver gets its code",
         arguments: [
             (query(example, .axfr), 5), (query(example, .ixfr), 5), (query(example, recordClass: 3), 5),

@@ -37,7 +37,7 @@ struct QueryFrontend: Sendable {
 
     /// Applies other settings; clients' cookies stay valid.
     mutating func apply(_ settings: Settings.Listen) {
-        let allow = settings.allow
+        let allow = settings.allow.map(\.unmapped)
         self.allow = allow
         allowsLoopback = ["127.0.0.0/8", "::1/128"].allSatisfy { whole in
             allow.contains { $0 == Network(whole) }
@@ -201,8 +201,10 @@ struct QueryFrontend: Sendable {
             Reply.refuse(code, extendedError: extendedError, question: question, query: message, into: &reply))
     }
 
-    private func isAllowed(_ client: IPAddress) -> Bool {
+    /// Whether a client may ask. One of IPv4 that comes to a socket for both families is one of IPv4.
+    func isAllowed(_ client: IPAddress) -> Bool {
         if allowsLoopback, client.isLoopback { return true }
+        let client = client.unmapped
         for network in allow where network.contains(client) { return true }
         return false
     }

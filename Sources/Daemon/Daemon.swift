@@ -243,7 +243,8 @@ extension Daemon {
         var numbers = GroupNumbers()
         numbers.add(settings)
         _ = try UpstreamRegistry.Prepared(settings)
-        words += try NameLists(settings, numbers).contents
+        let names = try NameLists(settings, numbers)
+        words += names.contents + names.remarks
         _ = try Store.Prepared(settings.sharedCache)
         // Over HTTPS the same is shown.
         _ = try ServerCertificate.Prepared(settings.listen, .tls)

@@ -40,6 +40,7 @@ extension Observer.Sources {
 extension Observation {
     fileprivate mutating func add(_ forwarder: borrowing Forwarder, _ inEffect: SettingsInEffect) {
         groups = forwarder.groupOverviews
+        if let names = inEffect.names { remarks += names.remarks + names.leftOut }
         accounts = inEffect.settings.waysOfAccounts
         leftOut = inEffect.leftOut
         reach = inEffect.translation.reach

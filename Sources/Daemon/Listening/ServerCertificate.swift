@@ -75,7 +75,7 @@ final class ServerCertificate: @unchecked Sendable {
         watch?.stop()
         watch = FileWatch(
             [current.settings.certificateFile, current.settings.keyFile], in: loop, failed: report.cannotFollow
-        ) { [unowned self] in read() }
+        ) { [unowned self] _ in read() }
         // They may have changed after they were read and before they were watched.
         read()
     }

@@ -98,7 +98,7 @@ final class LocalServers: @unchecked Sendable {
         watch?.stop()
         watch =
             paths.isEmpty
-            ? nil : FileWatch(paths, in: loop, failed: report.cannotFollow) { [unowned self] in read() }
+            ? nil : FileWatch(paths, in: loop, failed: report.cannotFollow) { [unowned self] _ in read() }
     }
 
     func stop() {

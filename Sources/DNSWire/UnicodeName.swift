@@ -39,7 +39,8 @@ package enum UnicodeName {
         return switch scalar.properties.generalCategory {
         case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .nonspacingMark,
             .spacingMark, .decimalNumber, .otherSymbol:
-            true
+            // What stands for octets that are no text.
+            scalar != "\u{FFFD}"
         default: false
         }
     }

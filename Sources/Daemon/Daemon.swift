@@ -255,7 +255,7 @@ extension Daemon {
         words += Report.privateNamesElsewhere(settings)
         words += Sockets.missingUnderSystemd(settings.listen)
         let local = LocalReading(settings, [.resolvers, .hosts])
-        if let count = local.hosts?.leftOut, count > 0 { words.append(Report.leftOut(count, settings.fallback.hosts)) }
+        words += local.hosts.map { Report.leftOut($0, settings.fallback.hosts) } ?? []
         words += Report.publicResolvers(settings, local) + Report.loopbackName(settings, local.hosts ?? HostsTable())
         if settings.httpdns?.httpOnly ?? false { return words }
         let found = local.fallback(of: settings)

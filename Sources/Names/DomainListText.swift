@@ -23,7 +23,9 @@ extension DomainList {
             }
             skip(lines: withoutPattern)
             withoutPattern = 0
-            guard append(line: text, pattern, line) else { throw .notAPattern(line: lines.number, shown(text, pattern)) }
+            guard append(line: text, pattern, line) else {
+                throw .notAPattern(line: lines.number, shown(text, pattern))
+            }
         }
         giveBackMemory()
     }
@@ -67,7 +69,9 @@ extension DomainList {
     /// whose last label is a number is refused: it is an address, or part of one.
     mutating func append(name text: Span<UInt8>, _ range: Range<Int>, _ mark: Mark) -> Bool {
         if append(ascii: text, range, mark) { return true }
-        guard range.contains(where: { text[$0] >= 0x80 }), let ascii = UnicodeName.ascii(text, range) else { return false }
+        guard range.contains(where: { text[$0] >= 0x80 }), let ascii = UnicodeName.ascii(text, range) else {
+            return false
+        }
         return append(ascii: ascii.span, ascii.indices, mark)
     }
 

@@ -64,7 +64,9 @@ public struct NameFile: Sendable {
     ) -> Outcome {
         var (last, isCopy) = (before, false)
         func known() -> NameFile? {
-            if last == nil, let text = copy(), let file = try? NameFile(text, for: use) { (last, isCopy) = (file, true) }
+            if last == nil, let text = copy(), let file = try? NameFile(text, for: use) {
+                (last, isCopy) = (file, true)
+            }
             return last
         }
         func keep(_ fault: Fault) -> Outcome {
@@ -73,7 +75,9 @@ public struct NameFile: Sendable {
         }
         do throws(Fault) {
             let new = try NameFile(try text.get(), for: use)
-            if use == .answers, new.taken.count == 0, known().map({ $0.taken.count > 0 }) ?? false { return keep(.noNames) }
+            if use == .answers, new.taken.count == 0, known().map({ $0.taken.count > 0 }) ?? false {
+                return keep(.noNames)
+            }
             if use == .servers, !new.endsWithLine, known()?.endsWithLine ?? false { return keep(.cutOff) }
             return Outcome(names: new, fault: nil, isCopy: false)
         } catch {
@@ -130,7 +134,8 @@ extension NameFile.Fault: CustomStringConvertible {
         case .unreadable(let reason): "\(reason); give a file that this user may read"
         case .wrong(let error): error.description
         case .noNames: "there is no name in it; give one a line"
-        case .cutOff: "it ends within a line, as a file does that is not written to its end; end the last line with a line feed"
+        case .cutOff:
+            "it ends within a line, as a file does that is not written to its end; end the last line with a line feed"
         case .noList(let lines, let others):
             "it is no list: of \(lines) lines \(others.count) have none of the forms, the first being \"\(others.first)\"; give "
                 + "names or patterns such as example.com, lines of a hosts file such as 0.0.0.0 ads.example, or rules of a filter "

@@ -113,10 +113,12 @@ struct Loaded {
     /// A warning for each file that root reads and the service does not. What is in the folder `credentials` systemd hands over.
     var unreadable: [String] {
         let folder = path.prefix(through: path.lastIndex(of: "/") ?? path.startIndex) + "credentials/"
-        return ([path] + origins.filesRead).filter { file in
+        let (needed, others) = settings.namesAndHosts
+        return ([path] + origins.filesRead + needed + others).filter { file in
             !file.hasPrefix(folder) && SystemFile.isReadable(file, by: "_httpdnsd", in: "httpdnsd") == false
         }.map { file in
-            "\(file) cannot be read by the service (user _httpdnsd, group httpdnsd), which does not start then: "
+            "\(file) cannot be read by the service (user _httpdnsd, group httpdnsd), which "
+                + (others.contains(file) ? "takes no name from it: " : "does not start then: ")
                 + "chgrp httpdnsd \(file) && chmod 640 \(file)"
                 + (origins.secretFiles.contains(file) && file != path ? ", or move it to \(folder)" : "")
         }

@@ -108,7 +108,9 @@ import Testing
             var (patterns, wrong) = ([DomainPattern](), nil as Int?)
             let lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
             for (number, line) in lines.enumerated() where wrong == nil {
-                let kept = line.drop { $0 == "\u{FEFF}" }.prefix { $0 != "#" }.drop { " \t\r".unicodeScalars.contains($0) }
+                let kept = line.drop { $0 == "\u{FEFF}" }.prefix { $0 != "#" }.drop {
+                    " \t\r".unicodeScalars.contains($0)
+                }
                 let trimmed = kept.reversed().drop { " \t\r".unicodeScalars.contains($0) }.reversed()
                 var word = ""
                 word.unicodeScalars.append(contentsOf: trimmed)

@@ -14,18 +14,21 @@ import Testing
     private static let texts: [(name: String, text: String?, servers: [String]?, answers: [String]?)] = [
         ("right", "new.example\n", ["new.example"], ["new.example"]),
         ("without its last line feed", "new.example", ["new.example"], ["new.example"]),
-        ("unreadable, gone, a pipe or a folder", nil, nil, nil), ("empty", "", nil, []), ("a comment", "# a\n\n! b\n", nil, []),
+        ("unreadable, gone, a pipe or a folder", nil, nil, nil), ("empty", "", nil, []),
+        ("a comment", "# a\n\n! b\n", nil, []),
         ("a comment in each form", "# a\n", nil, []), ("an exception", "@@||new.example^\n", nil, []),
         ("a line that is none", "new.example\n<p>\n", nil, ["new.example"]),
         ("a rule", "||new.example^\n", nil, ["new.example"]), ("HTML", "<html>\n<p>Not found</p>\n</html>\n", nil, []),
-        ("gzip", "\u{1F}\u{FFFD}\u{8}\u{0}\u{0}\u{3}", nil, []), ("UTF-16", "\u{FFFD}\u{FFFD}n\u{0}e\u{0}w\u{0}\n\u{0}", nil, []),
+        ("gzip", "\u{1F}\u{FFFD}\u{8}\u{0}\u{0}\u{3}", nil, []),
+        ("UTF-16", "\u{FFFD}\u{FFFD}n\u{0}e\u{0}w\u{0}\n\u{0}", nil, []),
         ("networks", "192.0.2.0/24\n", ["192.0.2.0/24"], []), ("everything", ".\n", ["."], []),
     ]
 
     private func read(
         _ text: String?, _ use: NameFile.Use, after before: NameFile? = nil, copy: String? = nil
     ) -> NameFile.Outcome {
-        let reading: Result<[UInt8], NameFile.Fault> = text.map { .success(Array($0.utf8)) } ?? .failure(.unreadable("gone"))
+        let reading: Result<[UInt8], NameFile.Fault> =
+            text.map { .success(Array($0.utf8)) } ?? .failure(.unreadable("gone"))
         return NameFile.read(reading, for: use, after: before) { copy.map { Array($0.utf8) } }
     }
 
@@ -109,7 +112,10 @@ import Testing
     /// Whatever a file holds, names that decide where names may go are never none at all.
     @Test func chance() throws {
         var chance = Chance.announced("NameFileTests.chance")
-        let pieces = ["a", ".", "\n", "example", "<", "#", "||", "^", "0.0.0.0 ", "server=/", "/", "\u{FEFF}", "ü", "*.", "@@", "\0"]
+        let pieces = [
+            "a", ".", "\n", "example", "<", "#", "||", "^", "0.0.0.0 ", "server=/", "/", "\u{FEFF}", "ü", "*.", "@@",
+            "\0",
+        ]
         let before = try #require(read("old.example\n", .servers).names)
         let list = try #require(read("old.example\n", .answers).names)
         for _ in 0..<3000 {

@@ -221,11 +221,13 @@ import Testing
         #expect(chmod(path, 0o600) == 0 && chmod(path, 0o644) == 0)
         #expect(stamp.look(mayHaveMissed: false, at: soon) == .read)
         try write("")
-        #expect(stamp.look(mayHaveMissed: false, at: soon) == .wait && stamp.look(mayHaveMissed: true, at: soon) == .wait)
+        #expect(
+            stamp.look(mayHaveMissed: false, at: soon) == .wait && stamp.look(mayHaveMissed: true, at: soon) == .wait)
         #expect(stamp.look(mayHaveMissed: false, at: later) == .read)
         try Data("b".utf8).write(to: URL(fileURLWithPath: path + ".new"))
         #expect(rename(path + ".new", path) == 0)
-        #expect(stamp.look(mayHaveMissed: false, at: soon) == .wait && stamp.look(mayHaveMissed: true, at: soon) == .read)
+        #expect(
+            stamp.look(mayHaveMissed: false, at: soon) == .wait && stamp.look(mayHaveMissed: true, at: soon) == .read)
         #expect(unlink(path) == 0)
         #expect(stamp.look(mayHaveMissed: false, at: soon) == .read)
     }

@@ -107,7 +107,8 @@ final class SettingsInEffect: @unchecked Sendable {
             $0.sharedCache == new.sharedCache && SharedSettings($0) == SharedSettings(new)
         }
         return Prepared(
-            settings: new, names: try NameLists(new, numbers, knownNames(old)), numbers: numbers, provenance: provenance,
+            settings: new, names: try NameLists(new, numbers, knownNames(old)), numbers: numbers,
+            provenance: provenance,
             local: local.read(new, after: old), upstreams: try UpstreamRegistry.Prepared(new, after: before),
             accounts: accounts, store: isSameStore ?? false ? .none : .some(try Store.Prepared(new.sharedCache)),
             suspects: old.map { new.suspects(after: $0, before, numbers) },
@@ -241,7 +242,8 @@ final class SettingsInEffect: @unchecked Sendable {
 
 extension Settings {
     fileprivate var hasFilesOfNames: Bool {
-        !domains.interceptFile.isEmpty || !domains.bypassFile.isEmpty || upstreams.contains { !$0.domainsFile.isEmpty }
+        let (needed, others) = namesAndHosts
+        return !(needed + others).allSatisfy { $0 == fallback.hosts }
     }
 
     /// Which answers of the time under other settings may be wrong under these, whatever the files of names say.

@@ -34,8 +34,8 @@ final class LocalServers: @unchecked Sendable {
     private var said: Set<LeftOutServer> = []
     /// Why the hosts file could not be read the last time.
     private var hostsFailure: SystemError?
-    /// How many names of the hosts file were left out the last time.
-    private var leftOutHosts = 0
+    /// What of the hosts file was left out the last time, in words.
+    private var leftOutHosts: [String] = []
     /// Increases when a reading begins or becomes needless: the result of an earlier one is ignored.
     private var turn = 0
     private var isReading = false
@@ -173,8 +173,9 @@ final class LocalServers: @unchecked Sendable {
         guard let settings else { return }
         let path = settings.fallback.hosts
         if let failure, failure != hostsFailure { report.cannotRead(path, failure) }
-        if hosts.leftOut > 0, hosts.leftOut != leftOutHosts { report.leftOut(hosts.leftOut, of: path) }
-        (hostsFailure, leftOutHosts) = (failure, hosts.leftOut)
+        let leftOut = Report.leftOut(hosts, path)
+        for words in leftOut where !leftOutHosts.contains(words) { report.log.warning("\(words)") }
+        (hostsFailure, leftOutHosts) = (failure, leftOut)
     }
 
     private func say(_ leftOut: [LeftOutServer]) {
@@ -235,11 +236,20 @@ extension Report {
         log.warning("\(path) cannot be read, so nothing is answered from it: \(error)")
     }
 
-    func leftOut(_ count: Int, of path: String) {
-        log.warning("\(Self.leftOut(count, path))")
-    }
-
-    static func leftOut(_ count: Int, _ path: String) -> String {
-        "\(path) has more names than the \(HostsTable.maximumNames) that are kept: \(count) are left out; give a shorter file"
+    /// What is left out of a hosts file, in words.
+    static func leftOut(_ hosts: HostsTable, _ path: String) -> [String] {
+        var words: [String] = []
+        if hosts.leftOut > 0 {
+            words.append(
+                "\(path) has more names than the \(HostsTable.maximumNames) that are kept: \(hosts.leftOut) are left out; give a "
+                    + "shorter file")
+        }
+        if hosts.unread.count > 0 {
+            let most = HostsTable.maximumAddresses
+            words.append(
+                "\(path): \(hosts.unread.count) times something is left out, the first time on line \(hosts.unread.firstLine): "
+                    + "a word that is no name, or more than \(most) addresses of a name or \(most) names of an address")
+        }
+        return words
     }
 }

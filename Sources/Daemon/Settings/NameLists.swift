@@ -230,7 +230,8 @@ extension NameLists.File {
         if names.released.count > 0 { words += " and \(Self.count(names.released.count, "exception"))" }
         func leftOut(_ lines: BlockList.LeftOut, _ noun: String, _ why: String = "") {
             guard lines.count > 0 else { return }
-            words += "; \(Self.count(lines.count, noun)) of it\(why) \(lines.count == 1 ? "is" : "are") left out, the first on "
+            words +=
+                "; \(Self.count(lines.count, noun)) of it\(why) \(lines.count == 1 ? "is" : "are") left out, the first on "
                 + "line \(lines.firstLine)"
         }
         leftOut(names.rules, "rule", " that a DNS server cannot follow")

@@ -39,14 +39,14 @@ struct ConfigurationOptions: ParsableArguments {
         Settings.mistakes(file: path, contents: contents, environment: Environment.variables).map { "\($0)" }
     }
 
-    /// The path of the daemon's control socket, for a user who may not read its secrets.
-    func controlSocket() throws -> String {
-        let contents = try contents(waits: true)
-        do throws(ConfigurationError) {
-            return try Settings.controlSocket(file: path, contents: contents, environment: Environment.variables)
-        } catch {
-            throw Ending.configuration("\(error)")
-        }
+    /// The path of the daemon's control socket, whatever else is wrong with the settings, and the first mistake in a line.
+    func controlSocket() -> (path: String, mistake: String?) {
+        var (contents, unread): (String?, String?)
+        do { contents = try self.contents(waits: true) } catch { unread = (error as? Ending)?.line ?? "\(error)" }
+        let (socket, mistakes) = Settings.controlSocket(
+            file: path, contents: contents, environment: Environment.variables)
+        let more = mistakes.count > 1 ? "; \(mistakes.count) mistakes in all: httpdnsd check says them" : ""
+        return (socket, unread ?? mistakes.first.map { "\($0)\(more)" })
     }
 
     var path: String { file ?? Self.defaultFile }
@@ -58,7 +58,9 @@ struct ConfigurationOptions: ParsableArguments {
         do throws(SystemError) {
             octets = try SystemFile.read(path, limit: Self.fileLimit, waits: waits)
         } catch {
-            guard file == nil, error.isNotFound else { throw Ending.system("\(error)") }
+            guard file == nil, error.isNotFound else {
+                throw Ending.configuration("\(error)" + (error.isDenied ? "; \(FileReading.mend(path))" : ""))
+            }
             return nil
         }
         do throws(ConfigurationError) {

@@ -64,7 +64,8 @@ struct Watch: ParsableCommand {
         try ending {
             // A reader that falls behind loses lines; one that takes the daemon's core costs answers.
             Machine.lowerPriority()
-            let client = try options.connecting { path throws(SystemError) in try WatchClient(path) }
+            let daemon = options.find()
+            let client = try daemon.connecting { path throws(SystemError) in try WatchClient(path) }
             let progress = Progress("no question to show yet; Ctrl-C ends it")
             defer { progress.end() }
             SignalSource.ignoreBrokenPipe()
@@ -80,7 +81,7 @@ struct Watch: ParsableCommand {
                     },
                     ended: { failed in withExtendedLifetime(signals) { done(failed) } })
             }
-            if let failed { throw failed.isWrongUsage ? Ending.usage("\(failed)") : .unreachable("\(failed)") }
+            if let failed { throw failed.isWrongUsage ? Ending.usage("\(failed)") : daemon.unreachable(failed) }
         }
     }
 

@@ -84,7 +84,7 @@ def test_a_file_that_cannot_be_read(binary, tmp_path):
     for path in (tmp_path / "not-there.toml", tmp_path):
         for command in ("check", "run"):
             ended = processes.run(binary, command, "-c", str(path))
-            assert ended.returncode == 71, ended
+            assert ended.returncode == 78, ended
             assert len(ended.stderr.splitlines()) == 1 and str(path) in ended.stderr
 
 

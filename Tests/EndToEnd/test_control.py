@@ -186,7 +186,7 @@ def test_reload(controlled, service, binary):
     ended = processes.run(binary, "reload", "-c", str(file), variables={"HTTPDNSD_CONTROL_SOCKET": str(operator.socket)})
     assert ended.returncode == 78 and f"{file}:1" in ended.stderr and len(ended.stderr.splitlines()) == 1, ended
     file.unlink()
-    assert f"open {file}: No such file" in operator("reload", code=71)
+    assert f"open {file}: No such file" in operator("reload", code=78)
     file.write_text(text)
     operator("reload")
     assert metrics()["httpdnsd_config_last_reload_successful", ()] == 1 and addresses(ask("n1.example.com"))

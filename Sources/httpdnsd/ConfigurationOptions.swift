@@ -34,6 +34,27 @@ struct ConfigurationOptions: ParsableArguments {
         }
     }
 
+    /// The files of secrets that have changed since systemd handed their contents over to the service, which reads them only then;
+    /// none if this user may not compare them.
+    var secretsNotInUse: [String] {
+        let usual = "/run/credentials/httpdnsd.service"
+        // For an ExecReload systemd hides that folder; the daemon itself sees it.
+        let places = [usual] + (Environment.variables["MAINPID"].map { ["/proc/\($0)/root\(usual)"] } ?? [])
+        func files(_ folder: String?) -> [String]? {
+            var variables = Environment.variables
+            variables["CREDENTIALS_DIRECTORY"] = folder
+            return try? Settings.load(
+                file: path, contents: contents(waits: false), environment: variables,
+                readFile: { FileReading(path: $0, limit: Self.secretLimit) }
+            ).origins.secretFiles
+        }
+        func octets(_ path: String) -> [UInt8]? { try? SystemFile.read(path, limit: Self.secretLimit) }
+        guard let copies = places.first(where: SystemFile.isThere), let inUse = files(copies), let now = files(nil),
+            inUse.count == now.count
+        else { return [] }
+        return zip(inUse, now).filter { $0 != $1 && octets($0) != octets($1) }.map(\.1)
+    }
+
     /// The keys and variables that are wrong by themselves, a line each.
     func mistakes(_ contents: String?) -> [String] {
         Settings.mistakes(file: path, contents: contents, environment: Environment.variables).map { "\($0)" }
@@ -41,10 +62,16 @@ struct ConfigurationOptions: ParsableArguments {
 
     /// The path of the daemon's control socket, whatever else is wrong with the settings, and the first mistake in a line.
     func controlSocket() -> (path: String, mistake: String?) {
-        var (contents, unread): (String?, String?)
-        do { contents = try self.contents(waits: true) } catch { unread = (error as? Ending)?.line ?? "\(error)" }
+        var (octets, unread): ([UInt8]?, String?)
+        do {
+            octets = try self.octets(waits: true)
+            _ = try octets.map(text)
+        } catch {
+            unread = (error as? Ending)?.line ?? "\(error)"
+        }
         let (socket, mistakes) = Settings.controlSocket(
-            file: path, contents: contents, environment: Environment.variables)
+            file: path, contents: octets.map { String(decoding: $0, as: UTF8.self) }, environment: Environment.variables
+        )
         let more = mistakes.count > 1 ? "; \(mistakes.count) mistakes in all: httpdnsd check says them" : ""
         return (socket, unread ?? mistakes.first.map { "\($0)\(more)" })
     }
@@ -52,17 +79,21 @@ struct ConfigurationOptions: ParsableArguments {
     var path: String { file ?? Self.defaultFile }
 
     /// The text of the file; nil: there is none.
-    func contents(waits: Bool) throws -> String? {
+    func contents(waits: Bool) throws -> String? { try octets(waits: waits).map(text) }
+
+    private func octets(waits: Bool) throws -> [UInt8]? {
         ProgramMemory.holdsSecrets()
-        let octets: [UInt8]
         do throws(SystemError) {
-            octets = try SystemFile.read(path, limit: Self.fileLimit, waits: waits)
+            return try SystemFile.read(path, limit: Self.fileLimit, waits: waits)
         } catch {
             guard file == nil, error.isNotFound else {
                 throw Ending.configuration("\(error)" + (error.isDenied ? "; \(FileReading.mend(path))" : ""))
             }
             return nil
         }
+    }
+
+    private func text(_ octets: [UInt8]) throws -> String {
         do throws(ConfigurationError) {
             return try Settings.text(octets, file: path)
         } catch {

@@ -27,6 +27,16 @@ struct ControlOptions: ParsableArguments {
         return RunningDaemon(path: answered ?? path, mistake: mistake)
     }
 
+    /// Says which secrets the daemon does not have yet.
+    func saySecretsNotInUse() {
+        guard socket == nil else { return }
+        for file in configuration.secretsNotInUse {
+            StandardError.write(
+                "\(file) is newer than what the daemon has, which reads it only when it starts: systemctl restart httpdnsd",
+                isError: false)
+        }
+    }
+
     /// Prints the daemon's response, or ends with its error.
     /// - Parameter asJSON: it is for programs.
     func show(_ request: ControlClient.Request, asJSON: Bool = false) throws {
@@ -93,7 +103,10 @@ struct Status: ParsableCommand {
 
     func run() throws {
         try ending {
-            guard alive || ready else { return try options.show(.status(asJSON: json), asJSON: json) }
+            guard alive || ready else {
+                try options.show(.status(asJSON: json), asJSON: json)
+                return options.saySecretsNotInUse()
+            }
             let response = try options.find().ask(alive ? .alive : .ready)
             guard response.isFine else {
                 throw Ending.unreachable("not \(alive ? "alive" : "ready"): \(response.line)")
@@ -170,6 +183,7 @@ struct Reload: ParsableCommand {
             if response.isOfUnreadableConfiguration { throw Ending.system(response.line) }
             guard response.isFine else { throw Ending.unreachable(response.line) }
             StandardOutput.say(response.line)
+            options.saySecretsNotInUse()
         }
     }
 }

@@ -81,7 +81,7 @@ uninstall: ## the counterpart; a configuration that was changed and what lies be
 	[ ! -d "$(DESTDIR)$(docdir)" ] || find "$(DESTDIR)$(docdir)" -depth -type d -empty -delete
 	[ -n "$(DESTDIR)" ] || [ ! -d /run/systemd/system ] || systemctl daemon-reload
 
-dist: deb ## a release in .build/dist, the same each time: the sources, the Debian package, what is in it, and their digests
+dist: deb ## a release in .build/dist, the same each time from the same compiler and libraries: the sources, the Debian package, what is in it, and their digests
 	@rm -rf .build/dist
 	mkdir -p .build/dist
 	git archive --format=tar --prefix=httpdnsd-$(VERSION)/ HEAD | gzip --no-name --best > .build/dist/httpdnsd-$(VERSION).tar.gz

@@ -194,6 +194,9 @@ extension Metric {
                 (["tcp_clients_of_source"], limits.clients.refusedOfOneSource),
             ]
         },
+        one("httpdnsd_not_allowed_total", "Questions of clients that listen.allow does not have, which are refused") {
+            $0.limits.notAllowed
+        },
         one(
             "httpdnsd_private_addresses_refused_total",
             "Answers that private addresses were removed from (domains.privateAddresses)"
@@ -232,6 +235,10 @@ extension Metric {
     ]
 
     private static let ofProcess: [Metric] = [
+        each(
+            "httpdnsd_listen_certificate_expiry_seconds", [],
+            "Time until the certificate ends that clients are shown over TLS and HTTPS (listen.certificateFile)"
+        ) { overview in overview.certificate.map { [([], $0.secondsLeft(at: overview.now))] } ?? [] },
         each("httpdnsd_config_reloads_total", ["result"], "Reloads of the configuration, by result") {
             [(["success"], $0.reloads.succeeded), (["failure"], $0.reloads.failed)]
         },

@@ -68,7 +68,8 @@ public final class TLSSession {
     /// handshake it goes back to. Nil until the handshake is done, and when the peer has shown none.
     public var certificateEnd: UInt64? {
         // Sound: the certificate belongs to the session, and only a number is taken from it.
-        isEstablished ? unsafe validityEnd(SSL_get0_peer_certificate(ssl.pointer)) : nil
+        guard isEstablished, let certificate = unsafe SSL_get0_peer_certificate(ssl.pointer) else { return nil }
+        return unsafe unixSeconds(X509_get0_notAfter(certificate))
     }
 
     private let ssl: Owned

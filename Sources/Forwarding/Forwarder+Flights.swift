@@ -65,6 +65,7 @@ extension Forwarder {
         // What this machine was short of may be there again.
         if flight.secondBest == nil, !flight.wasAnswered, flight.isCurrent, flight.trouble?.failure.kind != .here {
             admission.failed(flight.key, reason(flight), at: now)
+            noteUnanswered(flight)
         }
         if let known = known(flight, at: now) {
             replyKnown(flight, flight.takeClients(), known)

@@ -34,6 +34,7 @@ public struct Forwarder: ~Copyable {
     var leftToValidators: Set<GroupID> = []
     var store = StoreDesk()
     var translations = Translations()
+    var readiness = Readiness()
 
     /// The subject of a deadline.
     enum Moment {

@@ -96,7 +96,10 @@ extension GroupDesk {
             }
             lookup.query = nil
             groups[group].remove(lookup)
-            if !result.hasAddresses {
+            if result.hasAddresses {
+                groups[group].counters.withoutRecordInARow = 0
+            } else {
+                groups[group].counters.withoutRecordInARow += 1
                 groups[group].noRecordBudget.charge(lookup.key.name, at: now)
                 if lookup.isCurrent {
                     let code = reasons.code(of: lookup.key.name)

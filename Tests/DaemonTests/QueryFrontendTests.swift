@@ -32,6 +32,26 @@ import Testing
         QueryFrontend(cache: cache, settings, queue: MissQueue(maximum: room))
     }
 
+    @Test func clientsThatMayNotAskAreCountedAndSaidOnce() {
+        let said = Arrivals<IPAddress>()
+        let strangers = Strangers { said.append($0) }
+        var settings = Settings().listen
+        settings.allow = [Network("127.0.0.0/8")!]
+        var frontend = QueryFrontend(
+            cache: cache, settings, queue: MissQueue(maximum: 8), strangers: strangers)
+        #expect(receive(query(example), frontend) == .asked && strangers.count == 0)
+        for _ in 0..<3 { #expect(receive(query(example), from: Self.stranger, frontend).reply[3] & 15 == 5) }
+        _ = receive(query(example), from: .v4(192, 0, 2, 8), isStream: true, frontend)
+        #expect(strangers.count == 4 && said.next() == Self.stranger)
+        // Settings with the same list are no news; with another one the next client that may not ask is said.
+        frontend.apply(settings)
+        _ = receive(query(example), from: .v4(192, 0, 2, 9), frontend)
+        settings.allow.append(Network("198.51.100.0/24")!)
+        frontend.apply(settings)
+        _ = receive(query(example), from: .v4(192, 0, 2, 10), frontend)
+        #expect(said.next() == .v4(192, 0, 2, 10) && strangers.count == 6)
+    }
+
     private func store(ttl: UInt32 = 300) {
         let answer = Answer.addresses(example, type: .a, [.v4(192, 0, 2, 1)], ttl: ttl)
         cache.store(answer, to: example, type: .a, for: .everyone, at: now.seconds)

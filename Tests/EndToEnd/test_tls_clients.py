@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -318,3 +319,46 @@ def test_sockets_of_systemd(binary, trusting, certificate, tmp_path):
     check_sockets_of_systemd(
         binary, certificate, tmp_path, "tls", TLS, "dot",
         lambda: addresses(dns.message.from_wire(over(trusting(), question))) == ["127.0.0.1"])
+
+
+def own(common_name, key, folder, name, days="90"):
+    """A certificate signed by its own key, by the `openssl` command."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", *key, "-nodes", "-days", days, "-subj", f"/CN={common_name}",
+                    "-addext", f"subjectAltName=DNS:{common_name}", "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem"],
+                   check=True, capture_output=True)
+
+
+def shown_now():
+    """The certificate that a client is shown, whatever it thinks of it."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with Encrypted(context) as stream:
+        return stream.socket.getpeercert(binary_form=True)
+
+
+def test_a_key_of_another_type_and_an_end_that_is_near_are_said(binary, daemon, tmp_path):
+    """By `check` and at the start; in a running daemon the pair of before stays, and one change is one line."""
+    curve = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    own("other.example", curve, tmp_path, "server", days="3")
+    own("dns.example", ["rsa:2048"], tmp_path, "rsa")
+    listen = {"addresses": [f"127.0.0.1:{PORT}"], "tls": [f"127.0.0.1:{TLS}"], "https": ["127.0.0.1:8443"], "name": "dns.example",
+              "certificateFile": str(tmp_path / "server.pem"), "keyFile": str(tmp_path / "server.key")}
+    control = {"socket": str(tmp_path / "control.sock"), "metrics": "127.0.0.1:9153"}
+    running = daemon(None, {"listen": listen, "control": control}, port=PORT)
+    file = str(running.directory / "httpdnsd.toml")
+    words = [f"the certificate of listen ({tmp_path}/server.pem) {rest}" for rest in
+             ("ends in 2 d 23 h; have it renewed", "is not for dns.example (listen.name): clients that ask by this name refuse it")]
+    for text in (run(binary, "check", file).stderr, running.log(),
+                 run(binary, "status", "--socket", control["socket"]).stdout):
+        assert [text.count(line) for line in words] == [1, 1], text
+    left = metrics()["httpdnsd_listen_certificate_expiry_seconds", ()]
+    assert 2 * 86400 < left <= 3 * 86400
+    before = shown_now()
+    shutil.copy(tmp_path / "rsa.pem", tmp_path / "server.pem")
+    wrong = "listen.keyFile: the private key does not belong to the certificate"
+    assert wrong in run(binary, "check", file).stderr
+    eventually(lambda: running.log_lines(f"certificate of before: {wrong}"), "it is said", 30)
+    assert shown_now() == before
+    shutil.copy(tmp_path / "rsa.key", tmp_path / "server.key")
+    eventually(lambda: shown_now() != before, "the whole pair is taken")
+    assert len(running.log_lines("new TLS clients are shown")) == 1 and len(running.log_lines("certificate of before")) == 1

@@ -118,6 +118,19 @@ final class ScenarioRunner {
             switch words.next() {
             case "asks": try ask(nil, &words)
             case "finds": try find(&words)
+            case "wonders":
+                guard words.rest == "whether it is ready" else { throw malformed() }
+                words = Words([])
+                isTurnOpen = true
+                forwarder.checkReadiness(at: now)
+                collect()
+            case "is":
+                let state = words.rest
+                words = Words([])
+                let found =
+                    forwarder.hasLostServers
+                    ? "lost" : forwarder.readiness.isInDoubt(answers: forwarder.mainAnswers) ? "in doubt" : "ready"
+                guard found == state else { throw failure("the daemon is \(found)") }
             default: throw malformed()
             }
         case .settings:

@@ -1,6 +1,7 @@
 import Base
 import Configuration
 import Counters
+import Cryptography
 import DNSWire
 import Forwarding
 import Log
@@ -65,7 +66,7 @@ final class StreamServer: @unchecked Sendable {
         let transport: Tally.Transport
         let listeners: [StreamListener]
         /// Nil: clients speak DNS in the clear.
-        let certificate: ServerCertificate.Prepared?
+        let certificate: TLSServerContext?
     }
 
     init(
@@ -75,7 +76,7 @@ final class StreamServer: @unchecked Sendable {
         tally = Tally(door.transport)
         // A handshake takes a hundred times as long as an answer, and any client can ask for one.
         loop = try EventLoop(label: "httpdnsd.\(tally.transport.rawValue)", givesWay: door.certificate != nil)
-        certificate = door.certificate.map { [loop] in ServerCertificate($0, loop: loop, report: report) }
+        certificate = door.certificate.map { ServerCertificate($0) }
         listeners = door.listeners
         self.frontend = CurrentFrontend.Copy(of: frontend)
         self.forwarderLoop = forwarderLoop
@@ -93,7 +94,6 @@ final class StreamServer: @unchecked Sendable {
                 accept(socket, address)
             }
         }
-        certificate?.start()
         loop.turnEnded = { [unowned self] in flush() }
         loop.deadlineReached = { [unowned self] in checkClients() }
         loop.start()
@@ -104,15 +104,22 @@ final class StreamServer: @unchecked Sendable {
     ///   - certificate: nil: clients are shown the one of before.
     ///   - done: called on the loop when they are in effect.
     func apply(
-        _ settings: Settings.Listen, _ certificate: ServerCertificate.Prepared? = nil,
+        _ settings: Settings.Listen, _ certificate: CertificateFiles.Prepared? = nil,
         _ done: @escaping @Sendable () -> Void
     ) {
         loop.submit { [self] in
             defer { done() }
             self.settings = settings
-            if let certificate { self.certificate?.apply(certificate) }
+            take(certificate)
             checkClients()
         }
+    }
+
+    /// Shows another certificate to clients that connect from now on. From any thread.
+    func show(_ certificate: CertificateFiles.Prepared) { loop.submit { [self] in take(certificate) } }
+
+    private func take(_ prepared: CertificateFiles.Prepared?) {
+        if let context = prepared?.context(for: tally.transport) { certificate?.show(context) }
     }
 
     /// Takes no more clients or queries; waiting clients still get their answers until `stop`.
@@ -130,7 +137,6 @@ final class StreamServer: @unchecked Sendable {
         loop.submit { [self] in
             flush()
             for client in clients.values { client.close() }
-            certificate?.stop()
             loop.stop(stopped)
         }
     }

@@ -18,6 +18,8 @@ final class ForwarderLoop: @unchecked Sendable {
     let queue = MissQueue()
     /// What listeners do with a question before it comes here.
     let frontend: CurrentFrontend
+    /// The clients that may not ask.
+    let strangers: Strangers
     /// The counts of answers that did not come from a listener; their transport is not distinguished.
     let tally = Tally(.udp)
     let notes = WatchNotes()
@@ -52,8 +54,10 @@ final class ForwarderLoop: @unchecked Sendable {
         // What clients of other hosts have had of long replies.
         let largeReplies = LargeReplies()
         outgoing = TurnReplies(largeReplies)
+        strangers = Strangers { report.stranger($0) }
         frontend = CurrentFrontend(
-            QueryFrontend(cache: cache, Settings().listen, queue: queue, largeReplies: largeReplies))
+            QueryFrontend(
+                cache: cache, Settings().listen, queue: queue, largeReplies: largeReplies, strangers: strangers))
         inEffect = SettingsInEffect(
             loop: loop, cache: cache, frontend: frontend, local: local, lookup: lookup, generations: generations,
             report: report)
@@ -171,6 +175,9 @@ final class ForwarderLoop: @unchecked Sendable {
         }
     }
 
+    /// See ``Forwarder/checkReadiness(at:)``. From any thread.
+    func checkReadiness() { loop.submit { [self] in forwarder.checkReadiness(at: now) } }
+
     /// Shows the forwarder and what surrounds it. On the loop.
     /// - Parameter see: has nothing done that the forwarder is told of.
     func look<Value>(_ see: (inout Forwarder, SettingsInEffect) -> Value) -> Value { see(&forwarder, inEffect) }
@@ -243,9 +250,15 @@ final class ForwarderLoop: @unchecked Sendable {
         readers.endTurn()
         trials.endTurn()
         upstreams.endTurn()
-        if outages.isDue(forwarder.failedQueries) {
-            let groups = forwarder.groupOverviews
-            for group in outages.update(groups) { report.outage(of: group, among: groups, out: outages.out) }
+        let haveFailed = outages.haveFailed(forwarder.failedQueries)
+        if haveFailed || !outages.out.isEmpty {
+            let examined =
+                haveFailed ? forwarder.groupOverviews : outages.out.map { forwarder.overview(of: $0) }
+            let changed = outages.update(examined)
+            if !changed.isEmpty {
+                let groups = forwarder.groupOverviews
+                for group in changed { report.outage(of: group, among: groups, out: outages.out) }
+            }
         }
         loop.setDeadline(nextDeadline?.nanoseconds)
         let isIdle = forwarder.flightsUnderWay == 0 && early?.isEmpty ?? true && paced.isEmpty

@@ -28,6 +28,7 @@ final class SettingsInEffect: @unchecked Sendable {
     var change: (Change, Tick) -> Void = { _, _ in }
     /// Called when the settings that decide about answers have changed after the start, as the cache's file must know.
     var contextChanged: (AnswerContext) -> Void = { _ in }
+    private let generations: Generations?
     private let nameFiles: NameFiles
     private let loop: EventLoop
     private let local: LocalServers
@@ -44,6 +45,7 @@ final class SettingsInEffect: @unchecked Sendable {
         upstreams = UpstreamRegistry(loop: loop, lookup, report: report)
         accounts = Accounts(loop: loop, report: report)
         store = Store(generations, loop: loop, outbox: upstreams.outbox)
+        self.generations = generations
         nameFiles = NameFiles(loop: loop, report: report)
         translation = Translation(lookup, report: report)
         translation.changed = { [unowned self] in translationChanged() }
@@ -103,6 +105,7 @@ final class SettingsInEffect: @unchecked Sendable {
         numbers.add(new)
         let before = old.map(GroupIdentity.all) ?? [:]
         let accounts = try accounts.prepare(new, after: before, upstreams.lookup.finder)
+        if new.sharedCache.server != nil { generations?.read() }
         let isSameStore = old.map {
             $0.sharedCache == new.sharedCache && SharedSettings($0) == SharedSettings(new)
         }

@@ -21,6 +21,8 @@ final class UpstreamRegistry {
     let lookup: ServerLookup
     private let loop: EventLoop
     private let report: Report?
+    /// What was counted of groups that are not configured any more.
+    private var mismatchesOfGone = MismatchCounters()
     /// Holds the queries of a turn; to be sent at its end.
     let outbox = Outbox()
     private let inquiries = Inquiries()
@@ -113,6 +115,7 @@ final class UpstreamRegistry {
     /// Closes the upstreams of groups that are not configured any more, as soon as nothing is under way there.
     private func closeGone() {
         for id in gone where self[id]?.isIdle ?? true {
+            if let group = self[id] as? GroupUpstream { mismatchesOfGone.add(group.answers.mismatches) }
             upstreams[id.rawValue]?.close()
             (upstreams[id.rawValue], accesses[id]) = (nil, nil)
             gone.remove(id)
@@ -149,9 +152,9 @@ final class UpstreamRegistry {
         inquiries.endTurn()
     }
 
-    /// Messages that were not the awaited answers.
+    /// Messages that were not the awaited answers, since the start.
     var mismatches: MismatchCounters {
-        all.reduce(into: MismatchCounters()) { sum, upstream in
+        all.reduce(into: mismatchesOfGone) { sum, upstream in
             if let group = upstream as? GroupUpstream { sum.add(group.answers.mismatches) }
         }
     }

@@ -74,7 +74,7 @@ final class LocalServers: @unchecked Sendable {
         }
         if isFirst || found != before { reportResolvers() }
         // Once more, if a file has changed after it was read and before it was watched.
-        read(unlessStill: wasReading || reading.found == nil || reading.isByRoutes ? nil : reading.withoutHosts)
+        read(unlessStill: wasReading || reading.isShort || reading.isByRoutes ? nil : reading.withoutHosts)
     }
 
     /// The servers left out of each group that has any, by its name.

@@ -99,10 +99,10 @@ struct Sockets {
     }
 
     /// Where clients come in; TCP even if it has no sockets.
-    func doors(_ listen: Settings.Listen) throws(StartFailure) -> [StreamServer.Door] {
+    func doors(_ certificate: CertificateFiles.Prepared?) throws(StartFailure) -> [StreamServer.Door] {
         try Tally.Transport.allCases.filter { $0 == .tcp || !endpoints($0).isEmpty }.map {
             transport throws(StartFailure) in
-            let certificate = try ServerCertificate.Prepared(listen, transport)
+            let certificate = certificate?.context(for: transport)
             if transport.isEncrypted, certificate == nil { throw Self.withoutCertificate(endpoints(transport)[0]) }
             return StreamServer.Door(
                 transport: transport, listeners: streams[transport, default: []], certificate: certificate)

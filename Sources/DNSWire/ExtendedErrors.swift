@@ -113,7 +113,8 @@ extension Answer {
         let start = body.count - Int(head.extendedErrorLength)
         guard start + ExtendedErrors.headLength <= body.count else { return "" }
         let end = start + 4 + Int(body.span.integer16(at: start + 2))
-        return String(decoding: body[min(start + ExtendedErrors.headLength, end)..<min(end, body.count)], as: UTF8.self).plain()
+        return String(decoding: body[min(start + ExtendedErrors.headLength, end)..<min(end, body.count)], as: UTF8.self)
+            .plain()
     }
 
     /// Puts an error in front of the present ones.

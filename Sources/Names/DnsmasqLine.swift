@@ -20,7 +20,8 @@ struct DnsmasqLine {
         guard let last = lastIndex(of: UInt8(ascii: "/"), in: text, start..<end), last > start else { return nil }
         names = start..<last + 1
         let value = last + 1..<end
-        guard lowercased(text[line.lowerBound]) == UInt8(ascii: "a"), !value.isEmpty, !isEqual(text, value, to: "#") else { return }
+        guard lowercased(text[line.lowerBound]) == UInt8(ascii: "a"), !value.isEmpty, !isEqual(text, value, to: "#")
+        else { return }
         guard IPAddress(parsing: text.extracting(value))?.isNoHost ?? false else { return nil }
     }
 

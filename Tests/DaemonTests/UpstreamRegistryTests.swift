@@ -18,7 +18,7 @@ struct UpstreamRegistryTests {
             var settings = Settings()
             settings.upstreams = names.map { name in
                 var group = Settings.Group(name: name)
-                group.entries = [.server(Server(Endpoint("192.0.2.1:53")!))]
+                group.servers = [.server(Server(Endpoint("192.0.2.1:53")!))]
                 return group
             }
             numbers.add(settings)

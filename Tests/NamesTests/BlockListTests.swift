@@ -96,7 +96,7 @@ import Testing
             "{\"message\": \"rate limit\"}",
             "local-zone: \"a.example\" always_nxdomain", "ads.example CNAME .", "a..example", "a..b", ".ads.example",
             "*ads.example", "*.ads*.x", "0.0.0.0", "109.201.133.7", "168.2", "203.0.113.0/24", "2001:db8::1",
-           
+
             "10.0.0.1/8", "0.0.0.0.0 a.example", "://ads.", "://x", "://[2001:db8::1]", "https://ads.example/x",
             "&ad_box_", "@a.example", "@direct/www.example", ".", "\"\"", "*", "*.", "192.0.2.1 a.example",
             "10.0.0.1\tlocalhost a.example", "2001:db8::1 a.example", "127.0.0.1 *.a.example",

@@ -17,7 +17,7 @@ import pytest
 import daemon as processes
 from control import Control, fetch, metrics
 from dns_client import addresses, ask
-from resolvers import address_reply
+from encrypted import address_reply
 from waiting import eventually, waited_since
 
 

@@ -241,8 +241,8 @@ extension Report {
         var words: [String] = []
         if hosts.leftOut > 0 {
             words.append(
-                "\(path) has more names than the \(HostsTable.maximumNames) that are kept: \(hosts.leftOut) are left out; give a "
-                    + "shorter file")
+                "\(path) has more names than the \(HostsTable.maximumNames) that are kept: \(hosts.leftOut) are left out; "
+                    + "give a shorter file")
         }
         if hosts.unread.count > 0 {
             let most = HostsTable.maximumAddresses

@@ -1,5 +1,5 @@
 public import Base
-import DNSWire
+public import DNSWire
 
 /// The number of a group. The maker of groups ensures that it never stands for another group while the daemon runs.
 public struct GroupID: Hashable, Sendable {
@@ -89,6 +89,16 @@ public struct UpstreamGroup: Sendable, Equatable {
 
     /// What it answers by itself: it has no servers then, and no route leads to it.
     public var answer: GroupAnswer?
+
+    /// What makes its answers be believed otherwise, or be those for another network: by another text, what it has said is not
+    /// right any more. The same over restarts.
+    public var trust = ""
+
+    /// Whether the network gives its servers, so that what they say is of that network.
+    public var isOfNetwork = false
+
+    /// `addressType`, of an account: the families that it is asked for.
+    public var families = Families.both
 
     /// Whether its answers go to the store of the fleet, and come from there.
     public var isShared = false

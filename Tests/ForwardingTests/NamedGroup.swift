@@ -34,7 +34,7 @@ struct NamedGroup {
                 id, isEncrypted ? servers.map { Server($0.endpoints[0], .tls) } : servers, .messages,
                 .inPreference(nextWithin: 1000), timeout: timeout)
         (group.name, group.concurrency, group.namesPerSecond) = (name, concurrency, namesPerSecond)
-        (group.isProven, group.answer) = (isProven, answer)
+        (group.isProven, group.answer, group.isOfNetwork) = (isProven, answer, name == "private")
         return group
     }
 

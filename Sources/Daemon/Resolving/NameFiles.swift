@@ -9,7 +9,7 @@ import Transport
 /// `@unchecked Sendable`: confined to the forwarder's loop, but for the reading, which has values of its own.
 final class NameFiles: @unchecked Sendable {
     /// Called when ``names`` has changed because of a file.
-    var changed: (NameLists) -> Void = { _ in }
+    var changed: () -> Void = {}
     /// Nil before the first settings.
     private(set) var names: NameLists?
 
@@ -60,7 +60,7 @@ final class NameFiles: @unchecked Sendable {
             failure = nil
             guard new != names else { return }
             names = new
-            changed(new)
+            changed()
             report.namesChanged(new)
             report.contents(new)
         case .failure(let new):

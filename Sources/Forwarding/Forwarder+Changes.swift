@@ -70,7 +70,11 @@ extension Forwarder {
         desk.forget(isMeant)
         admission.forgetFailures(of: isMeant)
         ranks.forget(isMeant)
-        outdate { isMeant($0.name) } lookups: { isMeant($0) }
+        outdate {
+            isMeant($0.name)
+        } lookups: {
+            isMeant($0)
+        }
         // An entry of the store does not say of which name it is.
         if case .only(let name) = scope { forgetShared(name) } else { forgetAllShared() }
         defer { handleDeskEvents(at: now) }
@@ -87,7 +91,9 @@ extension Forwarder {
         func isOther(_ name: Name, _ type: RecordType, _ audience: Audience) -> Bool {
             policy.basis(name, type, audience) != before.basis(name, type, audience)
         }
-        outdate { isOther($0.name.name, $0.type, $0.audience) } lookups: { key in
+        outdate {
+            isOther($0.name.name, $0.type, $0.audience)
+        } lookups: { key in
             [RecordType.a, .aaaa].contains { isOther(key.name, $0, .everyone) }
         }
     }

@@ -105,7 +105,10 @@ import Transport
         ("domains", "privateAddresses", "\"refuse\"", ofAccount.union(["mail"])),
         ("fallback", "routeIp", "\"198.51.100.1\"", ofResolver.union(["service"])),
         ("fallback", "trustAD", "true", ofResolver.union(["service"])),
-        ("fallback", "servers", "[\"192.0.2.1\"]", ofNetwork.subtracting(["private", "reverse"]).union(["account", "IPv6"])),
+        (
+            "fallback", "servers", "[\"192.0.2.1\"]",
+            ofNetwork.subtracting(["private", "reverse"]).union(["account", "IPv6"])
+        ),
         ("fallback", "thenTry", "[\"office\"]", []),
         ("private", "routeIp", "\"198.51.100.1\"", ["private", "reverse"]),
         ("private", "trustAD", "true", ["private", "reverse"]),
@@ -143,7 +146,8 @@ import Transport
             return try Self.forwarder(Self.settings(text)).policy
         }
         for (section, key, others) in [
-            ("domains", "bypassFile", Self.ofAccount), ("upstreams.office", "domainsFile", Self.ofAccount.union(["mail"])),
+            ("domains", "bypassFile", Self.ofAccount),
+            ("upstreams.office", "domainsFile", Self.ofAccount.union(["mail"])),
             ("upstreams.ads", "domainsFile", Self.ofAccount.union(["mail"])),
         ] {
             let before = try policy(section, key, "", "other.example\n")
@@ -161,8 +165,10 @@ import Transport
         var why: [String: String] = [:]
         func add(_ reason: String, _ keys: String...) { for key in keys { why[key] = reason } }
         add(
-            "the same group says the same, asked in another way", "encryptType", "dnsId", "dnsKey", "dnsKeyFile", "aesKey",
-            "aesKeyFile", "token", "tokenFile", "dnsIp", "confIp", "serverName", "caFile", "caOnly", "pins", "validateDomain",
+            "the same group says the same, asked in another way", "encryptType", "dnsId", "dnsKey", "dnsKeyFile",
+            "aesKey",
+            "aesKeyFile", "token", "tokenFile", "dnsIp", "confIp", "serverName", "caFile", "caOnly", "pins",
+            "validateDomain",
             "clientCertificate", "clientCertificatePasswordFile", "whenClockUnset", "from", "device", "mark", "proxy",
             "authExpirySeconds", "trace", "batch", "timeout")
         add(
@@ -179,7 +185,8 @@ import Transport
         var why: [String: String] = [:]
         func add(_ reason: String, _ keys: String...) { for key in keys { why[key] = reason } }
         add(
-            "says who may ask the daemon, and how", "listen.addresses", "listen.allow", "listen.workers", "listen.tcpClients",
+            "says who may ask the daemon, and how", "listen.addresses", "listen.allow", "listen.workers",
+            "listen.tcpClients",
             "listen.tcpIdleSeconds", "listen.tls", "listen.https", "listen.certificateFile", "listen.keyFile")
         add("the daemon answers for this name itself", "listen.name")
         add("decides by the contents of the file", "domains.interceptFile", "domains.bypassFile", "fallback.hosts")

@@ -89,7 +89,8 @@ import Testing
     /// The keys that neither change what a group is nor what the forwarder knows of it, and where their effect is tested.
     private static let elsewhere = [
         "domainsFile": "test_group_names.py", "httpOnly": "thenTry says the same", "proxy": "test_account_keys.py",
-        "appId": "test_account_keys.py", "debug": "test_account_keys.py", "domains": "BasisTests", "except": "BasisTests",
+        "appId": "test_account_keys.py", "debug": "test_account_keys.py", "domains": "BasisTests",
+        "except": "BasisTests",
         "thenTry": "BasisTests", "thenTryOn": "BasisTests",
     ]
 

@@ -55,7 +55,9 @@ import Testing
         func law(_ name: Name) -> Law {
             if hosts.contains(name) { return .hosts }
             if upstreams.bypass.contains(name) { return .asks(.fallback) }
-            if name.isWithin(Name("corp.example")!), let office = upstreams.number(of: "office") { return .asks(office) }
+            if name.isWithin(Name("corp.example")!), let office = upstreams.number(of: "office") {
+                return .asks(office)
+            }
             guard name.isWithin(Name("lan")!) else { return .asks(.httpdns) }
             let group = upstreams.named.first { $0.name == "private" }!
             return group.servers.isEmpty ? .nothing : .asks(group.id)
@@ -86,8 +88,9 @@ import Testing
                 upstreams.network = UInt64(chance.below(3))
                 forwarder.change(.otherNetwork(upstreams.network), at: now)
             case 4:
-                prefix = [nil, NAT64Prefix(Network("64:ff9b::/96")!), NAT64Prefix(Network("2001:db8:64::/96")!)][
-                    chance.below(3)]
+                prefix =
+                    [nil, NAT64Prefix(Network("64:ff9b::/96")!), NAT64Prefix(Network("2001:db8:64::/96")!)][
+                        chance.below(3)]
                 forwarder.change(.synthesis(prefix), at: now)
             case 5:
                 let count = chance.below(2)
@@ -155,7 +158,9 @@ import Testing
                         let isRestart = unread == nil
                         change(&chance)
                         // The question has gone with the daemon.
-                        if isRestart, unread != nil { return [(.failure(.root, type: .a, .servFail, extendedError: nil), true)] }
+                        if isRestart, unread != nil {
+                            return [(.failure(.root, type: .a, .servFail, extendedError: nil), true)]
+                        }
                     }
                     forwarder.settle(id, answer(to: ask, of: id.group, network), at: now)
                     forwarder.endTurn(at: now)

@@ -137,14 +137,16 @@ public final class DNSCache: @unchecked Sendable {
     ///   as RFC 8767 allows.
     /// - Parameter teller: The source of the answer, by a number that the caller chose and that
     ///   ``find(_:type:for:at:)`` gives back; 0: none.
+    /// - Parameter basis: By the present rules; nil: they are asked for it.
     public func store(
         _ answer: Answer, to name: Name, type: RecordType, for audience: Audience, at now: UInt32,
-        isStandIn: Bool = false, teller: UInt16 = 0
+        isStandIn: Bool = false, teller: UInt16 = 0, basis: Basis? = nil
     ) {
         let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
         unsafe segments[Self.segment(hash)].withLock { segment in
             segment.store(
-                answer, hash: hash, name, type: type, audience: audience, at: now, isStandIn: isStandIn, teller: teller)
+                answer, hash: hash, name, type: type, audience: audience, at: now, isStandIn: isStandIn, teller: teller,
+                basis: basis)
         }
     }
 

@@ -38,10 +38,11 @@ struct Segment: ~Copyable {
         }
         var entry = ring.entry(at: place)
         let elapsed = entry.elapsed(at: now)
-        guard elapsed < entry.keep, entry.epoch == epoch || isRight(&entry, at: place) else {
+        guard elapsed < entry.keep, entry.epoch == epoch || isRight(at: place) else {
             misses &+= 1
             return .miss
         }
+        entry.epoch = epoch
         hits &+= 1
         // A client with CD would refresh an answer that was got without it by one that must not take its place.
         let due =
@@ -70,7 +71,8 @@ struct Segment: ~Copyable {
 
     /// Compares the basis of an entry of an earlier epoch with that of now, and takes the entry into this epoch, or removes it.
     @inline(never)
-    private mutating func isRight(_ entry: inout Entry, at place: Int) -> Bool {
+    private mutating func isRight(at place: Int) -> Bool {
+        var entry = ring.entry(at: place)
         let body = unsafe ring.body(at: place, length: Int(entry.bodyLength)).span
         guard entry.basis == basis(of: entry, body) else {
             changes &+= 1
@@ -99,8 +101,7 @@ struct Segment: ~Copyable {
         while let place = ring.place(
             hash: hash, name.wire.span, name: 0..<name.wire.count, type: type.rawValue, where: fulfils)
         {
-            var entry = ring.entry(at: place)
-            if entry.epoch == epoch || isRight(&entry, at: place) { return place }
+            if ring.entry(at: place).epoch == epoch || isRight(at: place) { return place }
         }
         return nil
     }
@@ -160,13 +161,13 @@ struct Segment: ~Copyable {
 
     mutating func store(
         _ answer: Answer, hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32,
-        isStandIn: Bool = false, teller: UInt16 = 0
+        isStandIn: Bool = false, teller: UInt16 = 0, basis known: DNSCache.Basis? = nil
     ) {
         guard answer.keep > 0, answer.body.count <= Int(UInt16.max), answer.body.count >= name.wire.count + 4 else {
             return
         }
         let clients = Entry.Flags(serving: audience)
-        let basis = rules.map { $0.basis(name, type, audience) }
+        let basis = known ?? rules.map { $0.basis(name, type, audience) }
         guard basis != 0 else { return }
         if let place = place(hash: hash, name, type: type, where: { $0.serves(clients) }) {
             let known = ring.entry(at: place)

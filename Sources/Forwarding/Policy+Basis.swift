@@ -40,24 +40,43 @@ extension Policy {
     /// The basis of an answer to this question.
     /// - Parameter audience: that of a stored answer, or of a client.
     public func basis(_ name: Name, _ type: RecordType, _ audience: Audience) -> DNSCache.Basis {
+        basis(NameKey(name), type, audience)
+    }
+
+    func basis(_ key: NameKey, _ type: RecordType, _ audience: Audience) -> DNSCache.Basis {
         let client: Audience = audience.isOfAccounts ? .everyone : audience == .validators ? .validating : audience
-        guard case .group(let index, let kind) = way(NameKey(name), type, for: client).way else { return 0 }
-        if type == .ptr, synthesis != nil, translatedReverse(name) != nil { return 0 }
-        let route = groupRoutes[index]
-        let addresses = audience.isOfAccounts ? route.bases.ofAccounts : route.bases.ofOthers
+        guard case .group(let index, let kind) = way(key, type, for: client).way else { return 0 }
+        if type == .ptr, synthesis != nil, translatedReverse(key.name) != nil { return 0 }
+        let bases = groupRoutes[index].bases
+        let addresses = audience.isOfAccounts ? bases.ofAccounts : bases.ofOthers
         let number =
             switch kind {
-            case .messages: route.bases.messages
-            case .signed: route.bases.signed
-            case .binding: route.bases.binding
+            case .messages: bases.messages
+            case .signed: bases.signed
+            case .binding: bases.binding
             case .addresses: type == .a ? addresses.ipv4 : addresses.ipv6
             }
+        let leavesValidators = audience == .everyone && kind == .addresses && groupRoutes[index].signedSteps != nil
+        let isTranslated = type == .aaaa && synthesis(for: client) != nil
+        return basis(
+            number, (refusesPrivate(key.name) ? 1 : 0) + (leavesValidators ? 2 : 0), isTranslated: isTranslated)
+    }
+
+    /// The bases of both families that an account has answered with, for those whom they serve now: with one look at the rules.
+    func basesOfAddresses(_ key: NameKey) -> (ipv4: DNSCache.Basis, ipv6: DNSCache.Basis) {
+        guard case .group(let index, .addresses) = way(key, .a, for: .everyone).way else { return (0, 0) }
+        let (bases, mark) = (groupRoutes[index].bases.ofAccounts, UInt64(refusesPrivate(key.name) ? 1 : 0))
+        return (
+            basis(bases.ipv4, mark, isTranslated: false), basis(bases.ipv6, mark, isTranslated: synthesis != nil)
+        )
+    }
+
+    private func basis(_ number: UInt64, _ mark: UInt64, isTranslated: Bool) -> DNSCache.Basis {
         guard number != 0 else { return 0 }
-        let leavesValidators = audience == .everyone && kind == .addresses && route.signedSteps != nil
         var hash = FNV()
         hash.add(number)
-        hash.add((refusesPrivate(name) ? 1 : 0) + (leavesValidators ? 2 : 0))
-        if type == .aaaa, let prefix = synthesis(for: client) { hash.add("\(prefix)") }
+        hash.add(mark)
+        if isTranslated { hash.add(prefixMark) }
         return max(DNSCache.Basis(truncatingIfNeeded: hash.value ^ hash.value >> 32), 1)
     }
 

@@ -22,7 +22,14 @@ public struct Policy: Sendable {
 
     private final class Translator: Sendable {
         let prefix: NAT64Prefix
-        init(prefix: NAT64Prefix) { self.prefix = prefix }
+        let mark: UInt64
+
+        init(prefix: NAT64Prefix) {
+            self.prefix = prefix
+            var hash = FNV()
+            hash.add("\(prefix)")
+            mark = hash.value
+        }
     }
     private final class NameSet: Sendable {
         let table: DomainTable<Void>
@@ -41,6 +48,8 @@ public struct Policy: Sendable {
         get { translator?.prefix }
         set { translator = newValue.map { Translator(prefix: $0) } }
     }
+    /// Stands for the prefix in a basis.
+    var prefixMark: UInt64 { translator?.mark ?? 0 }
     private var translator: Translator?
     /// The encrypted ways to ask the daemon; nil: clients are told of none.
     public var designation: Designation?
@@ -190,14 +199,14 @@ public struct Policy: Sendable {
             guard case .answer(let answer, let group) = way else { preconditionFailure() }
             return (.answer(answer, by: group), reason)
         }
-        let route = groupRoutes[index]
-        var steps: [Step]
+        let steps: [Step]
         switch kind {
-        case .messages: steps = route.messageSteps
-        case .signed: steps = route.signedSteps ?? []
-        case .binding: return (.serviceBinding(route.steps, asked: route.bindingStep), reason)
+        case .messages: steps = groupRoutes[index].messageSteps
+        case .signed: steps = groupRoutes[index].signedSteps ?? []
+        case .binding:
+            return (.serviceBinding(groupRoutes[index].steps, asked: groupRoutes[index].bindingStep), reason)
         case .addresses:
-            guard let asked = type == .a ? route.ipv4Steps : route.ipv6Steps else {
+            guard let asked = type == .a ? groupRoutes[index].ipv4Steps : groupRoutes[index].ipv6Steps else {
                 return (.answer(.noData(key.name, type: type, negativeTTL: negativeTTL)), .familyLeftOut)
             }
             steps = asked

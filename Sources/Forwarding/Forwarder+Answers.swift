@@ -99,7 +99,7 @@ extension Forwarder {
             return
         }
         let isStandIn = lookup.flights.contains { $0.standsIn($0.step(of: group), desk.rules) }
-        let bases = lookup.isCurrent ? policy.basesOfAddresses(lookup.key) : (0, 0)
+        let bases = lookup.isCurrent ? policy.basesOfAddresses(lookup.key) : (ipv4: 0, ipv6: 0)
         let a = cacheFamily(
             lookup, .a, result.ipv4, beside: result.ipv6, reasons, at: group, isStandIn: isStandIn, bases.ipv4, now)
         let both = made(of: a, result.ipv6, lookup, at: group)

@@ -18,7 +18,7 @@ import Testing
 
     /// An account, the local resolvers, `office` and `private`; each answer's address says which group has given it, in which
     /// network, and in the how manyth second.
-    private struct World {
+    private struct World: ~Copyable {
         var upstreams = TestUpstreams()
         var hosts: Set<Name> = []
         var prefix: NAT64Prefix?
@@ -212,7 +212,8 @@ import Testing
     }
 
     @Test(arguments: UInt64(0)..<40) func everyAnswerObeysTheLastChange(seed: UInt64) {
-        var (world, chance) = (World(), Chance(seed: seed))
+        var world = World()
+        var chance = Chance(seed: seed)
         for _ in 0..<1500 where world.faults.isEmpty {
             if chance.below(4) == 0 { world.change(&chance) } else { world.ask(&chance) }
         }

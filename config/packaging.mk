@@ -36,7 +36,6 @@ install: ## what `make build` made, into PREFIX (/usr/local) under DESTDIR; a co
 	# A secret may be put into it. The daemon reads it as a member of its group, which a package or systemd-sysusers makes.
 	if [ ! -e "$(DESTDIR)$(confdir)/httpdnsd.toml" ]; then
 	  install -D --mode=640 config/httpdnsd.toml "$(DESTDIR)$(confdir)/httpdnsd.toml"
-	  [ -n "$(DESTDIR)" ] || ! getent group httpdnsd > /dev/null || chgrp httpdnsd "$(confdir)/httpdnsd.toml"
 	fi
 	# Secrets that the unit hands over.
 	install -d --mode=700 "$(DESTDIR)$(confdir)/credentials"
@@ -56,9 +55,21 @@ install: ## what `make build` made, into PREFIX (/usr/local) under DESTDIR; a co
 	"$$built" --generate-completion-script bash | sed '1{/^#!/d;}' > "$(DESTDIR)$(bashcompletionsdir)/httpdnsd"
 	"$$built" --generate-completion-script zsh > "$(DESTDIR)$(zshcompletionsdir)/_httpdnsd"
 	"$$built" --generate-completion-script fish > "$(DESTDIR)$(fishcompletionsdir)/httpdnsd.fish"
+	# On this machine itself: the daemon's user and group, who may read the settings, and the units.
+	[ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ] || exit 0
+	! command -v systemd-sysusers > /dev/null || systemd-sysusers "$(sysusersdir)/httpdnsd.conf"
+	if getent group httpdnsd > /dev/null && [ "$$(stat --format=%a:%U:%G "$(confdir)/httpdnsd.toml")" = 640:root:root ]; then
+	  chgrp httpdnsd "$(confdir)/httpdnsd.toml"
+	fi
+	[ ! -d /run/systemd/system ] || systemctl daemon-reload
 
 uninstall: ## the counterpart; a configuration that was changed and what lies beside it stay
-	@rm -f "$(DESTDIR)$(sbindir)/httpdnsd" $(patsubst systemd/%,"$(DESTDIR)$(unitdir)/%",$(wildcard systemd/*)) \
+	@if [ -z "$(DESTDIR)" ]; then
+	  # Programs of this machine that ask the daemon ask the servers of before again, or nothing is removed.
+	  [ ! -e /var/lib/httpdnsd/host ] || "$(sbindir)/httpdnsd" host disable
+	  [ ! -d /run/systemd/system ] || systemctl --quiet disable --now $(notdir $(wildcard systemd/*)) || true
+	fi
+	rm -f "$(DESTDIR)$(sbindir)/httpdnsd" $(patsubst systemd/%,"$(DESTDIR)$(unitdir)/%",$(wildcard systemd/*)) \
 	  "$(DESTDIR)$(sysusersdir)/httpdnsd.conf" "$(DESTDIR)$(mandir)/man8/httpdnsd.8" \
 	  "$(DESTDIR)$(mandir)/man5/httpdnsd.toml.5" "$(DESTDIR)$(bashcompletionsdir)/httpdnsd" \
 	  "$(DESTDIR)$(zshcompletionsdir)/_httpdnsd" "$(DESTDIR)$(fishcompletionsdir)/httpdnsd.fish" \
@@ -68,8 +79,9 @@ uninstall: ## the counterpart; a configuration that was changed and what lies be
 	  [ ! -d "$$folder" ] || rmdir --ignore-fail-on-non-empty "$$folder"
 	done
 	[ ! -d "$(DESTDIR)$(docdir)" ] || find "$(DESTDIR)$(docdir)" -depth -type d -empty -delete
+	[ -n "$(DESTDIR)" ] || [ ! -d /run/systemd/system ] || systemctl daemon-reload
 
-dist: deb ## a release in .build/dist, the same each time: the sources, the Debian package, what is in it, and their digests
+dist: deb ## a release in .build/dist, the same each time from the same compiler and libraries: the sources, the Debian package, what is in it, and their digests
 	@rm -rf .build/dist
 	mkdir -p .build/dist
 	git archive --format=tar --prefix=httpdnsd-$(VERSION)/ HEAD | gzip --no-name --best > .build/dist/httpdnsd-$(VERSION).tar.gz

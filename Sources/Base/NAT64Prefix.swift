@@ -20,11 +20,23 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The address by which the translator is told of an IPv4 address; nil for those that it must not be told of: of no single
-    /// machine, loopback and link-local ones, and under the well-known prefix all private ones (RFC 6052 §3.1).
+    /// machine, loopback and link-local ones, those of `ipv4only.arpa`, and under the well-known prefix all private ones (RFC 6052
+    /// §3.1).
     public func address(of address: IPAddress) -> IPAddress? {
         guard let bits = address.ipv4, address.isOfOneMachine, bits >> 24 != 127, bits >> 16 != 169 << 8 | 254,
-            self != .wellKnown || !address.isPrivate
+            !Self.isOfIPv4Only(address), self != .wellKnown || !address.isPrivate
         else { return nil }
+        return embedding(address)
+    }
+
+    /// As above, for the AAAA records of `ipv4only.arpa`, by which other programs find the prefix (RFC 7050 §3, RFC 8880 §7.1); nil
+    /// for any address but its two.
+    public func addressOfIPv4Only(_ address: IPAddress) -> IPAddress? {
+        Self.isOfIPv4Only(address) ? embedding(address) : nil
+    }
+
+    private func embedding(_ address: IPAddress) -> IPAddress? {
+        guard let bits = address.ipv4 else { return nil }
         var (high, low) = (network.address.high, network.address.low)
         for (index, place) in places.enumerated() {
             let octet = UInt64(bits >> UInt32(24 - 8 * index) & 0xFF)
@@ -42,21 +54,25 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The prefixes by which a resolver's AAAA records of `ipv4only.arpa` were made (RFC 7050 §3), each once and in their order:
-    /// where one of that name's two IPv4 addresses stands in an address. The rest of such an address must be zero, so that no
-    /// other address looks like one.
+    /// where one of that name's two IPv4 addresses is in an address. The rest of such an address must be zero, so that no other
+    /// address looks like one. An address in which there are two says nothing: either of them may be a part of a prefix.
     public static func found(in addresses: [IPAddress]) -> [NAT64Prefix] {
         var all: [NAT64Prefix] = []
         for address in addresses where !address.isIPv4 {
-            for length in lengths {
-                guard let prefix = NAT64Prefix(address, length), let inside = prefix.ipv4(in: address),
-                    inside == .v4(192, 0, 0, 170) || inside == .v4(192, 0, 0, 171),
-                    prefix.address(of: inside) == address
-                else { continue }
-                if !all.contains(prefix) { all.append(prefix) }
-                break
+            let possible = lengths.compactMap { NAT64Prefix(address, $0) }.filter { prefix in
+                prefix.ipv4(in: address).map(isOfIPv4Only) ?? false
             }
+            guard let prefix = possible.first, possible.count == 1,
+                prefix.ipv4(in: address).flatMap(prefix.addressOfIPv4Only) == address
+            else { continue }
+            if !all.contains(prefix) { all.append(prefix) }
         }
         return all
+    }
+
+    /// Whether it is one of the addresses of `ipv4only.arpa` (RFC 7050 §2.2).
+    private static func isOfIPv4Only(_ address: IPAddress) -> Bool {
+        address == .v4(192, 0, 0, 170) || address == .v4(192, 0, 0, 171)
     }
 
     public var description: String { network.description }

@@ -48,6 +48,12 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
         guard address.high & ~mask.high == 0, address.low & ~mask.low == 0 else { return nil }
     }
 
+    /// The same range of IPv4 addresses, if it is one of IPv4-mapped IPv6 addresses.
+    public var unmapped: Network {
+        guard address.mappedIPv4 != nil, prefixLength >= 96 else { return self }
+        return Network(address.unmapped, prefixLength: prefixLength - 96) ?? self
+    }
+
     /// Whether `candidate` lies in the range. An IPv4-mapped IPv6 address lies in an IPv4 range if its IPv4 address
     /// does.
     public func contains(_ candidate: IPAddress) -> Bool {

@@ -44,8 +44,9 @@ public struct Server: Hashable, Sendable {
             (self.kind, self.host, self.port, self.addresses) = (kind, host, port, addresses)
             (self.certificateName, self.hashes) = (certificateName, hashes)
             switch host {
-            case .address(let address, let zone): endpoints = [Endpoint(address, port: port, zone: zone)]
-            case .name: endpoints = addresses.map { Endpoint($0, port: port) }
+            case .address(let address, let zone) where addresses.isEmpty:
+                endpoints = [Endpoint(address, port: port, zone: zone)]
+            case .address, .name: endpoints = addresses.map { Endpoint($0, port: port) }
             }
             isOnLoopback = !endpoints.isEmpty && endpoints.allSatisfy(\.address.isLoopback)
             exposure = kind.facts.isEncrypted || kind == .account ? .encrypted : isOnLoopback ? .loopback : .clear
@@ -53,7 +54,7 @@ public struct Server: Hashable, Sendable {
     }
 
     /// - Parameters:
-    ///   - addresses: Where a host that is a name is dialled, in this order; empty: the name is looked up.
+    ///   - addresses: Where the host is dialled, in this order; empty: a name is looked up, an address is dialled itself.
     ///   - certificateName: The name that the certificate of a host that is an address must have; nil: that address.
     ///   - hashes: SHA-256 digests of the signed parts of certificates, one of which must be in the chain (DNS stamps);
     ///     empty: any chain that verifies will do.
@@ -103,6 +104,9 @@ public struct Server: Hashable, Sendable {
 
 /// What is said of each kind of server, in one place.
 extension Server.Kind {
+    /// What stands behind a path that is asked by GET (RFC 8484 §4.1, RFC 6570 §3.2.8, §3.2.9).
+    public static func template(_ path: some StringProtocol) -> String { path.contains("?") ? "{&dns}" : "{?dns}" }
+
     public struct Facts: Sendable {
         /// As in `DNS over TLS`.
         public let title: String
@@ -126,9 +130,16 @@ extension Server.Kind {
 
 /// The text used in logs, status and metrics: without the part behind `#`.
 extension Server: CustomStringConvertible {
+    /// The server for clients: without its path, which may be an account's own.
+    public var publicDescription: String {
+        guard let scheme = kind.facts.scheme else { return place }
+        return scheme + "://" + place(unless: kind.facts.usualPort)
+    }
+
     public var description: String {
         guard let scheme = kind.facts.scheme else { return place }
-        let path = if case .https(let path, let usesGET) = kind { path + (usesGET ? "{?dns}" : "") } else { "" }
+        let path =
+            if case .https(let path, let usesGET) = kind { path + (usesGET ? Kind.template(path) : "") } else { "" }
         return scheme + "://" + place(unless: kind.facts.usualPort) + path
     }
 

@@ -21,6 +21,11 @@ public struct Tick: Comparable, Hashable, Sendable {
     public func milliseconds(since earlier: Tick) -> Int {
         nanoseconds > earlier.nanoseconds ? Int((nanoseconds - earlier.nanoseconds) / 1_000_000) : 0
     }
+
+    /// Microseconds since an earlier moment, 0 when `earlier` is not earlier.
+    public func microseconds(since earlier: Tick) -> Int {
+        nanoseconds > earlier.nanoseconds ? Int((nanoseconds - earlier.nanoseconds) / 1000) : 0
+    }
 }
 
 extension Tick? {

@@ -17,10 +17,18 @@ struct Document {
     /// The sections that were given, empty ones too, with their lines; those of groups as `upstreams.NAME`.
     private(set) var sections: [String: Int] = [:]
 
-    /// - Parameter file: The file's name in errors.
-    init(file: String, contents: String) throws(ConfigurationError) {
+    /// The first error, if the text is read to its end in spite of it.
+    let firstError: ConfigurationError?
+
+    /// - Parameters:
+    ///   - file: The file's name in errors.
+    ///   - isTolerant: Whether lines that are not TOML are left out.
+    /// - Throws: The first error, unless it is tolerant.
+    init(file: String, contents: String, isTolerant: Bool = false) throws(ConfigurationError) {
+        let reader = try TOMLReader(file: file, contents, isTolerant: isTolerant)
+        firstError = reader.firstError
         var deeper: Set<[String]> = []
-        for item in try TOMLReader(file: file, contents).items {
+        for item in reader.items {
             // A section's name has no dot: one in quotes must not be taken for the section of a group.
             let path = item.path.enumerated().map { $0 == 0 && $1.contains(".") ? quoted($1) : $1 }
             let depth = path[0] == Section.upstreams.rawValue ? 2 : 1

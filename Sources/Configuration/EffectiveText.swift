@@ -37,13 +37,18 @@ extension Settings {
     private func differing<Root>(
         _ section: String, _ keys: [Key<Root>], _ root: Root, _ usual: Root, _ origins: Origins
     ) -> String? {
-        let differing = keys.filter { key in
-            !key.isEqual(root, usual) || key.isSecret && origins.find("\(section).\(key.name)") != .standard
+        // What was not given is a default, though one that may depend on other keys.
+        let differing = keys.compactMap { key -> (key: Key<Root>, origin: Origins.Place)? in
+            let path = "\(section).\(key.name)"
+            let given = origins.find(path)
+            let origin = key.isSecret && given == .standard ? origins.find(path + "File") : given
+            return origin == .standard || !key.isSecret && key.isEqual(root, usual) ? nil : (key, origin)
         }
         guard !differing.isEmpty else { return nil }
-        return differing.reduce(into: "[\(section)]\n") { text, key in
+        return differing.reduce(into: "[\(section)]\n") { text, differing in
+            let (key, origin) = differing
             let place: String
-            switch origins.find("\(section).\(key.name)") {
+            switch origin {
             case .file(let file, let line): place = "  # \(file):\(line)"
             case .variable(let variable): place = "  # \(variable)"
             case .standard: place = ""

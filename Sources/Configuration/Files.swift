@@ -10,6 +10,11 @@ public enum FileReading: Sendable {
     public init(_ bytes: [UInt8]?) {
         self = bytes.map { .bytes($0) } ?? .failed("No such file or directory", isDenied: false)
     }
+
+    /// What lets the daemon read a file that is not for everybody.
+    public static func mend(_ path: String) -> String {
+        "let the daemon's group read it: chgrp httpdnsd \(path) && chmod 640 \(path)"
+    }
 }
 
 /// The files that settings name, and where those of secrets are looked for.
@@ -43,7 +48,7 @@ extension Loader {
         switch files.read(path) {
         case .bytes(let bytes): return bytes
         case .failed(let reason, let isDenied):
-            let mend = isDenied ? Self.mend(path) : "give one that the daemon may read"
+            let mend = isDenied ? FileReading.mend(path) : "give one that the daemon may read"
             throw origins.error(key, "cannot read \(quoted(path)): \(reason); \(mend)")
         }
     }
@@ -73,13 +78,8 @@ extension Loader {
             case nil: "put the \(secret) into \(quoted("\(folder)/\(path)"))"
             case .some(let path) where path.hasPrefix(folder + "/"):
                 "only root reads that folder, and the service gets what is in it when it starts (systemctl restart httpdnsd)"
-            case .some(let path): Self.mend(path)
+            case .some(let path): FileReading.mend(path)
             }
         throw origins.error(key, "cannot read \(tried); \(mend)")
-    }
-
-    /// What lets the daemon read a file that is not for everybody.
-    private static func mend(_ path: String) -> String {
-        "let the daemon's group read it: chgrp httpdnsd \(path) && chmod 640 \(path)"
     }
 }

@@ -20,7 +20,7 @@ private let sectionKeys: [Key<Settings>] =
     [
         Key(
             .listen, "addresses", \.listen.addresses,
-            .list(of: .endpoint, atLeastOne: true, atMost: Settings.Listen.maximumAddresses),
+            .list(of: .listener, atLeastOne: true, atMost: Settings.Listen.maximumAddresses),
             "UDP and TCP on each; sockets handed over by systemd replace these"),
         Key(
             .listen, "allow", \.listen.allow, .list(of: .network),
@@ -35,10 +35,10 @@ private let sectionKeys: [Key<Settings>] =
             .listen, "tcpIdleSeconds", \.listen.tcpIdleSeconds, .number(1...3600, of: "seconds"),
             "RFC 7766 idle timeout"),
         Key(
-            .listen, "tls", \.listen.tls, .list(of: .endpoint, atMost: Settings.Listen.maximumAddresses),
+            .listen, "tls", \.listen.tls, .list(of: .listener, atMost: Settings.Listen.maximumAddresses),
             "DNS over TLS on each (RFC 7858); empty = off"),
         Key(
-            .listen, "https", \.listen.https, .list(of: .endpoint, atMost: Settings.Listen.maximumAddresses),
+            .listen, "https", \.listen.https, .list(of: .listener, atMost: Settings.Listen.maximumAddresses),
             "DNS over HTTPS on each, at /dns-query (RFC 8484); empty = off"),
         Key(
             .listen, "certificateFile", \.listen.certificateFile, .optionalPath,
@@ -91,7 +91,10 @@ private let sectionKeys: [Key<Settings>] =
             "never more"),
         Key(
             .cache, "minTTL", \.cache.minTTL, .number(0...604_800, of: "seconds"),
-            "seconds an answer is kept at least"),
+            "seconds an answer with records is kept at least"),
+        Key(
+            .cache, "negativeMinTTL", \.cache.negativeMinTTL, .number(0...604_800, of: "seconds"),
+            "seconds an answer that there is no record is kept at least"),
         Key(
             .cache, "maxTTL", \.cache.maxTTL, .number(0...604_800, of: "seconds"),
             "seconds an answer is kept at most"),

@@ -152,6 +152,25 @@ extension Kind where Value == Endpoint {
         .text("ADDRESS:PORT, such as \"127.0.0.1:53\" or \"[::1]:53\"", parse: { Endpoint($0) }, show: \.description)
     }
 
+    /// Where clients come: as ``endpoint``, a link-local address with its zone.
+    static var listener: Kind {
+        let expected = "ADDRESS:PORT, such as \"127.0.0.1:53\" or \"[::1]:53\""
+        return Kind(
+            expected: expected,
+            read: { given throws(Problem) in
+                guard let text = given.text, let endpoint = Endpoint(text, allowsZone: true) else {
+                    throw Problem(given.shown, expected: expected)
+                }
+                guard !endpoint.address.isIPv6LinkLocal || endpoint.zone != nil else {
+                    throw Problem(
+                        given.shown,
+                        expected: "the link of this address, such as \"[\(endpoint.address)%eth0]:\(endpoint.port)\"")
+                }
+                return endpoint
+            },
+            show: { quoted($0.description) })
+    }
+
     /// A server to be asked: `ADDRESS` or `ADDRESS:PORT`. A server cannot be asked at port 0, so a `defaultPort` of 0
     /// stands for a default that is not known yet.
     static func server(defaultPort: UInt16, example: String) -> Kind {

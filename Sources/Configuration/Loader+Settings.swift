@@ -5,10 +5,11 @@ extension Loader {
     /// The settings, made from all sources once they are read.
     func settings(_ files: Files) throws(ConfigurationError) -> Settings {
         var settings = draft
-        if settings.cache.minTTL > settings.cache.maxTTL {
-            let key = origins.keys["cache.minTTL"] == nil ? "cache.maxTTL" : "cache.minTTL"
-            let message = "minTTL \(settings.cache.minTTL) is more than maxTTL \(settings.cache.maxTTL)"
-            throw origins.error(key, message + "; give a minTTL that is not")
+        for (name, least) in [("minTTL", settings.cache.minTTL), ("negativeMinTTL", settings.cache.negativeMinTTL)]
+        where least > settings.cache.maxTTL {
+            let key = origins.keys["cache.\(name)"] == nil ? "cache.maxTTL" : "cache.\(name)"
+            let message = "\(name) \(least) is more than maxTTL \(settings.cache.maxTTL)"
+            throw origins.error(key, message + "; give a \(name) that is not")
         }
         var ranked: Set<Name> = []
         if let twice = settings.cache.rank.firstIndex(where: { !ranked.insert($0.name).inserted }) {

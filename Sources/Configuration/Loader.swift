@@ -59,14 +59,20 @@ extension Settings {
         }
     }
 
-    /// `control.socket` alone, for a user who may talk to the daemon but not read its secrets. Parameters and errors
-    /// are those of ``load(file:contents:environment:readFile:)``.
+    /// `control.socket` alone, whatever else is wrong: a daemon that runs is asked while its file is being edited, and by a user
+    /// who may not read its secrets. Parameters are those of ``load(file:contents:environment:readFile:)``.
+    /// - Returns: The socket, the default one where the key is wrong itself; and all that is wrong.
     public static func controlSocket(
         file: String?, contents: String?, environment: [String: String]
-    ) throws(ConfigurationError) -> String {
-        let loader = try Loader(file: file, contents: contents, environment: environment)
-        if let first = loader.mistakes.first { throw first }
-        return try loader.controlSocket()
+    ) -> (path: String, mistakes: [ConfigurationError]) {
+        var mistakes: [ConfigurationError] = []
+        do throws(ConfigurationError) {
+            let loader = try Loader(file: file, contents: contents, environment: environment, isTolerant: true)
+            mistakes = loader.mistakes
+            return (try loader.controlSocket(), mistakes)
+        } catch {
+            return (Settings().control.socket, mistakes + [error])
+        }
     }
 }
 
@@ -78,12 +84,20 @@ struct Loader {
     /// What is wrong with single keys, sections and variables, in order.
     private(set) var mistakes: [ConfigurationError] = []
 
-    /// - Parameter contents: The file's text; nil: there is no file.
-    /// - Throws: Where the text is no TOML.
-    init(file: String?, contents: String?, environment: [String: String]) throws(ConfigurationError) {
+    /// - Parameters:
+    ///   - contents: The file's text; nil: there is no file.
+    ///   - isTolerant: Whether lines that are not TOML are left out, and the first of them is one of the mistakes.
+    /// - Throws: Where the text is no TOML, unless it is tolerant.
+    init(
+        file: String?, contents: String?, environment: [String: String], isTolerant: Bool = false
+    ) throws(ConfigurationError) {
         self.file = file
         origins = Settings.Origins(fileName: file ?? "configuration")
-        if let contents { apply(try Document(file: origins.fileName, contents: contents), contents) }
+        if let contents {
+            let document = try Document(file: origins.fileName, contents: contents, isTolerant: isTolerant)
+            if let error = document.firstError { mistakes = [error] }
+            apply(document, contents)
+        }
         apply(environment)
     }
 
@@ -199,6 +213,10 @@ struct Loader {
     }
 
     private mutating func read(_ variable: String, _ text: String) throws(Problem) {
+        // What the environment has instead of octets that are not UTF-8.
+        guard !text.unicodeScalars.contains("\u{FFFD}") else {
+            throw Problem("a character that is not UTF-8; give the value as UTF-8")
+        }
         // An empty secret in the environment counts as not given: it replaces none of the file, and begins no section.
         if let (name, key) = KeyPlace.group(ofVariable: variable) {
             if key.isSecretSource && text.isEmpty { return }

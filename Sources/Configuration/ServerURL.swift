@@ -56,17 +56,18 @@ struct ServerURL {
         return try encrypted(.tls)
     }
 
-    /// DNS over HTTPS: `https://HOST[:PORT]/PATH`, with `{?dns}` behind the path for GET (RFC 8484 §4.1).
+    /// DNS over HTTPS: `https://HOST[:PORT]/PATH[?QUERY]`, with `{?dns}`, or `{&dns}` behind a query, for GET (RFC 8484 §4.1).
     func https() throws(Problem) -> Server {
         guard target.first == "/" else {
-            let method = target == Self.template ? Self.template : ""
+            let method = target == "{?dns}" ? "{?dns}" : ""
             let right = text[..<target.startIndex] + "/dns-query" + method + (fragment.map { "#" + $0 } ?? "")
             throw wrong(Given.text(String(right)).shown)
         }
-        let usesGET = target.hasSuffix(Self.template)
-        let path = usesGET ? target.dropLast(Self.template.count) : target
-        guard !path.contains("?"), !path.contains("{") else {
-            throw wrong("\"https://HOST/PATH\", or \(quoted(Self.template)) alone behind it for GET")
+        let path = target.prefix { $0 != "{" }
+        let template = Server.Kind.template(path)
+        let usesGET = path.endIndex != target.endIndex
+        guard !usesGET || target[path.endIndex...] == template else {
+            throw wrong("\"https://HOST/PATH\", or \(quoted(template)) alone behind it for GET")
         }
         guard isTarget(path) else { throw wrong("a path as a URL has it, with %XX for other characters") }
         guard path.utf8.count <= ServerText.maximumPathLength else {
@@ -75,15 +76,19 @@ struct ServerURL {
         return try encrypted(.https(path: String(path), usesGET: usesGET))
     }
 
-    private static let template = "{?dns}"
-
     private func encrypted(_ kind: Server.Kind, usualPort: UInt16? = nil) throws(Problem) -> Server {
         let port = port ?? usualPort ?? kind.facts.usualPort
         guard let fragment else { return Server(kind, host, port: port) }
         switch host {
-        case .address:
+        case .address(let own, _):
+            if fragment.split(separator: "+").first.flatMap({ IPAddress($0) }) != nil {
+                let dialled = try addresses(fragment)
+                return Server(kind, host, port: port, addresses: dialled == [own] ? [] : dialled)
+            }
             guard let name = hostName(fragment) else {
-                throw wrong("behind \"#\" the name that the certificate of this address must have")
+                throw wrong(
+                    "behind \"#\" the name that the certificate of this address must have, or the address to dial in its place"
+                )
             }
             return Server(kind, host, port: port, certificateName: name)
         case .name:

@@ -2,7 +2,25 @@ public import Base
 
 extension Settings.Listen {
     /// Where questions come, over whatever.
-    public var everyAddress: [Endpoint] { addresses + tls + https }
+    public var everyAddress: [Endpoint] { [addresses, tls, https].flatMap { $0 + $0.compactMap(alsoIPv4) } }
+
+    /// `0.0.0.0` beside `[::]`, which takes IPv4 as well unless an IPv4 address of the same port is listed.
+    public func alsoIPv4(_ address: Endpoint) -> Endpoint? {
+        let isAlone = !(addresses + tls + https).contains { $0.port == address.port && $0.address.isIPv4 }
+        return isAlone && address.address == IPAddress(v6: 0, 0) ? Endpoint(IPAddress(v4: 0), port: address.port) : nil
+    }
+
+    /// The first address in the way of another one, which is the second.
+    var overlap: (key: String, address: Endpoint, other: Endpoint)? {
+        let all = [("addresses", addresses), ("tls", tls), ("https", https)].flatMap { key, list in
+            list.map { (key, $0) }
+        }
+        for (index, (key, address)) in all.enumerated() where address.port > 0 {
+            let other = all[..<index].first { $0.1.isInTheWay(of: address) }
+            if let other { return (key, address, other.1) }
+        }
+        return nil
+    }
 
     /// The contents of ``certificateFile`` and ``keyFile``; nil without them, and once they are forgotten.
     public var certificate: (certificatePEM: [UInt8], keyPEM: [UInt8])? {
@@ -25,10 +43,26 @@ extension Settings.Listen {
     }
 }
 
+extension Endpoint {
+    /// Whether a socket of one excludes one of the other: they have the same port, and the same address or one has all addresses of
+    /// its family.
+    fileprivate func isInTheWay(of other: Endpoint) -> Bool {
+        port == other.port && address.isIPv4 == other.address.isIPv4
+            && (address == other.address && zone == other.zone || address.isUnspecified || other.address.isUnspecified)
+    }
+}
+
 extension Loader {
     /// `[listen]` with the contents of its files.
     func listen(_ given: Settings.Listen, _ files: Files) throws(ConfigurationError) -> Settings.Listen {
         var listen = given
+        if let (key, address, other) = listen.overlap {
+            throw origins.error(
+                "listen.\(key)",
+                address == other
+                    ? "\(address) is listed twice; give each of addresses, tls and https a port of its own"
+                    : "\(address) is within \(other), which is listed too; give one of them, or another port")
+        }
         if listen.name != nil, listen.tls.isEmpty, listen.https.isEmpty {
             throw origins.error(
                 "listen.name", "listen.tls and listen.https are empty: there is nothing that clients could find")

@@ -20,6 +20,14 @@ extension Settings {
         return own.isEmpty && !fallback.resolvConf.isEmpty ? [.resolvConf] : own
     }
 
+    /// The files of names that say where names may go, and the other files of names, the hosts file among them.
+    package var namesAndHosts: (needed: [String], others: [String]) {
+        let needed =
+            [domains.interceptFile, domains.bypassFile] + upstreams.filter { $0.answer == nil }.map(\.domainsFile)
+        let others = upstreams.filter { $0.answer != nil }.map(\.domainsFile) + [fallback.hosts]
+        return (needed.filter { !$0.isEmpty }, others.filter { !$0.isEmpty })
+    }
+
     /// Whether a server has to be looked up before it can be asked.
     package var isLookupNeeded: Bool { messageGroups.contains { !$0.named.isEmpty } }
 

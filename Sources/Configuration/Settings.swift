@@ -89,8 +89,10 @@ public struct Settings: Sendable, Equatable {
     public struct Cache: Sendable, Equatable {
         /// 1…65536.
         public var megabytes = 32
-        /// At most `maxTTL`.
+        /// Of answers with records; at most `maxTTL`.
         public var minTTL: UInt32 = 0
+        /// Of answers that there is no record; at most `maxTTL`.
+        public var negativeMinTTL: UInt32 = 0
         public var maxTTL: UInt32 = 86400
         /// The TTL of "no record" when there is no SOA to give one.
         public var negativeTTL: UInt32 = 30

@@ -75,12 +75,7 @@ enum Stamp {
                 "a stamp with two ports, \(dialled) and \(host), is not right; give one that agrees with itself")
         }
         var addresses = address.map { [$0] } ?? []
-        if case .address(let own, _) = name.host {
-            guard addresses.isEmpty || addresses == [own] else {
-                throw Problem("a stamp with two addresses is not right; give one whose host is a name")
-            }
-            addresses = []
-        }
+        if case .address(let own, _) = name.host, addresses == [own] { addresses = [] }
         let usual: UInt16 = kind == tls ? 853 : 443
         let form: Server.Kind = kind == tls ? .tls : .https(path: try path(&reader), usesGET: false)
         if !reader.rest.isEmpty, reader.set() == nil { throw cut }
@@ -102,7 +97,7 @@ enum Stamp {
 
     private static func path(_ reader: inout Reader) throws(Problem) -> String {
         guard let path = reader.text() else { throw cut }
-        guard path.first == "/", !path.contains("?"), isTarget(path[...]) else {
+        guard path.first == "/", isTarget(path[...]) else {
             throw Problem(
                 "a stamp whose path is \(Given.text(path).shown) is not right; give one such as \"/dns-query\"")
         }

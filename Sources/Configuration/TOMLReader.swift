@@ -43,21 +43,41 @@ struct TOMLReader {
         case whole
     }
 
-    /// - Parameter file: The file's name in errors.
-    init(file: String, _ contents: String) throws(ConfigurationError) {
+    /// The first error, if the text is read to its end in spite of it.
+    private(set) var firstError: ConfigurationError?
+
+    /// - Parameters:
+    ///   - file: The file's name in errors.
+    ///   - isTolerant: Whether lines that are not TOML are left out, and the keys of a section whose header is not.
+    /// - Throws: The first error, unless it is tolerant.
+    init(file: String, _ contents: String, isTolerant: Bool = false) throws(ConfigurationError) {
         text = TOMLText(file: file, contents)
-        var (section, number): ([String], Int) = ([], 0)
+        // Nil: in a section whose header is not TOML.
+        var (section, number): ([String]?, Int) = ([], 0)
         while !text.isAtEnd {
-            text.path = []
-            text.skipBlanks()
-            if text.take("[") {
-                section = try header()
-                tableCount += 1
-                number = tableCount
-            } else if !text.isAtLineEnd, !text.isAtComment {
-                try assignment(in: section, number: number)
+            let begun = text
+            do throws(ConfigurationError) {
+                text.path = []
+                text.skipBlanks()
+                if text.take("[") {
+                    section = nil
+                    section = try header()
+                    tableCount += 1
+                    number = tableCount
+                } else if let section, !text.isAtLineEnd, !text.isAtComment {
+                    try assignment(in: section, number: number)
+                } else if section == nil {
+                    text.skipLine()
+                    continue
+                }
+                try text.endLine()
+            } catch {
+                guard isTolerant else { throw error }
+                firstError = firstError ?? error
+                (depth, listDepth) = (0, 0)
+                text = begun
+                text.skipLine()
             }
-            try text.endLine()
         }
     }
 

@@ -134,6 +134,12 @@ struct TOMLText {
         }
     }
 
+    /// Skips what is left of this line and its end, whatever it is.
+    mutating func skipLine() {
+        while !isAtLineEnd { index += 1 }
+        _ = takeNewline()
+    }
+
     /// Skips blanks, comments and the ends of lines, as they may stand between the items of a list.
     mutating func skipLines() throws(ConfigurationError) {
         repeat {

@@ -36,6 +36,7 @@ extension ControlServer {
                 done(isAlive ? ControlResponse(.ok, "alive\n") : .stuck)
             }
         case .ready:
+            checkReadiness()
             overview { overview in
                 guard let overview else { return done(.stuck) }
                 done(ControlResponse(overview.isReady ? .ok : .serviceUnavailable, overview.headline + "\n"))

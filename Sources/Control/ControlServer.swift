@@ -33,8 +33,10 @@ package final class ControlServer: @unchecked Sendable {
 
     private var connections: [ObjectIdentifier: ControlConnection] = [:]
     private let watchers: Watchers
-    private var history: History
+    private var history = History(at: Clock.now())
     private let historyFile: HistoryFile?
+    /// Whether the file was read, so that it may be written.
+    private var isHistoryRead = false
     private let observations = Coalescer<Observation>()
     private let lives = Coalescer<Bool>()
 
@@ -66,7 +68,6 @@ package final class ControlServer: @unchecked Sendable {
         (self.flush, self.reload) = (flush, reload)
         watchers = Watchers(watched)
         historyFile = history
-        self.history = history?.read(at: Clock.now()) ?? History(at: Clock.now())
         observations.begin = { [unowned self] round in
             observer.observe { [self] observation in
                 loop.submit { [self] in observations.arrived(observation, in: round) }
@@ -92,6 +93,12 @@ package final class ControlServer: @unchecked Sendable {
         loop.turnEnded = { [unowned self] in loop.setDeadline(nextDeadline) }
         loop.setDeadline(nextDeadline)
         loop.start()
+        historyFile?.read { [self] known in
+            loop.submit { [self] in
+                history.takeOver(known)
+                isHistoryRead = true
+            }
+        }
     }
 
     package func stop(_ stopped: @escaping @Sendable () -> Void) {
@@ -175,7 +182,7 @@ package final class ControlServer: @unchecked Sendable {
             guard let observation else { return done(nil) }
             // The minute may have ended while the observation was made.
             _ = history.isOver(at: observation.at.nanoseconds)
-            if history.take(observation) { historyFile?.save(history.past(observation)) }
+            if history.take(observation), isHistoryRead { historyFile?.save(history.past(observation)) }
             done(Overview(observation, history.hour(observation), history.past(observation)))
         }
     }
@@ -186,11 +193,14 @@ package final class ControlServer: @unchecked Sendable {
         guard let historyFile else { return done() }
         loop.submit { [self] in
             overview { overview in
-                if let overview { historyFile.save(overview.past) }
+                if let overview, self.isHistoryRead { historyFile.save(overview.past) }
                 done()
             }
         }
     }
+
+    /// See ``Observer/checkReadiness()``.
+    func checkReadiness() { observer.checkReadiness() }
 
     /// Whether every queue makes progress; callers that ask at the same time share one check.
     func liveness(_ done: @escaping (Bool) -> Void) {

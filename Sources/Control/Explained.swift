@@ -123,9 +123,13 @@ extension Explained.Said {
         if case .outcome = result { failure == nil } else { false }
     }
 
-    /// Its certificate or TLS was refused.
+    /// Its certificate was refused, or TLS could not be agreed on.
     var isUntrusted: Bool {
-        if case .outcome(.failed(let failure)) = result { failure.kind == .untrusted } else { false }
+        if case .outcome(.failed(let failure)) = result {
+            [.untrusted, .insecure].contains(failure.kind)
+        } else {
+            false
+        }
     }
 
     var responseCode: ResponseCode? {

@@ -29,9 +29,20 @@ extension Explained {
                 "Name a server of this network in private.servers: \(explanation.name) is a private name, and \(server) is "
                 + "told it."
         }
-        return differs(said, from: part.group.id)
-            ? "Run httpdnsd flush \(explanation.name) if what is cached is wrong: \(part.group.noun) says something else now."
-            : nil
+        guard differs(said, from: part.group.id) else { return nil }
+        let forged =
+            part.group.servers.contains { $0.server.exposure == .clear }
+            ? " Answers of a server that is asked in the clear can be forged on the way." : ""
+        return
+            "Run httpdnsd flush \(explanation.name) if what is cached is wrong: \(part.group.noun) says something else now."
+            + forged
+    }
+
+    /// That a private name may be sent out of this network, by whichever group of its route.
+    var privateRemark: String? {
+        parts.lazy.compactMap { serverElsewhere(of: $0) }.first.map {
+            "\(explanation.name) is a private name, and \($0), which may be asked for it, has no private address"
+        }
     }
 
     /// The server outside this network that is told a private name.
@@ -45,7 +56,8 @@ extension Explained {
     /// For a question that no group may be asked, and that is no matter of this machine alone.
     private var adviceWithoutGroup: String? {
         switch explanation.reason {
-        case .localhost, .nonexistent, .noData, .designation, .noPrivateNames, .any, .hosts, .groupAnswers,
+        case .localhost, .nonexistent, .noData, .designation, .noPrivateNames, .privateNamesAwaited, .any, .hosts,
+            .groupAnswers,
             .familyLeftOut, .serviceBinding:
             nil
         case .addresses, .privateName, .singleLabel, .notHostname, .type:

@@ -16,6 +16,7 @@ extension Explained {
         if let exceptionText { lines.append("But:   \(exceptionText), leaves it to others") }
         if let reasonText { lines.append("Why:   \(reasonText)") }
         if let remark { lines.append("Note:  \(remark)") }
+        if let privateRemark { lines.append("Note:  \(privateRemark)") }
         lines.append("Asked: \(routeText)")
         if explanation.refusesPrivate {
             lines.append("       Private addresses are taken out of answers (domains.privateAddresses).")

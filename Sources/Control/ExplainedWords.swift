@@ -60,11 +60,15 @@ extension Explained {
         case .designation: return "answered here: how else this daemon is asked (listen.name)"
         case .noPrivateNames:
             return "answered here: only this network could know it, and no resolver of this network is known"
+        case .privateNamesAwaited:
+            return "answered here: only this network could know it, and no resolver of this network is known yet"
         case .groupAnswers:
             let answer = explanation.taker?.answer.map { "\($0)" } ?? ""
             return "answered here: [\(takerSection)] answers \(answer) itself, and asks no server"
         case .any: return "answered here: type ANY gets one HINFO (RFC 8482)"
-        case .hosts: return "answered here: it is in \(hostsFile.isEmpty ? "the hosts file" : hostsFile)"
+        case .hosts:
+            return "answered here: it is in \(hostsFile.isEmpty ? "the hosts file" : hostsFile)"
+                + (isOfThisHostAlone ? ", for programs of this machine alone" : "")
         case .familyLeftOut:
             return "answered here: \(account) is not asked for \(type) (\(takerSection).addressType)"
         case .addresses: return nil
@@ -79,6 +83,12 @@ extension Explained {
             return "it has other octets than letters, digits, \"-\" and \"_\", so HTTPDNS is not asked"
         case .type: return "\(account) is asked for A and AAAA alone, not for \(type)"
         }
+    }
+
+    /// Whether the hosts file has loopback addresses of the name, which clients of other hosts do not get.
+    private var isOfThisHostAlone: Bool {
+        guard case .made(let answer) = explanation.fate, !answer.addresses.isEmpty else { return false }
+        return answer.addresses.allSatisfy(\.isLoopback)
     }
 
     /// The account that takes the name, or does so by its `thenTry`.
@@ -282,7 +292,7 @@ extension DomainPattern {
         case "local": "RFC 6762"
         case "home.arpa": "RFC 8375"
         case "ipv4only.arpa": "RFC 7050"
-        case "_dns.resolver.arpa": "RFC 9462"
+        case "resolver.arpa": "RFC 9462"
         case "use-application-dns.net": "the canary by which browsers ask whether to go past the network's resolver"
         default: "RFC 6303"
         }

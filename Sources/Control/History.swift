@@ -50,6 +50,9 @@ struct History {
         }
     }
 
+    /// Takes the longer past of another, which counts from the same totals.
+    mutating func takeOver(_ other: History) { past = other.past }
+
     /// When ``isOver(at:)`` is to be asked next.
     var next: UInt64 { past.reduce(minutes.next) { min($0, $1.steps.next) } }
 

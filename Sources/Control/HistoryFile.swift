@@ -23,6 +23,12 @@ package final class HistoryFile: @unchecked Sendable {
         (path, self.loop, self.moment, self.report) = (cacheFile + ".history", loop, moment, report)
     }
 
+    /// Reads the file on the loop that writes it.
+    /// - Parameter done: called there.
+    func read(_ done: @escaping @Sendable (History) -> Void) {
+        loop.submit { [self] in done(read(at: Clock.now())) }
+    }
+
     /// What the file says goes on, at a moment of ``Clock``. A file that is not as it was written is left alone until the next
     /// takes its place; a missing one is the same as an empty one.
     func read(at now: UInt64) -> History {

@@ -27,7 +27,7 @@ extension Hour.Questions {
     var words: String {
         guard all > 0 else { return "no question yet" }
         let shares = parts.filter { $0.count > 0 }.map { "\(share(of: $0.count)) \($0.words)" }
-        return "\(Overview.grouped(all)) question\(all == 1 ? "" : "s"), \(shares.joined(separator: ", "))"
+        return "\(Overview.counted(all, "question")), \(shares.joined(separator: ", "))"
     }
 
     /// A share of all, in per cent.

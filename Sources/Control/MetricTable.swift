@@ -171,6 +171,10 @@ extension Metric {
         one("httpdnsd_lookups_overdue_total", "Lookups that took too long: clients got an expired answer or SERVFAIL") {
             $0.counters.overdue
         },
+        one(
+            "httpdnsd_short_total",
+            "Queries that could not be sent because this machine was short of something, such as descriptors or ports"
+        ) { $0.counters.short },
         each(
             "httpdnsd_lookups_sent_total", ["way"],
             "Lookups that were sent to a server, by the most readable way in which they were sent"
@@ -189,6 +193,9 @@ extension Metric {
                 (["no_record_names"], counters.pastNoRecordBudget), (["tcp_clients"], limits.clients.refused),
                 (["tcp_clients_of_source"], limits.clients.refusedOfOneSource),
             ]
+        },
+        one("httpdnsd_not_allowed_total", "Questions of clients that listen.allow does not have, which are refused") {
+            $0.limits.notAllowed
         },
         one(
             "httpdnsd_private_addresses_refused_total",
@@ -209,13 +216,29 @@ extension Metric {
                 let (proto, clients) = (stream.transport.rawValue, stream.counters)
                 return [
                     ([proto, "idle"], clients.closedIdle), ([proto, "room"], clients.closedForRoom),
-                    ([proto, "unread"], clients.cutOff),
-                ] + (stream.transport.isEncrypted ? [([proto, "handshake"], clients.handshakesFailed)] : [])
+                    ([proto, "unread"], clients.cutOff), ([proto, "not_allowed"], clients.notAllowed),
+                ]
+                    + (stream.transport.isEncrypted
+                        ? [([proto, "handshake"], clients.handshakesFailed.reduce(0, +))] : [])
+            }
+        },
+        each(
+            "httpdnsd_tls_handshakes_failed_total", ["proto", "reason"],
+            "TLS handshakes of clients that failed, by reason"
+        ) {
+            $0.limits.streams.filter(\.transport.isEncrypted).flatMap { stream in
+                HandshakeFailure.allCases.map {
+                    ([stream.transport.rawValue, $0.name], stream.counters.handshakesFailed[$0.rawValue])
+                }
             }
         },
     ]
 
     private static let ofProcess: [Metric] = [
+        each(
+            "httpdnsd_listen_certificate_expiry_seconds", [],
+            "Time until the certificate ends that clients are shown over TLS and HTTPS (listen.certificateFile)"
+        ) { overview in overview.certificate.map { [([], $0.secondsLeft(at: overview.now))] } ?? [] },
         each("httpdnsd_config_reloads_total", ["result"], "Reloads of the configuration, by result") {
             [(["success"], $0.reloads.succeeded), (["failure"], $0.reloads.failed)]
         },

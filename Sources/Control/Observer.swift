@@ -30,6 +30,8 @@ package final class Observer: Sendable {
         /// Calls `done` with an observation that holds the parts known to the queues alone; on one of these queues, and
         /// never when one is stuck or has ended.
         let describe: @Sendable (_ done: @escaping @Sendable (Observation) -> Void) -> Void
+        /// Has the daemon ask a question of its own where it is in doubt whether servers answer.
+        let checkReadiness: @Sendable () -> Void
         let queues: [Queue]
         /// The counts of each listener.
         let doors: [Tally]
@@ -40,10 +42,11 @@ package final class Observer: Sendable {
 
         package init(
             describe: @escaping @Sendable (_ done: @escaping @Sendable (Observation) -> Void) -> Void,
-            queues: [Queue], doors: [Tally], forwarderLoop: Tally,
+            checkReadiness: @escaping @Sendable () -> Void, queues: [Queue], doors: [Tally], forwarderLoop: Tally,
             logLinesLost: @escaping @Sendable () -> UInt64
         ) {
             (self.describe, self.queues, self.doors, self.forwarderLoop) = (describe, queues, doors, forwarderLoop)
+            self.checkReadiness = checkReadiness
             self.logLinesLost = logLinesLost
         }
     }
@@ -64,6 +67,9 @@ package final class Observer: Sendable {
 
     /// Records that the daemon takes no more questions from now on.
     package func stopping() { isStopping.store(true, ordering: .relaxed) }
+
+    /// Has it found out whether servers answer, for who asks again later. From any thread.
+    func checkReadiness() { sources.checkReadiness() }
 
     /// - Parameter done: called on a queue of the daemon; never when that is stuck or has ended.
     package func observe(_ done: @escaping @Sendable (Observation) -> Void) {

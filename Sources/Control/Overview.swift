@@ -21,11 +21,15 @@ package struct Observation: Sendable {
     package var leftOut: [String: [LeftOutServer]] = [:]
     /// What is not as the settings say, for as long as the daemon runs; a sentence each, without an end.
     package var remarks: [String] = []
+    /// The certificate that clients are shown; nil: none is.
+    package var certificate: ShownCertificate?
     /// How IPv4 servers are reached.
     package var reach = IPv4Reach()
     var isStopping = false
     /// Whether questions are accepted: the cache's file has been read.
     package var isOpen = true
+    /// Whether questions fail, and not those for one name alone.
+    package var hasLostServers = false
 
     var cache: DNSCache.Statistics
     /// The most the cache may take, in octets.
@@ -49,12 +53,21 @@ package struct Observation: Sendable {
     /// Of a daemon that has done nothing and has no upstreams.
     package init(_ cache: DNSCache.Statistics) { self.cache = cache }
 
+    /// Questions by what they came over.
+    var askedOver: [(transport: Tally.Transport, count: UInt64)] {
+        Tally.Transport.allCases.map { transport in
+            (transport, questions.reduce(0) { $1.transport == transport ? $0 + $1.counts.reduce(0, +) : $0 })
+        }.filter { $0.count > 0 }
+    }
+
     var asked: UInt64 { questions.reduce(0) { $0 + $1.counts.reduce(0, +) } }
 
     /// How often limits were hit since the start, and how near they are now.
     package struct Limits: Sendable {
         package var flights = 0
         package var refusedForRoom: UInt64 = 0
+        /// Questions of clients that `listen.allow` does not have.
+        package var notAllowed: UInt64 = 0
         /// Of each transport that has connections.
         package var streams: [StreamFigures] = []
         var clients: StreamCounters { StreamCounters(of: streams) }
@@ -93,6 +106,14 @@ package struct Overview: Sendable {
         }
     }
 
+    /// What is not as it should be, a sentence each.
+    var remarks: [String] {
+        let clock =
+            "The clock is wrong: it stands before this version was made. Certificates cannot be judged by it."
+        return (observation.now < Version.made ? [clock] : []) + observation.remarks
+            + (observation.certificate?.remarks(at: observation.now) ?? [])
+    }
+
     package subscript<Value>(dynamicMember path: KeyPath<Observation, Value>) -> Value { observation[keyPath: path] }
 }
 
@@ -111,18 +132,32 @@ extension Overview {
     var state: State {
         if self.isStopping { return .stopping }
         if !self.isOpen { return .starting }
-        if sources.allSatisfy(\.isFailing) { return .down }
+        if sources.isEmpty || areAllFailing && self.hasLostServers { return .down }
+        if areAllFailing || lacksRecords || lacksFallback { return .degraded }
         if let account, account.asked?.isFailing ?? false || account.isSwitched { return .degraded }
         if fallback?.asked?.isFailing ?? false || ownGroups.contains(where: \.isFailing) { return .degraded }
         return .healthy
     }
 
     /// Whether a question that is not cached can be expected to be answered now: questions are accepted, and some
-    /// server has not failed within the last half minute. A server whose failure is older is tried with the next
-    /// question, and may answer.
+    /// server has not failed within the last half minute, or only for one name. A server whose failure is older is tried with
+    /// the next question, and may answer.
     var isReady: Bool {
-        self.isOpen && !self.isStopping && sources.contains { !$0.isFailing || !$0.failedLately }
+        self.isOpen && !self.isStopping && !sources.isEmpty
+            && !(self.hasLostServers && sources.allSatisfy { $0.isFailing && $0.failedLately })
     }
+
+    /// Whether no main server answered the last time.
+    var areAllFailing: Bool { sources.allSatisfy(\.isFailing) }
+    /// Whether HTTPDNS answers, but had a record of none of so many names that it gives no proof of being of use.
+    var lacksRecords: Bool { account.map { $0.counters.withoutRecordInARow >= Self.fewestNames } ?? false }
+    static let fewestNames = 20
+    /// Whether questions fail while there is no server to ask for what HTTPDNS does not answer.
+    var lacksFallback: Bool {
+        guard account != nil, let fallback, fallback.servers.isEmpty else { return false }
+        return hour.minutes.suffix(Self.recentMinutes).contains { $0.failed > 0 }
+    }
+    private static let recentMinutes = 5
 
     /// The HTTPDNS account of `[httpdns]`; nil without one.
     var account: GroupView? { groups.first { $0.id == .httpdns } }
@@ -149,10 +184,10 @@ extension Overview {
         return main.isEmpty ? groups.flatMap(\.servers) : main
     }
 
-    /// The cache's share of answers, 0…1; nil before the first question that it could have answered. Questions that
-    /// need neither the cache nor an upstream, such as the watchdog's own, do not count.
+    /// The cache's share of the questions for which it was looked at, 0…1; nil before the first. Lookups of the daemon's own do not
+    /// count.
     var hitRate: Double? {
-        let all = self.cache.hits + self.counters.flights + self.counters.joined
+        let all = self.cache.hits + self.cache.misses
         return all == 0 ? nil : Double(self.cache.hits) / Double(all)
     }
 
@@ -168,7 +203,7 @@ extension Overview {
 extension FallbackReason {
     /// Those that are failures of a server.
     static let failures: [FallbackReason] = [
-        .timedOut, .unreachable, .untrusted, .unauthorized, .tooOften, .denied, .badAnswer,
+        .timedOut, .unreachable, .untrusted, .insecure, .unauthorized, .tooOften, .denied, .badAnswer,
     ]
 
     /// The reason as a label of metrics and in JSON.
@@ -182,6 +217,7 @@ extension FallbackReason {
         case .timedOut: "timed_out"
         case .unreachable: "unreachable"
         case .untrusted: "untrusted"
+        case .insecure: "insecure"
         case .unauthorized: "unauthorized"
         case .tooOften: "too_often"
         case .denied: "denied"
@@ -200,6 +236,7 @@ extension FallbackReason {
         case .timedOut: "HTTPDNS did not answer in time"
         case .unreachable: "HTTPDNS could not be reached"
         case .untrusted: "the certificate of HTTPDNS was refused"
+        case .insecure: "TLS with HTTPDNS could not be agreed on"
         case .unauthorized: "HTTPDNS refused the account"
         case .tooOften: "HTTPDNS was asked too often"
         case .denied: "HTTPDNS did not serve the account"

@@ -12,7 +12,8 @@ extension Overview {
             "ready": isReady,
             "headline": headline,
             "verdict": verdict,
-            "remarks": JSON.array(self.remarks.map { .string($0) }),
+            "remarks": JSON.array(notes.map { .string($0) }),
+            "certificate": self.certificate.map { ["beginsAt": $0.begins, "endsAt": $0.ends] as JSON },
             "nat64": [
                 "ipv4": self.reach.hasIPv4, "ipv6": self.reach.hasIPv6, "prefix": self.reach.prefix?.description,
                 "synthesizes": self.reach.isSynthesizing,
@@ -59,6 +60,7 @@ extension Overview {
         let hour = hour.questions
         return [
             "asked": self.asked,
+            "over": JSON.object(self.askedOver.map { ($0.transport.rawValue, .integer($0.count)) }),
             "responses": JSON.object(responses.map { (ResponseKind.name($0.offset), .integer($0.element)) }),
             "durations": buckets(self.durations), "lookupDurations": buckets(self.lookups),
             "lastHour": [
@@ -108,8 +110,10 @@ extension Overview {
         return [
             "flights": limits.flights,
             "refused": counters.refusedFlights + counters.refusedWaiting + limits.refusedForRoom,
+            "notAllowed": limits.notAllowed,
             "tcpClients": limits.streams.reduce(0) { $0 + $1.open },
             "refusedTcpClients": limits.clients.refused + limits.clients.refusedOfOneSource,
+            "notAllowedTcpClients": limits.clients.notAllowed,
             "mismatches": limits.mismatches.all,
         ]
     }

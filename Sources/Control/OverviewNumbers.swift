@@ -18,6 +18,11 @@ extension Overview {
         return String(text.reversed())
     }
 
+    /// `1 answer`, `2,000 answers`.
+    static func counted(_ number: UInt64, _ noun: String) -> String {
+        "\(grouped(number)) \(noun)\(number == 1 ? "" : "s")"
+    }
+
     /// With two significant digits: `0.25 ms`, `2.5 ms`, `21 ms`, `1.5 s`.
     static func milliseconds(_ value: Double) -> String {
         if value >= 1000 { return "\(decimal(value / 1000, 1)) s" }

@@ -19,7 +19,9 @@ extension Overview {
             if let server = group.asked { parts.append("\(group.title.text) \(brief(server))") }
         }
         if sources.isEmpty { parts.append("no server to ask") }
-        parts.append("cache \(self.cache.entries) answers" + (hitRate.map { ", \(Self.percent($0)) hits" } ?? ""))
+        parts.append(
+            "cache \(Self.counted(UInt64(self.cache.entries), "answer"))"
+                + (hitRate.map { ", \(Self.percent($0)) hits" } ?? ""))
         return parts.joined(separator: "; ")
     }
 
@@ -51,15 +53,26 @@ extension Overview {
             let rest = ownAnswering.joined(separator: ", ")
             return rest.isEmpty ? "Names do not resolve." : "Names do not resolve, but for those of \(rest)."
         case .degraded, .healthy:
-            return ([mainVerdict] + ownGroups.filter(\.isFailing).map(failure)).joined(separator: " ")
+            let failing = ownGroups.filter(\.isFailing)
+            guard failing.count > 1 else { return ([mainVerdict] + failing.map(failure)).joined(separator: " ") }
+            let names = failing.map(\.title.text).joined(separator: ", ")
+            return "\(mainVerdict) \(failing.count) of \(groups.count) groups fail: \(names)."
         }
     }
 
     private var mainVerdict: String {
+        if areAllFailing, !sources.isEmpty { return "No server answered the last question." }
         if let account, account.isFailing { return failure(account) }
         if account?.asked?.isFailing ?? false { return "An HTTPDNS server fails. Another answers in its place." }
         if account?.isSwitched ?? false { return "The first HTTPDNS server is given up. The next answers." }
         if let fallback, fallback.isFailing { return "\(fallback.title.subject) fails. HTTPDNS is all there is." }
+        if let account, lacksRecords {
+            let source = successor(of: account).map { " Names come from \($0.noun)." } ?? ""
+            return "HTTPDNS answers, but had a record of none of the last \(Self.fewestNames) names.\(source)"
+        }
+        if lacksFallback {
+            return "Names resolve through HTTPDNS alone. What it does not answer fails: [fallback] has no server."
+        }
         let path = (mainGroups + ownGroups).filter { !$0.servers.isEmpty && !$0.isFailing }
         guard let first = path.first(where: { !$0.isOwn }) else {
             return "Names resolve through \(path.map(\.title.text).joined(separator: ", ")) alone."
@@ -94,6 +107,23 @@ extension Overview {
         }
     }
 
+    /// What an operator can do about the reasons; empty: nothing is wrong.
+    var advice: String {
+        var advice: [String] = []
+        if lacksRecords {
+            advice.append(
+                "Register the domains of your names with the account, or name those that it has in domains.intercept.")
+        }
+        if lacksFallback { advice.append("Name a server in fallback.servers.") }
+        let failing = groups.filter(isTroubled)
+        let others = failing.filter(\.isOwn).map { "httpdnsd probe --group \($0.name)" }
+        let commands = (failing.count > others.count ? ["httpdnsd probe"] : []) + others
+        if let first = commands.first {
+            advice.append("To see at which step it fails: \(commands.count > 1 ? "\(first), and so on" : first)")
+        }
+        return advice.joined(separator: " ")
+    }
+
     private func isTroubled(_ group: GroupView) -> Bool {
         group.isFailing || group.id == .httpdns && (group.asked?.isFailing ?? false || group.isSwitched)
     }
@@ -109,22 +139,43 @@ extension Overview {
     /// What `httpdnsd status` prints.
     var text: String {
         var lines = [headline, "", verdict]
-        if self.now < Version.made {
-            lines.append(
-                "The clock is wrong: it stands before this version was made. Certificates cannot be judged by it.")
-        }
-        lines += self.remarks
+        if state == .degraded || state == .down { lines += [explanation, advice].filter { !$0.isEmpty } }
+        lines += notes
         if let reachText { lines.append(reachText) }
-        lines.append("Up \(Self.span(uptimeSeconds)); \(Self.grouped(self.asked)) questions.")
+        lines.append("Up \(Self.span(uptimeSeconds)); \(askedText).")
+        if let notAllowedText { lines.append(notAllowedText) }
         lines.append("Last hour: \(hour.questions.words).")
         if let pace { lines.append(pace) }
         lines += groupLines
         lines.append(cacheLine)
         if let sharedCacheLine { lines.append(sharedCacheLine) }
         for (reason, count) in fallbacks {
-            lines.append("\(substitute?.heading ?? "Another group") asked \(count) times: \(reason.text)")
+            lines.append(
+                "\(substitute?.heading ?? "Another group") asked \(Self.counted(count, "time")): \(reason.text)")
         }
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// What is not as the settings say, and what this machine was short of in the last minute.
+    var notes: [String] {
+        guard let at = self.counters.shortAt, self.at.milliseconds(since: at) < 60_000 else { return self.remarks }
+        return self.remarks + [
+            "This machine was short of what questions need, \(self.at.milliseconds(since: at) / 1000) s ago: "
+                + "\(self.counters.shortOf). No server is to blame"
+        ]
+    }
+
+    /// How many questions came, and over what: `60 questions, 12 over UDP, 48 over TLS`.
+    var askedText: String {
+        let ways = self.askedOver.map { ", \(Self.grouped($0.count)) over \($0.transport.rawValue.uppercased())" }
+        return Self.counted(self.asked, "question") + ways.joined()
+    }
+
+    /// Nil: every client may ask.
+    var notAllowedText: String? {
+        let count = self.limits.notAllowed
+        return count == 0
+            ? nil : "\(Self.counted(count, "question")) refused: listen.allow does not have the client's address."
     }
 
     /// How IPv4 is reached, where that is not as on most networks.
@@ -160,19 +211,17 @@ extension Overview {
 
     /// Who is asked after a group, what it was asked, and what it is billed.
     func facts(_ group: GroupView) -> [String] {
-        let count = group.counters.questions
-        var facts = [order(of: group), "\(Self.grouped(count)) question\(count == 1 ? "" : "s")"]
+        var facts = [order(of: group), Self.counted(group.counters.questions, "question")]
         if group.isAccount {
-            let names = group.counters.names
             facts.append(
-                "billed for at most \(Self.grouped(names)) name\(names == 1 ? "" : "s"), "
+                "billed for at most \(Self.counted(group.counters.names, "name")), "
                     + "\(Self.grouped(group.namesLastHour ?? 0)) in the last hour")
         }
         return facts.filter { !$0.isEmpty }
     }
 
     private var cacheLine: String {
-        "Cache: \(self.cache.entries) answers, \(Self.octets(self.cache.bytes)) of \(Self.octets(self.cacheLimit))"
+        "Cache: \(Self.counted(UInt64(self.cache.entries), "answer")), \(Self.octets(self.cache.bytes)) of \(Self.octets(self.cacheLimit))"
             + (hitRate.map { ", \(Self.percent($0)) hits" } ?? "")
             + "; \(Self.grouped(self.cache.evictions)) evicted, \(Self.grouped(self.counters.servedStale)) served stale, "
             + "\(Self.grouped(self.prefetches)) refreshed before their end"

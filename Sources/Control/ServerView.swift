@@ -101,7 +101,7 @@ package struct ServerView: Sendable {
         last = server.health.lastFailure.map { failure in
             let milliseconds = server.health.lastFailureAt.map { now.milliseconds(since: $0) } ?? 0
             return LastFailure(
-                detail: failure.detail, kind: FallbackReason(failure.kind),
+                detail: failure.detail, kind: FallbackReason(failure.kind) ?? .unreachable,
                 secondsAgo: UInt64(max(0, milliseconds) / 1000))
         }
         certificateSeconds = figures.certificateEnd.map { Int64(clamping: $0) - Int64(clamping: wall) }

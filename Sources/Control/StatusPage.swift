@@ -49,7 +49,7 @@ struct StatusPage {
         <header>
         <p class="name">\(name) \(asOf)</p>
         <h1>\(overview.verdict)</h1>
-        <p class="why">\(overview.explanation) \(overview.reachText ?? "")</p>
+        <p class="why">\(overview.explanation) \(overview.reachText ?? "")</p>\(advice)\(remarks)
         </header>
         \(figures)
         \(section("What left this machine in the last hour", whatLeft))
@@ -63,13 +63,21 @@ struct StatusPage {
         \(section("Who is asked", servers))
         \(overview.account == nil ? "" : section("Fallback", fallbacks))
         <footer>httpdnsd \(Version.current), up \(Overview.span(overview.uptimeSeconds)), \
-        \(Overview.grouped(overview.asked)) questions. For programs: <a href="/metrics">metrics</a>, \
+        \(overview.askedText). \(overview.notAllowedText ?? "") For programs: <a href="/metrics">metrics</a>, \
         <a href="/readyz">is it ready?</a>, <a href="/healthz">does it live?</a></footer>
         </main>
         </body>
         </html>
 
         """
+    }
+
+    private var advice: HTML { overview.advice.isEmpty ? "" : "\n<p class=\"why\">\(overview.advice)</p>" }
+
+    /// What is not as it should be.
+    private var remarks: HTML {
+        let items = overview.notes.map { words -> HTML in "<li>\(words)</li>" }
+        return items.isEmpty ? "" : "\n<ul class=\"remarks\">\(items)</ul>"
     }
 
     private var refresh: HTML { isStill ? "" : "<meta http-equiv=\"refresh\" content=\"10\">" }
@@ -253,7 +261,7 @@ struct StatusPage {
         let share = overview.cacheLimit > 0 ? Double(cache.bytes) / Double(overview.cacheLimit) : 0
         let fill = "\(Overview.octets(cache.bytes)) of \(Overview.octets(overview.cacheLimit))"
         return """
-            <p>\(Overview.grouped(UInt64(cache.entries))) answers in \(fill).</p>
+            <p>\(Overview.counted(UInt64(cache.entries), "answer")) in \(fill).</p>
             \(Bars.meter(share, label: "Fill: \(fill)"))
             <p>\(overview.hitRate.map { "\(Overview.percent($0)) of the questions were answered from it." } ?? "Nothing was asked yet.")</p>
             \(Bars.meter(overview.hitRate ?? 0, label: "Hit rate"))

@@ -23,6 +23,7 @@ extension StatusPage {
         a { color: inherit; }
         h1 { color: var(--tone); font-size: clamp(1.75rem, 5.5vw, 3rem); line-height: 1.15; letter-spacing: -.02em;
           font-weight: 650; margin: .25rem 0 .5rem; text-wrap: balance; }
+        .remarks { margin: 0.75rem 0 0; padding-left: 1.25rem; color: var(--warn); max-width: 44rem; }
         .why { font-size: clamp(1.0625rem, 2vw, 1.25rem); max-width: 44rem; }
         .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(8rem, 1fr)); gap: 1.25rem;
           margin: clamp(1.75rem, 4vw, 2.75rem) 0; }

@@ -12,8 +12,13 @@ package struct WatchFilter: Sendable, Equatable {
     /// Only questions with one of these answerers: a word of ``Watched/By/words``, or the name of a group.
     package var by: [String] = []
     package var ways: [Exposure] = []
+    /// Only questions over one of ``transports``.
+    package var over: [String] = []
     /// Only questions that took longer than this, in milliseconds.
     package var slowerThan = 0.0
+
+    /// What questions can come over.
+    package static let transports = Tally.Transport.allCases.map(\.rawValue)
 
     package init() {}
 
@@ -22,6 +27,7 @@ package struct WatchFilter: Sendable, Equatable {
             && (codes.isEmpty || codes.contains(question.code))
             && (slowerThan == 0 || Double(question.took) > slowerThan * 1_000_000)
             && (by.isEmpty || by.contains(question.by.word)) && (ways.isEmpty || ways.contains(question.way))
+            && (over.isEmpty || over.contains(question.transport.rawValue))
             && (clients.isEmpty || clients.contains { $0.contains(question.client) })
             && (names.isEmpty || names.contains { $0.contains(question.name.span) })
     }
@@ -32,7 +38,7 @@ extension WatchFilter {
     var query: String {
         var pairs = names.map { ("name", "\($0)") } + types.map { ("type", "\($0)") } + codes.map { ("code", "\($0)") }
         pairs += clients.map { ("client", "\($0)") } + by.map { ("by", $0) }
-        pairs += ways.map { ("way", $0.word) }
+        pairs += ways.map { ("way", $0.word) } + over.map { ("over", $0) }
         if slowerThan > 0 { pairs.append(("slower", "\(slowerThan)")) }
         return pairs.map { "\($0.0)=\(RequestTarget.encoded($0.1))" }.joined(separator: "&")
     }
@@ -47,9 +53,11 @@ extension WatchFilter {
         guard let names = values("name", { Name($0) }), let types = values("type", RecordType.init(parsing:)),
             let codes = values("code", ResponseCode.init(parsing:)), let clients = values("client", { Network($0) }),
             let ways = values("way", { Exposure(word: $0) }),
+            let over = values("over", { Self.transports.contains($0) ? $0 : nil }),
             let slower = values("slower", { Double($0) }), slower.allSatisfy({ $0 >= 0 && $0.isFinite })
         else { return nil }
         (self.names, self.types, self.codes, self.clients) = (names, types, codes, clients)
         (by, self.ways, slowerThan) = (target.values("by"), ways, slower.first ?? 0)
+        self.over = over
     }
 }

@@ -65,6 +65,7 @@ package struct WatchText {
         let space = String(repeating: " ", count: max(0, 7 - took.unicodeScalars.count))
         return painted("\(zone(question.at / 1_000_000).time).\(milliseconds)", .dim)
             + column("\(question.client)", .none, \.client)
+            + column(question.transport.rawValue, .none, \.transport)
             + column(name ?? "-", .none, \.name)
             + column(name == nil ? "-" : "\(question.type)", .none, \.type)
             + column(by, question.by.colour, \.by)
@@ -109,6 +110,7 @@ private struct Widths {
     }
 
     var client = Width(now: 9, most: 39)
+    var transport = Width(now: 3, most: 5)
     var name = Width(now: 24, most: 48)
     var type = Width(now: 5, most: 10)
     var by = Width(now: 5, most: 40)

@@ -12,8 +12,10 @@ package struct StreamCounters: Sendable, Equatable {
     package var closedIdle: UInt64 = 0
     /// Connections closed because more bytes waited for the client to read than are kept for one client, or for all.
     package var cutOff: UInt64 = 0
-    /// Connections whose TLS handshake failed or took too long.
-    package var handshakesFailed: UInt64 = 0
+    /// Connections refused because the client is not in `listen.allow`.
+    package var notAllowed: UInt64 = 0
+    /// Connections whose TLS handshake failed or took too long, by ``HandshakeFailure``.
+    package var handshakesFailed = [UInt64](repeating: 0, count: HandshakeFailure.allCases.count)
 
     /// Nobody has connected yet.
     package init() {}
@@ -27,9 +29,34 @@ package struct StreamCounters: Sendable, Equatable {
             closedForRoom += counters.closedForRoom
             closedIdle += counters.closedIdle
             cutOff += counters.cutOff
-            handshakesFailed += counters.handshakesFailed
+            notAllowed += counters.notAllowed
+            for reason in HandshakeFailure.allCases {
+                handshakesFailed[reason.rawValue] += counters.handshakesFailed[reason.rawValue]
+            }
         }
     }
+}
+
+/// Why the TLS handshake of a client failed.
+package enum HandshakeFailure: Int, CaseIterable, Sendable {
+    /// It took too long.
+    case timeout
+    /// The client has closed the connection without a reason.
+    case left
+    /// What came is not TLS.
+    case notTLS
+    /// The client has no TLS version from 1.2 on.
+    case version
+    /// There is no cipher suite in common.
+    case cipher
+    /// ALPN: the client speaks none of the protocols that are served there.
+    case `protocol`
+    /// The client does not accept the certificate.
+    case certificate
+    case other
+
+    /// As metrics name it.
+    package var name: String { self == .notTLS ? "not_tls" : "\(self)" }
 }
 
 /// The connections of one transport.

@@ -38,8 +38,7 @@ enum ExpectedPeer: Equatable {
         guard validating else { return true }
         // Sound: the parameters belong to the session, and OpenSSL copies the name and the octets.
         let parameters = unsafe SSL_get0_param(session)
-        unsafe X509_VERIFY_PARAM_set_hostflags(
-            parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT))
+        unsafe X509_VERIFY_PARAM_set_hostflags(parameters, hostFlags)
         switch self {
         case .name(let name, _):
             return unsafe X509_VERIFY_PARAM_set1_host(parameters, name, 0) == 1
@@ -90,6 +89,9 @@ enum ExpectedPeer: Equatable {
     }
 }
 
+/// How names are compared with those of certificates: a wildcard is a whole label, and the subject is not looked at.
+let hostFlags = UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
+
 /// Letters, digits, `-` and `_` in labels of 1 to 63, at most 253 in all (RFC 1035 §2.3.4); a leading `*` label if
 /// allowed.
 func isDNSName(_ text: String, wildcard: Bool) -> Bool {
@@ -116,19 +118,17 @@ func chainEnd(_ verification: OpaquePointer) -> UInt64 {
     let chain = unsafe X509_STORE_CTX_get0_chain(verification)
     var end = UInt64.max
     for index in 0..<(unsafe max(0, copenssl_sk_X509_num(chain))) {
-        end = unsafe min(end, validityEnd(copenssl_sk_X509_value(chain, index)) ?? 0)
+        end = unsafe min(end, unixSeconds(X509_get0_notAfter(copenssl_sk_X509_value(chain, index))) ?? 0)
     }
     return end
 }
 
-/// The end of a certificate's validity, in seconds since 1970, 0 if it lies before that; nil if it cannot be read.
-func validityEnd(_ certificate: OpaquePointer?) -> UInt64? {
+/// A time of a certificate in seconds since 1970, 0 if it lies before that; nil if it cannot be read.
+func unixSeconds(_ time: UnsafePointer<ASN1_TIME>?) -> UInt64? {
     guard let epoch = unsafe ASN1_TIME_set(nil, 0) else { return nil }
     defer { unsafe ASN1_STRING_free(epoch) }
     var (days, seconds): (Int32, Int32) = (0, 0)
-    guard let certificate = unsafe certificate,
-        unsafe ASN1_TIME_diff(&days, &seconds, epoch, X509_get0_notAfter(certificate)) == 1
-    else { return nil }
+    guard let time = unsafe time, unsafe ASN1_TIME_diff(&days, &seconds, epoch, time) == 1 else { return nil }
     return UInt64(max(0, Int64(days) * 86_400 + Int64(seconds)))
 }
 

@@ -35,6 +35,8 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case noSharedVersion
     /// The two sides share no cipher suite.
     case noSharedCipher
+    /// ALPN: the client offers none of the protocols that this side serves.
+    case noSharedProtocol
     /// The peer's bytes are no TLS records.
     case notTLS
     /// The peer ended the session with this alert (RFC 8446 §6).
@@ -74,6 +76,17 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The private key does not belong to the certificate.
     case keyMismatch
 
+    /// Whether the peer's certificate was refused; otherwise the two sides did not agree, or what TLS is made from is wrong.
+    public var refusesCertificate: Bool {
+        switch self {
+        case .certificateName, .certificateExpired, .certificateNotYetValid, .unknownAuthority, .selfSigned,
+            .certificateTooWeak, .certificatePurpose, .certificateSignature, .pinMismatch, .certificateHash,
+            .certificateRejected:
+            true
+        default: false
+        }
+    }
+
     public var description: String {
         switch self {
         case .certificateName(let wanted, let has) where has.isEmpty:
@@ -99,6 +112,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
             "certificate was rejected (\(unsafe String(cString: X509_verify_cert_error_string(code))))"
         case .noSharedVersion: "the peer has no TLS version from 1.2 on"
         case .noSharedCipher: "the peer has no cipher suite in common with this side"
+        case .noSharedProtocol: "the peer speaks none of the protocols that are served here"
         case .notTLS: "the peer does not speak TLS"
         case .alert(let code): "the peer ended the session with \(Self.alert(code))"
         case .clientCertificateWanted(let code):
@@ -141,7 +155,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     /// Whether a server may mean with this alert the client's certificate, or that there was none: from "bad
     /// certificate" to "unknown authority", "access denied", "decrypt error" (its signature) and "certificate
     /// required", or before TLS 1.3 "handshake failure" (RFC 5246 §7.4.6).
-    static func isAboutCertificate(alert code: UInt8) -> Bool {
+    package static func isAboutCertificate(alert code: UInt8) -> Bool {
         switch code {
         case 40, 42...46, 48, 49, 51, 116: true
         default: false
@@ -170,6 +184,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
             SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
             self = .noSharedVersion
         case SSL_R_NO_SHARED_CIPHER: self = .noSharedCipher
+        case SSL_R_NO_APPLICATION_PROTOCOL: self = .noSharedProtocol
         // The first code is about the version in a record's header, not about a version to negotiate.
         case SSL_R_WRONG_VERSION_NUMBER, SSL_R_HTTP_REQUEST, SSL_R_HTTPS_PROXY_REQUEST: self = .notTLS
         case let reason where SSL_AD_REASON_OFFSET..<SSL_AD_REASON_OFFSET + 256 ~= reason:

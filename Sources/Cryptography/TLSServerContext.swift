@@ -1,4 +1,4 @@
-internal import Base
+public import Base
 internal import COpenSSL
 
 /// Makes the server side of TLS connections (TLS 1.2 and 1.3) with one certificate and its key. Confined to one queue
@@ -22,22 +22,44 @@ public final class TLSServerContext {
             throw .certificateUnreadable
         }
         guard let key = Owned.privateKey(pem: keyPEM) else { throw .keyUnreadable }
+        // The context would keep a key of another type beside the certificate, as one of a certificate that is still to come.
+        guard unsafe X509_check_private_key(leaf.pointer, key.pointer) == 1 else { throw .keyMismatch }
         context = unsafe try Owned.tlsContext(TLS_server_method())
         // Tickets carry the sessions; the server stores none.
         unsafe copenssl_SSL_CTX_set_session_cache_mode(context.pointer, Int(SSL_SESS_CACHE_OFF))
         unsafe _ = copenssl_SSL_CTX_set_max_proto_version(context.pointer, newestVersion)
         unsafe SSL_CTX_set_alpn_select_cb(context.pointer, chooseProtocol, nil)
         try withClearErrors { () throws(TLSError) in
-            guard unsafe SSL_CTX_use_certificate(context.pointer, leaf.pointer) == 1 else {
-                throw .library(code: ERR_peek_error())
-            }
-            guard unsafe SSL_CTX_use_PrivateKey(context.pointer, key.pointer) == 1 else { throw .keyMismatch }
+            guard
+                unsafe SSL_CTX_use_certificate(context.pointer, leaf.pointer) == 1,
+                unsafe SSL_CTX_use_PrivateKey(context.pointer, key.pointer) == 1
+            else { throw .library(code: ERR_peek_error()) }
             for certificate in certificates.dropFirst() {
                 guard unsafe copenssl_SSL_CTX_add1_chain_cert(context.pointer, certificate.pointer) == 1 else {
                     throw .library(code: ERR_peek_error())
                 }
             }
         }
+    }
+
+    /// When the certificate becomes valid and when it ends, in seconds since 1970; what cannot be read is 0.
+    public var validity: (begins: UInt64, ends: UInt64) {
+        // Sound: the certificate belongs to the context.
+        let certificate = unsafe SSL_CTX_get0_certificate(context.pointer)
+        return unsafe (
+            unixSeconds(X509_get0_notBefore(certificate)) ?? 0, unixSeconds(X509_get0_notAfter(certificate)) ?? 0
+        )
+    }
+
+    /// Whether clients that compare the certificate with this name accept it (RFC 6125 §6.4).
+    public func isFor(name: String) -> Bool {
+        unsafe X509_check_host(SSL_CTX_get0_certificate(context.pointer), name, 0, hostFlags, nil) == 1
+    }
+
+    /// Whether clients that compare the certificate with this address accept it.
+    public func isFor(_ address: IPAddress) -> Bool {
+        let octets = address.octets
+        return unsafe X509_check_ip(SSL_CTX_get0_certificate(context.pointer), octets, octets.count, 0) == 1
     }
 
     /// Draws other keys for the tickets by which clients resume sessions: those given out before are of no use any more, and

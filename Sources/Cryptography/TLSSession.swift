@@ -6,13 +6,15 @@ internal import COpenSSL
 /// failed (an alert may wait there). Made by ``TLSClientContext`` or ``TLSServerContext``; confined to one queue
 /// together with its context.
 ///
-/// The end of the peer's TCP stream is not seen here. Without close_notify, which shows as ``State/closed``, anyone on
+/// The end of the peer's TCP stream is not seen here. Without close_notify, which shows as ``State/peerClosed``, anyone on
 /// the path may have caused that end.
 public final class TLSSession {
     public enum State: Equatable, Sendable {
         case handshaking
         case open
-        /// close_notify was sent or received; nothing more is read or sent.
+        /// close_notify was received: nothing more is read, and what is sent still goes (RFC 8446 §6.1).
+        case peerClosed
+        /// close_notify was sent; nothing more is read or sent.
         case closed
         case failed(TLSError)
     }
@@ -48,7 +50,10 @@ public final class TLSSession {
 
     /// The protocol that ALPN settled on, such as "h2" (RFC 7301); nil until the handshake is done, and when none was
     /// agreed.
-    public var applicationProtocol: String? { state == .open ? selectedProtocol : nil }
+    public var applicationProtocol: String? { isEstablished ? selectedProtocol : nil }
+
+    /// Whether the handshake is done and the session has not ended from this side.
+    public var isEstablished: Bool { state == .open || state == .peerClosed }
 
     private var selectedProtocol: String? {
         var name: UnsafePointer<UInt8>?
@@ -63,7 +68,8 @@ public final class TLSSession {
     /// handshake it goes back to. Nil until the handshake is done, and when the peer has shown none.
     public var certificateEnd: UInt64? {
         // Sound: the certificate belongs to the session, and only a number is taken from it.
-        state == .open ? unsafe validityEnd(SSL_get0_peer_certificate(ssl.pointer)) : nil
+        guard isEstablished, let certificate = unsafe SSL_get0_peer_certificate(ssl.pointer) else { return nil }
+        return unsafe unixSeconds(X509_get0_notAfter(certificate))
     }
 
     private let ssl: Owned
@@ -127,7 +133,7 @@ public final class TLSSession {
     public func receive(_ ciphertext: Span<UInt8>) {
         var offset = 0
         if state == .open { plaintext.reserveCapacity(plaintext.count + ciphertext.count) }
-        while offset < ciphertext.count, isAlive {
+        while offset < ciphertext.count, state == .handshaking || state == .open {
             let piece = ciphertext.extracting(offset..<min(offset + Self.pieceLength, ciphertext.count))
             offset += piece.count
             let taken = unsafe piece.withUnsafeBufferPointer {
@@ -146,7 +152,7 @@ public final class TLSSession {
         case .handshaking:
             guard early.count + plaintext.count <= Self.earlyLimit else { return fail(.backlog) }
             unsafe plaintext.withUnsafeBufferPointer { unsafe early.append(contentsOf: $0) }
-        case .open: write(plaintext)
+        case .open, .peerClosed: write(plaintext)
         case .closed, .failed: break
         }
     }
@@ -188,7 +194,7 @@ public final class TLSSession {
     /// Ends the session; if it was open, a close_notify for the peer is ready to be taken.
     public func close() {
         guard isAlive else { return }
-        let wasOpen = state == .open
+        let wasOpen = isEstablished
         state = .closed
         early = []
         guard wasOpen else { return }
@@ -196,7 +202,7 @@ public final class TLSSession {
         unsafe _ = SSL_shutdown(ssl.pointer)
     }
 
-    private var isAlive: Bool { state == .handshaking || state == .open }
+    private var isAlive: Bool { state == .handshaking || isEstablished }
 
     // MARK: Driving OpenSSL
 
@@ -240,7 +246,7 @@ public final class TLSSession {
                 // A further read that finds nothing would cost a quarter of the read before.
                 if unsafe SSL_has_pending(ssl.pointer) == 0 && BIO_ctrl_pending(input.pointer) == 0 { return }
             case .wantsMore: return
-            case .closed: close()
+            case .closed: state = .peerClosed
             case .failed(let error): fail(explained(error))
             }
         }

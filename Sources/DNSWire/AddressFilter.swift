@@ -24,13 +24,14 @@ extension Answer {
         for (record, isUnwanted) in zip(all, areUnwanted) where isUnwanted {
             altered.insert(RecordSet(name: record.name, type: record.type.rawValue))
         }
-        let kept = zip(all, areUnwanted).map { record, isUnwanted in
+        let kept = all.indices.filter { index in
+            let record = all[index]
             // A signature begins with the type it covers (RFC 4034 §3.1).
-            !isUnwanted
+            return !areUnwanted[index]
                 && !(record.type == .rrsig && record.rdata.count >= 2
                     && altered.contains(RecordSet(name: record.name, type: record.rdata.span.integer16(at: 0))))
         }
-        var answer = rewritten { place, _ in place < kept.count && kept[place] } ?? rewritten { _, _ in false }
+        var answer = rewritten(kept) ?? rewritten([])
         answer?.head.authenticData = false
         return answer
     }

@@ -1,7 +1,8 @@
 /// The names to which the aliases (CNAME, DNAME) in an answer lead from the name asked, and what belongs to them.
 ///
 /// Only records that belong are passed on. Clients may keep whatever stands in an answer, and the server that was asked has
-/// no say about other names.
+/// no say about other names. The records of each name come before those of the next one: stub resolvers such as that of
+/// glibc do not find an address that comes before its alias.
 struct AliasChain {
     /// Where the aliases lead.
     enum Destination {
@@ -9,99 +10,157 @@ struct AliasChain {
         case found
         /// To a name of which the answer section holds nothing.
         case nothing(of: Name)
-        /// Nowhere: the records belong to other names, or the aliases do not end.
+        /// Nowhere: the records belong to other names, or the aliases lead in a circle.
         case unrelated
+        /// Further than ``maximumAliases``.
+        case tooFar
     }
 
     private(set) var destination = Destination.unrelated
-    /// The name asked, with which the chain begins.
-    private let asked: Name
-    /// Where each alias leads, one behind the other. Nearly all answers have none, and so need no memory from the heap here.
-    private var targets: [Name] = []
-    /// The owners of the records of the answer section; nil: all are the name asked.
-    private var owners: [Name]?
+    /// The name asked, and behind it the target of each alias.
+    private var names: [Name]
+    /// The owners of the records of the answer section; nil: all are the name asked. Nearly all answers are so.
+    private var owners: Owners?
+    /// The DNAME records that make a name of the chain the next one, and their signatures: by the record's index, that name's.
+    private var leading: [Int: Int] = [:]
 
-    /// The longest chain that is followed; resolvers stop no later.
-    private static let maximumAliases = 16
+    /// The longest chain that is followed. Other resolvers stop at 8 to 16.
+    static let maximumAliases = 64
 
     init(_ asked: Asked, _ records: borrowing ResponseRecords, _ message: Span<UInt8>) {
-        self.asked = asked.name
-        if !records.belongToTheQuestion(message) {
-            owners = records.answer.map { (try? Name.read(message, at: $0.ownerOffset).name) ?? .root }
-        }
-        while targets.count <= Self.maximumAliases {
-            let name = targets.last ?? asked.name
+        names = [asked.name]
+        if !records.belongToTheQuestion(message) { owners = Owners(records, message) }
+        while true {
+            let name = names[names.count - 1]
+            let number = owners.map { $0.number(of: name) }
             var alias: Name?
-            for place in 0..<records.answerCount {
-                let record = records[place]
-                guard record.recordClass == asked.recordClass else { continue }
-                if owners.map({ $0[place] == name }) ?? (name == asked.name) {
-                    if record.type == asked.type || asked.type == .any {
-                        destination = .found
-                        return
-                    }
-                    if record.type == .cname { alias = try? Name.read(message, at: record.dataOffset).name }
-                } else if record.type == .dname, alias == nil, let owner = owners?[place], name.isWithin(owner) {
-                    alias = (try? Name.read(message, at: record.dataOffset).name).flatMap {
-                        name.moved(from: owner, to: $0)
-                    }
+            for index in 0..<records.answerCount where records[index].recordClass == asked.recordClass {
+                // Without owners, all are of the name asked.
+                guard number.map({ $0 == owners?.numbers[index] }) ?? (names.count == 1) else { continue }
+                if records[index].type == asked.type || asked.type == .any {
+                    destination = .found
+                    return
+                }
+                if records[index].type == .cname {
+                    alias = try? Name.read(message, at: records[index].dataOffset).name
                 }
             }
+            if let owners, !owners.dnames.isEmpty {
+                lead(name, &alias, by: owners, asked.recordClass, records, message)
+            }
             guard let alias else {
-                if !targets.isEmpty || records.answerCount == 0 { destination = .nothing(of: name) }
+                if names.count > 1 || records.answerCount == 0 { destination = .nothing(of: name) }
                 return
             }
-            targets.append(alias)
+            guard !names.contains(alias) else { return }
+            guard names.count <= Self.maximumAliases else {
+                destination = .tooFar
+                return
+            }
+            names.append(alias)
         }
     }
 
-    /// Whether each record belongs to the answer; nil: all do.
+    /// Finds the DNAME records that lead from a name to the next one, which they say if no CNAME does; or nowhere, to a name over
+    /// 255 octets (RFC 6672 §2.2).
+    private mutating func lead(
+        _ name: Name, _ alias: inout Name?, by owners: Owners, _ recordClass: RecordClass,
+        _ records: borrowing ResponseRecords, _ message: Span<UInt8>
+    ) {
+        for parent in name.parents {
+            guard let owner = owners.number(of: parent), let index = owners.dnames[owner],
+                records[index].recordClass == recordClass,
+                let target = try? Name.read(message, at: records[index].dataOffset).name
+            else { continue }
+            let next = name.moved(from: parent, to: target)
+            guard alias == nil || alias == next else { continue }
+            alias = next
+            leading[index] = names.count - 1
+            for signature in 0..<records.answerCount
+            where owners.numbers[signature] == owner && records[signature].covered(message) == .dname {
+                leading[signature] = names.count - 1
+            }
+        }
+    }
+
+    /// The indices of the records that are passed on, in their order; nil: all as they are.
     ///
     /// - In the answer section: records of the chain's names, and each DNAME above that leads from one to the next, with its
     ///   signatures. Any other would lead clients away from names that nobody asked for.
     /// - In the authority section: records at or above one of them. Also NSEC and NSEC3 with their signatures, which stand
     ///   at other names: they say nothing but by a signature that holds.
-    func belonging(_ records: borrowing ResponseRecords, _ message: Span<UInt8>) -> [Bool]? {
+    func order(_ records: borrowing ResponseRecords, _ message: Span<UInt8>) -> [Int]? {
         guard owners != nil || records.answerCount < records.count else { return nil }
-        var all: [Bool] = []
-        all.reserveCapacity(records.all.count)
+        var order: [Int] = []
+        order.reserveCapacity(records.count)
         if let owners {
-            let leading = zip(owners, records.answer).map { leads($1, of: $0, message) }
-            let leadingOwners = Set(zip(owners, leading).lazy.filter(\.1).map(\.0))
-            for (place, record) in records.answer.enumerated() {
-                let isSignature = record.covered(message) == .dname && leadingOwners.contains(owners[place])
-                all.append(names.contains(owners[place]) || leading[place] || isSignature)
+            var ranks: [Int: Int] = [:]
+            for (rank, name) in names.enumerated() { if let number = owners.number(of: name) { ranks[number] = rank } }
+            let ranked = (0..<records.answerCount).compactMap { index in
+                (ranks[owners.numbers[index]] ?? leading[index]).map { (rank: $0, index: index) }
             }
+            order += ranked.sorted { ($0.rank, $0.index) < ($1.rank, $1.index) }.map(\.index)
         } else {
-            all += records.answer.map { _ in true }
+            order += 0..<records.answerCount
         }
-        for record in records.authority {
-            let owner = try? Name.read(message, at: record.ownerOffset).name
-            all.append(record.isProof(message) || owner.map(isAtOrAbove) ?? false)
+        var reader = NameReader()
+        var above: Set<Name> = []
+        for name in names {
+            for end in [name] + name.parents { guard above.insert(end).inserted else { break } }
         }
-        return all.contains(false) ? all : nil
+        for index in records.answerCount..<records.count {
+            let isAbove = reader.name(message, at: records[index].ownerOffset).map { above.contains($0) } ?? false
+            if isAbove || records[index].isProof(message) { order.append(index) }
+        }
+        return order.elementsEqual(0..<records.count) ? nil : order
+    }
+}
+
+/// The names that own the records of an answer section, each with a number.
+private struct Owners {
+    /// By the index of the record: the number of its owner.
+    private(set) var numbers: [Int] = []
+    /// By the number of the owner: its first DNAME record. A name can have one alone (RFC 6672 §2.4).
+    private(set) var dnames: [Int: Int] = [:]
+    private var numberOf: [Name: Int] = [:]
+
+    init(_ records: borrowing ResponseRecords, _ message: Span<UInt8>) {
+        var reader = NameReader()
+        numbers.reserveCapacity(records.answerCount)
+        for index in 0..<records.answerCount {
+            if index > 0, reader.isTheSame(message, at: records[index].ownerOffset) {
+                numbers.append(numbers[index - 1])
+            } else {
+                let name = reader.name(message, at: records[index].ownerOffset) ?? .root
+                let count = numberOf.count
+                numbers.append(numberOf[name, default: count])
+                if numbers[index] == count { numberOf[name] = count }
+            }
+            if records[index].type == .dname, dnames[numbers[index]] == nil { dnames[numbers[index]] = index }
+        }
     }
 
-    /// Whether a record is a DNAME that makes one name of the chain the next; or of the last, which leads nowhere then, a name
-    /// over 255 octets (RFC 6672 §2.2).
-    private func leads(_ record: RecordHeader, of owner: Name, _ message: Span<UInt8>) -> Bool {
-        guard record.type == .dname, let target = try? Name.read(message, at: record.dataOffset).name else {
-            return false
-        }
-        let names = names
-        return names.indices.contains { place in
-            guard names[place].isWithin(owner) else { return false }
-            let next = names[place].moved(from: owner, to: target)
-            if place < targets.count { return next == targets[place] }
-            if case .found = destination { return false }
-            return next == nil
-        }
+    /// Nil: it owns none.
+    func number(of name: Name) -> Int? { numberOf[name] }
+}
+
+/// Reads the owners of one record after the other, most of which are the same pointer as the one before.
+private struct NameReader {
+    private var pointer: UInt16?
+    private var latest: Name?
+
+    /// Whether a name is written as the one before, as a pointer to the same octets.
+    func isTheSame(_ message: Span<UInt8>, at offset: Int) -> Bool {
+        pointer != nil && message.integer16(at: offset) == pointer
     }
 
-    private func isAtOrAbove(_ owner: Name) -> Bool { names.contains { $0.isWithin(owner) } }
-
-    /// The names of the chain.
-    private var names: [Name] { [asked] + targets }
+    mutating func name(_ message: Span<UInt8>, at offset: Int) -> Name? {
+        if isTheSame(message, at: offset) { return latest }
+        let octets = message.integer16(at: offset)
+        pointer = octets >= 0xC000 ? octets : nil
+        latest = try? Name.read(message, at: offset).name
+        return latest
+    }
 }
 
 extension RecordHeader {
@@ -123,6 +182,17 @@ extension RecordHeader {
 }
 
 extension Name {
+    /// The names above it, the nearest first and the root last; none of the root.
+    fileprivate var parents: [Name] {
+        var parents: [Name] = []
+        var start = 0
+        while wire[start] != 0 {
+            start += Int(wire[start]) + 1
+            parents.append(Name(canonical: Array(wire[start...])))
+        }
+        return parents
+    }
+
     /// The name with its end `owner` replaced by `target`, as a DNAME says (RFC 6672 §2.2); nil for `owner` itself and
     /// for a result over 255 octets.
     fileprivate func moved(from owner: Name, to target: Name) -> Name? {

@@ -4,6 +4,9 @@ import Base
 struct ComposedMessage {
     private var body: [UInt8]
     private var head = AnswerHead(responseCode: .noError)
+    /// The octets of its records once their names are compressed, if each owner is a pointer but for the first.
+    private var compressed = 0
+    private var owners: Set<Name> = []
 
     /// - Parameter question: a body that begins with the name asked.
     init(question: [UInt8], type: RecordType) {
@@ -20,6 +23,7 @@ struct ComposedMessage {
     mutating func append(
         _ name: Name, _ type: RecordType, ttl: UInt32, _ data: [UInt8], in section: DecodedRecord.Section = .answer
     ) {
+        compressed += 12 + data.count + (owners.insert(name).inserted ? name.wire.count : 0)
         body += name.wire
         body.append16(type.rawValue)
         body.append16(RecordClass.in.rawValue)
@@ -29,12 +33,15 @@ struct ComposedMessage {
         if section == .answer { head.answerCount += 1 } else { head.authorityCount += 1 }
     }
 
+    /// Whether there is room for one more record with so many octets of data, of an owner that has one already.
+    func hasRoom(for octets: Int) -> Bool { Name.maximumLength + 4 + compressed + 12 + octets <= Answer.longestBody }
+
     /// With the code and the extended errors of the answer that it was made of; nil if there is no room in a message.
     func answer(of source: Answer, keep: UInt32) -> Answer? {
         var made = Answer(head: head, body: body, keep: keep, isCacheable: source.isCacheable)
         made.head.responseCode = source.head.responseCode
         made.head.extendedErrorLength = source.head.extendedErrorLength
         made.body += source.body.suffix(Int(source.head.extendedErrorLength))
-        return made.rewritten { _, _ in true }
+        return made.rewritten()
     }
 }

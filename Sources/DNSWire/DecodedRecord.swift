@@ -45,7 +45,7 @@ extension RecordHeader {
     fileprivate func uncompressedData(_ message: Span<UInt8>) throws(WireError) -> [UInt8] {
         guard let layout = DataLayout(type) else { return message.bytes(in: dataOffset..<end) }
         try checkData(message)
-        var offset = dataOffset + layout.prefix
+        var offset = firstName(layout, message) ?? end
         var data = message.bytes(in: dataOffset..<offset)
         for _ in 0..<layout.names {
             let (name, next) = try Name.read(message, at: offset)

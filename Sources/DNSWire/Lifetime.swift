@@ -4,15 +4,16 @@ struct Lifetime {
     let code: ResponseCode
     let defaultNegativeTTL: UInt32
 
-    /// Sets `keep` and `isCacheable`, and corrects the TTLs in the body that must not be passed on as sent.
-    /// - Parameter belonging: whether each record is passed on; nil: all are.
+    /// Sets `keep` and `isCacheable`, and corrects the TTLs in the body that must not be passed on as sent. Clients are given no
+    /// TTL by which they would keep the absence of a record for longer than it is kept here.
+    /// - Parameter order: the indices of the records that are passed on; nil: all are.
     func set(
         on answer: inout Answer, _ records: borrowing ResponseRecords, _ message: Span<UInt8>, _ chain: AliasChain,
-        _ belonging: [Bool]?
+        _ order: [Int]?
     ) {
         var shown: UInt32?
-        for place in 0..<records.count where belonging?[place] ?? true {
-            let record = records[place]
+        for index in 0..<(order?.count ?? records.count) {
+            let record = records[order?[index] ?? index]
             if record.ttl > RecordHeader.maximumTTL { setTTL(0, record, &answer) }
             shown = min(shown ?? .max, record.effectiveTTL)
         }
@@ -21,29 +22,33 @@ struct Lifetime {
             answer.keep = shown ?? 0
             answer.isCacheable = true
         case (.nothing(let name), .noError), (.nothing(let name), .nxDomain):
-            guard let negativeTTL = negativeTTL(for: name, &answer, records, message) else { return }
-            answer.keep = min(negativeTTL, shown ?? negativeTTL)
+            guard let (ttl, isProven) = negativeTTL(for: name, &answer, records, message) else { return }
+            answer.keep = min(ttl, shown ?? ttl)
             answer.isCacheable = true
+            guard !isProven else { return }
+            for index in 0..<records.count where records[index].effectiveTTL > answer.keep {
+                setTTL(answer.keep, records[index], &answer)
+            }
         default: break
         }
     }
 
-    /// How long the absence of records at `name` may be cached, in seconds; nil if the answer does not prove absence.
-    /// The SOA's TTL is set to it, so that clients count down from there (RFC 2308 §3).
+    /// How long the absence of records at `name` may be cached, in seconds, and whether an SOA says so; nil if the answer does not
+    /// mean absence. The SOA's TTL is set to it, so that clients count down from there (RFC 2308 §3).
     private func negativeTTL(
         for name: Name, _ answer: inout Answer, _ records: borrowing ResponseRecords, _ message: Span<UInt8>
-    ) -> UInt32? {
+    ) -> (ttl: UInt32, isProven: Bool)? {
         for record in records.authority where record.type == .soa && record.recordClass == asked.recordClass {
             guard let owner = try? Name.read(message, at: record.ownerOffset).name, name.isWithin(owner) else {
                 continue
             }
             let ttl = min(record.effectiveTTL, message.integer32(at: record.end - 4), Response.maximumNegativeTTL)
             setTTL(ttl, record, &answer)
-            return ttl
+            return (ttl, true)
         }
         // NS records without an SOA are a referral (RFC 2308 §2.2): they name other servers and do not prove absence.
         if code == .noError && records.authority.contains(where: { $0.type == .ns }) { return nil }
-        return defaultNegativeTTL
+        return (defaultNegativeTTL, false)
     }
 
     /// Sets the TTL of a record that was read from the whole message; the body begins behind that message's header.

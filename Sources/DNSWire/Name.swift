@@ -16,6 +16,20 @@ public struct Name: Hashable, Sendable {
     /// From wire octets known to be a whole valid name in lower case.
     package init(canonical wire: [UInt8]) { self.wire = wire }
 
+    /// Eight octets at a time: names are long for a hash of each octet.
+    public func hash(into hasher: inout Hasher) {
+        let wire = wire.span
+        var index = 0
+        while index &+ 8 <= wire.count {
+            hasher.combine(wire.integer64(at: index))
+            index &+= 8
+        }
+        while index < wire.count {
+            hasher.combine(wire[index])
+            index &+= 1
+        }
+    }
+
     /// Copies an uncompressed name that was validated before, in lower case. Length octets (at most 63) cannot be taken
     /// for letters, so all octets are treated alike.
     ///

@@ -53,31 +53,35 @@ struct NameWriter {
 }
 
 extension Answer {
-    /// The answer with a part of its records, and with its names compressed in the types where that is allowed (RFC 3597
-    /// §4). Extended errors stay.
-    /// - Parameter isKept: is given each record's place among all records of ``body``, and the record.
+    /// The answer with its names compressed in the types where that is allowed (RFC 3597 §4).
+    func rewritten() -> Answer? { rewritten(0..<head.recordCount) }
+
+    /// The same with a part of its records, or in another order. Extended errors stay.
+    /// - Parameter order: the indices of the records among all of ``body``; those of a section before those of the next.
     /// - Returns: nil where the records cannot be read, or need more work or octets than an honest message.
-    func rewritten(where isKept: (Int, RecordHeader) -> Bool) -> Answer? {
+    func rewritten(_ order: some Sequence<Int>) -> Answer? {
         // Compression pointers count from the header on.
         let message = [UInt8](repeating: 0, count: Header.length) + body
         let bytes = message.span
         guard let nameEnd = RecordHeader.skipName(bytes, at: Header.length), bytes.count >= nameEnd + 4 else {
             return nil
         }
+        var records: [RecordHeader] = []
+        records.reserveCapacity(head.recordCount)
+        while records.count < head.recordCount {
+            guard let record = RecordHeader.read(bytes, at: records.last?.end ?? nameEnd + 4) else { return nil }
+            records.append(record)
+        }
         var writer = RecordWriter(room: message.count)
         guard writer.appendQuestion(bytes, nameEnd: nameEnd) else { return nil }
         var answer = self
         (answer.head.answerCount, answer.head.authorityCount, answer.head.additionalCount) = (0, 0, 0)
         let (answers, authorities) = (Int(head.answerCount), Int(head.authorityCount))
-        var offset = nameEnd + 4
-        for place in 0..<head.recordCount {
-            guard let record = RecordHeader.read(bytes, at: offset) else { return nil }
-            offset = record.end
-            guard isKept(place, record) else { continue }
-            guard writer.append(record, of: bytes) else { return nil }
-            if place < answers {
+        for index in order {
+            guard writer.append(records[index], of: bytes) else { return nil }
+            if index < answers {
                 answer.head.answerCount += 1
-            } else if place < answers + authorities {
+            } else if index < answers + authorities {
                 answer.head.authorityCount += 1
             } else {
                 answer.head.additionalCount += 1
@@ -88,7 +92,7 @@ extension Answer {
     }
 
     /// The longest body that leaves room in a message for its header and our OPT.
-    private static var longestBody: Int { Int(UInt16.max) - Reply.minimumUDPSize }
+    static var longestBody: Int { Int(UInt16.max) - Reply.minimumUDPSize }
 }
 
 /// Writes records one behind the other.
@@ -115,9 +119,9 @@ private struct RecordWriter {
         message.append16(0)
         var offset = record.dataOffset
         if let layout = DataLayout(record.type) {
-            guard record.dataLength >= layout.prefix else { return false }
-            message += source.bytes(in: offset..<offset + layout.prefix)
-            offset += layout.prefix
+            guard let first = record.firstName(layout, source) else { return false }
+            message += source.bytes(in: offset..<first)
+            offset = first
             for _ in 0..<layout.names {
                 guard let end = append(source, nameAt: offset, isCompressed: layout.isCompressed) else { return false }
                 offset = end
@@ -141,7 +145,7 @@ private struct RecordWriter {
             return start + 2
         }
         var wire: [UInt8] = []
-        guard let end = try? WireName.read(source, at: start, label: { wire += source.bytes(in: $0) }) else {
+        guard let end = try? WireName.read(source, at: start, label: { wire += source.bytes(in: $0) }).end else {
             return nil
         }
         wire.append(0)

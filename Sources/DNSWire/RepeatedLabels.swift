@@ -23,31 +23,31 @@ struct RepeatedLabels {
 
     /// - Parameter record: already validated, its names too.
     mutating func look(at record: RecordHeader, _ message: Span<UInt8>) {
-        look(message, record.ownerOffset..<record.nameEnd) { _ in true }
-        guard let layout = DataLayout(record.type) else { return }
-        look(message, record.dataOffset + layout.prefix..<record.end - layout.suffix) { label in
+        look(message, record.ownerOffset..<record.nameEnd, names: 1) { _ in true }
+        guard let layout = DataLayout(record.type), let first = record.firstName(layout, message) else { return }
+        look(message, first..<record.end - (layout.suffix ?? 0), names: layout.names) { label in
             let letters = message.bytes(in: label)[...]
             return WireName.hasLabel(message, at: Header.length, letters)
                 || WireName.hasLabel(message, at: record.ownerOffset, letters)
         }
     }
 
-    /// Compares the labels in `range`, which one or two names fill; labels that pointers lead to stand elsewhere and
-    /// are compared there.
+    /// Compares the labels of the names with which `range` begins; labels that pointers lead to stand elsewhere and are
+    /// compared there.
     private mutating func look(
-        _ message: Span<UInt8>, _ range: Range<Int>, where isRepeated: (Range<Int>) -> Bool
+        _ message: Span<UInt8>, _ range: Range<Int>, names: Int, where isRepeated: (Range<Int>) -> Bool
     ) {
         func isUpperCase(_ index: Int) -> Bool { lowercased(message[index]) != message[index] }
         guard range.contains(where: isUpperCase) else { return }
         var start = range.lowerBound
-        while start < range.upperBound {
+        for _ in 0..<names where start < range.upperBound {
             let end = try? WireName.read(message, at: start) { label in
                 let letters = label.dropFirst()
                 guard label.lowerBound >= start, letters.contains(where: isUpperCase) else { return }
                 looked += 1
                 if looked > Self.mostLooked || isRepeated(letters) { found.append(letters) }
             }
-            start = end ?? range.upperBound
+            start = end?.end ?? range.upperBound
         }
     }
 

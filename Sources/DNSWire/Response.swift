@@ -33,8 +33,9 @@ public enum Response {
     /// Validates a whole message and turns it into an answer.
     ///
     /// - What was not asked is removed: the additional section, of which extended errors (RFC 8914) stay, up to
-    ///   ``ExtendedErrors/maximumCount``; records of other names, see ``AliasChain``; octets behind the last record, which
-    ///   other resolvers ignore as well.
+    ///   ``ExtendedErrors/maximumCount``; records of other names, see ``AliasChain``, which also brings aliases into order;
+    ///   octets behind the last record, which other resolvers ignore as well.
+    /// - More than ``AliasChain/maximumAliases`` aliases become SERVFAIL with an extended error.
     /// - An answer too long for the smallest datagram has its names compressed, if its server has not done it.
     /// - Letters that could repeat a query's random spelling are put in lower case, see ``RepeatedLabels``.
     /// - A TTL with its high bit set counts as 0 (RFC 2181 §8).
@@ -85,17 +86,20 @@ public enum Response {
                 answer: failure, truncated: false, responseCode: wholeCode, keepAlive: records.keepAlive)
         }
         let isAuthentic = message.integer16(at: 2) & Header.authenticData != 0
-        var answer = records.answer(message, asked, code, authenticData: isAuthentic)
         let chain = AliasChain(asked, records, message)
-        let belonging = chain.belonging(records, message)
-        lifetime.set(on: &answer, records, message, chain, belonging)
-        if let belonging {
-            guard let rewritten = answer.rewritten(where: { place, _ in belonging[place] }) else {
-                throw .badPointer(at: Header.length)
-            }
+        if case .tooFar = chain.destination {
+            var failure = asked.failure(.servFail, nil)
+            failure.add(.other, text: "more than \(AliasChain.maximumAliases) aliases, one behind the other")
+            return Reply(answer: failure, truncated: false, responseCode: .servFail, keepAlive: records.keepAlive)
+        }
+        var answer = records.answer(message, asked, code, authenticData: isAuthentic)
+        let order = chain.order(records, message)
+        lifetime.set(on: &answer, records, message, chain, order)
+        if let order {
+            guard let rewritten = answer.rewritten(order) else { throw .badPointer(at: Header.length) }
             answer = rewritten
         } else if answer.body.count > longestUnseen, records.haveNamesInFull(message),
-            let rewritten = answer.rewritten(where: { _, _ in true }), rewritten.body.count < answer.body.count
+            let rewritten = answer.rewritten(), rewritten.body.count < answer.body.count
         {
             answer = rewritten
         }
@@ -149,6 +153,14 @@ struct ResponseRecords: ~Copyable {
     /// Behind the last record of the authority section.
     private var keptEnd: Int
     private var rewritten: RewrittenFields
+    /// The first two octets of the last owner that was read.
+    private var pointer: UInt16 = 0
+    /// How many labels and pointers of names were read.
+    private var steps = 0
+
+    /// The most labels and pointers that are read of a message. The longest messages of servers have some ten thousand; one
+    /// that is made of nothing else has two million.
+    static let maximumSteps = 32_768
 
     /// The shortest record: the root as its owner's name, and no data.
     private static let shortestRecord = 1 + RecordHeader.fixedLength
@@ -207,14 +219,23 @@ struct ResponseRecords: ~Copyable {
     private mutating func record(
         _ message: Span<UInt8>, _ offset: inout Int, isAdditional: Bool = false
     ) throws(WireError) -> RecordHeader {
-        _ = try WireName.end(message, at: offset, avoiding: rewritten)
+        try readOwner(message, offset)
         guard let record = RecordHeader.read(message, at: offset) else { throw .truncated(at: offset) }
         guard isAdditional || record.type != .opt && record.type != .tsig else { throw .badOption(at: offset) }
         rewritten.append(record)
-        try record.checkData(message, avoiding: rewritten)
+        steps += try record.checkData(message, avoiding: rewritten)
+        guard steps <= Self.maximumSteps else { throw .tooManyLabels }
         repeatedLabels.look(at: record, message)
         offset = record.end
         return record
+    }
+
+    private mutating func readOwner(_ message: Span<UInt8>, _ offset: Int) throws(WireError) {
+        let octets = message.count - offset < 2 ? 0 : message.integer16(at: offset)
+        // The question, or the owner of the record before: that name has been read.
+        if octets == Answer.questionPointer || octets >= 0xC000 && octets == pointer { return }
+        steps += try WireName.end(message, at: offset, avoiding: rewritten).steps
+        pointer = octets
     }
 
     private mutating func readOptions(_ message: Span<UInt8>, _ record: RecordHeader) throws(WireError) {

@@ -11,8 +11,8 @@ struct ServiceBinding {
 
     /// `mandatory`, `ipv4hint` and `ipv6hint` (§14.3.2).
     private static let (mandatory, ipv4Hint, ipv6Hint): (UInt16, UInt16, UInt16) = (0, 4, 6)
-    /// `alpn`, `port` (§14.3.2) and `dohpath` (RFC 9461 §5).
-    private static let (alpn, port, dohPath): (UInt16, UInt16, UInt16) = (1, 3, 7)
+    /// `alpn`, `no-default-alpn`, `port` (§14.3.2) and `dohpath` (RFC 9461 §5).
+    private static let (alpn, noDefaultALPN, port, dohPath): (UInt16, UInt16, UInt16, UInt16) = (1, 2, 3, 7)
 
     var isAlias: Bool { priority == 0 }
 
@@ -40,6 +40,28 @@ struct ServiceBinding {
             guard length <= span.count - offset, parameters.last.map({ $0.key < key }) ?? true else { return nil }
             parameters.append((key, span.bytes(in: offset..<offset + length)))
             offset += length
+        }
+        // Those of an alias are ignored (§2.4.2).
+        guard isAlias || parameters.allSatisfy({ isValid($0.value, of: $0.key) }) else { return nil }
+    }
+
+    /// Whether the value of a parameter has the form that its key asks for (§7, §8); of an unknown one anything is valid.
+    private func isValid(_ value: [UInt8], of key: UInt16) -> Bool {
+        switch key {
+        case Self.mandatory:
+            guard !value.isEmpty, value.count.isMultiple(of: 2) else { return false }
+            let keys = stride(from: 0, to: value.count, by: 2).map { value.span.integer16(at: $0) }
+            return zip(keys, keys.dropFirst()).allSatisfy(<)
+                && keys.allSatisfy { key in key != Self.mandatory && parameters.contains { $0.key == key } }
+        case Self.alpn:
+            var offset = 0
+            while offset < value.count, value[offset] > 0 { offset += 1 + Int(value[offset]) }
+            return offset > 0 && offset == value.count
+        case Self.noDefaultALPN: return value.isEmpty
+        case Self.port: return value.count == 2
+        case Self.ipv4Hint: return !value.isEmpty && value.count.isMultiple(of: 4)
+        case Self.ipv6Hint: return !value.isEmpty && value.count.isMultiple(of: 16)
+        default: return true
         }
     }
 
@@ -110,8 +132,9 @@ extension Answer {
     /// An answer to a question for HTTPS or SVCB whose records lead to other addresses than their own hints (RFC 9460 §7.3): those
     /// of the name that was asked get `addresses`, in the family's order, and others none. All else of them stays.
     ///
-    /// What the resolver that has answered says of addresses elsewhere in the message, and signatures, which would not fit any more,
-    /// are left out. So are records that are not valid.
+    /// Of the answer section only these and the aliases stay, of the authority section what says that there is no such record: a
+    /// client might use any address that the resolver adds. Signatures, which would not fit any more, are left out, and so are
+    /// records that are not valid.
     /// - Parameters:
     ///   - addresses: of the name that was asked; ``mostHints`` of each family are used.
     ///   - ttl: for how long they hold; records with hints live no longer.
@@ -129,12 +152,14 @@ extension Answer {
         var owners: Set<Name> = [question]
         var left = keep
         for record in records() where record.section != .additional && record.recordClass == .in {
+            let isInAnswer = record.section == .answer
             switch record.type {
-            case .rrsig where record.section == .answer: continue
-            case .cname where record.section == .answer:
+            case .dname where isInAnswer, .soa where !isInAnswer, .nsec where !isInAnswer, .nsec3 where !isInAnswer:
+                made.append(record, ttl: record.ttl)
+            case .cname where isInAnswer:
                 if let target = Name.whole(record.rdata), owners.contains(record.name) { owners.insert(target) }
                 made.append(record, ttl: record.ttl)
-            case type where record.section == .answer:
+            case type where isInAnswer:
                 guard var binding = ServiceBinding(record.rdata) else { continue }
                 if binding.isAlias {
                     binding.dropParameters()
@@ -146,7 +171,7 @@ extension Answer {
                 if hasHints { left = min(left, ttl) }
                 made.append(
                     record.name, record.type, ttl: hasHints ? min(record.ttl, ttl) : record.ttl, binding.data)
-            default: made.append(record, ttl: record.ttl)
+            default: continue
             }
         }
         return made.answer(of: self, keep: left)

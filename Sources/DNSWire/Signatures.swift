@@ -3,9 +3,9 @@ extension Answer {
     /// for DO (RFC 4035 §3.2.1), unless they were asked for. Nil if it cannot be written.
     /// - Parameter type: the type asked.
     public func withoutSignatures(_ type: RecordType) -> Answer? {
-        func isForValidators(_ record: RecordHeader) -> Bool { record.type.isForValidators && record.type != type }
-        guard recordHeaders().contains(where: isForValidators) else { return self }
-        return rewritten { _, record in !isForValidators(record) }
+        let records = recordHeaders()
+        let kept = records.indices.filter { !records[$0].type.isForValidators || records[$0].type == type }
+        return kept.count == records.count ? self : rewritten(kept)
     }
 }
 

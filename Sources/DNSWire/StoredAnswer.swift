@@ -20,7 +20,7 @@ public enum StoredAnswer {
         let errors = whole.count - Int(head.extendedErrorLength)..<whole.count
         guard ExtendedErrors.areValid(whole, errors) else { throw .badOption(at: errors.lowerBound) }
         let message = whole.extracting(first: errors.lowerBound)
-        let nameEnd = try WireName.end(message, at: Header.length)
+        let nameEnd = try WireName.end(message, at: Header.length).end
         // It is the first name, hence without compression: its lengths, at most 63, are no letters.
         for index in Header.length..<nameEnd where message[index] &- UInt8(ascii: "A") < 26 { throw .mismatch }
         guard message.count - nameEnd >= 4 else { throw .truncated(at: nameEnd) }

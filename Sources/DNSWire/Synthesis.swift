@@ -10,7 +10,7 @@ extension Answer {
     public var isSigned: Bool { recordHeaders().contains { $0.type == .rrsig } }
 
     /// The answer to a question for AAAA that a translator's prefix makes of this answer to the same question for A: its aliases,
-    /// and each address under the prefix (RFC 6147 §5.1.6 and §5.1.7).
+    /// and each address under the prefix (RFC 6147 §5.1.6 and §5.1.7), as many as a message has room for.
     /// - Parameters:
     ///   - absence: the answer by which there is no AAAA record: nothing lives longer than that (RFC 6147 §5.1.7).
     /// - Returns: nil if there is no address that the translator may be told of.
@@ -18,11 +18,13 @@ extension Answer {
         let longest = absence.isCacheable ? absence.keep : Self.longestWithoutSOA
         var made = ComposedMessage(question: body, type: .aaaa)
         var addresses = 0
+        let isIPv4Only = RecordHeader.skipName(body.span, at: 0).map { Name.ipv4Only.wire[...] == body[..<$0] } ?? false
         for record in records() where record.section == .answer && record.recordClass == .in {
             switch record.type {
             case .cname, .dname: made.append(record, ttl: min(record.ttl, longest))
-            case .a:
-                guard let address = IPAddress(bytes: record.rdata.span).flatMap({ prefix.address(of: $0) }) else {
+            case .a where made.hasRoom(for: 16):
+                let ipv4 = IPAddress(bytes: record.rdata.span)
+                guard let address = ipv4.flatMap(isIPv4Only ? prefix.addressOfIPv4Only : prefix.address(of:)) else {
                     continue
                 }
                 made.append(record.name, .aaaa, ttl: min(record.ttl, longest), address.octets)
@@ -48,4 +50,9 @@ extension Answer {
 
     /// What an AAAA record lives at most where no SOA says how long there is none (RFC 6147 §5.1.7), in seconds.
     private static var longestWithoutSOA: UInt32 { 600 }
+}
+
+extension Name {
+    /// The name by whose addresses a resolver tells the prefix of its network's translator (RFC 7050 §8.2).
+    public static let ipv4Only = Name("ipv4only.arpa")!
 }

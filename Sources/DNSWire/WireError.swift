@@ -13,6 +13,8 @@ public enum WireError: Error, Equatable, Sendable {
     /// An OPT record that is not the only one, not at the root, not in the additional section, or has broken options
     /// (RFC 6891 §6.1.1); a TSIG record that is not in the additional section (RFC 8945 §5.1).
     case badOption(at: Int)
+    /// Names with more labels and pointers, together, than ``ResponseRecords/maximumSteps``.
+    case tooManyLabels
     /// Octets behind the last record.
     case trailingBytes(at: Int)
     /// A well-formed message that does not answer what was asked: not a response, another id or another question.
@@ -28,6 +30,7 @@ extension WireError: CustomStringConvertible {
         case .badPointer(let offset): "bad compression pointer at octet \(offset)"
         case .badData(let offset): "record data does not fit its type at octet \(offset)"
         case .badOption(let offset): "bad OPT record at octet \(offset)"
+        case .tooManyLabels: "names of more labels and pointers than a message needs"
         case .trailingBytes(let offset): "unexpected octets from octet \(offset) on"
         case .mismatch: "not an answer to the question asked"
         }

@@ -12,25 +12,27 @@ enum WireName {
     /// How many pointers are followed for one name. Each leads to a label, and a name has 127 at most.
     static let maximumHops = 127
 
-    /// Visits the labels of the name at `start`, with the range of each (length octet included), and returns the offset
-    /// behind the name at `start`. The root label is not visited.
+    /// Visits the labels of the name at `start`, with the range of each (length octet included). The root label is not
+    /// visited.
     /// - Parameter rewritten: the earlier octets that change when the message is passed on.
+    /// - Returns: the offset behind the name at `start`, and how many labels and pointers were read.
     @inline(__always)
     static func read(
         _ message: Span<UInt8>, at start: Int, avoiding rewritten: borrowing RewrittenFields = RewrittenFields(),
         label: (Range<Int>) -> Void
-    ) throws(WireError) -> Int {
+    ) throws(WireError) -> (end: Int, steps: Int) {
         var offset = start
         var segment = start
         var limit = message.count
         var end: Int?
         var length = 1
-        var hops = 0
+        var (hops, steps) = (0, 0)
         while offset < limit {
+            steps += 1
             let octet = Int(message[offset])
             if hops > 0, rewritten.change(octet, at: offset) { throw .badPointer(at: start) }
             switch octet {
-            case 0: return end ?? offset + 1
+            case 0: return (end ?? offset + 1, steps)
             case 1...Name.maximumLabelLength:
                 let next = offset + octet + 1
                 guard next < limit else { throw hops > 0 ? .badPointer(at: start) : .truncated(at: start) }
@@ -55,10 +57,10 @@ enum WireName {
         throw hops > 0 ? .badPointer(at: start) : .truncated(at: start)
     }
 
-    /// The offset behind a valid name.
+    /// The offset behind a valid name, and how many labels and pointers were read for it.
     static func end(
         _ message: Span<UInt8>, at start: Int, avoiding rewritten: borrowing RewrittenFields = RewrittenFields()
-    ) throws(WireError) -> Int {
+    ) throws(WireError) -> (end: Int, steps: Int) {
         try read(message, at: start, avoiding: rewritten) { _ in }
     }
 }
@@ -107,25 +109,28 @@ extension Name {
     static func read(_ message: Span<UInt8>, at offset: Int) throws(WireError) -> (name: Name, end: Int) {
         var wire: [UInt8] = []
         let end = try WireName.read(message, at: offset) { label in
-            for index in label { wire.append(lowercased(message[index])) }
-        }
+            wire.append(message.extracting(label))
+        }.end
         wire.append(0)
-        return (Name(canonical: wire), end)
+        return (Name(wire: wire.span, at: 0, length: wire.count), end)
     }
 }
 
 /// Where the names are in the RDATA of the types whose names may be compressed (RFC 1035 §3.3, RFC 3597 §4), and of
 /// DNAME, which is followed.
 struct DataLayout {
-    /// Octets before the names.
+    /// Octets before the names, and before the strings.
     let prefix: Int
+    /// Character strings (RFC 1035 §3.3) right before the names.
+    let strings: Int
     let names: Int
-    /// Octets behind the names.
-    let suffix: Int
+    /// Octets behind the names; nil: any number.
+    let suffix: Int?
     /// Whether a message may be written with these names compressed: in the types of RFC 1035 alone (RFC 3597 §4).
     let isCompressed: Bool
 
     init?(_ type: RecordType) {
+        strings = type == .naptr ? 3 : 0
         switch type {
         case .ns, .cname, .ptr, .mb, .md, .mf, .mg, .mr, .dname: (prefix, names, suffix) = (0, 1, 0)
         case .mx, .afsdb, .rt, .kx: (prefix, names, suffix) = (2, 1, 0)
@@ -133,10 +138,13 @@ struct DataLayout {
         case .soa: (prefix, names, suffix) = (0, 2, 20)
         case .px: (prefix, names, suffix) = (2, 2, 0)
         case .srv: (prefix, names, suffix) = (6, 1, 0)
+        case .naptr: (prefix, names, suffix) = (4, 1, 0)
+        case .sig: (prefix, names, suffix) = (18, 1, nil)
+        case .nxt: (prefix, names, suffix) = (0, 1, nil)
         default: return nil
         }
         switch type {
-        case .dname, .afsdb, .rt, .kx, .rp, .px, .srv: isCompressed = false
+        case .dname, .afsdb, .rt, .kx, .rp, .px, .srv, .naptr, .sig, .nxt: isCompressed = false
         default: isCompressed = true
         }
     }
@@ -144,19 +152,31 @@ struct DataLayout {
 
 extension RecordHeader {
     /// Checks RDATA whose form is known: addresses, and types with names. Other types are opaque (RFC 3597).
+    /// - Returns: how many labels and pointers were read.
+    @discardableResult
     func checkData(
         _ message: Span<UInt8>, avoiding rewritten: borrowing RewrittenFields = RewrittenFields()
-    ) throws(WireError) {
+    ) throws(WireError) -> Int {
         if recordClass == .in {
             if type == .a && dataLength != 4 { throw .badData(at: dataOffset) }
             if type == .aaaa && dataLength != 16 { throw .badData(at: dataOffset) }
         }
-        guard let layout = DataLayout(type) else { return }
-        var offset = dataOffset + layout.prefix
+        guard let layout = DataLayout(type) else { return 0 }
+        guard var offset = firstName(layout, message) else { throw .badData(at: dataOffset) }
+        var steps = 0
         for _ in 0..<layout.names {
             guard offset < end else { throw .badData(at: dataOffset) }
-            offset = try WireName.end(message, at: offset, avoiding: rewritten)
+            let name = try WireName.end(message, at: offset, avoiding: rewritten)
+            (offset, steps) = (name.end, steps + name.steps)
         }
-        guard offset + layout.suffix == end else { throw .badData(at: dataOffset) }
+        guard layout.suffix.map({ offset + $0 == end }) ?? (offset <= end) else { throw .badData(at: dataOffset) }
+        return steps
+    }
+
+    /// Where the first name of RDATA is; nil: the data ends before.
+    func firstName(_ layout: DataLayout, _ message: Span<UInt8>) -> Int? {
+        var offset = dataOffset + layout.prefix
+        for _ in 0..<layout.strings where offset < end { offset += 1 + Int(message[offset]) }
+        return offset < end ? offset : nil
     }
 }

@@ -20,6 +20,7 @@ extension Timing {
         reportsLookups = settings.accounts.contains(where: \.enableReport)
         staleTTL = settings.cache.staleTTL
         minTTL = settings.cache.minTTL
+        negativeMinTTL = settings.cache.negativeMinTTL
         maxTTL = settings.cache.maxTTL
         negativeTTL = settings.cache.negativeTTL
     }
@@ -207,6 +208,7 @@ extension Report {
             if let limits = Self.limits(of: account) { log.warning("\(limits)") }
         }
         for words in settings.groups.compactMap({ Self.barred($0) }) { log.warning("\(words)") }
+        if let words = Self.closedToThisHost(settings) { log.warning("\(words)") }
         for words in Self.open(settings) + Self.namedInVain(settings) { log.warning("\(words)") }
     }
 
@@ -222,6 +224,28 @@ extension Report {
             "listen.allow has \($0), and \(address) is not loopback: everyone who reaches it is answered, \(harm); "
                 + "name the networks that may ask"
         }
+    }
+
+    /// That programs of this host may not ask, though questions are taken at their addresses, in words.
+    static func closedToThisHost(_ settings: Settings) -> String? {
+        let listen = settings.listen
+        let closed = [IPAddress.v4(127, 0, 0, 1), IPAddress(v6: 0, 1)].filter { loopback in
+            listen.everyAddress.contains {
+                $0.address.isIPv4 == loopback.isIPv4 && ($0.address.isLoopback || $0.address.isUnspecified)
+            } && !listen.allow.contains { $0.contains(loopback) }
+        }
+        guard let first = closed.first else { return nil }
+        return
+            "listen.allow has no \(closed.map(\.description).joined(separator: " and no ")): programs of this host are refused; "
+            + "add \(first.isIPv4 ? "127.0.0.0/8" : "::1") if they are to ask"
+    }
+
+    /// That an account bills for every name, in words; nil: it does not.
+    static func billsAll(_ settings: Settings) -> String? {
+        guard let account = settings.httpdns, !account.isBypassed, settings.domains.intercept.isEmpty,
+            settings.domains.interceptFile.isEmpty
+        else { return nil }
+        return "domains.intercept is empty: HTTPDNS is asked for every name that no other group takes, and bills each"
     }
 
     /// The patterns of groups for names that no group is asked for, in words.

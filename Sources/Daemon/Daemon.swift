@@ -23,6 +23,8 @@ public final class Daemon: @unchecked Sendable {
     let forwarderLoop: ForwarderLoop
     /// Of TCP, and of TLS and HTTPS if they are served.
     let streams: [StreamServer]
+    /// Of the certificate that the streams show.
+    let certificates: CertificateFiles
     private let datagrams: [DatagramListener]
     let cacheFile: CacheFile?
     /// The file with the addresses of servers whose host is a name; nil: they are not kept.
@@ -61,7 +63,7 @@ public final class Daemon: @unchecked Sendable {
             prefetchAt: settings.cache.prefetchAt, seed: (random.uint64(), random.uint64()))
         Machine.raiseDescriptorLimit()
         Heap.share()
-        let (sockets, resolverLoop) = try StartFailure.ofSystem(saying: \.explained) { () throws(SystemError) in
+        let (sockets, resolverLoop) = try StartFailure.ofSystem(saying: Sockets.words) { () throws(SystemError) in
             (
                 try Sockets.open(
                     settings.listen, workers: Machine.workers(settings.listen.workers),
@@ -73,7 +75,8 @@ public final class Daemon: @unchecked Sendable {
             try settings.control.metrics.map { address throws(SystemError) in try StreamListener.listen(address) }
         }
         // First the parts that can fail: a daemon that does not start logs only that.
-        let doors = try sockets.doors(settings.listen)
+        let certificate = try CertificateFiles.Prepared(settings.listen, plain: sockets.endpoints(.tcp))
+        let doors = try sockets.doors(certificate)
         let local = LocalServers(listening: sockets.endpoints, loop: resolverLoop, report: report)
         serverFile = try StartFailure.ofSystem { () throws(SystemError) in
             settings.cache.file.isEmpty ? nil : try ServerAddressFile(beside: settings.cache.file, report: report)
@@ -104,10 +107,15 @@ public final class Daemon: @unchecked Sendable {
                 socket, label: "httpdnsd.udp.\(index)", forwarderLoop: forwarderLoop,
                 failed: report.systemFailed("questions over UDP wait a moment"))
         }
+        certificates = CertificateFiles(loop: resolverLoop, report: report) { [streams] certificate in
+            for server in streams { server.show(certificate) }
+        }
         let missing = sockets.missing(settings.listen)
         let observer = Observer(
             settings,
-            Observer.Sources(forwarderLoop, streams, datagrams, cache, remarks: missing, logLinesLost: logLinesLost))
+            Observer.Sources(
+                forwarderLoop, streams, datagrams, cache, certificates, cacheFile, remarks: missing,
+                logLinesLost: logLinesLost))
         control = try StartFailure.ofSystem { [cacheFile, streams, datagrams] () throws(SystemError) in
             let unix = ControlServer.listen(settings.control, report)
             guard unix != nil || metrics != nil else { return nil }
@@ -125,6 +133,7 @@ public final class Daemon: @unchecked Sendable {
         report.proxies(proxies)
         report.service(settings)
         for words in missing { report.log.warning("\(words)") }
+        if let certificate, doors.count > 1 { certificates.follow(certificate) }
     }
 
     /// Where the metrics and the status page are served; nil: nowhere.
@@ -191,6 +200,7 @@ public final class Daemon: @unchecked Sendable {
 
     private func close(_ stopped: @escaping @Sendable () -> Void) {
         network?.stop()
+        forwarderLoop.loop.submit { [certificates] in certificates.stop() }
         let stopped: @Sendable () -> Void = { [control] in
             guard let control else { return stopped() }
             control.stop(stopped)
@@ -243,18 +253,22 @@ extension Daemon {
         var numbers = GroupNumbers()
         numbers.add(settings)
         _ = try UpstreamRegistry.Prepared(settings)
-        words += try NameLists(settings, numbers).contents
+        let names = try NameLists(settings, numbers)
+        words += names.contents + names.remarks
         _ = try Store.Prepared(settings.sharedCache)
-        // Over HTTPS the same is shown.
-        _ = try ServerCertificate.Prepared(settings.listen, .tls)
+        if let certificate = try CertificateFiles.Prepared(settings.listen, plain: settings.listen.addresses) {
+            words += certificate.shown.remarks(at: WallClock.unixSeconds())
+        }
         words +=
             settings.accounts.compactMap { Report.limits(of: $0) }
             + Report.open(settings) + Report.namedInVain(settings)
+            + [Report.closedToThisHost(settings), Report.billsAll(settings)].compactMap(\.self)
         words += settings.groups.compactMap { Report.right($0) ?? Report.barred($0) }
         words += Report.privateNamesElsewhere(settings)
         words += Sockets.missingUnderSystemd(settings.listen)
         let local = LocalReading(settings, [.resolvers, .hosts])
-        if let count = local.hosts?.leftOut, count > 0 { words.append(Report.leftOut(count, settings.fallback.hosts)) }
+        words += local.hosts.map { Report.leftOut($0, settings.fallback.hosts) } ?? []
+        words += Report.publicResolvers(settings, local) + Report.loopbackName(settings, local.hosts ?? HostsTable())
         if settings.httpdns?.httpOnly ?? false { return words }
         let found = local.fallback(of: settings)
         if !found.usable.isEmpty { return words }

@@ -9,14 +9,17 @@ import Transport
 extension Observer.Sources {
     init(
         _ forwarderLoop: ForwarderLoop, _ streams: [StreamServer], _ datagrams: [DatagramListener], _ cache: DNSCache,
-        remarks: [String], logLinesLost: @escaping @Sendable () -> UInt64
+        _ certificates: CertificateFiles, _ cacheFile: CacheFile?, remarks: [String],
+        logLinesLost: @escaping @Sendable () -> UInt64
     ) {
         self.init(
             describe: { done in
                 forwarderLoop.loop.submit {
                     var observation = Observation(cache.statistics)
-                    observation.remarks = remarks
+                    observation.remarks = remarks + [cacheFile?.trouble].compactMap(\.self)
+                    observation.certificate = certificates.current?.shown
                     observation.isOpen = forwarderLoop.isOpen
+                    observation.limits.notAllowed = forwarderLoop.strangers.count
                     observation.limits.refusedForRoom = forwarderLoop.queue.refused
                     forwarderLoop.look { observation.add($0, $1) }
                     StreamServer.figures(of: streams[...]) { [observation] figures in
@@ -26,6 +29,7 @@ extension Observer.Sources {
                     }
                 }
             },
+            checkReadiness: { forwarderLoop.checkReadiness() },
             queues: ([forwarderLoop.loop] + streams.map(\.loop)).map { loop in
                 Observer.Queue(ping: { loop.submit($0) }, progress: { loop.turns })
             }
@@ -40,11 +44,13 @@ extension Observer.Sources {
 extension Observation {
     fileprivate mutating func add(_ forwarder: borrowing Forwarder, _ inEffect: SettingsInEffect) {
         groups = forwarder.groupOverviews
+        if let names = inEffect.names { remarks += names.remarks + names.leftOut }
         accounts = inEffect.settings.waysOfAccounts
         leftOut = inEffect.leftOut
         reach = inEffect.translation.reach
         counters = forwarder.counters
         sharedCache = forwarder.sharedCacheOverview
+        hasLostServers = forwarder.hasLostServers
         limits.flights = forwarder.flightsUnderWay
         limits.mismatches = inEffect.upstreams.mismatches
         upstreams = inEffect.upstreams.figures

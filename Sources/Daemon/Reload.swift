@@ -20,18 +20,16 @@ extension Daemon {
         // The files of names may have changed although the settings are the same.
         let (running, proxiesBefore) = settings.applyingProxy(in: environment)
         let (next, proxies) = reloading.settings.applyingProxy(in: environment)
-        let certificates = try streams.map { server throws(StartFailure) in
-            try ServerCertificate.Prepared(next.listen, server.tally.transport)
-        }
+        let certificate = try CertificateFiles.Prepared(next.listen, plain: sockets.endpoints(.tcp))
+        _ = try sockets.doors(certificate)
         let prepared = try forwarderLoop.prepare(
             sockets.applied(to: next), after: running, &numbers, Provenance(origins: origins, proxies: proxies))
         settings = reloading.settings
         settings.forgetFiles()
         let isDone = DispatchSemaphore(value: 0)
-        forwarderLoop.apply(prepared) { [streams] in
-            for (server, certificate) in zip(streams, certificates) {
-                server.apply(next.listen, certificate) { isDone.signal() }
-            }
+        forwarderLoop.apply(prepared) { [streams, certificates] in
+            if let certificate { certificates.follow(certificate) }
+            for server in streams { server.apply(next.listen, certificate) { isDone.signal() } }
         }
         for _ in streams { isDone.wait() }
         // From here on all that is said is so already. It is written if the level of before or the new one would have it written.

@@ -50,7 +50,7 @@ extension Answer {
     /// What a person is told beside the response code; empty: nothing.
     fileprivate var reason: String {
         // That an answer is stale is told by who has answered.
-        guard let first = extendedErrors.first, first != .staleAnswer else { return "" }
+        guard let first = extendedErrors.first, first != .staleAnswer, first != .staleNXDomainAnswer else { return "" }
         let text = extendedErrorText
         return text.isEmpty ? "\(first)" : text
     }

@@ -15,7 +15,7 @@ struct Admission {
     /// Flights and waiting clients of all sources.
     private(set) var flights = 0
     private(set) var clients = 0
-    private(set) var failures = Remembered<Flight.Key, RecentFailure>(atMost: maximumFlights)
+    private(set) var failures = Remembered<Flight.Key, FailureReason>(atMost: maximumFlights)
     /// The limits that were reported since there was last plenty of room.
     private var refusing: Set<Refusal> = []
 
@@ -160,19 +160,17 @@ struct Admission {
     // MARK: What has failed
 
     /// Why a question is not looked up now; nil: it is.
-    func failure(of key: Flight.Key, at now: Tick) -> FailureReason? {
-        guard let failure = failures.value(key, at: now), failure.timesInARow >= RecentFailure.mostTimes else {
-            return nil
-        }
-        return failure.reason
+    func failure(of key: Flight.Key, at now: Tick) -> FailureReason? { failures.value(key, at: now) }
+
+    /// Remembers that a question was not answered. While everything is down, clients that repeat their questions must not multiply
+    /// the queries to upstreams (RFC 9520 §3.2), and stale answers are given at once (RFC 8767 §5).
+    mutating func failed(_ key: Flight.Key, _ reason: FailureReason, at now: Tick) {
+        failures.insert(key, reason, until: now.advanced(milliseconds: Self.failureTime))
     }
 
-    mutating func failed(_ key: Flight.Key, _ reason: FailureReason, at now: Tick) {
-        let before = failures.value(key, at: now)?.timesInARow ?? 0
-        failures.insert(
-            key, RecentFailure(timesInARow: before + 1, reason: reason),
-            until: now.advanced(milliseconds: RecentFailure.time))
-    }
+    /// Milliseconds for which a failure is remembered: the least that RFC 9520 §3.2 allows, so that the delay after an outage is not
+    /// noticed.
+    private static let failureTime = 1000
 
     mutating func forgetFailures() { failures.removeAll() }
 
@@ -184,24 +182,12 @@ struct Admission {
 struct Asker {
     let number: ClientNumber
     let source: Source
+    /// Nil: it is no matter.
+    var address: IPAddress?
     /// RD: without it no group is asked for an answer.
     var recursionDesired = true
+    /// Whether a fresh answer in the cache will do; not for a question by which another answer is refreshed.
+    var takesCached = true
     /// Whether it is sure that the source has asked, and nobody in its name.
     let isProven: Bool
-}
-
-/// Records that a question was not answered lately.
-///
-/// While everything is down, clients that repeat their questions must not multiply the queries to upstreams (RFC 9520
-/// §3.2), and stale answers are given at once (RFC 8767 §5). A single failure may be bad luck, so the next question is
-/// looked up once more: there are at most two lookups of a question a second, and the delay after an outage is not
-/// noticed.
-struct RecentFailure {
-    var timesInARow: Int
-    var reason: FailureReason
-
-    /// Milliseconds for which it holds: the least that RFC 9520 §3.2 allows.
-    static let time = 1000
-    /// After this many failures in a row the question is not looked up while the record holds.
-    static let mostTimes = 2
 }

@@ -38,13 +38,16 @@ struct Decision: ~Copyable {
 extension Forwarder {
     /// Decides about a question. Nothing changes by it.
     /// - Parameters:
-    ///   - isClients: A client asks it, and not the daemon itself.
+    ///   - isClients: A client asks it, and not the daemon itself to refresh an answer.
     ///   - recursionDesired: false: it is answered only from the cache and local data (RFC 1034 §4.3.1).
-    mutating func decide(_ key: Flight.Key, isClients: Bool, recursionDesired: Bool, at now: Tick) -> Decision {
+    ///   - source: that of the client, or of the client whose question caused a refresh.
+    mutating func decide(
+        _ key: Flight.Key, isClients: Bool, recursionDesired: Bool, of source: Source, at now: Tick
+    ) -> Decision {
         let (route, reason) =
             key.findsServer
             ? (policy.routeToServer(key.name, key.type), .addresses)
-            : policy.route(key.name, key.type, for: key.audience)
+            : policy.route(key.name, key.type, for: key.audience, isOfThisHost: source.isThisHost)
         var decision = Decision(reason: reason)
         decision.fate = fate(
             of: key, by: route, isClients: isClients, recursionDesired: recursionDesired, &decision, at: now)

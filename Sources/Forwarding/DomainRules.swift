@@ -228,13 +228,13 @@ public enum ReservedName: Sendable, Equatable {
 
 extension DomainRules {
     /// RFC 6761 (localhost, invalid, test), 7686 (onion), 9476 (alt), 6762 (local), 8375 (home.arpa), 7050
-    /// (ipv4only.arpa), 9462 (_dns.resolver.arpa), ICANN's resolution 2024.07.29.06 (internal), the name that many routers
+    /// (ipv4only.arpa), 9462 (resolver.arpa), ICANN's resolution 2024.07.29.06 (internal), the name that many routers
     /// give to their network (lan), and the canary by which Firefox asks whether a network's resolver may be replaced: here
     /// it must not.
     private static let reserved: [(DomainList, Rule)] = [
         (list("localhost"), .reserved(.localhost)),
         (list("invalid", "onion", "alt", "use-application-dns.net"), .reserved(.nonexistent)),
-        (list("_dns.resolver.arpa"), .reserved(.noData)),
+        (list("resolver.arpa"), .reserved(.noData)),
         (list("local", "lan", "home.arpa", "internal", "test", "ipv4only.arpa"), .reserved(.privateName)),
         (privateReverseNames, .reserved(.privateName)), (list(""), .reserved(.singleLabel)),
     ]

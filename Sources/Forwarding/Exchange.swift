@@ -16,7 +16,8 @@ public enum Action {
     /// connection, or with another id and port). The first answer counts, to either.
     case askAgain(QueryID)
     /// The answer to this query is not wanted any more.
-    case cancel(QueryID)
+    /// - Parameter isOverdue: It has not come within the time of an attempt.
+    case cancel(QueryID, isOverdue: Bool)
     /// Addresses are tried for `[cache] rank`, or not any more.
     case trial(TrialAction)
     /// An event for the log; reported once for each change.
@@ -109,8 +110,10 @@ public struct Failure: Sendable, Equatable {
     public enum Kind: Sendable, Equatable {
         case timedOut
         case unreachable
-        /// The peer's certificate or TLS was refused.
+        /// The peer's certificate was refused.
         case untrusted
+        /// TLS could not be agreed on: the peer speaks none, no version in common, or has ended it.
+        case insecure
         /// The account was refused, or the way it is asked (HTTP 401 and 403).
         case unauthorized
         /// HTTP 429: too many requests.
@@ -119,6 +122,8 @@ public struct Failure: Sendable, Equatable {
         case denied
         /// Another status, or an answer that does not decrypt or parse.
         case badAnswer
+        /// This machine is short of something, such as descriptors: it says nothing of the server, and no other is asked.
+        case here
     }
 
     /// What decisions are made by.
@@ -141,8 +146,18 @@ public struct Failure: Sendable, Equatable {
     /// "No record" from HTTPDNS in a mode in which an attacker may have written it.
     static let unproven = Failure(.badAnswer, "no record, which aes and des do not prove")
 
-    /// RFC 8914: 22 when no server answered in time, 23 when the network or the peer made an answer impossible.
-    var extendedError: ExtendedError { kind == .timedOut ? .noReachableAuthority : .networkError }
+    /// A server asks this daemon what the daemon asks it.
+    static let loop = Failure(.badAnswer, "a loop: the server asks this daemon what it is asked")
+
+    /// RFC 8914: 22 when no server answered in time, 14 when this machine is short of something, 23 when the network or the peer
+    /// made an answer impossible.
+    var extendedError: ExtendedError {
+        switch kind {
+        case .timedOut: .noReachableAuthority
+        case .here: .notReady
+        default: .networkError
+        }
+    }
 }
 
 /// A lookup at an HTTPDNS account that failed, or whose names were then asked of the next group of their route.
@@ -177,6 +192,8 @@ public enum Event: Sendable, Equatable {
     case planExceeded(GroupID)
     /// Too many names below one domain had no record: further ones go to the next group of their route, or are refused.
     case noRecordBudgetSpent(GroupID)
+    /// This machine is short of what a query needs, and why; said when it begins.
+    case short(String)
     /// Private addresses were removed from an answer.
     case privateRefused
     /// A client that validates asks for a name of this account, so the other group is asked. Said once.

@@ -134,7 +134,7 @@ extension Forwarder {
             return explanation
         }
         let key = Flight.Key(name: NameKey(name), type: type, audience: .plain)
-        let decision = decide(key, isClients: true, recursionDesired: true, at: now)
+        let decision = decide(key, isClients: true, recursionDesired: true, of: source, at: now)
         var explanation = Explanation(name, type, policy.rule(for: name, type), decision.reason, .refused)
         if case .group(let group) = explanation.rule.taker { explanation.taker = overview(of: group) }
         guard type.refusal == nil else { return explanation }

@@ -290,6 +290,11 @@ extension Flight {
         at now: Tick, _ orders: inout FlightOrders
     ) {
         if let trouble { self.trouble = trouble }
+        if trouble?.failure.kind == .here {
+            // The next group would be asked only because this machine is short of something.
+            (steps[step], hedgeAt) = (.failed, nil)
+            return conclude(rules, &orders)
+        }
         if !isWanted, end == .failure {
             // The group answered before, and that answer is not replaced by another group's.
             let leadsOn = step == last && nextStep(after: end, rules) != nil

@@ -7,6 +7,9 @@ extension Forwarder {
     /// A query has left: the kernel has its datagram, or an established connection has it. Once is enough.
     public mutating func wrote(_ id: QueryID) { desk.wrote(id.id) }
 
+    /// The kernel has not taken a query's datagram.
+    public mutating func lost(_ id: QueryID) { desk.lost(id.id) }
+
     /// A query has ended. If it ended or timed out before, nothing changes.
     /// - Parameter toRepeat: Whether the answer is to the second attempt; its round trip counts from there.
     public mutating func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick) {
@@ -67,6 +70,9 @@ extension Forwarder {
             // It may have ended by an earlier event.
             if flights.contains(flight.id) { tell(flight, event, at: now) }
         case .pastPlan: counters.pastPlan += 1
+        case .short(let detail):
+            counters.short += 1
+            (counters.shortOf, counters.shortAt) = (detail, now)
         case .outageEnded(let keys):
             for key in keys { cache.removeStandIn(key.name.name, type: key.type) }
         case .lookAgain(let key):
@@ -219,7 +225,7 @@ extension Forwarder {
         var answer = best.answer
         let (key, group) = (flight.key, flight.route[best.step].group)
         let longest = isStandIn ? min(timing.maxTTL, Timing.standInTTL) : timing.maxTTL
-        answer.clampTTLs(minimum: min(timing.minTTL, longest), maximum: longest)
+        answer.clampTTLs(minimum: min(timing.minTTL(of: answer), longest), maximum: longest)
         rank(&answer, of: key.name, key.type, at: now)
         guard flight.isCurrent else { return answer }
         cacheAnswer(answer, by: group, to: key.name.name, key.type, for: key.audience, at: now, isStandIn: isStandIn)
@@ -244,12 +250,13 @@ extension Forwarder {
         return answer
     }
 
-    /// Caches an answer that was asked for under the rules that hold now.
+    /// Caches an answer that was asked for under the rules that hold now; not what clients of other hosts alone get.
     /// - Parameter group: the group that gave it.
     func cacheAnswer(
         _ answer: Answer, by group: GroupID, to name: Name, _ type: RecordType, for audience: Audience,
         at now: Tick, isStandIn: Bool
     ) {
+        guard !policy.hosts.isForThisHostAlone(NameKey(name)) else { return }
         var served = policy.served(audience, name, type)
         // Others get what is made of the A records.
         if type == .aaaa, audience.validates, policy.synthesis != nil { served = .validators }

@@ -44,6 +44,39 @@ extension Forwarder {
     private static var shortestRefresh: UInt32 { 60 }
 }
 
+// MARK: - Readiness
+
+extension Forwarder {
+    /// Whether questions fail, and not those for one name alone: see ``Readiness``.
+    public var hasLostServers: Bool { readiness.isLost(answers: mainAnswers) }
+
+    /// Asks a question of the daemon's own where it is in doubt whether servers answer.
+    public mutating func checkReadiness(at now: Tick) {
+        guard readiness.isInDoubt(answers: mainAnswers) else { return }
+        receive(Readiness.own, nil, of: .daemon, at: now)
+    }
+
+    /// No server has answered a flight.
+    mutating func noteUnanswered(_ flight: Flight) {
+        let main = mainGroups
+        guard flight.route.contains(where: { main.contains($0.group) && desk.rules.hasServers($0) }) else { return }
+        readiness.failed(flight.key, answers: mainAnswers)
+    }
+
+    /// The groups for names that no group of the operator's takes; if they have no servers, all groups.
+    private var mainGroups: [GroupID] {
+        let main = desk.ids.filter { $0 == .httpdns || $0 == .fallback }
+        return main.contains { !desk.overview(of: $0, thenTry: []).servers.isEmpty } ? main : desk.ids
+    }
+
+    /// Answers of their servers since the start.
+    var mainAnswers: UInt64 {
+        mainGroups.reduce(0) { sum, group in
+            desk.overview(of: group, thenTry: []).servers.reduce(sum) { $0 &+ $1.health.answers }
+        }
+    }
+}
+
 // MARK: - Trials of addresses
 
 /// `[cache] rank`: addresses are given in the order in which they answered a TCP connection.

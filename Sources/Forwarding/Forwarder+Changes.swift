@@ -110,6 +110,8 @@ extension Forwarder {
         self.policy = policy
         self.policy.synthesis = before.synthesis
         desk.replace(groups, timing)
+        // It knows which groups have had servers.
+        if desk.ids.contains(policy.privateNames) { self.policy.setServers(of: desk.group(policy.privateNames)) }
         desk.beginAfresh(renewed)
         if !renewed.isEmpty { admission.forgetFailures() }
         guard !suspects.isEmpty else { return }

@@ -62,8 +62,10 @@ extension Forwarder {
 
     mutating func failFinally(_ flight: Flight, at now: Tick) {
         // A resolver that says SERVFAIL was reached, and caches the failure itself.
-        if flight.secondBest == nil, !flight.wasAnswered, flight.isCurrent {
+        // What this machine was short of may be there again.
+        if flight.secondBest == nil, !flight.wasAnswered, flight.isCurrent, flight.trouble?.failure.kind != .here {
             admission.failed(flight.key, reason(flight), at: now)
+            noteUnanswered(flight)
         }
         if let known = known(flight, at: now) {
             replyKnown(flight, flight.takeClients(), known)
@@ -101,6 +103,10 @@ extension Forwarder {
             let none = policy.noServiceBinding(flight.key.name.name, flight.key.type)
             return reply(flight, clients, none, age: .elapsed(0), by: .nobody)
         }
+        if let absence = translations.absence(of: flight.id) {
+            // The A records are not known yet, but it is known that there is no AAAA record.
+            return reply(flight, clients, absence.answer, age: .elapsed(0), by: absence.by)
+        }
         if let best = flight.secondBest {
             reply(
                 flight, clients, explained(best.answer, flight.route[best.step].group), age: .elapsed(0), by: best.by)
@@ -135,7 +141,7 @@ extension Forwarder {
     func reason(_ flight: Flight) -> FailureReason {
         guard let trouble = flight.trouble else { return nobodyAnswered(flight.route) }
         let name = desk.name(of: trouble.group)
-        let server = trouble.server.map { "\($0): " } ?? ""
+        let server = trouble.server.map { "\($0.publicDescription): " } ?? ""
         return FailureReason(
             code: trouble.failure.extendedError, text: "\(name): \(server)\(trouble.failure.detail)")
     }
@@ -204,10 +210,10 @@ extension Forwarder {
 }
 
 extension Answer {
-    /// The form of an answer when it is given stale: with the code of RFC 8914 that says so.
+    /// The form of an answer when it is given stale: with the code of RFC 8914 (§4.4, §4.20) that says so.
     fileprivate var stale: Answer {
         var stale = self
-        stale.add(.staleAnswer)
+        stale.add(head.responseCode == .nxDomain ? .staleNXDomainAnswer : .staleAnswer)
         return stale
     }
 }

@@ -13,6 +13,7 @@ import DNSWire
 /// | the same to a client that sets DO and CD | that: it makes them by itself (§5.5) |
 /// | the same with signatures, to a client that sets DO | that: it may check it, and we do not (§5.5) |
 /// | nothing: no server has answered | a stale answer, else the failure |
+/// | NODATA, and the A records are not known in time, or not at all | that, which is not kept |
 ///
 /// An account says of both families at once. For other groups A is asked by a question of its own, which goes by the rules of all
 /// questions; the one for AAAA waits meanwhile, for as long as it waits for servers. What is made is cached as the answer for AAAA,
@@ -51,7 +52,10 @@ extension Forwarder {
         let number = translations.add(.synthesis(flight.id, absence: absence))
         let source = flight.crowd.source
         let key = Flight.Key(name: flight.key.name, type: .a, audience: flight.key.audience)
-        receive(key, Asker(number: number, source: source, isProven: true), of: source, at: now)
+        // To refresh what was made, the addresses of which it was made are refreshed.
+        receive(
+            key, Asker(number: number, source: source, takesCached: flight.isWanted, isProven: true), of: source,
+            at: now)
         return true
     }
 
@@ -118,7 +122,9 @@ extension Forwarder {
             guard let made else { return failFinally(flight, at: now) }
             return end(flight, with: made, by: arrival.by)
         }
-        let best = made.map { SecondBest(answer: $0, by: arrival.by, step: absence.step) } ?? absence
+        var best = made.map { SecondBest(answer: $0, by: arrival.by, step: absence.step) } ?? absence
+        // There may be A records.
+        if made == nil, !a.head.responseCode.isAnswer { (best.answer.keep, best.answer.isCacheable) = (0, false) }
         tell(flight, .answered(step: best.step, best.answer, by: best.by), at: now)
     }
 

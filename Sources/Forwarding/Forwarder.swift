@@ -34,6 +34,7 @@ public struct Forwarder: ~Copyable {
     var leftToValidators: Set<GroupID> = []
     var store = StoreDesk()
     var translations = Translations()
+    var readiness = Readiness()
 
     /// The subject of a deadline.
     enum Moment {
@@ -80,14 +81,17 @@ public struct Forwarder: ~Copyable {
     /// - Parameters:
     ///   - client: nil for a question the daemon asks for itself, to refresh an entry.
     ///   - source: that of the client, or of the client whose question caused the refresh.
+    ///   - address: that of the client, which may be a server.
     ///   - isProven: false: somebody else may have asked in the source's name.
     ///   - recursionDesired: false: the client is answered only from the cache and local data (RFC 1034 §4.3.1).
     public mutating func receive(
         _ name: Name, _ type: RecordType, for audience: Audience, from client: ClientNumber?,
-        of source: Source = .host, isProven: Bool = true, recursionDesired: Bool = true, at now: Tick
+        of source: Source = .host, address: IPAddress? = nil, isProven: Bool = true, recursionDesired: Bool = true,
+        at now: Tick
     ) {
         let client = client.map {
-            Asker(number: $0, source: source, recursionDesired: recursionDesired, isProven: isProven)
+            Asker(
+                number: $0, source: source, address: address, recursionDesired: recursionDesired, isProven: isProven)
         }
         receive(Flight.Key(name: NameKey(name), type: type, audience: audience), client, of: source, at: now)
     }
@@ -105,7 +109,8 @@ public struct Forwarder: ~Copyable {
     mutating func receive(_ key: Flight.Key, _ client: Asker?, of source: Source, at now: Tick) {
         if key.type == .ptr, policy.synthesis != nil, follow(key, client, at: now) { return }
         let decision = decide(
-            key, isClients: client != nil, recursionDesired: client?.recursionDesired ?? true, at: now)
+            key, isClients: client?.takesCached ?? false, recursionDesired: client?.recursionDesired ?? true,
+            of: source, at: now)
         switch decision.fate {
         case .answer(let answer, by: nil): reply(client, answer)
         case .answer(let answer, by: let group?):
@@ -115,7 +120,8 @@ public struct Forwarder: ~Copyable {
             let fresh = cache.take(key.name.name, type: key.type, for: key.audience, at: now.seconds)
             guard let known = fresh ?? decision.known else { return }
             reply(client, known.answer, age: .elapsed(known.elapsed), by: .cache)
-        case .join(let flight): join(flight, client, decision.known, at: now)
+        case .join(let flight):
+            if !endLoop(flight, client, at: now) { join(flight, client, decision.known, at: now) }
         case .failedLately(let reason), .nobody(let reason): giveUp(key, client, decision.known, reason)
         case .budgetSpent(let group):
             notePastBudget(group, at: now)
@@ -155,6 +161,18 @@ public struct Forwarder: ~Copyable {
         counters.fellBack(because: .signed)
         guard leftToValidators.insert(account).inserted else { return }
         act(.report(.leftToValidators(account, asked: group)))
+    }
+
+    /// Ends a loop: a server asks this daemon what another client has asked, and the daemon it. Each of them would wait for the
+    /// other, so that server counts as failing.
+    /// - Returns: false: there is none.
+    private mutating func endLoop(_ flight: Flight, _ client: Asker?, at now: Tick) -> Bool {
+        guard let client, let address = client.address, client.source != .host, client.source != flight.crowd.source,
+            let query = desk.query(of: flight, at: address)
+        else { return false }
+        reply(client, failure(flight.key, FailureReason(code: .other, text: Failure.loop.detail)))
+        desk.abandon(query, Failure.loop, at: now, &actions)
+        return true
     }
 
     private mutating func join(_ flight: Flight, _ client: Asker?, _ known: DNSCache.Held?, at now: Tick) {

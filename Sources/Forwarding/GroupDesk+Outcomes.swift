@@ -36,6 +36,9 @@ extension GroupDesk {
         if isAgain { bill(subject, group) } else { noteWritten(subject, group, exposure) }
     }
 
+    /// The kernel has not taken a query's datagram: it is repeated like one that was lost on the way.
+    mutating func lost(_ id: TableID) { queries.change(id) { $0.isLost = true } }
+
     /// Counts the names of a request that has left.
     @inline(__always)
     private mutating func bill(_ subject: Query.Subject, _ group: GroupID) {
@@ -93,7 +96,10 @@ extension GroupDesk {
             }
             lookup.query = nil
             groups[group].remove(lookup)
-            if !result.hasAddresses {
+            if result.hasAddresses {
+                groups[group].counters.withoutRecordInARow = 0
+            } else {
+                groups[group].counters.withoutRecordInARow += 1
                 groups[group].noRecordBudget.charge(lookup.key.name, at: now)
                 if lookup.isCurrent {
                     let code = reasons.code(of: lookup.key.name)
@@ -131,7 +137,7 @@ extension GroupDesk {
         guard let index else { return }
         let sent = toRepeat ? query.repeated ?? query.sent : query.sent
         let said = groups[query.group.rawValue].answered(
-            index, hasAnswer, roundTrip: now.milliseconds(since: sent), at: now)
+            index, hasAnswer, roundTrip: Double(now.microseconds(since: sent)) / 1000, at: now)
         guard !said.isEmpty else { return }
         for event in said { actions.append(.report(event)) }
         outageEnded(of: query.group, at: now)
@@ -142,6 +148,7 @@ extension GroupDesk {
         _ query: Query, _ index: Int?, _ failure: Failure, at now: Tick, _ actions: inout [Action]
     ) {
         let group = query.group.rawValue
+        if failure.kind == .here { return failHere(query, index, failure, at: now, &actions) }
         groups[group].counters.failures += 1
         failedQueries += 1
         if let index {
@@ -170,6 +177,31 @@ extension GroupDesk {
             tell(.flight(messages.flight, .failed(trouble)))
             messages.hasFailed = true
             sendNext(messages, at: now, &actions)
+        case .measurement: break
+        }
+    }
+
+    /// A query could not be sent, as this machine was short of something. That says nothing of the server, and others of the group or
+    /// of the next group would be asked only for this reason: the step ends once nothing of it is under way.
+    private mutating func failHere(
+        _ query: Query, _ index: Int?, _ failure: Failure, at now: Tick, _ actions: inout [Action]
+    ) {
+        noteShort(failure, at: now, &actions)
+        if let index { groups[query.group.rawValue].isUndecided(index, at: now) }
+        let trouble = Trouble(failure: failure, group: query.group)
+        switch query.subject {
+        case .names(let lookups, _):
+            for lookup in lookups where lookup.query != nil {
+                lookup.query = nil
+                groups[query.group.rawValue].remove(lookup)
+                for flight in lookup.flights {
+                    let step = flight.step(of: query.group)
+                    tell(.flight(flight, .exhausted(step: step, .failure, trouble, because: nil)))
+                }
+            }
+        case .message(let messages):
+            guard messages.underWay.isEmpty, !messages.isWaiting else { return }
+            tell(.flight(messages.flight, .exhausted(step: messages.step, .failure, trouble, because: nil)))
         case .measurement: break
         }
     }

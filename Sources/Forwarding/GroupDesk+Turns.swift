@@ -115,7 +115,7 @@ extension GroupDesk {
                 groups[group].remove(lookup)
                 for flight in lookup.flights { tell(.flight(flight, .dropped(step: flight.step(of: GroupID(group))))) }
             case .abandon(let lookup, let trouble):
-                let reason = trouble.map { FallbackReason($0.failure.kind) }
+                let reason = trouble.flatMap { FallbackReason($0.failure.kind) }
                 abandon(lookup, at: GroupID(group), trouble, because: reason, families, now, &actions)
             case .pastPlan(let lookup):
                 noteExceeded(group, at: now, &actions)

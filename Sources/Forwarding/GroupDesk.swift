@@ -19,6 +19,7 @@ struct GroupDesk: ~Copyable {
     private var records: [Record] = []
     /// Queries that have failed, of all groups together.
     var failedQueries: UInt64 = 0
+    private var shortNews = News()
 
     /// The subject of a deadline.
     enum Moment {
@@ -74,8 +75,10 @@ struct GroupDesk: ~Copyable {
         var group = groups[id.rawValue].group
         group.servers = servers
         replace(group)
-        return group
+        return self.group(id)
     }
+
+    func group(_ id: GroupID) -> UpstreamGroup { groups[id.rawValue].group }
 
     // MARK: Flights
 
@@ -131,6 +134,13 @@ struct GroupDesk: ~Copyable {
 
     private func messages(of flight: Flight) -> MessageStep? {
         flight.id.number < records.count ? records[flight.id.number].messages : nil
+    }
+
+    /// The query of a flight's question that is under way to a server at this address; nil: there is none.
+    func query(of flight: Flight, at address: IPAddress) -> TableID? {
+        messages(of: flight)?.underWay.first { id in
+            queries[id]?.server.endpoints.contains { $0.address.unmapped == address.unmapped } ?? false
+        }
     }
 
     /// The most readable way in which the question of a flight was sent until now.
@@ -207,13 +217,26 @@ struct GroupDesk: ~Copyable {
         }
     }
 
-    mutating func cancel(_ id: TableID, _ actions: inout [Action]) -> (query: Query, index: Int?)? {
+    /// No answer to a query can come, for a reason that the daemon knows.
+    mutating func abandon(_ id: TableID, _ failure: Failure, at now: Tick, _ actions: inout [Action]) {
+        if let (query, index) = cancel(id, &actions) { fail(query, index, failure, at: now, &actions) }
+    }
+
+    mutating func cancel(
+        _ id: TableID, isOverdue: Bool = false, _ actions: inout [Action]
+    ) -> (query: Query, index: Int?)? {
         guard let taken = takeQuery(id) else { return nil }
-        actions.append(.cancel(QueryID(taken.query.group, id)))
+        actions.append(.cancel(QueryID(taken.query.group, id), isOverdue: isOverdue))
         return taken
     }
 
     // MARK: Time
+
+    /// This machine was short of something, so that a query could not be sent.
+    mutating func noteShort(_ failure: Failure, at now: Tick, _ actions: inout [Action]) {
+        tell(.short(failure.detail))
+        if shortNews.isNews(at: now) { actions.append(.report(.short(failure.detail))) }
+    }
 
     /// When ``expireFirst(at:_:)`` is to be called. Deadlines of queries that have ended do not count.
     var nextDeadline: Tick? {
@@ -239,9 +262,14 @@ struct GroupDesk: ~Copyable {
     private mutating func queryMoment(_ id: TableID, at now: Tick, _ actions: inout [Action]) {
         guard let query = queries[id] else { return }
         if query.endsAt <= now {
-            guard let (query, index) = cancel(id, &actions) else { return }
+            guard let (query, index) = cancel(id, isOverdue: true, &actions) else { return }
             let timeout = groups[query.group.rawValue].group.timeout
-            return fail(query, index, Failure(.timedOut, "no answer within \(timeout) ms"), at: now, &actions)
+            // What never left is no silence of the server.
+            let failure =
+                query.isLost && !query.isWritten
+                ? Failure(.here, "the kernel took no datagram within \(timeout) ms")
+                : Failure(.timedOut, "no answer within \(timeout) ms")
+            return fail(query, index, failure, at: now, &actions)
         }
         if let moment = query.askAgainAt, moment <= now { askAgain(id, at: now, &actions) }
         if let moment = query.askNextAt, moment <= now { askNextAsWell(id, at: now, &actions) }
@@ -292,6 +320,8 @@ enum DeskEvent {
     case flight(Flight, FlightEvent)
     /// A name has gone past its group's plan.
     case pastPlan
+    /// A query could not be sent, as this machine was short of something.
+    case short(String)
     /// A group answers again, or may: what stood in for its answers to these questions is to be forgotten.
     case outageEnded([Flight.Key])
     /// The question is to be asked as a refresh, to see whether a group that has failed answers it again.

@@ -15,6 +15,8 @@ public struct GroupCounters: Sendable, Equatable {
     public internal(set) var repeats: UInt64 = 0
     /// Attempts that failed: see ``Failure``.
     public internal(set) var failures: UInt64 = 0
+    /// Names, since the last one with a record, of which an account had none.
+    public internal(set) var withoutRecordInARow: UInt64 = 0
 }
 
 /// The state of a group at one moment.

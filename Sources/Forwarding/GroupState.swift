@@ -78,7 +78,9 @@ struct GroupState {
             plan = new.namesPerSecond > 0 ? TokenBucket(perSecond: new.namesPerSecond) : nil
         }
         let isOtherList = new.servers != group.servers
+        let hadServers = group.hadServers || !new.servers.isEmpty
         (group, namesPerRequest) = (new, new.carries.namesPerRequest)
+        group.hadServers = hadServers
         if isOtherList { setServers(new.servers) }
     }
 
@@ -222,7 +224,7 @@ struct GroupState {
     }
 
     /// - Parameter hasAnswer: false for SERVFAIL and the like: the server is there, but another may give an answer.
-    mutating func answered(_ index: Int, _ hasAnswer: Bool, roundTrip: Int, at now: Tick) -> [Event] {
+    mutating func answered(_ index: Int, _ hasAnswer: Bool, roundTrip: Double, at now: Tick) -> [Event] {
         var events: [Event] = []
         if servers[index].health.answered(roundTrip: roundTrip, at: now) {
             events.append(.answersAgain(id, servers[index].server))
@@ -254,9 +256,7 @@ struct GroupState {
         }
         guard silence != .ofName else {
             servers[index].health.failures += 1
-            servers[index].isUndecided(at: now)
-            // The next request tries the first server once more.
-            if index == 0, currentIndex != 0 { isProbing = false }
+            isUndecided(index, at: now)
             return []
         }
         var events: [Event] = []
@@ -282,6 +282,13 @@ struct GroupState {
             (returnAt, isProbing) = (returnAfter, false)
         }
         return events
+    }
+
+    /// Nothing follows for a server from how a query has ended. If that was its trial, another one follows.
+    mutating func isUndecided(_ index: Int, at now: Tick) {
+        servers[index].isUndecided(at: now)
+        // The next request tries the first server once more.
+        if index == 0, currentIndex != 0 { isProbing = false }
     }
 
     /// The network has changed: servers that failed may work now, and the first one is tried again with the next

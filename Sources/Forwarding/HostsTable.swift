@@ -1,4 +1,4 @@
-import Base
+public import Base
 public import DNSWire
 
 /// The names of a hosts(5) file, from which questions are answered before any group is asked.
@@ -7,6 +7,15 @@ public struct HostsTable: Sendable, Equatable {
     private var names: [NameKey: [Name]] = [:]
     /// How often the file gives an address to a name for which there was no room any more.
     public private(set) var leftOut = 0
+    /// What else of the file is left out: words that are no names, more addresses of a name or names of an address than
+    /// ``maximumAddresses``, and what is beyond the longest line.
+    public private(set) var unread = Unread()
+
+    public struct Unread: Sendable, Equatable {
+        public fileprivate(set) var count = 0
+        /// The line of the first, from 1; 0: there is none.
+        public fileprivate(set) var firstLine = 0
+    }
 
     /// Further names are left out. Block lists have some hundred thousand.
     public static let maximumNames = 2_000_000
@@ -14,25 +23,34 @@ public struct HostsTable: Sendable, Equatable {
     public static let maximumOctets = 128 << 20
     /// The most addresses of one name, and the most names of one address. Only block lists have more, and reading such
     /// a file must not take quadratic time.
-    static let maximumAddresses = 64
+    public static let maximumAddresses = 64
+    /// The longest line that is read, in octets.
+    static let maximumLine = 1 << 20
 
     /// A table without names.
     public init() {}
 
-    /// Reads a hosts file: each line an address and its names; `#` begins a comment. Lines of another form are ignored,
-    /// as the C library does.
+    /// Reads a hosts file: each line an address and its names, which may be in Unicode; `#` begins a comment. Lines without an
+    /// address are ignored, as the C library does.
     /// - Parameter maximumNames: how many names there is room for.
     public init(parsing text: Span<UInt8>, maximumNames: Int = Self.maximumNames) {
         // Block lists give all their names one address: those share its memory.
         var alone: [IPAddress] = []
-        TextLines.forEach(of: text) { line in
+        TextLines.forEach(of: text, longest: Self.maximumLine) { line, number, isCut in
             guard let first = line.first, let address = IPAddress(first) else { return true }
             if alone.first != address { alone = [address] }
             var canonical: Name?
+            if isCut { leaveOut(number) }
             for word in line.dropFirst() {
-                guard let name = Name(word) else { continue }
+                guard let name = Self.name(word) else {
+                    leaveOut(number)
+                    continue
+                }
                 let key = NameKey(name)
-                if addresses[key]?.appendIfNew(address) == nil {
+                switch addresses[key]?.appendIfNew(address) {
+                case true?: break
+                case false?: leaveOut(number)
+                case nil:
                     guard addresses.count < maximumNames else {
                         leftOut += 1
                         continue
@@ -43,11 +61,28 @@ public struct HostsTable: Sendable, Equatable {
             }
             guard let canonical else { return true }
             let reverse = NameKey(.reverse(of: address))
-            if names[reverse]?.appendIfNew(canonical) == nil, names.count < maximumNames {
-                names[reverse] = [canonical]
+            switch names[reverse]?.appendIfNew(canonical) {
+            case true?: break
+            // All names of a block list have the same address.
+            case false?: if !address.isUnspecified, !address.isLoopback { leaveOut(number) }
+            case nil: if names.count < maximumNames { names[reverse] = [canonical] }
             }
             return true
         }
+    }
+
+    private static func name(_ word: String) -> Name? {
+        if let name = Name(word) { return name }
+        let octets = Array(word.utf8)
+        guard octets.contains(where: { $0 >= 0x80 }), let ascii = UnicodeName.ascii(octets.span, octets.indices) else {
+            return nil
+        }
+        return Name(String(decoding: ascii, as: UTF8.self))
+    }
+
+    private mutating func leaveOut(_ line: Int) {
+        if unread.count == 0 { unread.firstLine = line }
+        unread.count += 1
     }
 
     /// All names in the file, forward and reverse.
@@ -68,13 +103,34 @@ public struct HostsTable: Sendable, Equatable {
     /// Whether the file gives the name an address.
     func holds(_ key: NameKey) -> Bool { addresses[key] != nil }
 
+    /// Whether the file gives the name loopback addresses alone: another host would ask itself, so that to clients of other hosts
+    /// the name is not in the file.
+    func isForThisHostAlone(_ key: NameKey) -> Bool {
+        addresses[key].map { $0.allSatisfy(\.unmapped.isLoopback) } ?? false
+    }
+
+    /// The first loopback address of a name that has no other; nil for any other name.
+    public func loopbackAddress(of name: Name) -> IPAddress? {
+        let key = NameKey(name)
+        return isForThisHostAlone(key) ? addresses[key]?.first : nil
+    }
+
+    /// The addresses of a name for a client.
+    private func addresses(_ key: NameKey, isOfThisHost: Bool) -> [IPAddress]? {
+        guard let all = addresses[key] else { return nil }
+        if isOfThisHost { return all }
+        let others = all.filter { !$0.unmapped.isLoopback }
+        return others.isEmpty ? nil : others
+    }
+
     /// The file's answer: nil when it does not have the name, or has nothing for questions of this type. A name with
     /// addresses of one family has none of the other.
-    func answer(_ key: NameKey, _ type: RecordType, ttl: UInt32) -> Answer? {
+    /// - Parameter isOfThisHost: whether a program of this machine asks. Others get no loopback address (127.0.0.0/8, ::1).
+    func answer(_ key: NameKey, _ type: RecordType, ttl: UInt32, isOfThisHost: Bool = true) -> Answer? {
         let name = key.name
         switch type {
         case .a, .aaaa:
-            guard let all = addresses[key] else { return nil }
+            guard let all = addresses(key, isOfThisHost: isOfThisHost) else { return nil }
             let wanted = all.filter { $0.isIPv4 == (type == .a) }
             return wanted.isEmpty
                 ? .noData(name, type: type, negativeTTL: ttl) : .addresses(name, type: type, wanted, ttl: ttl)
@@ -82,7 +138,7 @@ public struct HostsTable: Sendable, Equatable {
             return names[key].map { .pointers(name, $0, ttl: ttl) }
         case .https, .svcb:
             // Hints from a resolver would contradict the file's addresses.
-            return addresses[key].map { _ in .noData(name, type: type, negativeTTL: ttl) }
+            return addresses(key, isOfThisHost: isOfThisHost).map { _ in .noData(name, type: type, negativeTTL: ttl) }
         default:
             return nil
         }
@@ -90,28 +146,35 @@ public struct HostsTable: Sendable, Equatable {
 }
 
 extension Array where Element: Equatable {
-    fileprivate mutating func appendIfNew(_ element: Element) {
-        if count < HostsTable.maximumAddresses, !contains(element) { append(element) }
+    /// - Returns: false: there is no room for it.
+    fileprivate mutating func appendIfNew(_ element: Element) -> Bool {
+        if contains(element) { return true }
+        guard count < HostsTable.maximumAddresses else { return false }
+        append(element)
+        return true
     }
 }
 
-/// The words of each line of a text file, without comments.
+/// The words of each line of a text file, without comments and byte order marks.
 enum TextLines {
-    /// The longest line that is read; people write shorter ones.
-    private static let maximumLine = 4096
-
     /// - Parameters:
     ///   - comment: the octets that begin a comment.
-    ///   - body: is handed one line after the other that has words; false: the further ones are not wanted.
+    ///   - longest: the longest line that is read, in octets; people write shorter ones.
+    ///   - body: is handed one line after the other that has words, with its number, from 1, and whether words of it are left
+    ///     out because it is too long; false: the further ones are not wanted.
     static func forEach(
-        of text: Span<UInt8>, comment: [UInt8] = [UInt8(ascii: "#")], _ body: (_ words: [String]) -> Bool
+        of text: Span<UInt8>, comment: [UInt8] = [UInt8(ascii: "#")], longest: Int = 4096,
+        _ body: (_ words: [String], _ number: Int, _ isCut: Bool) -> Bool
     ) {
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
         var words: [String] = []
         var word: [UInt8] = []
-        var isComment = false
-        var length = 0
+        var (isComment, isCut, length, number) = (false, false, 0, 1)
         func endWord() {
-            if !word.isEmpty, length <= maximumLine { words.append(String(decoding: word, as: UTF8.self)) }
+            if word.starts(with: mark), words.isEmpty { word.removeFirst(mark.count) }
+            if !word.isEmpty {
+                if length <= longest { words.append(String(decoding: word, as: UTF8.self)) } else { isCut = true }
+            }
             word.removeAll(keepingCapacity: true)
         }
         for at in text.indices {
@@ -119,18 +182,18 @@ enum TextLines {
             length += 1
             if octet == UInt8(ascii: "\n") {
                 endWord()
-                if !words.isEmpty, !body(words) { return }
+                if !words.isEmpty, !body(words, number, isCut) { return }
                 words.removeAll(keepingCapacity: true)
-                (isComment, length) = (false, 0)
+                (isComment, isCut, length, number) = (false, false, 0, number + 1)
             } else if isComment || comment.contains(octet) {
                 isComment = true
             } else if octet == UInt8(ascii: " ") || octet == UInt8(ascii: "\t") || octet == UInt8(ascii: "\r") {
                 endWord()
-            } else {
+            } else if length <= longest || word.isEmpty {
                 word.append(octet)
             }
         }
         endWord()
-        if !words.isEmpty { _ = body(words) }
+        if !words.isEmpty { _ = body(words, number, isCut) }
     }
 }

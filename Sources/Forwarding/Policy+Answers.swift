@@ -14,6 +14,14 @@ extension Policy {
         .nxDomain(name, type: type, negativeTTL: negativeTTL)
     }
 
+    /// The answer for a private name while the network has not named its resolvers yet. "Does not exist" would be final to programs,
+    /// and stub resolvers would keep it.
+    func privateNamesAwaited(_ name: Name, _ type: RecordType) -> Answer {
+        var answer = Answer.failure(name, type: type, .servFail, extendedError: nil)
+        answer.add(.notReady, text: "no resolver of this network is known yet")
+        return answer
+    }
+
     /// The answer when all addresses were private and the name may not have such, by the operator's setting.
     func noPermittedAddress(_ name: Name, _ type: RecordType) -> Answer {
         .noData(name, type: type, negativeTTL: negativeTTL, extendedError: .blocked)
@@ -33,10 +41,10 @@ extension Policy {
     /// What the group that takes a name answers by itself; nil if it asks others, or if what comes before all groups has an
     /// answer.
     func answerOfGroup(
-        _ key: NameKey, _ type: RecordType, _ finding: DomainRules.Finding
+        _ key: NameKey, _ type: RecordType, _ finding: DomainRules.Finding, isOfThisHost: Bool
     ) -> (route: Route, reason: RouteReason)? {
         guard let group = finding.group, let (answer, groupName) = groupRoutes[group.rawValue].answer,
-            hosts.answer(key, type, ttl: 0) == nil, type != .any || answer.addresses.isEmpty
+            hosts.answer(key, type, ttl: 0, isOfThisHost: isOfThisHost) == nil, type != .any || answer.addresses.isEmpty
         else { return nil }
         let name = key.name
         var reply: Answer
@@ -49,7 +57,8 @@ extension Policy {
                 : .noData(name, type: type, negativeTTL: Self.groupTTL)
             return (.answer(reply, by: group), .groupAnswers)
         // A name of the hosts file exists, whatever the type.
-        case .nxdomain where !hosts.holds(key): reply = .nxDomain(name, type: type, negativeTTL: negativeTTL)
+        case .nxdomain where !hosts.holds(key) || !isOfThisHost && hosts.isForThisHostAlone(key):
+            reply = .nxDomain(name, type: type, negativeTTL: negativeTTL)
         case .nxdomain, .nodata: reply = .noData(name, type: type, negativeTTL: negativeTTL)
         case .refused: reply = .failure(name, type: type, .refused, extendedError: nil)
         }

@@ -1,6 +1,6 @@
 import Base
 import DNSCache
-public import DNSWire
+import DNSWire
 import Names
 
 /// What the prefix of a network's translator changes about questions.
@@ -24,9 +24,4 @@ extension Policy {
     func isPrivate(_ address: IPAddress) -> Bool {
         address.isPrivate || synthesis?.ipv4(in: address)?.isPrivate ?? false
     }
-}
-
-extension Name {
-    /// The name by whose addresses a resolver tells the prefix of its network's translator (RFC 7050 §8.2).
-    public static let ipv4Only = Name("ipv4only.arpa")!
 }

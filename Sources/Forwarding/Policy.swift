@@ -13,8 +13,10 @@ public struct Policy: Sendable {
     private var otherwise: GroupID
     /// The group for private names that no pattern gives to another.
     let privateNames: GroupID
-    /// Whether it has no servers now: then private names do not exist.
+    /// Whether it has no servers now: then private names do not exist, or are not known yet.
     private var hasNoPrivateNames = false
+    /// See ``UpstreamGroup/awaitsServers``.
+    private var awaitsPrivateNames = false
     /// The names whose answers may hold private addresses; nil: all.
     private var privateAllowed: NameSet?
 
@@ -183,9 +185,11 @@ public struct Policy: Sendable {
             served: served(client, name, type))
     }
 
-    /// - Parameter audience: that of the client.
+    /// - Parameters:
+    ///   - audience: that of the client.
+    ///   - isOfThisHost: whether the client is a program of this machine.
     func route(
-        _ key: NameKey, _ type: RecordType, for audience: Audience = .everyone
+        _ key: NameKey, _ type: RecordType, for audience: Audience = .everyone, isOfThisHost: Bool = true
     ) -> (route: Route, reason: RouteReason) {
         let name = key.name
         let finding = find(name, type)
@@ -198,10 +202,14 @@ public struct Policy: Sendable {
         case .noData: return (.answer(.noData(name, type: type, negativeTTL: Self.fixedTTL)), .noData)
         default: break
         }
-        if hasAnswers, let own = answerOfGroup(key, type, finding) { return own }
+        if hasAnswers, let own = answerOfGroup(key, type, finding, isOfThisHost: isOfThisHost) { return own }
         if type == .any { return (.answer(.hinfo(name, ttl: Self.fixedTTL)), .any) }
-        if let answer = hosts.answer(key, type, ttl: 0) { return (.answer(answer), .hosts) }
-        if hasNoPrivateNames, finding.reserved != nil { return (.answer(noPrivateNames(name, type)), .noPrivateNames) }
+        if let answer = hosts.answer(key, type, ttl: 0, isOfThisHost: isOfThisHost) { return (.answer(answer), .hosts) }
+        if hasNoPrivateNames, finding.reserved != nil {
+            return awaitsPrivateNames
+                ? (.answer(privateNamesAwaited(name, type)), .privateNamesAwaited)
+                : (.answer(noPrivateNames(name, type)), .noPrivateNames)
+        }
         let index = index(finding)
         if finding.reserved == .privateName { return (messages(index, name, type), .privateName) }
         guard Self.canBeAddressed(name) else {
@@ -286,7 +294,8 @@ public struct Policy: Sendable {
     }
 
     private mutating func setPrivateServers(_ group: UpstreamGroup) {
-        if group.id == privateNames, group.id != .fallback { hasNoPrivateNames = group.servers.isEmpty }
+        guard group.id == privateNames, group.id != .fallback else { return }
+        (hasNoPrivateNames, awaitsPrivateNames) = (group.servers.isEmpty, group.awaitsServers)
     }
 
     /// The steps of a group's route whose groups carry messages, or an answer if it has none.

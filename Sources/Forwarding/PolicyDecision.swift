@@ -8,6 +8,8 @@ public enum RouteReason: String, Sendable {
     case designation
     /// The name is private, and the group for such names has no servers.
     case noPrivateNames
+    /// The same, and the network has named none since the daemon began.
+    case privateNamesAwaited
     /// Type ANY is answered here (RFC 8482).
     case any
     /// The hosts file has the answer.

@@ -23,6 +23,8 @@ struct Query {
     var isOvertaken = false
     /// Whether it has left: see ``GroupDesk/wrote(_:)``.
     var isWritten = false
+    /// Whether the kernel has not taken a datagram of it.
+    var isLost = false
 
     enum Subject {
         /// The addresses of several names, of these families.

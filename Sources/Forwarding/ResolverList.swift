@@ -8,7 +8,7 @@ public enum ResolverList {
     /// The servers in their order; port 53 each.
     public static func parse(_ text: Span<UInt8>) -> [Endpoint] {
         var servers: [Endpoint] = []
-        TextLines.forEach(of: text, comment: [UInt8(ascii: "#"), UInt8(ascii: ";")]) { words in
+        TextLines.forEach(of: text, comment: [UInt8(ascii: "#"), UInt8(ascii: ";")]) { words, _, _ in
             if words.count >= 2, words[0] == "nameserver",
                 let endpoint = Endpoint(address: words[1], port: 53, allowsZone: true), !servers.contains(endpoint)
             {

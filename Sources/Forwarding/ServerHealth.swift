@@ -26,9 +26,9 @@ public struct ServerHealth: Sendable, Equatable {
     public func isPaused(at now: Tick) -> Bool { pausedUntil.map { now < $0 } ?? false }
 
     /// - Returns: whether it had failed before, so that it answers again.
-    mutating func answered(roundTrip sample: Int, at now: Tick) -> Bool {
+    mutating func answered(roundTrip sample: Double, at now: Tick) -> Bool {
         answers += 1
-        measure(Double(sample))
+        measure(sample)
         // An answer that comes during a pause is to a query from before it.
         if !isPaused(at: now) { pauses = 0 }
         defer { consecutiveFailures = 0 }

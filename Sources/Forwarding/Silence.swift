@@ -54,7 +54,7 @@ extension Failure.Kind {
     var isServersWord: Bool {
         switch self {
         case .unauthorized, .tooOften, .denied, .badAnswer: true
-        case .timedOut, .unreachable, .untrusted: false
+        case .timedOut, .unreachable, .untrusted, .insecure, .here: false
         }
     }
 }

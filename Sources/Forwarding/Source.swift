@@ -18,6 +18,9 @@ public struct Source: Hashable, Sendable {
     /// The programs of this machine.
     public static var host: Source { Source(v4: 0x7F00_0001) }
 
+    /// Whether it is a program of this machine, or the daemon itself.
+    var isThisHost: Bool { self == .host || self == .daemon }
+
     /// An IPv4 address is a source of its own; of IPv6 all that share a /64 are one.
     public init(_ address: IPAddress) {
         let address = address.unmapped

@@ -1,9 +1,12 @@
-import Base
+public import Base
+import DNSWire
 
 /// The times of the forwarder: how long it waits and how long it caches, by the configuration.
 public struct Timing: Sendable, Equatable {
-    /// The shortest time for which an answer is cached, in seconds.
+    /// The shortest time for which an answer with records of the type asked is cached, in seconds.
     public var minTTL: UInt32 = 0
+    /// The same of an answer without one, which says that there is none.
+    public var negativeMinTTL: UInt32 = 0
     /// The longest time for which an answer is cached, in seconds.
     public var maxTTL: UInt32 = 86400
     /// The TTL of an account's "no record", in seconds.
@@ -39,6 +42,11 @@ public struct Timing: Sendable, Equatable {
 
     /// A TTL within `minTTL` and `maxTTL`.
     func clamped(_ ttl: UInt32) -> UInt32 { min(max(ttl, minTTL), maxTTL) }
+
+    /// The shortest time for which an answer of a server is cached, in seconds.
+    func minTTL(of answer: Answer) -> UInt32 {
+        minTTL == negativeMinTTL || answer.answersToTheType > 0 ? minTTL : negativeMinTTL
+    }
 }
 
 /// Counts of decisions, since the start. What the daemon asks to find servers counts nowhere.
@@ -67,6 +75,12 @@ public struct Counters: Sendable, Equatable {
     public internal(set) var rankFailed: UInt64 = 0
     /// Clients that got a stale answer.
     public internal(set) var servedStale: UInt64 = 0
+    /// Queries that could not be sent because this machine was short of something.
+    public internal(set) var short: UInt64 = 0
+    /// Why the last of them could not be sent, and when that was; nil: there was none.
+    public internal(set) var shortOf = ""
+    /// See ``shortOf``.
+    public internal(set) var shortAt: Tick?
     /// Flights whose clients were answered because time ran out.
     public internal(set) var overdue: UInt64 = 0
     /// Flights that have ended and could be read by nobody on the way: see ``Exposure``.
@@ -110,18 +124,20 @@ public enum FallbackReason: Int, CaseIterable, Sendable {
     /// The client validates, and HTTPDNS's addresses have no signatures.
     case signed
     /// The last server's failure: see ``Failure/Kind``.
-    case timedOut, unreachable, untrusted, unauthorized, tooOften, denied, badAnswer
+    case timedOut, unreachable, untrusted, insecure, unauthorized, tooOften, denied, badAnswer
 
-    /// The reason that a failure is.
-    public init(_ kind: Failure.Kind) {
+    /// The reason that a failure is; nil: this machine's own, after which no other group is asked.
+    public init?(_ kind: Failure.Kind) {
         switch kind {
         case .timedOut: self = .timedOut
         case .unreachable: self = .unreachable
         case .untrusted: self = .untrusted
+        case .insecure: self = .insecure
         case .unauthorized: self = .unauthorized
         case .tooOften: self = .tooOften
         case .denied: self = .denied
         case .badAnswer: self = .badAnswer
+        case .here: return nil
         }
     }
 }

@@ -36,6 +36,12 @@ struct Translations {
 
     func isAwaited(by flight: TableID) -> Bool { numbers[flight] != nil }
 
+    /// What was said of AAAA to a flight that waits for the A records.
+    func absence(of flight: TableID) -> SecondBest? {
+        guard let number = numbers[flight], case .synthesis(_, let absence)? = subjects[number] else { return nil }
+        return absence
+    }
+
     static func isOne(_ number: ClientNumber) -> Bool { number < first }
 
     /// - Returns: the number under which its question is asked.

@@ -90,6 +90,15 @@ public struct UpstreamGroup: Sendable, Equatable {
     /// What it answers by itself: it has no servers then, and no route leads to it.
     public var answer: GroupAnswer?
 
+    /// Whether the network gives its servers, so that what they say is of that network.
+    public var isOfNetwork = false
+
+    /// Whether it has had a server since the daemon began, as far as the forwarder knows.
+    var hadServers = false
+
+    /// Whether its servers are not known yet: the network is to give them, and has given none since the daemon began.
+    var awaitsServers: Bool { isOfNetwork && servers.isEmpty && !hadServers }
+
     /// Whether its answers go to the store of the fleet, and come from there.
     public var isShared = false
 

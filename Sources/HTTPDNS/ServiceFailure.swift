@@ -47,7 +47,8 @@ public enum ServiceFailure: Error, Equatable, Sendable {
     public func words(_ keys: AccountKeys) -> String {
         switch self {
         case .status(401), .status(403):
-            "the service refused the account (HTTP status \(code)): \(keys.areRight(keys.proof))"
+            "the service refused the account (HTTP status \(code)): \(keys.areRight(keys.proof)) "
+                + "If so, the account may have run out (see the provider's console)"
         case .status(404): "there is no HTTPDNS service at this address (HTTP status 404): \(keys.areRight([.dnsIp]))"
         case .status(429):
             "the service was asked too often (HTTP status 429): does \(keys[.queriesPerSecond]) keep to its plan?"

@@ -36,6 +36,8 @@ package enum LogEventID: String, CaseIterable, Sendable {
     case leftToValidators = "left-to-validators 068f2a73d3277027c900209cc7027007"
     /// A resolver's answer has other letters' case than the question.
     case otherCase = "other-case a7f0b42e4152443b32cc1ea157324347"
+    /// This machine lacks descriptors, memory or ports.
+    case short = "short c1f0a86b54d34e0f9a3f7d2be8617f43"
     /// A limit was reached.
     case questionsRefused = "questions-refused 1ed5f4b9b6694b0ab93e31389c63f983"
     /// A system call that should not fail.

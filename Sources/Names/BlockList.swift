@@ -6,24 +6,42 @@ import DNSWire
 ///
 /// | line | what it means |
 /// | --- | --- |
-/// | `example.com`, `*.example.com`, `10.0.0.0/8` | a pattern, as in every ``DomainList`` |
+/// | `example.com`, `*.example.com` | the name and those under it |
 /// | `0.0.0.0 a.example b.example` | these names and none under them (hosts(5)); the address may also be `::` or one of loopback |
 /// | `\|\|a.example^` | the name and those under it; `\|\|*.a.example^`: only those under it; `\|a.example^`: only the name |
 /// | `@@\|\|a.example^` | an exception: these names are not taken, whatever the other lines say |
+/// | `server=/a.example/…`, `local=/…/`, `address=/…/` | the names and those under them: see ``DnsmasqLine`` |
 /// | `# …`, `! …`, `[Adblock Plus 2.0]` | nothing: a comment |
 ///
 /// The other rules of filter lists are about what a DNS server does not see, such as the page or the path that is asked for
 /// (`\|\|a.example^$third-party`, `a.example##.ad`), or are no names (`/ad[0-9]/`, `\|\|ad*.example^`). They are not followed, and
-/// counted.
+/// counted. So are all other lines: addresses and networks, which are no names, hosts lines with other addresses, `.` and `""`,
+/// which would take all names, and whatever has none of these forms.
 public struct BlockList: Sendable {
     /// The names that the group takes.
     public var taken: DomainList { names.list }
     /// The exceptions.
     public var released: DomainList { exceptions.list }
-    /// How many rules are not followed.
-    public private(set) var notFollowed = 0
-    /// The line of the first of them; 0: there is none.
-    public private(set) var firstNotFollowed = 0
+    /// How many lines have more than a comment.
+    public private(set) var lines = 0
+    /// The rules of filter lists that are not followed.
+    public private(set) var rules = LeftOut()
+    /// The other lines that are left out, whole or in part.
+    public private(set) var others = LeftOut()
+
+    /// Lines that are left out.
+    public struct LeftOut: Sendable, Equatable {
+        public private(set) var count = 0
+        /// The number of the first one, from 1; 0: there is none.
+        public private(set) var firstLine = 0
+        /// The beginning of the first one, in printable ASCII.
+        public private(set) var first = ""
+
+        fileprivate mutating func add(_ text: Span<UInt8>, _ line: Range<Int>, _ number: Int) {
+            count += 1
+            if count == 1 { (firstLine, first) = (number, shown(text, line)) }
+        }
+    }
 
     private var names = Part()
     private var exceptions = Part()
@@ -57,7 +75,7 @@ public struct BlockList: Sendable {
     public init(parsing text: Span<UInt8>) throws(DomainListError) {
         var lines = try ListLines(text)
         while let line = try lines.next(in: text) {
-            try read(text, line, lines.number)
+            read(text, line, lines.number)
             guard names.list.count + exceptions.list.count <= DomainList.maximumLines else {
                 throw .tooManyNames(line: lines.number)
             }
@@ -66,30 +84,40 @@ public struct BlockList: Sendable {
         exceptions.list.giveBackMemory()
     }
 
-    private mutating func read(_ text: Span<UInt8>, _ whole: Range<Int>, _ number: Int) throws(DomainListError) {
+    private mutating func read(_ text: Span<UInt8>, _ whole: Range<Int>, _ number: Int) {
         let hash = Base.firstIndex(of: UInt8(ascii: "#"), in: text, whole) ?? whole.upperBound
         let line = trimmed(text, whole.lowerBound..<hash)
         guard let first = line.first, text[first] != UInt8(ascii: "!") else { return }
         if text[first] == UInt8(ascii: "["), line.last.map({ text[$0] }) == UInt8(ascii: "]") { return }
+        lines += 1
         let isCosmetic = line.upperBound == hash && Self.isCosmetic(text, hash..<whole.upperBound)
-        let isFollowed: Bool
-        if isCosmetic {
-            isFollowed = false
-        } else if text[first] == UInt8(ascii: "|") || text[first] == UInt8(ascii: "@") {
-            isFollowed = readRule(text, line, number)
-        } else if let blank = line.first(where: { isWhiteSpace(text[$0]) }) {
-            isFollowed = try readHosts(text, line, blank, number)
-        } else {
-            names.begin(number)
-            isFollowed = names.list.append(line: text, line)
-            if !isFollowed { names.failed() }
+        if isCosmetic || !readNames(text, line, whole, number) {
+            if isCosmetic || Self.isRule(text, line) {
+                rules.add(text, line, number)
+            } else {
+                others.add(text, line, number)
+            }
         }
-        if isFollowed { return }
-        guard isCosmetic || Self.isRule(text, line) else {
-            throw .unknownForm(line: number, shown(text, line))
+    }
+
+    /// - Parameter whole: with the comment.
+    /// - Returns: false: the line has something that is not taken.
+    private mutating func readNames(
+        _ text: Span<UInt8>, _ line: Range<Int>, _ whole: Range<Int>, _ number: Int
+    ) -> Bool {
+        if text[line.lowerBound] == UInt8(ascii: "|") || text[line.lowerBound] == UInt8(ascii: "@") {
+            return readRule(text, line, number)
         }
-        notFollowed += 1
-        if firstNotFollowed == 0 { firstNotFollowed = number }
+        if let dnsmasq = DnsmasqLine(text, whole) {
+            return dnsmasq.allNames(text) { readName(text, $0, number) }
+        }
+        if let blank = line.first(where: { isWhiteSpace(text[$0]) }) { return readHosts(text, line, blank, number) }
+        return readName(text, line, number)
+    }
+
+    /// Reads `x` or `*.x`. Lists with the latter mean x as well: they have no other line for it.
+    private mutating func readName(_ text: Span<UInt8>, _ name: Range<Int>, _ number: Int) -> Bool {
+        names.append(text, isEqual(text, name.prefix(2), to: "*.") ? name.dropFirst(2) : name, .subtree, number)
     }
 
     /// - Returns: false: it is no rule that can be followed.
@@ -118,28 +146,24 @@ public struct BlockList: Sendable {
     }
 
     /// - Parameter blank: the first, which is in the line.
-    /// - Returns: false: it is no line of a hosts file.
+    /// - Returns: false: it is no line of a hosts file, or has something that is not taken.
     private mutating func readHosts(
         _ text: Span<UInt8>, _ line: Range<Int>, _ blank: Int, _ number: Int
-    ) throws(DomainListError) -> Bool {
+    ) -> Bool {
         let end = Base.firstIndex(of: UInt8(ascii: "%"), in: text, line.lowerBound..<blank) ?? blank
         guard let address = IPAddress(parsing: text.extracting(line.lowerBound..<end)) else { return false }
         var next = blank
+        var isTaken = true
         while next < line.upperBound {
             let start = (next..<line.upperBound).first { !isWhiteSpace(text[$0]) } ?? line.upperBound
             next = (start..<line.upperBound).first { isWhiteSpace(text[$0]) } ?? line.upperBound
             let name = start..<next
             if Self.isOfThisMachine(text, name) { continue }
-            guard address.isLoopback || address.isUnspecified else {
-                throw .otherAddress(line: number, shown(text, line))
-            }
-            if names.append(text, name, .only, number) { continue }
-            // Nobody asks for an address by name, as `0.0.0.0 0.0.0.0` has it.
-            guard IPAddress(parsing: text.extracting(name)) != nil else {
-                throw .unknownForm(line: number, shown(text, line))
-            }
+            if address.isNoHost, names.append(text, name, .only, number) { continue }
+            // `0.0.0.0 0.0.0.0` is in many lists.
+            isTaken = isTaken && IPAddress(parsing: text.extracting(name))?.isNoHost ?? false
         }
-        return true
+        return isTaken
     }
 
     /// The names that hosts files have for this machine and its links: lists begin with them, and blocking them would do harm.
@@ -177,4 +201,9 @@ public struct BlockList: Sendable {
             Base.firstIndex(of: $0, in: text, line) != nil
         }
     }
+}
+
+extension IPAddress {
+    /// Whether a name that has it in a list is meant to lead nowhere.
+    var isNoHost: Bool { isLoopback || isUnspecified }
 }

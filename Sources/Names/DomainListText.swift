@@ -8,8 +8,8 @@ extension DomainList {
     /// The most lines of a file that is read, with and without patterns.
     public static var maximumLines: Int { 2_000_000 }
 
-    /// Reads a file: one pattern a line, with `""` for single labels. `#` begins a comment; lines may be blank and may
-    /// end in CR LF; a byte order mark may come first.
+    /// Reads a file: one pattern a line, with `""` for single labels, or a ``DnsmasqLine``. `#` begins a comment; lines may be
+    /// blank, may end in CR LF, and may begin with a byte order mark.
     public init(parsing text: Span<UInt8>) throws(DomainListError) {
         self.init()
         var lines = try ListLines(text)
@@ -23,13 +23,23 @@ extension DomainList {
             }
             skip(lines: withoutPattern)
             withoutPattern = 0
-            guard append(line: text, pattern) else { throw .notAPattern(line: lines.number, shown(text, pattern)) }
+            guard append(line: text, pattern, line) else {
+                throw .notAPattern(line: lines.number, shown(text, pattern))
+            }
         }
         giveBackMemory()
     }
 
-    /// Appends the pattern of a line, which may be `""`; false, with nothing appended, if it is no pattern.
-    mutating func append(line text: Span<UInt8>, _ range: Range<Int>) -> Bool {
+    /// Appends the patterns of a line; false if there is something else in it.
+    /// - Parameter whole: with the comment.
+    private mutating func append(line text: Span<UInt8>, _ range: Range<Int>, _ whole: Range<Int>) -> Bool {
+        if let dnsmasq = DnsmasqLine(text, whole) {
+            let before = count
+            return dnsmasq.allNames(text) { name in
+                if count > before { stayOnLine() }
+                return append(parsing: text, name)
+            }
+        }
         if append(parsing: text, range) { return true }
         guard isEqual(text, range, to: "\"\"") else { return false }
         append(.singleLabels)
@@ -55,9 +65,17 @@ extension DomainList {
         return true
     }
 
-    /// Appends the wire form of a host name; false, with nothing appended, if the text is none. A name whose last label
-    /// is a number is refused: it is an address, or part of one.
+    /// Appends the wire form of a host name, which may be in Unicode; false, with nothing appended, if the text is none. A name
+    /// whose last label is a number is refused: it is an address, or part of one.
     mutating func append(name text: Span<UInt8>, _ range: Range<Int>, _ mark: Mark) -> Bool {
+        if append(ascii: text, range, mark) { return true }
+        guard range.contains(where: { text[$0] >= 0x80 }), let ascii = UnicodeName.ascii(text, range) else {
+            return false
+        }
+        return append(ascii: ascii.span, ascii.indices, mark)
+    }
+
+    private mutating func append(ascii text: Span<UInt8>, _ range: Range<Int>, _ mark: Mark) -> Bool {
         let dot = UInt8(ascii: ".")
         let hasFinalDot = range.last.map { text[$0] == dot } ?? false
         let end = hasFinalDot ? range.upperBound - 1 : range.upperBound
@@ -89,33 +107,32 @@ struct ListLines {
 
     init(_ text: Span<UInt8>) throws(DomainListError) {
         guard text.count <= DomainList.maximumOctets else { throw .tooManyOctets }
-        if text.count >= 3, text[0] == 0xEF, text[1] == 0xBB, text[2] == 0xBF { start = 3 }
     }
 
-    /// The next line, without its line feed; nil at the end.
+    /// The next line, without its line feed, and without byte order marks, which files that were put together have in the midst;
+    /// nil at the end.
     mutating func next(in text: Span<UInt8>) throws(DomainListError) -> Range<Int>? {
         guard start < text.count else { return nil }
         number += 1
         guard number <= DomainList.maximumLines else { throw .tooManyLines }
         let end = Base.firstIndex(of: UInt8(ascii: "\n"), in: text, start..<text.count) ?? text.count
         defer { start = end + 1 }
+        while end - start >= 3, text[start] == 0xEF, text[start + 1] == 0xBB, text[start + 2] == 0xBF { start += 3 }
         return start..<end
     }
 }
 
-/// The beginning of what stands in a line, for an error.
+/// The beginning of what stands in a line, in printable ASCII, each other octet as `?`.
 func shown(_ text: Span<UInt8>, _ range: Range<Int>) -> String {
-    String(decoding: range.prefix(100).map { text[$0] }, as: UTF8.self)
+    String(
+        decoding: range.prefix(60).map { text[$0] }.map { (0x20..<0x7F).contains($0) ? $0 : UInt8(ascii: "?") },
+        as: UTF8.self)
 }
 
 /// The first thing wrong with a file of names.
 public enum DomainListError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The line is counted from 1; the text is the beginning of what stands there, and may hold any characters.
+    /// The line is counted from 1; the text is the beginning of what stands there, in printable ASCII.
     case notAPattern(line: Int, String)
-    /// The same of a ``BlockList``.
-    case unknownForm(line: Int, String)
-    /// A line of a hosts file has another address than one of loopback or the unspecified one.
-    case otherAddress(line: Int, String)
     /// More than ``DomainList/maximumLines``, since lines of hosts files may have several.
     case tooManyNames(line: Int)
     /// More than ``DomainList/maximumLines``.
@@ -126,8 +143,7 @@ public enum DomainListError: Error, Equatable, Sendable, CustomStringConvertible
     /// The line to show to the user: for a file that is too long, the first one beyond the limit.
     public var line: Int {
         switch self {
-        case .notAPattern(let line, _), .unknownForm(let line, _), .otherAddress(let line, _), .tooManyNames(let line):
-            line
+        case .notAPattern(let line, _), .tooManyNames(let line): line
         case .tooManyLines: DomainList.maximumLines + 1
         case .tooManyOctets: 1
         }
@@ -139,12 +155,6 @@ public enum DomainListError: Error, Equatable, Sendable, CustomStringConvertible
         case .notAPattern:
             "not a pattern; give a name of letters, digits, \"-\" and \"_\" such as example.com or *.example.com, a network "
                 + "whose bits behind the prefix are 0 such as 10.0.0.0/8, . for every name, or \"\" for single labels"
-        case .unknownForm:
-            "not known here; give a name or pattern such as example.com, a line of a hosts file such as 0.0.0.0 ads.example, "
-                + "or a rule of a filter list such as ||ads.example^"
-        case .otherAddress:
-            "the names of this address are not given it by this list; give 0.0.0.0 to names that the group is to answer, and "
-                + "others to a group of their own or to fallback.hosts"
         case .tooManyNames: "too many names; give \(DomainList.maximumLines) at most"
         case .tooManyLines: "too many lines; give \(DomainList.maximumLines) at most"
         case .tooManyOctets: "too long; give \(DomainList.maximumOctets) octets at most"

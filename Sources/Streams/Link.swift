@@ -48,8 +48,8 @@ package enum LinkEnd: Error, Equatable, CustomStringConvertible {
     case reset(SystemError)
     /// The peer has acknowledged nothing for too long.
     case timedOut(SystemError)
-    /// The peer's certificate was not accepted, or TLS failed otherwise.
-    case untrusted(TLSError)
+    /// TLS has failed: the peer's certificate was not accepted, or the two did not agree.
+    case tls(TLSError)
     /// The peer has sent what the protocol does not allow; the reason is one line without any text of the peer's.
     case protocolBroken(String)
     /// The peer leaves more unread than is kept for it.
@@ -58,7 +58,7 @@ package enum LinkEnd: Error, Equatable, CustomStringConvertible {
     package init(_ failure: StreamFailure) {
         switch failure {
         case .system(let error): self = error.isTimeout ? .timedOut(error) : .reset(error)
-        case .tls(let error): self = .untrusted(error)
+        case .tls(let error): self = .tls(error)
         case .closed: self = .closedByPeer(cleanly: false)
         case .unread: self = .tooSlow
         }
@@ -69,7 +69,7 @@ package enum LinkEnd: Error, Equatable, CustomStringConvertible {
         case .finished: "finished"
         case .closedByPeer: StreamFailure.closed.description
         case .reset(let error), .timedOut(let error): error.description
-        case .untrusted(let error): error.description
+        case .tls(let error): error.description
         case .protocolBroken(let reason): reason
         case .tooSlow: StreamFailure.unread.description
         }

@@ -78,6 +78,8 @@ package final class Stream: EventHandler {
         case written
     }
 
+    /// The most octets that are encrypted before they are written: a session holds few.
+    private static let maximumPart = 64 * 1024
     /// The most octets that a peer may send after ``finish()``; they are dropped.
     private static let maximumDiscarded = 64 * 1024
 
@@ -152,9 +154,14 @@ package final class Stream: EventHandler {
     package func send(_ bytes: Span<UInt8>) {
         guard !isClosed, broken == nil else { return }
         if let tls {
-            tls.send(bytes)
-            if case .failed(let error) = tls.state { return fail(.tls(error)) }
-            if isConnected { flush() }
+            var rest = bytes
+            while !rest.isEmpty, !isClosed, broken == nil {
+                let part = rest.extracting(first: min(rest.count, Self.maximumPart))
+                rest = rest.extracting(droppingFirst: part.count)
+                tls.send(part)
+                if case .failed(let error) = tls.state { return fail(.tls(error)) }
+                if isConnected { flush() }
+            }
         } else if isConnected {
             do throws(SystemError) {
                 guard try outgoing.send(bytes, to: socket) else { return fail(.unread) }
@@ -181,7 +188,8 @@ package final class Stream: EventHandler {
         guard let registration else { return }
         if let tls, isConnected {
             tls.close()
-            if outgoing.isEmpty, outgoing.append({ tls.takeCiphertext(into: &$0) }) {
+            if outgoing.isEmpty {
+                outgoing.append { tls.takeCiphertext(into: &$0) }
                 _ = try? outgoing.flush(to: socket)
             }
         }
@@ -231,7 +239,7 @@ package final class Stream: EventHandler {
     private func decrypt(_ bytes: Span<UInt8>) {
         guard let tls else { return owner.received(bytes, on: self) }
         tls.receive(bytes)
-        if !isSecured, tls.state == .open {
+        if !isSecured, tls.isEstablished {
             isSecured = true
             if let registration { loop.giveWayNoMore(registration) }
             owner.secured(self)
@@ -243,21 +251,21 @@ package final class Stream: EventHandler {
         switch tls.state {
         case .failed(let error):
             // The alert that tells the peer why; that it cannot be sent is not what is wrong.
-            if outgoing.append({ tls.takeCiphertext(into: &$0) }) { _ = try? outgoing.flush(to: socket) }
+            outgoing.append { tls.takeCiphertext(into: &$0) }
+            _ = try? outgoing.flush(to: socket)
             fail(.tls(error))
-        case .closed: owner.ended(self, isCut: false)
+        case .peerClosed, .closed: owner.ended(self, isCut: false)
         case .handshaking, .open: break
         }
     }
 
     private func flush() {
         guard !isClosed, broken == nil else { return }
-        if let tls {
-            guard outgoing.append({ tls.takeCiphertext(into: &$0) }) else { return fail(.unread) }
-        }
+        if let tls { outgoing.append { tls.takeCiphertext(into: &$0) } }
         guard isConnected else { return }
         do throws(SystemError) {
             let isDone = try outgoing.flush(to: socket)
+            if outgoing.isOverLimit { return fail(.unread) }
             updateInterest()
             guard isDone, ending == .writing else { return }
             ending = .written

@@ -209,6 +209,8 @@ extension StreamLink: StreamOwner {
 
     /// The side that answers waits after a failure of TLS until the peer has read the alert, which says why.
     package func failed(_ stream: Stream, _ failure: StreamFailure) {
+        // What follows such a failure, as a reset, is not why the link has ended.
+        if case .tls? = finishEnd, let finishEnd { return end(finishEnd) }
         guard client == nil, case .tls = failure, finishEnd == nil else { return end(LinkEnd(failure)) }
         finishEnd = LinkEnd(failure)
         stream.finish()

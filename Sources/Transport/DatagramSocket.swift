@@ -34,7 +34,7 @@ public final class DatagramSocket: Sendable {
             if !sockets.isEmpty { try descriptor.setOption(SOL_SOCKET, SO_REUSEPORT, 1) }
             try descriptor.bind(endpoint)
             if sockets.isEmpty { try descriptor.setOption(SOL_SOCKET, SO_REUSEPORT, 1) }
-            endpoint = try descriptor.boundEndpoint() ?? endpoint
+            endpoint.port = try descriptor.boundEndpoint()?.port ?? endpoint.port
             sockets.append(try DatagramSocket(descriptor, local: endpoint))
         }
         return sockets

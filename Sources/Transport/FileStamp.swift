@@ -14,6 +14,10 @@ public struct FileStamp: Sendable {
         let length: Int
         let modified: Int
         let changed: Int
+
+        func isOfSameContents(as other: Marks) -> Bool {
+            (device, number, length, modified) == (other.device, other.number, other.length, other.modified)
+        }
     }
 
     /// Longer than the steps in which time is counted, in nanoseconds: by a kernel, and by a file system of whole seconds.
@@ -29,6 +33,33 @@ public struct FileStamp: Sendable {
 
     /// Whether the file is as it was, or is missing as it was. False in doubt.
     public var holds: Bool { !isRecent && Self.marks(of: path) == marks }
+
+    /// What to do with a file that was read.
+    public enum Look: Sendable {
+        /// It is as it was.
+        case keep
+        case read
+        /// It is other than it was, and may be half-written: it is to be looked at once more.
+        case wait
+    }
+
+    /// For how long a file must not have changed until it counts as written, in nanoseconds.
+    private static let quiet = 5_000_000_000
+
+    /// What to do with a file of which it is not known whether a program has ended writing to it since it was read, or put it
+    /// there.
+    /// - Parameters:
+    ///   - mayHaveMissed: The file was not watched: one that is another now was put in place.
+    ///   - time: In microseconds since 1970.
+    public func look(mayHaveMissed: Bool, at time: UInt64 = WallClock.unixMicroseconds()) -> Look {
+        let now = Self.marks(of: path)
+        guard now != marks else { return mayHaveMissed && isRecent ? .read : .keep }
+        guard let now else { return .read }
+        // Only who may read it has changed, or what it is called.
+        if let marks, now.isOfSameContents(as: marks) || mayHaveMissed && now.number != marks.number { return .read }
+        let age = Int(time) * 1000 - max(now.modified, now.changed)
+        return (0..<Self.quiet).contains(age) ? .wait : .read
+    }
 
     private static func marks(of path: String) -> Marks? {
         var status = stat()

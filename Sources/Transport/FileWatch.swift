@@ -11,7 +11,7 @@ internal import Glibc
 /// `@unchecked Sendable`: made on the loop, or handed to it before it starts; only the loop touches it then.
 public final class FileWatch: EventHandler, @unchecked Sendable {
     private let paths: [String]
-    private let changed: () -> Void
+    private let changed: (_ written: Set<String>) -> Void
     private let failed: (SystemError) -> Void
     private weak var loop: EventLoop?
     private var inotify = Descriptor(adopting: -1)
@@ -21,8 +21,17 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
     private var isLookingAgain = false
     /// Whether the owner knows that not everything can be watched.
     private var hasFailed = false
-    /// What each watch is for: names in that folder; none for the file itself.
-    private var watches: [Int32: Set<String>] = [:]
+    private var watches: [Int32: Watched] = [:]
+
+    /// What a watch is for.
+    private struct Watched {
+        /// Of the folder; empty: it is for files alone.
+        var folder = ""
+        /// The names in the folder, each with the paths on whose way it is.
+        var names: [String: Set<String>] = [:]
+        /// The paths of the file itself.
+        var files: Set<String> = []
+    }
 
     /// As many as the kernel follows itself (path_resolution(7)).
     private static let linkLimit = 40
@@ -35,11 +44,13 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
     /// Begins to watch. Call on the loop, or before the loop starts.
     ///
     /// - Parameters:
-    ///   - changed: Called on the loop, once for all that happened until the loop looked. Also called for changes that
-    ///     turn out to be none: the caller reads the files again and compares.
+    ///   - changed: Called on the loop, once for all that happened until the loop looked, with the paths of the files that were
+    ///     closed after writing, or put in place whole. All others may have changed as well, and may be half-written. Also called
+    ///     for changes that turn out to be none: the caller reads the files again and compares.
     ///   - failed: Why not everything can be watched; called once until it can, perhaps at once.
     public init(
-        _ paths: [String], in loop: EventLoop, failed: @escaping (SystemError) -> Void, changed: @escaping () -> Void
+        _ paths: [String], in loop: EventLoop, failed: @escaping (SystemError) -> Void,
+        changed: @escaping (_ written: Set<String>) -> Void
     ) {
         (self.paths, self.loop, self.failed, self.changed) = (paths, loop, failed, changed)
         begin()
@@ -90,14 +101,14 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         isLookingAgain = false
         guard !isStopped else { return }
         if registration == nil { begin() } else { watch() }
-        changed()
+        changed([])
     }
 
     public func ready(_ readiness: Readiness) {
-        guard takeEvents() else { return }
+        guard let written = takeEvents() else { return }
         // Watches are set before the callback: a change in between is reported again.
         watch()
-        changed()
+        changed(written)
     }
 
     /// Sets the watches that the paths need now, and removes the others.
@@ -120,7 +131,8 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
             // The watch is set before the link is read, so that no change is missed in between. If the folder does not
             // exist or cannot be read, its parent is watched for that name already.
             guard let watch = add(folder, FileWatch.folderEvents | IN_ONLYDIR) else { return }
-            watches[watch, default: []].insert(name)
+            watches[watch, default: Watched()].folder = folder
+            watches[watch]?.names[name, default: []].insert(path)
             let here = folder == "/" ? "/" + name : folder + "/" + name
             if let target = FileWatch.link(here) {
                 links += 1
@@ -133,7 +145,9 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         }
         // A folder at the end of one path may be on the way of another: IN_MASK_ADD adds to the events it is watched
         // for.
-        if let watch = add(folder, FileWatch.fileEvents), watches[watch] == nil { watches[watch] = [] }
+        if let watch = add(folder, FileWatch.fileEvents) {
+            watches[watch, default: Watched()].files.insert(path)
+        }
     }
 
     private func add(_ path: String, _ events: Int32) -> Int32? {
@@ -154,19 +168,20 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         return length > 0 ? String(decoding: target[..<length], as: UTF8.self) : nil
     }
 
-    /// Reads all events; true if one of them concerns the files.
-    private func takeEvents() -> Bool {
-        var isRelevant = false
+    /// Reads all events; nil: none of them concerns the files.
+    /// - Returns: The paths of the files that were closed after writing, or put in place.
+    private func takeEvents() -> Set<String>? {
+        var written: Set<String>?
         var buffer = [UInt8](repeating: 0, count: 4096)
         while true {
             // Sound: the kernel writes at most `count` bytes.
             let outcome = unsafe buffer.withUnsafeMutableBytes { room in
                 SystemCall.attempt { unsafe read(inotify.raw, room.baseAddress, room.count) }
             }
-            guard case .done(let count) = outcome, count > 0 else { return isRelevant }
+            guard case .done(let count) = outcome, count > 0 else { return written }
             var offset = 0
             while let event = FileWatch.event(buffer.span.extracting(first: count), &offset) {
-                isRelevant = concerns(event) || isRelevant
+                if let paths = paths(written: event) { written = (written ?? []).union(paths) }
             }
         }
     }
@@ -193,10 +208,23 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
             watch: Int32(bitPattern: word(0)), mask: word(1), name: String(decoding: name, as: UTF8.self))
     }
 
-    private func concerns(_ event: Event) -> Bool {
-        if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { return true }
+    /// Nil: the event does not concern the files.
+    private func paths(written event: Event) -> Set<String>? {
+        if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { return [] }
         // A watch that was removed already still sends what was on the way.
-        guard let names = watches[event.watch] else { return false }
-        return event.name.isEmpty || names.contains(event.name)
+        guard let watched = watches[event.watch] else { return nil }
+        if event.name.isEmpty { return event.mask & UInt32(IN_CLOSE_WRITE) == 0 ? [] : watched.files }
+        guard let paths = watched.names[event.name] else { return nil }
+        if event.mask & UInt32(IN_CLOSE_WRITE | IN_MOVED_TO) != 0 { return paths }
+        guard event.mask & UInt32(IN_CREATE) != 0 else { return [] }
+        return event.mask & UInt32(IN_ISDIR) != 0 || Self.isWhole("\(watched.folder)/\(event.name)") ? paths : []
+    }
+
+    /// Whether what was just made at a path is a link, symbolic or to a file that there was; not a file into which something is
+    /// written yet.
+    private static func isWhole(_ path: String) -> Bool {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0 else { return false }
+        return status.st_mode & S_IFMT == S_IFLNK || status.st_nlink > 1
     }
 }

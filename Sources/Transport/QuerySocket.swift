@@ -75,10 +75,10 @@ public struct QuerySocket: ~Copyable, Sendable {
         }
     }
 
-    /// Sends what was committed to a batch, to the resolver. What the socket has no room for is dropped. Fails as
-    /// ``send(_:)-(Span<UInt8>)`` does; then some may have been sent.
-    public func send(_ batch: inout SendBatch) throws(SystemError) {
-        if let code = batch.flush(through: descriptor.raw, isConnected: true) {
+    /// Sends what was committed to a batch, to the resolver. Fails as ``send(_:)-(Span<UInt8>)`` does; then some may have been sent.
+    /// - Parameter isDropped: called with the index of each datagram that the kernel has not taken, whether the call fails or not.
+    public func send(_ batch: inout SendBatch, isDropped: (Int) -> Void) throws(SystemError) {
+        if let code = batch.flush(through: descriptor.raw, isConnected: true, isDropped: isDropped) {
             throw SystemError("send", resolver.description, code: code)
         }
     }

@@ -72,26 +72,39 @@ public struct SendBatch: ~Copyable {
     }
 
     /// The same through any UDP socket.
-    /// - Returns: why the first of those failed that were dropped for another reason than want of room, as `errno`; nil: none
-    ///   was, as far as the kernel tells.
-    mutating func flush(through descriptor: Int32, isConnected: Bool = false) -> Int32? {
+    /// - Parameter isDropped: called with the index of each datagram that the kernel has not taken.
+    /// - Returns: why the first of those failed that were dropped for another reason than that this machine had no room for it or a
+    ///   firewall refused it, as `errno`; nil: none was, as far as the kernel tells.
+    mutating func flush(
+        through descriptor: Int32, isConnected: Bool = false, isDropped: (Int) -> Void = { _ in }
+    ) -> Int32? {
+        flush(isConnected: isConnected, isDropped: isDropped) { slots, range in slots.send(descriptor, range) }
+    }
+
+    /// The same with a system call of one's own.
+    /// - Parameter send: as sendmmsg(2): gives how many of the datagrams of the range were taken, or -1 with `errno`.
+    mutating func flush(
+        isConnected: Bool, isDropped: (Int) -> Void, _ send: (borrowing MessageSlots, Range<Int>) -> Int
+    ) -> Int32? {
         // On a connected socket a call also fails for what ICMP has said of earlier datagrams. That is then forgotten.
         var repeats = isConnected ? Self.mostRepeats : 0
         var next = 0
         var failure: Int32?
         while next < count {
             let range = next..<count
-            switch SystemCall.attempt({ slots.send(descriptor, range) }) {
+            switch SystemCall.attempt({ send(slots, range) }) {
             case .done(let taken) where taken > 0:
                 next += taken
                 sent += UInt64(taken)
                 continue
+            // The loss of this datagram alone: the queue of the interface is full, or a firewall or its table refuses it.
+            case .failed(ENOBUFS), .failed(ENOMEM), .failed(EPERM), .done, .wouldBlock: break
             case .failed where repeats > 0:
                 repeats -= 1
                 continue
             case .failed(let code): failure = failure ?? code
-            case .done, .wouldBlock: break
             }
+            isDropped(next)
             // sendmmsg stops at the datagram that fails, and gives the reason only when that one comes first.
             next += 1
             dropped += 1

@@ -70,8 +70,9 @@ extension Descriptor {
     }
 
     func bind(_ endpoint: Endpoint) throws(SystemError) {
+        let address = try SocketAddress(reaching: endpoint)
         try SystemCall.require("bind", endpoint.description) {
-            unsafe SocketAddress(endpoint).withStorage { unsafe Glibc.bind(raw, $0, $1) }
+            unsafe address.withStorage { unsafe Glibc.bind(raw, $0, $1) }
         }
     }
 

@@ -20,7 +20,8 @@ public struct StreamBuffer: ~Copyable, Sendable {
     public mutating func append(_ more: Span<UInt8>) -> Bool {
         guard more.count <= limit - count else { return false }
         // Sound: the array copies the bytes during the call.
-        return append { bytes in unsafe more.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) } }
+        append { bytes in unsafe more.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) } }
+        return true
     }
 
     /// Writes bytes at once if none wait, as many as the socket takes; the others are added at the end.
@@ -35,20 +36,17 @@ public struct StreamBuffer: ~Copyable, Sendable {
         return sent == more.count || append(more.extracting(droppingFirst: sent))
     }
 
-    /// Adds at the end what `fill` appends to those it is given, which saves a copy.
-    public mutating func append(_ fill: (inout [UInt8]) -> Void) -> Bool {
+    /// Whether more bytes wait than the limit.
+    public var isOverLimit: Bool { count > limit }
+
+    /// Adds at the end what `fill` appends to those it is given, which saves a copy; whatever the limit is, as a socket may take them.
+    public mutating func append(_ fill: (inout [UInt8]) -> Void) {
         if head > 0, head >= count {
             // At least half was sent: moving the rest down costs less than the sending did.
             bytes.removeFirst(head)
             head = 0
         }
-        let before = bytes.count
         fill(&bytes)
-        guard count <= limit else {
-            bytes.removeLast(bytes.count - before)
-            return false
-        }
-        return true
     }
 
     /// Writes as many bytes as the socket takes. True: none are left. False: call again when the socket is writable.

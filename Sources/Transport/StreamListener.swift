@@ -52,24 +52,26 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         try descriptor.setOption(SOL_SOCKET, SO_REUSEADDR, 1)
         try descriptor.bind(endpoint)
         try SystemCall.require("listen", endpoint.description) { Glibc.listen(descriptor.raw, backlog) }
-        let local = try descriptor.boundEndpoint() ?? endpoint
+        var local = endpoint
+        local.port = try descriptor.boundEndpoint()?.port ?? endpoint.port
         return StreamListener(descriptor, local: local)
     }
 
     /// Begins to accept. Call on the loop, or before the loop starts.
     ///
     /// - Parameters:
+    ///   - givesWay: See ``EventLoop/register(_:_:givesWay:_:)``.
     ///   - failed: A connection could not be accepted (EMFILE, say); it was turned away, or accepting rests a while.
     ///   - accepted: A new connection and its client's address.
     public func start(
-        in loop: EventLoop, failed: @escaping (SystemError) -> Void,
+        in loop: EventLoop, givesWay: Bool = false, failed: @escaping (SystemError) -> Void,
         accepted: @escaping (consuming StreamSocket, SocketAddress) -> Void
     ) throws(SystemError) {
         self.failed = failed
         self.accepted = accepted
         self.loop = loop
         openReserve()
-        registration = try loop.register(descriptor, .readable, self)
+        registration = try loop.register(descriptor, .readable, givesWay: givesWay, self)
     }
 
     /// Closes the socket; the kernel turns away what was not accepted yet. Call on the loop.

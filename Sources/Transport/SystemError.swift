@@ -51,6 +51,8 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Whether this machine does not have the address, or none of its family.
+    public var isAddressMissing: Bool { code == EADDRNOTAVAIL || code == EAFNOSUPPORT }
     /// Whether the file, or a folder on the way to it, does not exist.
     public var isNotFound: Bool { code == ENOENT || code == ENOTDIR }
     /// Whether this user may not do it.
@@ -61,6 +63,17 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
     public var isTimeout: Bool { code == ETIMEDOUT }
     /// Whether the system has no more of what the call needs: descriptors, memory, watches.
     public var isShortage: Bool { [EMFILE, ENFILE, ENOMEM, ENOSPC].contains(code) }
+    /// Whether a socket failed for this machine's sake: that says nothing of the peer. With every port of the range in use, connect
+    /// fails with EAGAIN over UDP and EADDRNOTAVAIL over TCP; to an IPv6 address, whose text has brackets, the latter may also mean
+    /// that this machine has no address to leave from.
+    public var isOwn: Bool {
+        switch code {
+        case ENOBUFS: true
+        case EAGAIN: call == "connect"
+        case EADDRNOTAVAIL: call == "connect" && !subject.hasPrefix("[")
+        default: isShortage
+        }
+    }
 }
 
 /// The one place that handles errno: an interrupted call is repeated, and "would block" is a value.

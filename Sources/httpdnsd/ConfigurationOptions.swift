@@ -34,33 +34,66 @@ struct ConfigurationOptions: ParsableArguments {
         }
     }
 
+    /// The files of secrets that have changed since systemd handed their contents over to the service, which reads them only then;
+    /// none if this user may not compare them.
+    var secretsNotInUse: [String] {
+        let usual = "/run/credentials/httpdnsd.service"
+        // For an ExecReload systemd hides that folder; the daemon itself sees it.
+        let places = [usual] + (Environment.variables["MAINPID"].map { ["/proc/\($0)/root\(usual)"] } ?? [])
+        func files(_ folder: String?) -> [String]? {
+            var variables = Environment.variables
+            variables["CREDENTIALS_DIRECTORY"] = folder
+            return try? Settings.load(
+                file: path, contents: contents(waits: false), environment: variables,
+                readFile: { FileReading(path: $0, limit: Self.secretLimit) }
+            ).origins.secretFiles
+        }
+        func octets(_ path: String) -> [UInt8]? { try? SystemFile.read(path, limit: Self.secretLimit) }
+        guard let copies = places.first(where: SystemFile.isThere), let inUse = files(copies), let now = files(nil),
+            inUse.count == now.count
+        else { return [] }
+        return zip(inUse, now).filter { $0 != $1 && octets($0) != octets($1) }.map(\.1)
+    }
+
     /// The keys and variables that are wrong by themselves, a line each.
     func mistakes(_ contents: String?) -> [String] {
         Settings.mistakes(file: path, contents: contents, environment: Environment.variables).map { "\($0)" }
     }
 
-    /// The path of the daemon's control socket, for a user who may not read its secrets.
-    func controlSocket() throws -> String {
-        let contents = try contents(waits: true)
-        do throws(ConfigurationError) {
-            return try Settings.controlSocket(file: path, contents: contents, environment: Environment.variables)
+    /// The path of the daemon's control socket, whatever else is wrong with the settings, and the first mistake in a line.
+    func controlSocket() -> (path: String, mistake: String?) {
+        var (octets, unread): ([UInt8]?, String?)
+        do {
+            octets = try self.octets(waits: true)
+            _ = try octets.map(text)
         } catch {
-            throw Ending.configuration("\(error)")
+            unread = (error as? Ending)?.line ?? "\(error)"
         }
+        let (socket, mistakes) = Settings.controlSocket(
+            file: path, contents: octets.map { String(decoding: $0, as: UTF8.self) }, environment: Environment.variables
+        )
+        let more = mistakes.count > 1 ? "; \(mistakes.count) mistakes in all: httpdnsd check says them" : ""
+        return (socket, unread ?? mistakes.first.map { "\($0)\(more)" })
     }
 
     var path: String { file ?? Self.defaultFile }
 
     /// The text of the file; nil: there is none.
-    func contents(waits: Bool) throws -> String? {
+    func contents(waits: Bool) throws -> String? { try octets(waits: waits).map(text) }
+
+    private func octets(waits: Bool) throws -> [UInt8]? {
         ProgramMemory.holdsSecrets()
-        let octets: [UInt8]
         do throws(SystemError) {
-            octets = try SystemFile.read(path, limit: Self.fileLimit, waits: waits)
+            return try SystemFile.read(path, limit: Self.fileLimit, waits: waits)
         } catch {
-            guard file == nil, error.isNotFound else { throw Ending.system("\(error)") }
+            guard file == nil, error.isNotFound else {
+                throw Ending.configuration("\(error)" + (error.isDenied ? "; \(FileReading.mend(path))" : ""))
+            }
             return nil
         }
+    }
+
+    private func text(_ octets: [UInt8]) throws -> String {
         do throws(ConfigurationError) {
             return try Settings.text(octets, file: path)
         } catch {
@@ -113,10 +146,12 @@ struct Loaded {
     /// A warning for each file that root reads and the service does not. What is in the folder `credentials` systemd hands over.
     var unreadable: [String] {
         let folder = path.prefix(through: path.lastIndex(of: "/") ?? path.startIndex) + "credentials/"
-        return ([path] + origins.filesRead).filter { file in
+        let (needed, others) = settings.namesAndHosts
+        return ([path] + origins.filesRead + needed + others).filter { file in
             !file.hasPrefix(folder) && SystemFile.isReadable(file, by: "_httpdnsd", in: "httpdnsd") == false
         }.map { file in
-            "\(file) cannot be read by the service (user _httpdnsd, group httpdnsd), which does not start then: "
+            "\(file) cannot be read by the service (user _httpdnsd, group httpdnsd), which "
+                + (others.contains(file) ? "takes no name from it: " : "does not start then: ")
                 + "chgrp httpdnsd \(file) && chmod 640 \(file)"
                 + (origins.secretFiles.contains(file) && file != path ? ", or move it to \(folder)" : "")
         }

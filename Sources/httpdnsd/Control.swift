@@ -13,9 +13,48 @@ struct ControlOptions: ParsableArguments {
     @Option(help: "The daemon's control socket, instead of control.socket.")
     var socket: String?
 
-    /// Makes a client of the daemon's socket.
+    /// Finds the daemon's socket.
+    /// - Parameter saysMistake: Whether it says what is wrong with the settings. The daemon has others in effect, and is asked all
+    ///   the same.
+    func find(saysMistake: Bool = true) -> RunningDaemon {
+        if let socket { return RunningDaemon(path: socket, mistake: nil) }
+        let (path, mistake) = configuration.controlSocket()
+        if saysMistake, let mistake { StandardError.write(mistake, isError: false) }
+        let isNamed = configuration.file != nil || Environment.variables["HTTPDNSD_CONTROL_SOCKET"] != nil
+        let demos = isNamed ? [] : DemoFolder.sockets
+        // A daemon that was killed leaves its socket.
+        let answered = demos.isEmpty ? nil : ([path] + demos).first(where: UnixListener.isAnswered)
+        return RunningDaemon(path: answered ?? path, mistake: mistake)
+    }
+
+    /// Says which secrets the daemon does not have yet.
+    func saySecretsNotInUse() {
+        guard socket == nil else { return }
+        for file in configuration.secretsNotInUse {
+            StandardError.write(
+                "\(file) is newer than what the daemon has, which reads it only when it starts: systemctl restart httpdnsd",
+                isError: false)
+        }
+    }
+
+    /// Prints the daemon's response, or ends with its error.
+    /// - Parameter asJSON: it is for programs.
+    func show(_ request: ControlClient.Request, asJSON: Bool = false) throws {
+        let response = try find().ask(request)
+        guard response.isFine else { throw Ending.unreachable(response.line) }
+        if asJSON { StandardOutput.write(response.line) } else { StandardOutput.say(response.line) }
+    }
+}
+
+/// The daemon as its control socket leads to it.
+struct RunningDaemon {
+    /// Of the socket; empty: it has none.
+    let path: String
+    /// The first mistake in the settings that name the socket, in a line.
+    let mistake: String?
+
+    /// Makes a client of the socket.
     func connecting<Client>(_ make: (String) throws(SystemError) -> Client) throws -> Client {
-        let path = try socket ?? demoSocket ?? configuration.controlSocket()
         guard !path.isEmpty else { throw Ending.unreachable("control.socket is off: give --socket, or a path there") }
         do throws(SystemError) {
             return try make(path)
@@ -24,31 +63,20 @@ struct ControlOptions: ParsableArguments {
         }
     }
 
-    /// The socket of a `demo` that runs, if no daemon does and nothing says which one is meant.
-    private var demoSocket: String? {
-        let environment = Environment.variables
-        guard configuration.file == nil, environment["HTTPDNSD_CONTROL_SOCKET"] == nil,
-            let usual = try? configuration.controlSocket(), !SystemFile.isThere(usual)
-        else { return nil }
-        let folder = DemoFolder.usual
-        return OwnFolder.isOwn(folder.path) && SystemFile.isThere(folder.socket) ? folder.socket : nil
-    }
-
     /// Sends a request to the daemon and returns its response.
     func ask(_ request: ControlClient.Request) throws -> ControlClient.Response {
         let client = try connecting { path throws(SystemError) in try ControlClient(path) }
         switch waiting(for: { client.send(request, $0) }) {
         case .success(let response): return response
-        case .failure(let failure): throw Ending.unreachable("\(failure)")
+        case .failure(let failure): throw unreachable(failure)
         }
     }
 
-    /// Prints the daemon's response, or ends with its error.
-    /// - Parameter asJSON: it is for programs.
-    func show(_ request: ControlClient.Request, asJSON: Bool = false) throws {
-        let response = try ask(request)
-        guard response.isFine else { throw Ending.unreachable(response.line) }
-        if asJSON { StandardOutput.write(response.line) } else { StandardOutput.say(response.line) }
+    /// Why the daemon cannot be asked; of the packaged one with the next command to type.
+    func unreachable(_ failure: ControlClient.Failed) -> Ending {
+        let isPackaged = path == Settings().control.socket && SystemFile.isThere("/run/systemd/system")
+        let isForbidden = SystemFile.isThere(path) && !SystemFile.isWritable(path)
+        return .unreachable("\(failure)" + (isPackaged && !isForbidden ? "; systemctl status httpdnsd says more" : ""))
     }
 }
 
@@ -75,8 +103,11 @@ struct Status: ParsableCommand {
 
     func run() throws {
         try ending {
-            guard alive || ready else { return try options.show(.status(asJSON: json), asJSON: json) }
-            let response = try options.ask(alive ? .alive : .ready)
+            guard alive || ready else {
+                try options.show(.status(asJSON: json), asJSON: json)
+                return options.saySecretsNotInUse()
+            }
+            let response = try options.find().ask(alive ? .alive : .ready)
             guard response.isFine else {
                 throw Ending.unreachable("not \(alive ? "alive" : "ready"): \(response.line)")
             }
@@ -135,19 +166,13 @@ struct Reload: ParsableCommand {
 
     func run() throws {
         try ending {
-            var options = options
-            var unread: Ending?
-            do {
-                _ = try options.socket ?? options.configuration.controlSocket()
-            } catch let ending as Ending {
-                // What is wrong is the daemon's to say, and to count.
-                (unread, options.socket) = (ending, Settings().control.socket)
-            }
+            // What is wrong is the daemon's to say, and to count.
+            let daemon = options.find(saysMistake: false)
             let response: ControlClient.Response
             do {
-                response = try options.ask(.reload)
+                response = try daemon.ask(.reload)
             } catch Ending.unreachable(let why) {
-                if let unread { throw unread }
+                if let mistake = daemon.mistake { throw Ending.configuration(mistake) }
                 // For systemd, where the daemon has no control socket.
                 guard SignalSource.hangup(toProcess: Environment.variables["MAINPID"] ?? "") else {
                     throw Ending.unreachable(why)
@@ -158,6 +183,7 @@ struct Reload: ParsableCommand {
             if response.isOfUnreadableConfiguration { throw Ending.system(response.line) }
             guard response.isFine else { throw Ending.unreachable(response.line) }
             StandardOutput.say(response.line)
+            options.saySecretsNotInUse()
         }
     }
 }

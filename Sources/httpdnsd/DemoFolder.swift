@@ -16,11 +16,22 @@ struct DemoFolder {
     private var authorities: String { path + "/ca.pem" }
     private var key: String { path + "/key.pem" }
 
+    /// The sockets of demos that run, or were killed.
+    static var sockets: [String] {
+        (0...last).map(numbered).filter { OwnFolder.isOwn($0.path) && SystemFile.isThere($0.socket) }.map(\.socket)
+    }
+
+    private static let last: Int32 = 9
+
+    private static func numbered(_ number: Int32) -> DemoFolder {
+        DemoFolder(path: usual.path + (number == 0 ? "" : "-\(number + 1)"))
+    }
+
     /// The usual one, or one beside it while another demo has that.
     static func begin(_ number: Int32 = 0) throws(SystemError) -> DemoFolder {
-        let folder = DemoFolder(path: usual.path + (number == 0 ? "" : "-\(number + 1)"))
+        let folder = numbered(number)
         try OwnFolder.make(folder.path)
-        guard number < 9, SystemFile.isThere(folder.socket), UnixListener.isAnswered(folder.socket) else {
+        guard number < last, SystemFile.isThere(folder.socket), UnixListener.isAnswered(folder.socket) else {
             return folder
         }
         return try begin(number + 1)

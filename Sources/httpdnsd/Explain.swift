@@ -32,14 +32,16 @@ struct Explain: ParsableCommand {
         try ending {
             let request = ControlClient.Request.explain(
                 "\(name)", type: "\(type)", asksAccounts: ask, asJSON: json)
+            let daemon = options.find(saysMistake: false)
             let response: ControlClient.Response
             do {
                 response = try Progress.during("the daemon asks the servers, for 4 s at most") { _ in
-                    try options.ask(request)
+                    try daemon.ask(request)
                 }
             } catch Ending.unreachable(let why) {
                 return try explainAlone(why)
             }
+            if let mistake = daemon.mistake { StandardError.write(mistake, isError: false) }
             guard response.isFine else { throw Ending.unreachable(response.line) }
             if json { StandardOutput.write(response.line) } else { StandardOutput.say(response.line) }
         }

@@ -30,9 +30,17 @@ struct HostCommand: ParsableCommand {
 
     func run() throws {
         try ending {
-            let loaded = try options.load()
-            let host = try loaded.naming { () throws(StartFailure) in try Host(loaded.settings) }
-            let name = lookup.name ?? loaded.settings.nameToLookUp
+            var host = Host(Settings())
+            var name = lookup.name ?? Settings().nameToLookUp
+            do {
+                let loaded = try options.load()
+                host = Host(loaded.settings)
+                name = lookup.name ?? loaded.settings.nameToLookUp
+                if work == .enable { try loaded.naming(host.checkAddress) }
+            } catch let ending as Ending where work != .enable {
+                // The way back needs no settings, and a person who looks for a fault is to see the rest.
+                if work == .show { StandardError.write(ending.line, isError: false) }
+            }
             do throws(Host.Failed) {
                 switch (work, dryRun) {
                 case (.show, _): StandardOutput.say(try host.show())

@@ -11,7 +11,7 @@ struct Watch: ParsableCommand {
         commandName: "watch",
         abstract: "Show each question that the running daemon answers, as it happens.",
         discussion: """
-            A line says when, who asked, the name and type, who answered, how it went, how long it took and, where there \
+            A line says when, who asked, over what, the name and type, who answered, how it went, how long it took and, where there \
             is one, the reason. Nothing is kept. What comes faster than it is read is dropped and counted; the daemon \
             never waits. Ctrl-C ends it.
             """)
@@ -51,10 +51,18 @@ struct Watch: ParsableCommand {
                 + "answered without asking a server (cache).", valueName: "clear|encrypted|loopback|cache"))
     var way: [Exposure] = []
 
+    @Option(
+        help: ArgumentHelp("Only questions that came over UDP, TCP, TLS or HTTPS.", valueName: "udp|tcp|tls|https"))
+    var over: [String] = []
+
     @Option(help: ArgumentHelp("Only answers that took longer than so many milliseconds.", valueName: "ms"))
     var slowerThan: Double?
 
     func validate() throws {
+        if let other = over.first(where: { !WatchFilter.transports.contains($0) }) {
+            throw ValidationError(
+                "--over is one of \(WatchFilter.transports.joined(separator: ", ")), and not \(other)")
+        }
         if let slowerThan, !(slowerThan >= 0 && slowerThan.isFinite) {
             throw ValidationError("--slower-than is a number of milliseconds")
         }
@@ -64,7 +72,8 @@ struct Watch: ParsableCommand {
         try ending {
             // A reader that falls behind loses lines; one that takes the daemon's core costs answers.
             Machine.lowerPriority()
-            let client = try options.connecting { path throws(SystemError) in try WatchClient(path) }
+            let daemon = options.find()
+            let client = try daemon.connecting { path throws(SystemError) in try WatchClient(path) }
             let progress = Progress("no question to show yet; Ctrl-C ends it")
             defer { progress.end() }
             SignalSource.ignoreBrokenPipe()
@@ -80,7 +89,7 @@ struct Watch: ParsableCommand {
                     },
                     ended: { failed in withExtendedLifetime(signals) { done(failed) } })
             }
-            if let failed { throw failed.isWrongUsage ? Ending.usage("\(failed)") : .unreachable("\(failed)") }
+            if let failed { throw failed.isWrongUsage ? Ending.usage("\(failed)") : daemon.unreachable(failed) }
         }
     }
 
@@ -93,7 +102,7 @@ struct Watch: ParsableCommand {
         var filter = WatchFilter()
         (filter.names, filter.types, filter.codes, filter.clients) = (names, type, rcode, client)
         (filter.by, filter.slowerThan) = (by, slowerThan ?? 0)
-        filter.ways = way
+        (filter.ways, filter.over) = (way, over)
         return filter
     }
 }

@@ -75,7 +75,8 @@ enum Rules {
         "Sources/Daemon/Settings/LocalReading.swift", "Sources/Daemon/Settings/NameLists.swift",
         "Sources/Upstreams/Locating/ServerLookup.swift", "Sources/Upstreams/Store/Generations.swift",
         "Sources/Upstreams/Locating/ServerAddressFile.swift", "Sources/Daemon/Resolving/CacheFile.swift",
-        "Sources/Daemon/Host/HostFacts.swift", "Sources/Daemon/Listening/ServerCertificate.swift",
+        "Sources/Daemon/Host/HostFacts.swift", "Sources/Daemon/Listening/CertificateFiles.swift",
+        "Sources/Daemon/Settings/NameCopy.swift", "Sources/Daemon/Systemd/PortUse.swift",
     ]
 
     /// Files of a module of which each leads to each other, at most.

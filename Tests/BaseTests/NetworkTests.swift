@@ -20,6 +20,16 @@ import Testing
     }
 
     @Test(
+        "ranges of mapped addresses, and of IPv4",
+        arguments: [
+            ("::ffff:0:0/96", "0.0.0.0/0"), ("::ffff:192.0.2.0/120", "192.0.2.0/24"), ("::ffff:1.2.3.4", "1.2.3.4/32"),
+            ("::/0", "::/0"), ("::/80", "::/80"), ("2001:db8::/32", "2001:db8::/32"), ("10.0.0.0/8", "10.0.0.0/8"),
+        ])
+    func unmapped(_ text: String, _ expected: String) throws {
+        #expect(try #require(Network(text)).unmapped.description == expected)
+    }
+
+    @Test(
         "no ranges",
         arguments: [
             "", "/", "/8", "1.2.3.4/", "1.2.3.4/33", "1.2.3.4/-1", "1.2.3.4/032", "1.2.3.4/+8", "1.2.3.4/8/8",

@@ -137,6 +137,10 @@ import Testing
                 "2: cache.minTTL: minTTL 2 is more than maxTTL 1; give a minTTL that is not"
             ),
             (
+                "[cache]\nnegativeMinTTL = 2\nmaxTTL = 1",
+                "2: cache.negativeMinTTL: negativeMinTTL 2 is more than maxTTL 1; give a negativeMinTTL that is not"
+            ),
+            (
                 "[cache]\nminTTL = 86401",
                 "2: cache.minTTL: minTTL 86401 is more than maxTTL 86400; give a minTTL that is not"
             ),

@@ -62,4 +62,22 @@ import Testing
         settings.fallback.hosts = "/a\"b\\c\nd\te\u{1}f é"
         #expect(try load(settings.effectiveText) == settings)
     }
+
+    @Test("check shows what was given, secrets with the place of their file, and nothing that was not")
+    func whatWasGiven() throws {
+        func shown(_ text: String) throws -> String {
+            let loaded = try Settings.load(
+                file: "a.toml", contents: text, environment: [:],
+                readFile: { _ in FileReading(Array("101\n".utf8)) })
+            return loaded.settings.differingText(loaded.origins)
+        }
+        #expect(
+            try shown("[httpdns]\ntokenFile = \"t\"\n") == "[httpdns]\ntoken = \"masked\"  # a.toml:2\n")
+        #expect(try shown("[httpdns]\ntoken = \"101\"\n") == "[httpdns]\ntoken = \"masked\"  # a.toml:2\n")
+        #expect(
+            try shown("[httpdns]\ntoken = \"101\"\ndnsIp = [\"119.28.28.99\"]\n")
+                == "[httpdns]\ntoken = \"masked\"  # a.toml:2\ndnsIp = [\"119.28.28.99:443\"]  # a.toml:3\n")
+        // Given as it is by default.
+        #expect(try shown("[cache]\nminTTL = 0\n").isEmpty)
+    }
 }

@@ -54,4 +54,36 @@ import Testing
     func wrong(_ row: (text: String, message: String)) {
         #expect(message("[listen]\n" + row.text).contains(row.message), "\(message("[listen]\n" + row.text))")
     }
+
+    @Test(
+        "an address that is in the way of another one is an error",
+        arguments: [
+            ("addresses = ['127.0.0.1:853']\ntls = ['127.0.0.1:853']", "listen.tls: 127.0.0.1:853 is listed twice"),
+            ("tls = ['[::1]:443']\nhttps = ['[::1]:443']", "listen.https: [::1]:443 is listed twice"),
+            ("addresses = ['0.0.0.0:53', '127.0.0.1:53']", "listen.addresses: 127.0.0.1:53 is within 0.0.0.0:53"),
+            ("addresses = ['[::1]:53', '[::]:53']", "listen.addresses: [::]:53 is within [::1]:53"),
+            ("addresses = ['[fe80::1%a]:53', '[fe80::1%a]:53']", "listed twice"),
+            ("addresses = ['[fe80::1]:53']", "give the link of this address, such as \"[fe80::1%eth0]:53\""),
+            ("addresses = ['[2001:db8::1%eth0]:53']", "listen.addresses"),
+        ])
+    func overlaps(_ row: (text: String, message: String)) {
+        #expect(message("[listen]\n" + row.text).contains(row.message), "\(message("[listen]\n" + row.text))")
+    }
+
+    @Test(
+        "[::] takes IPv4 too, unless an IPv4 address of the same port is listed",
+        arguments: [
+            (["[::]:53"], ["[::]:53", "0.0.0.0:53"]), (["[::]:53", "127.0.0.1:53"], ["[::]:53", "127.0.0.1:53"]),
+            (["[::]:53", "0.0.0.0:5353"], ["[::]:53", "0.0.0.0:5353", "0.0.0.0:53"]),
+            (["0.0.0.0:53"], ["0.0.0.0:53"]), (["[::1]:53"], ["[::1]:53"]),
+            (["[fe80::1%a]:53", "[fe80::1%b]:53"], ["[fe80::1%a]:53", "[fe80::1%b]:53"]),
+        ])
+    func families(_ row: (listed: [String], all: [String])) throws {
+        let list = row.listed.map { "'\($0)'" }.joined(separator: ", ")
+        let settings = try Settings.load(
+            file: nil, contents: "[listen]\naddresses = [\(list)]", environment: [:],
+            readFile: { _ in FileReading(nil) }
+        ).settings
+        #expect(settings.listen.everyAddress.map(\.description) == row.all)
+    }
 }

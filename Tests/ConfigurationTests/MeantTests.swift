@@ -92,6 +92,14 @@ import Testing
         }
     }
 
+    @Test("a variable that is not UTF-8 is refused", arguments: ["HTTPDNSD_FALLBACK_HOSTS", "HTTPDNSD_HTTPDNS_TOKEN"])
+    func variableNotUTF8(_ variable: String) {
+        let octets: [UInt8] = [0x2F, 0x68, 0xF6]
+        #expect(
+            message(nil, environment: [variable: String(decoding: octets, as: UTF8.self)])
+                == "environment: \(variable): a character that is not UTF-8; give the value as UTF-8")
+    }
+
     @Test("every character of Unicode is right", arguments: ["", "é\n中\u{FFFD}\u{1F600}", "\u{FEFF}# x"])
     func utf8(_ text: String) throws { #expect(try Settings.text(Array(text.utf8), file: "a.toml") == text) }
 }

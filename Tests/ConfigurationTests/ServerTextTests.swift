@@ -58,6 +58,22 @@ func refusal(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) 
                     .https(path: "/a/B%20c;d=1", usesGET: true), .name("dns.example"), port: 8443, addresses: [v4])
             ),
             ("https://192.0.2.1/", Server(.https(path: "/", usesGET: false), .address(v4, nil), port: 443)),
+            // The address behind "#" is dialled, and the other one is in the certificate.
+            (
+                "https://[2001:db8::1]/dns-query#192.0.2.1",
+                Server(.https(path: "/dns-query", usesGET: false), .address(v6, nil), port: 443, addresses: [v4])
+            ),
+            ("tls://192.0.2.1:8853#2001:db8::1", Server(.tls, .address(v4, nil), port: 8853, addresses: [v6])),
+            ("tls://192.0.2.1#192.0.2.1", Server(.tls, .address(v4, nil), port: 853)),
+            (
+                "https://dns.example/q?token=a&b=/?#192.0.2.1",
+                Server(
+                    .https(path: "/q?token=a&b=/?", usesGET: false), .name("dns.example"), port: 443, addresses: [v4])
+            ),
+            (
+                "https://dns.example/q?token=a{&dns}",
+                Server(.https(path: "/q?token=a", usesGET: true), .name("dns.example"), port: 443)
+            ),
             (
                 "https://[2001:db8::1]/q#dns.example",
                 Server(
@@ -92,7 +108,8 @@ func refusal(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) 
             ("https://dns.example:8443#192.0.2.1", "\"https://dns.example:8443/dns-query#192.0.2.1\""),
             ("https://dns.example{?dns}", "\"https://dns.example/dns-query{?dns}\""),
             ("https://dns.example?x=1", "\"https://dns.example/dns-query\""),
-            ("https://dns.example/q?dns=1", "\"https://HOST/PATH\", or \"{?dns}\" alone behind it for GET"),
+            ("https://dns.example/q?a=1{?dns}", "\"https://HOST/PATH\", or \"{&dns}\" alone behind it for GET"),
+            ("https://dns.example/q{?dns}a", "\"https://HOST/PATH\", or \"{?dns}\" alone behind it for GET"),
             ("https://dns.example/q{&dns}", "\"https://HOST/PATH\", or \"{?dns}\" alone behind it for GET"),
             ("https://dns.example/<a>", "a path as a URL has it, with %XX for other characters"),
             ("https://dns.example/%2", "a path as a URL has it, with %XX for other characters"),
@@ -105,10 +122,13 @@ func refusal(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) 
                 "behind \"#\" the addresses of this name with \"+\" between them, such as \"#192.0.2.1+2001:db8::1\""
             ),
             (
-                "tls://192.0.2.1#192.0.2.2",
-                "behind \"#\" the name that the certificate of this address must have"
+                "tls://192.0.2.1#",
+                "behind \"#\" the name that the certificate of this address must have, or the address to dial in its place"
             ),
-            ("tls://192.0.2.1#", "behind \"#\" the name that the certificate of this address must have"),
+            (
+                "tls://192.0.2.1#192.0.2.2+dns.example",
+                "behind \"#\" the addresses of this name with \"+\" between them, such as \"#192.0.2.1+2001:db8::1\""
+            ),
             ("tls://dns.example/path", "\"tls://HOST\" without a path"),
             ("tcp://dns.example", "\"tcp://ADDRESS\": a plain server is given by its address"),
             ("tcp://192.0.2.1#dns.example", "\"tcp://ADDRESS\" alone"),

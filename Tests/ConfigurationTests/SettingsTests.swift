@@ -117,6 +117,7 @@ import Testing
         [cache]
         megabytes = 65536
         minTTL = 60
+        negativeMinTTL = 7
         maxTTL = 604800
         negativeTTL = 0
         staleSeconds = 0
@@ -183,7 +184,7 @@ import Testing
         #expect(settings.fallback.hosts == "/etc/hosts")
         #expect(!settings.fallback.trustAD)
         #expect(settings.cache.megabytes == 32)
-        #expect(settings.cache.minTTL == 0)
+        #expect(settings.cache.minTTL == 0 && settings.cache.negativeMinTTL == 0)
         #expect(settings.cache.maxTTL == 86400)
         #expect(settings.cache.negativeTTL == 30)
         #expect(settings.cache.staleSeconds == 86400)
@@ -340,6 +341,7 @@ import Testing
         expected.upstreams = [office, other]
         expected.cache.megabytes = 65536
         expected.cache.minTTL = 60
+        expected.cache.negativeMinTTL = 7
         expected.cache.maxTTL = 604800
         expected.cache.negativeTTL = 0
         expected.cache.staleSeconds = 0
@@ -399,15 +401,40 @@ import Testing
                 + "give one that the daemon may read")
     }
 
-    @Test("the control socket is found without what the secrets need")
+    @Test("the control socket is found without what the secrets need, whatever else is wrong")
     func controlSocketAlone() throws {
-        let text = "[httpdns]\ntokenFile = 'not-for-you'\n[control]\nsocket = 'own.sock'"
-        func socket(_ environment: [String: String] = [:]) throws -> String {
-            try Settings.controlSocket(file: "/etc/httpdnsd/test.toml", contents: text, environment: environment)
+        let right = "[httpdns]\ntokenFile = 'not-for-you'\n[control]\nsocket = 'own.sock'\n"
+        let (own, usual) = ("/etc/httpdnsd/own.sock", Settings().control.socket)
+        for (text, variables, path, wrong) in [
+            (right, [:], own, []),
+            (right, ["HTTPDNSD_CONTROL_SOCKET": ""], "", []),
+            (right, ["HTTPDNSD_CONTROL_SOCKET": "/a"], "/a", []),
+            (right, ["HTTPDNSD_CONTROL_SOCKET": "relative.sock"], "/etc/httpdnsd/relative.sock", []),
+            (right, ["HTTPDNSD_CONTROL_METRICS": "localhost"], own, ["HTTPDNSD_CONTROL_METRICS"]),
+            (right, ["HTTPDNSD_NOTHING": "1"], own, ["HTTPDNSD_NOTHING"]),
+            ("x = 1\n" + right, [:], own, ["x"]),
+            (right + "[nowhere]\n[cache]\nmegabytes = 0\n", [:], own, ["nowhere", "cache.megabytes"]),
+            (right + "sockets = 1\n", [:], own, ["control.sockets"]),
+            // Not TOML: before, in and behind the section, in the line of the key, in the header.
+            ("no TOML\n" + right, [:], own, ["syntax"]),
+            ("a = [1,\n2\n" + right, [:], own, ["a"]),
+            ("a = 'no end\n" + right, [:], own, ["a"]),
+            ("a = '''\n" + right, [:], own, ["a"]),
+            ("a = \u{1}\n\u{7F}\n" + right, [:], own, ["a"]),
+            ("[control]\nmetrics =\nsocket = 'own.sock'\n", [:], own, ["control.metrics"]),
+            ("[control]\nsocket = 'own.sock'\nmetrics =", [:], own, ["control.metrics"]),
+            ("[control]\nsocket = 'own.sock'\nsocket = 'other'\n", [:], own, ["control.socket"]),
+            (right + "[cache\nmegabytes = 0\n", [:], own, ["cache"]),
+            ("[listen]\n[control\nsocket = 'own.sock'\n", [:], usual, ["control"]),
+            ("[control]\nsocket = own.sock\n", [:], usual, ["control.socket"]),
+            ("[control]\nsocket = 7\n", [:], usual, ["control.socket"]),
+            ("[control]\nsocket = '\(String(repeating: "s", count: 200))'\n", [:], usual, ["control.socket"]),
+        ] as [(String, [String: String], String, [String])] {
+            let found = Settings.controlSocket(file: "/etc/httpdnsd/test.toml", contents: text, environment: variables)
+            #expect(found.path == path && found.mistakes.map(\.key) == wrong, "\(text) \(variables): \(found)")
         }
-        #expect(try socket() == "/etc/httpdnsd/own.sock")
-        #expect(try socket(["HTTPDNSD_CONTROL_SOCKET": ""]) == "")
-        #expect(throws: ConfigurationError.self) { try socket(["HTTPDNSD_CONTROL_METRICS": "localhost"]) }
+        let absent = Settings.controlSocket(file: "/etc/httpdnsd/test.toml", contents: nil, environment: [:])
+        #expect(absent.path == usual && absent.mistakes.isEmpty)
     }
 
     @Test("a value from the environment wins, key by key")

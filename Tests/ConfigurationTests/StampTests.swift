@@ -50,6 +50,17 @@ import Testing
                 "AgAAAAAAAAAACTE5Mi4wLjIuMQAJMTkyLjAuMi4xCi9kbnMtcXVlcnk",
                 Server(.https(path: "/dns-query", usesGET: false), .address(v4, nil), port: 443)
             ),
+            // An address to dial, and another one in the certificate.
+            (
+                "AwAAAAAAAAAACTE5Mi4wLjIuMQAJMTkyLjAuMi4y",
+                Server(.tls, .address(.v4(192, 0, 2, 2), nil), port: 853, addresses: [v4])
+            ),
+            (
+                "AgAAAAAAAAAACjEuMTIuMzQuNTYACjEuMTIuMTIuMTIKL2Rucy1xdWVyeQ",
+                Server(
+                    .https(path: "/dns-query", usesGET: false), .address(.v4(1, 12, 12, 12), nil), port: 443,
+                    addresses: [.v4(1, 12, 34, 56)])
+            ),
             (
                 "AwAAAAAAAAAACTE5Mi4wLjIuMQAPZG90LmV4YW1wbGUuY29t",
                 Server(.tls, .name("dot.example.com"), port: 853, addresses: [v4])
@@ -90,7 +101,6 @@ import Testing
         "a stamp that is wrong in itself is refused",
         arguments: [
             ("AwAAAAAAAAAADTE5Mi4wLjIuMTo4NTMAE2RvdC5leGFtcGxlLmNvbTo4NTQ", "a stamp with two ports"),
-            ("AwAAAAAAAAAACTE5Mi4wLjIuMQAJMTkyLjAuMi4y", "a stamp with two addresses"),
             ("AgAAAAAAAAAACTE5Mi4wLjIuMQAPZG9oLmV4YW1wbGUuY29tCWRucy1xdWVyeQ", "a stamp whose path is \"dns-query\""),
             ("AwAAAAAAAAAACTE5Mi4wLjIuMQI-Gg9kb3QuZXhhbXBsZS5jb20", "a stamp with a hash that has not 32 octets"),
             ("AwAAAAAAAAAACTE5Mi4wLjIuMQAKZPYuZXhhbXBsZQ", "a stamp whose host is "),

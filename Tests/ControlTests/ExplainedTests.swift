@@ -16,11 +16,13 @@ import Testing
     private let name = Name("www.example.com")!
 
     private func group(
-        _ id: GroupID, _ name: String, servers: Int = 1, thenTry: [GroupID] = [], isShared: Bool = false
+        _ id: GroupID, _ name: String, servers: Int = 1, thenTry: [GroupID] = [], isShared: Bool = false,
+        server: Server? = nil
     ) -> GroupOverview {
         let servers = (1...max(1, servers)).prefix(servers).map {
             ServerState(
-                Server(Endpoint("192.0.2.\($0):53")!, id == .httpdns ? .account : .plain), health: ServerHealth())
+                server ?? Server(Endpoint("192.0.2.\($0):53")!, id == .httpdns ? .account : .plain),
+                health: ServerHealth())
         }
         var group = UpstreamGroup(
             id, servers.map(\.server), id == .httpdns ? .addresses(namesPerRequest: 8) : .messages, .lastThatAnswered,
@@ -144,8 +146,11 @@ import Testing
     }
 
     @Test func whatIsCachedAndWhoSaidIt() {
-        func cached(_ said: Explained.Said, elapsed: UInt32 = 20, by teller: Bool = true) -> Explained {
+        func cached(
+            _ said: Explained.Said, elapsed: UInt32 = 20, by teller: Bool = true, server: Server? = nil
+        ) -> Explained {
             explained([[said]], wall: true) { explanation in
+                explanation.parts = [ready(group(Self.office, "office", server: server))]
                 explanation.held = DNSCache.Held(
                     answer: .addresses(name, type: .a, [.v4(192, 0, 2, 7)], ttl: 60), elapsed: elapsed,
                     audience: .everyone, teller: 3)
@@ -158,7 +163,10 @@ import Testing
         #expect(known.advice == nil)
         #expect(
             cached(says(9)).advice
-                == "Run httpdnsd flush www.example.com if what is cached is wrong: office says something else now.")
+                == "Run httpdnsd flush www.example.com if what is cached is wrong: office says something else now. "
+                + "Answers of a server that is asked in the clear can be forged on the way.")
+        let encrypted = cached(says(9), server: Server(.tls, .address(.v4(192, 0, 2, 1), nil), port: 853))
+        #expect(encrypted.advice?.hasSuffix("office says something else now.") ?? false)
         #expect(cached(says(9), by: false).heldText.contains("by HTTPDNS, from cache.file"))
         let stale = cached(says(7), elapsed: 100)
         #expect(stale.heldText.hasSuffix("stale, past its TTL for 40 s"))
@@ -177,7 +185,7 @@ import Testing
     @Test(arguments: [
         ("localhost", "RFC 6761"), ("a.invalid", "RFC 6761"), ("a.test", "RFC 6761"), ("a.onion", "RFC 7686"),
         ("a.alt", "RFC 9476"), ("a.local", "RFC 6762"), ("a.home.arpa", "RFC 8375"), ("ipv4only.arpa", "RFC 7050"),
-        ("_dns.resolver.arpa", "RFC 9462"), ("use-application-dns.net", "the canary"),
+        ("_dns.resolver.arpa", "RFC 9462"), ("resolver.arpa", "RFC 9462"), ("use-application-dns.net", "the canary"),
         ("1.1.168.192.in-addr.arpa", "reverse names of 192.168.0.0/16"), ("1.d.f.ip6.arpa", "RFC 6303"),
         ("printer", "single labels"),
     ]) func whyANameIsReserved(_ text: String, _ words: String) {
@@ -191,6 +199,24 @@ import Testing
         #expect(explained.ruleText.contains(words), "\(explained.ruleText)")
         let isOfHere = [RouteReason.localhost, .nonexistent, .noData].contains(explained.explanation.reason)
         #expect((explained.advice == nil) == isOfHere)
+    }
+
+    /// Whether a server has said anything or not.
+    @Test func whereAPrivateNameMayLeaveThisNetwork() {
+        for (text, isPrivate) in [("nas.lan", true), ("printer", true), ("www.example.com", false)] {
+            for said in [[], [[says(7)]], [[fails()]]] {
+                let text = explained(said) { $0.name = Name(text)! }.text
+                #expect(
+                    text.contains("is a private name, and 192.0.2.1:53, which may be asked for it, has no private")
+                        == isPrivate)
+            }
+        }
+        let router = ServerState(Server(Endpoint("192.168.1.1:53")!), health: ServerHealth())
+        let group = UpstreamGroup(Self.office, [router.server], .messages, .lastThatAnswered, timeout: 2000)
+        let stays = explained([]) {
+            ($0.name, $0.parts) = (Name("nas.lan")!, [ready(GroupOverview(group, [router]))])
+        }
+        #expect(stays.privateRemark == nil)
     }
 
     @Test func whoseAnswersAreShared() throws {

@@ -23,8 +23,8 @@ import Testing
         let observer = Observer(
             Settings(),
             Observer.Sources(
-                describe: { _ in }, queues: queues.map(\.source), doors: [], forwarderLoop: Tally(.udp),
-                logLinesLost: { 0 }))
+                describe: { _ in }, checkReadiness: {}, queues: queues.map(\.source), doors: [],
+                forwarderLoop: Tally(.udp), logLinesLost: { 0 }))
         return await withCheckedContinuation { done in observer.liveness { done.resume(returning: $0) } }
     }
 

@@ -27,15 +27,16 @@ import Testing
     }
 
     private func group(
-        _ id: GroupID, _ name: String, _ servers: [ServerState], current: Int = 0, thenTry: [GroupID] = []
+        _ id: GroupID, _ name: String, _ servers: [ServerState], current: Int = 0, thenTry: [GroupID] = [],
+        counters: GroupCounters = GroupCounters()
     ) -> GroupOverview {
         var group = UpstreamGroup(
             id, servers.map(\.server), id == .httpdns ? .addresses(namesPerRequest: 8) : .messages, .lastThatAnswered,
             timeout: 2000)
         group.name = name
         return GroupOverview(
-            group, servers, current: servers.indices.contains(current) ? servers[current].server : nil, thenTry: thenTry
-        )
+            group, servers, current: servers.indices.contains(current) ? servers[current].server : nil,
+            counters: counters, thenTry: thenTry)
     }
 
     @Test("a group that answers by itself asks no server, and is no trouble")
@@ -58,19 +59,23 @@ import Testing
     /// - Parameter resolvers: nil: nobody asks them (`httpOnly`).
     private func overview(
         _ services: [ServerState], _ resolvers: [ServerState]?, current: Int = 0, own: [GroupOverview] = [],
-        _ change: (inout Observation) -> Void = { _ in }
+        withoutRecord: UInt64 = 0, _ hour: Hour = Hour(minutes: []), _ change: (inout Observation) -> Void = { _ in }
     ) -> Overview {
         var observation = Observation(DNSCache(bytes: 1 << 20, seed: (1, 2)).statistics)
         observation.at = Self.now
         observation.accounts = ["httpdns": AccountWay(.https(token: Secret([])))]
         if !services.isEmpty {
             let thenTry: [GroupID] = resolvers == nil ? [] : [.fallback]
-            observation.groups.append(group(.httpdns, "httpdns", services, current: current, thenTry: thenTry))
+            var counters = GroupCounters()
+            counters.withoutRecordInARow = withoutRecord
+            observation.groups.append(
+                group(.httpdns, "httpdns", services, current: current, thenTry: thenTry, counters: counters))
         }
         if let resolvers { observation.groups.append(group(.fallback, "fallback", resolvers)) }
         observation.groups += own
+        observation.hasLostServers = true
         change(&observation)
-        return Overview(observation)
+        return Overview(observation, hour)
     }
 
     @Test("who answers and who does not make the state, and what is said of it")
@@ -239,6 +244,97 @@ import Testing
                 explained.text.contains(
                     "  192.0.2.1:53, DNS over UDP and TCP, in the clear\(isTold ? ", \(words)" : "\n")"))
         }
+    }
+
+    @Test("one name that no server answers is no outage, and what is not known to be lost is ready")
+    func doubt() {
+        let (bad, deaf) = (
+            server("119.29.29.99:443", .account, failedBefore: 1), server("192.0.2.53:53", failedBefore: 1)
+        )
+        let doubtful = overview([bad], [deaf]) { $0.hasLostServers = false }
+        #expect(doubtful.state == .degraded && doubtful.isReady)
+        #expect(doubtful.verdict == "No server answered the last question.")
+        #expect(!overview([], []) { $0.hasLostServers = false }.isReady)
+        let lost = overview([bad], [deaf])
+        #expect(lost.state == .down && !lost.isReady)
+        #expect(lost.text.contains("\n\nNames do not resolve.\nHTTPDNS 119.29.29.99 fails: "))
+        #expect(lost.text.contains("\nTo see at which step it fails: httpdnsd probe\n"))
+    }
+
+    @Test("an account that has no record of any name is no way to resolve names")
+    func withoutRecords() {
+        let (good, local) = (server("119.29.29.99:443", .account), server("192.0.2.53:53"))
+        for (count, isSaid) in [(0, false), (19, false), (20, true), (500, true)] as [(UInt64, Bool)] {
+            for hasLocal in [true, false] {
+                let overview = overview([good], hasLocal ? [local] : nil, withoutRecord: count)
+                #expect(overview.state == (isSaid ? .degraded : .healthy) && overview.isReady)
+                let said =
+                    "HTTPDNS answers, but had a record of none of the last 20 names."
+                    + (hasLocal ? " Names come from the local resolver." : "")
+                #expect(overview.verdict == (isSaid ? said : "Names resolve through HTTPDNS."))
+                #expect(overview.text.contains("Register the domains") == isSaid)
+                #expect(StatusPage(overview).html.text.contains("<body class=\"degraded\">") == isSaid)
+            }
+        }
+    }
+
+    @Test("without a fallback it is said once questions fail")
+    func withoutFallback() {
+        let good = server("119.29.29.99:443", .account)
+        func verdict(_ resolvers: [ServerState]?, failed: [UInt64]) -> (String, Overview.State) {
+            let minutes = failed.map { Hour.Questions(asked: 10, failed: $0) }
+            let overview = overview([good], resolvers, Hour(minutes: minutes))
+            return (overview.verdict, overview.state)
+        }
+        let said =
+            "Names resolve through HTTPDNS alone. What it does not answer fails: [fallback] has no server."
+        #expect(verdict([], failed: [0, 3, 0, 0]) == (said, .degraded))
+        #expect(verdict([], failed: [3, 0, 0, 0, 0, 0]) == ("Names resolve through HTTPDNS.", .healthy))
+        #expect(verdict(nil, failed: [0, 3]) == ("Names resolve through HTTPDNS.", .healthy))
+        #expect(verdict([server("192.0.2.53:53")], failed: [0, 3]) == ("Names resolve through HTTPDNS.", .healthy))
+    }
+
+    @Test("the share of the cache is that of the questions of clients, as the dashboard has it")
+    func hitRate() {
+        #expect(overview([], []).hitRate == nil)
+        let cache = DNSCache(bytes: 1 << 20, seed: (1, 2))
+        var statistics = cache.statistics
+        (statistics.hits, statistics.misses) = (3, 1)
+        var observation = Observation(statistics)
+        observation.counters = Counters()
+        #expect(Overview(observation).hitRate == 0.75)
+        #expect(Overview(observation).headline.hasSuffix("cache 0 answers, 75 % hits"))
+    }
+
+    @Test("how many questions came, over what, and how many were refused")
+    func transports() {
+        func questions(_ transport: Tally.Transport, _ count: UInt64) -> Observation.Questions {
+            var questions = Observation.Questions(transport: transport, isIPv4: true)
+            questions.counts[0] = count
+            return questions
+        }
+        let overview = overview([], []) {
+            $0.questions = [questions(.udp, 0), questions(.tcp, 1), questions(.tls, 1200)]
+            $0.limits.notAllowed = 1
+        }
+        #expect(overview.askedText == "1,201 questions, 1 over TCP, 1,200 over TLS")
+        #expect(
+            overview.text.contains(
+                "\nUp 0 s; 1,201 questions, 1 over TCP, 1,200 over TLS.\n1 question refused: listen.allow"))
+        #expect(overview.json.text.contains("\"over\":{\"tcp\":1,\"tls\":1200}"))
+        #expect(overview.metrics.contains("\nhttpdnsd_not_allowed_total 1\n"))
+        #expect(
+            StatusPage(overview).html.text.contains("1,201 questions, 1 over TCP, 1,200 over TLS. 1 question refused"))
+    }
+
+    @Test("several groups that fail are one sentence")
+    func severalFail() {
+        let (good, local) = (server("119.29.29.99:443", .account), server("192.0.2.53:53"))
+        let gone = server("10.1.0.53:853", .tls, failedBefore: 1)
+        let own = ["vpn", "office"].enumerated().map { group(GroupID(2 + $0), $1, [gone]) }
+        let overview = overview([good], [local], own: own)
+        #expect(overview.verdict == "Names resolve through HTTPDNS. 2 of 4 groups fail: vpn, office.")
+        #expect(overview.text.contains("To see at which step it fails: httpdnsd probe --group vpn, and so on\n"))
     }
 
     @Test("ready is who has somebody to ask that did not fail within the last half minute")

@@ -40,10 +40,10 @@ import Transport
             ])
         #expect(
             lines == [
-                "22:13:20.007  127.0.0.1  www.example.com           A      cache  NOERROR     21 µs",
-                "22:13:20.007  192.0.2.177  mail.corp.example         AAAA   office tls://10.1.0.53  NXDOMAIN    21 ms",
-                "22:13:20.007  127.0.0.1    -                         -      daemon                  FORMERR     1.5 s",
-                "22:13:20.007  127.0.0.1    a.example                 A      nobody                  SERVFAIL    21 µs  office: tls://10.1.0.53: timed?out",
+                "22:13:20.007  127.0.0.1  udp  www.example.com           A      cache  NOERROR     21 µs",
+                "22:13:20.007  192.0.2.177  udp  mail.corp.example         AAAA   office tls://10.1.0.53  NXDOMAIN    21 ms",
+                "22:13:20.007  127.0.0.1    udp  -                         -      daemon                  FORMERR     1.5 s",
+                "22:13:20.007  127.0.0.1    udp  a.example                 A      nobody                  SERVFAIL    21 µs  office: tls://10.1.0.53: timed?out",
             ])
     }
 

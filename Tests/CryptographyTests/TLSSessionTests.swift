@@ -41,7 +41,7 @@ struct TLSSessionTests {
         link.client.receive(link.server.ciphertext())
         #expect(!link.server.hasCiphertext)
         #expect(link.client.plaintext() == Array("first ".utf8) + long + Array(" last".utf8))
-        #expect(link.client.state == .closed)
+        #expect(link.client.state == .peerClosed)
     }
 
     @Test(arguments: [tls12, tls13])
@@ -55,7 +55,28 @@ struct TLSSessionTests {
         #expect(link.client.text() == "answer")
         link.client.close()
         link.carry(pieces: { 1 })
-        #expect(link.server.state == .closed)
+        #expect(link.server.state == .peerClosed)
+    }
+
+    /// RFC 8446 §6.1: close_notify ends one direction. A request and the end may even come with the last flight of the handshake.
+    @Test(arguments: [tls12, tls13])
+    func afterThePeersEndAnswersStillGo(newest: Int32) throws {
+        let link = try TLSLink(client(), server(newest: newest))
+        link.client.send("question")
+        while link.client.state == .handshaking {
+            link.server.receive(link.client.ciphertext())
+            link.client.receive(link.server.ciphertext())
+        }
+        link.client.close()
+        link.server.receive(link.client.ciphertext())
+        #expect(link.server.state == .peerClosed && link.server.isEstablished && !link.server.isIdle)
+        #expect(link.server.text() == "question")
+        _ = link.server.ciphertext()
+        link.server.send("answer")
+        #expect(link.server.ciphertext().count > "answer".utf8.count)
+        link.server.receive([1, 2, 3])
+        link.server.close()
+        #expect(link.server.hasCiphertext && link.server.state == .closed)
     }
 
     @Test(arguments: [tls12, tls13])
@@ -108,7 +129,7 @@ struct TLSSessionTests {
         link.server.close()
         #expect(link.server.state == .closed)
         link.carry()
-        #expect(link.client.state == .closed)
+        #expect(link.client.state == .peerClosed)
         #expect(link.client.text() == "last words")
         link.client.send("nobody listens")
         link.client.receive([1, 2, 3])

@@ -39,14 +39,80 @@ struct AliasChainTests {
         #expect(try read(message, to: asked).answer.keep == 60)
     }
 
-    @Test func theChainStaysInAnyOrderAndWhatIsBesideItGoes() throws {
+    @Test func theChainStaysInItsOrderAndWhatIsBesideItGoes() throws {
         let message = response([
             ("b.example", .a, address), ("x.example", .a, address),
             ("a.example", .cname, Name("b.example")!.wire), ("evil.example", .cname, Name("a.example")!.wire),
             ("x.example", .cname, Name("b.example")!.wire),
         ])
         #expect(
-            try records(message) == ["answer b.example A", "answer a.example CNAME", "answer evil.example CNAME"])
+            try records(message) == ["answer evil.example CNAME", "answer a.example CNAME", "answer b.example A"])
+    }
+
+    /// Stub resolvers such as that of glibc find no address that comes before its alias.
+    @Test(arguments: [0, 1, 2, 3, 4, 5])
+    func aliasesComeBeforeTheirTargets(_ turn: Int) throws {
+        let signature: [UInt8] = [0, 5] + [UInt8](repeating: 0, count: 16) + Name("example")!.wire + [1]
+        let answer: [(String, RecordType, [UInt8])] = [
+            ("evil.example", .cname, Name("a.example")!.wire), ("evil.example", .rrsig, signature),
+            ("a.example", .cname, Name("b.other.test")!.wire), ("b.other.test", .a, address),
+            ("b.other.test", .a, [192, 0, 2, 2]), ("b.other.test", .a, [192, 0, 2, 3]),
+        ]
+        let sent = Array(answer[turn...] + answer[..<turn])
+        let reply = try read(response(sent, authority: [("other.test", .ns, Name("ns.test")!.wire)]), to: asked)
+        let names = reply.answer.records().map { "\($0.name) \($0.type)" }
+        #expect(
+            names
+                == [
+                    "evil.example CNAME", "evil.example RRSIG", "a.example CNAME", "b.other.test A", "b.other.test A",
+                    "b.other.test A", "other.test NS",
+                ].sorted { rank($0) < rank($1) } || turn == 1 || turn == 2)
+        #expect(names.map(rank) == names.map(rank).sorted())
+        // The records of one name stay in the order of the server, which may have put the addresses into it.
+        let addresses = sent.filter { $0.1 == .a }.map(\.2)
+        #expect(reply.answer.records().filter { $0.type == .a }.map(\.rdata) == addresses)
+        #expect(reply.answer.isCacheable && reply.answer.keep == 60)
+
+        func rank(_ text: String) -> Int {
+            ["evil.example", "a.example", "b.other.test", "other.test"].firstIndex { text.hasPrefix($0) } ?? -1
+        }
+    }
+
+    @Test func theDNAMEComesBeforeItsTarget() throws {
+        let message = response([
+            ("evil.other.test", .a, address), ("example", .dname, Name("other.test")!.wire),
+        ])
+        #expect(try records(message) == ["answer example DNAME", "answer evil.other.test A"])
+    }
+
+    /// Whole, or a failure that says so: a chain that is cut off reads as a name without an address.
+    @Test(arguments: [1, 8, 16, 17, 18, 40, 64, 65, 100, 500])
+    func longChains(_ count: Int) throws {
+        let names = ["evil.example"] + (1...count).map { "a\($0).example" }
+        let aliases = zip(names, names.dropFirst()).map { ($0, RecordType.cname, Name($1)!.wire) }
+        let whole = aliases + [(names[count], .a, address)]
+        for sent in [whole, whole.reversed(), aliases.reversed()] {
+            let reply = try read(response(Array(sent)), to: asked)
+            guard count <= 64 else {
+                #expect(reply.responseCode == .servFail && reply.answer.head.responseCode == .servFail)
+                #expect(reply.answer.records().isEmpty && !reply.answer.isCacheable)
+                #expect(reply.answer.extendedErrors == [.other])
+                #expect(reply.answer.extendedErrorText == "more than 64 aliases, one behind the other")
+                continue
+            }
+            #expect(reply.responseCode == .noError && reply.answer.isCacheable)
+            #expect(reply.answer.records().map(\.name.description) == Array(names.prefix(sent.count)))
+        }
+    }
+
+    @Test func circlesStayAsTheyAre() throws {
+        let names = ["evil.example", "a.example", "b.example"]
+        for last in names {
+            let answer = zip(names, names.dropFirst() + [last]).map { ($0, RecordType.cname, Name($1)!.wire) }
+            let reply = try read(response(answer.reversed()), to: asked)
+            #expect(reply.answer.records().map(\.name.description) == names)
+            #expect(reply.responseCode == .noError && !reply.answer.isCacheable)
+        }
     }
 
     @Test func theDNAMEAboveStaysAndAnotherGoes() throws {
@@ -150,10 +216,29 @@ struct AliasChainTests {
             count += 1
         }
         (message[6], message[7]) = (UInt8(count >> 8), UInt8(count & 0xFF))
-        let clock = ContinuousClock()
-        let begun = clock.now
-        let answer = try read(message, to: asked).answer
-        #expect(answer.records().isEmpty && !answer.isCacheable)
-        #expect(clock.now - begun < .seconds(2))
+        #expect(throws: WireError.tooManyLabels) { try read(message, to: asked) }
+    }
+
+    /// The longest name is written once, and each of 4,000 records points to it.
+    @Test func oneLongNameForManyRecordsIsRead() throws {
+        let labels = (0..<100).flatMap { _ in [1, UInt8(ascii: "b")] }
+        let target = labels + asked.wire
+        var message = response([("evil.example", .cname, target)])
+        let at = message.count - target.count
+        for _ in 0..<4000 {
+            message += [0xC0 | UInt8(at >> 8), UInt8(at & 0xFF), 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1]
+        }
+        (message[6], message[7]) = (UInt8(4001 >> 8), UInt8(4001 & 0xFF))
+        #expect(try read(message, to: asked).answer.addresses.count == 4000)
+    }
+
+    /// As many servers of a zone, each with an address, as a message has room for.
+    @Test func theLongestHonestMessageIsRead() throws {
+        let servers = (0..<1000).map { "host\($0).some.where.evil.example" }
+        let reply = try read(
+            response(
+                servers.map { ("evil.example", .ns, Name($0)!.wire) },
+                additional: servers.prefix(300).map { ($0, .a, address) }, type: .ns), to: asked, type: .ns)
+        #expect(reply.answer.records().count == 1000)
     }
 }

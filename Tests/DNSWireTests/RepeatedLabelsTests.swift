@@ -11,7 +11,7 @@ struct RepeatedLabelsTests {
     }
 
     private static func record(_ owner: String, _ type: RecordType, _ data: [UInt8]) -> [UInt8] {
-        wire(owner) + [0, UInt8(type.rawValue), 0, 1, 0, 0, 0, 60, 0, UInt8(data.count)] + data
+        wire(owner) + [0, UInt8(type.rawValue), 0, 1, 0, 0, 0, 30, 0, UInt8(data.count)] + data
     }
 
     /// The records as they are kept from a response to www.example.com.

@@ -100,6 +100,69 @@ struct ResponseTests {
         #expect(answer.records().map(\.ttl) == [10800])
     }
 
+    /// A cache behind this one would keep half an answer for as long as the alias says.
+    @Test(arguments: [
+        ("no SOA", "", [30 as UInt32]),
+        (
+            "the SOA of another zone",
+            "0178 00 0006 0001 0000003c 0016 00 00 00000001 00000002 00000003 00000004 00000005", [30]
+        ),
+    ])
+    func whatIsKeptForAShortTimeSaysSo(what: String, authority: String, ttls: [UInt32]) throws {
+        for (ttl, shown) in [
+            ("00000e10", ttls), ("0000001f", ttls), ("0000001e", ttls), ("00000005", [5]), ("80000000", [0]),
+        ] {
+            let alias = "c00c 0005 0001 \(ttl) 0004 0161 c010"
+            let answer = try read(response(counts: [1, authority.isEmpty ? 0 : 1, 0], alias + authority)).answer
+            #expect(answer.records().map(\.ttl) == shown, "\(what), \(ttl)")
+            #expect([answer.keep] == shown)
+        }
+    }
+
+    /// RFC 3597 §4: what is compressed in the data of these types is written whole again when it is passed on. Here the record
+    /// before them, of another name, goes, so that nothing is where the pointers lead.
+    @Test(arguments: [
+        (RecordType.ns, "", ""), (.cname, "", ""), (.ptr, "", ""), (.mx, "000a", ""), (.afsdb, "0001", ""),
+        (.rt, "0001", ""),
+        (.kx, "0001", ""), (.dname, "", ""), (.srv, "0001 0002 0035", ""), (.minfo, "00", ""), (.rp, "00", ""),
+        (.px, "0001 00", ""), (.soa, "00", "00000001 00000002 00000003 00000004 00000005"),
+        (.sig, "0001 05 02 0000003c 65000000 64000000 1234", "0badcafe"),
+        (.sig, "0000 05 00 00000000 65000000 64000000 1234", ""),
+        (.nxt, "", "6200 0001"), (.nxt, "", "40"),
+        (.naptr, "000a 0014 01 73 07 5349502b443255 00", ""), (.naptr, "000a 0014 00 00 02 2121", ""),
+    ])
+    func namesInDataAreWrittenWhole(type: RecordType, before: String, behind: String) throws {
+        let code = String(0x10000 + Int(type.rawValue), radix: 16).dropFirst()
+        func record(_ data: [UInt8]) -> [UInt8] {
+            hex("c00c" + code + "0001 0000003c") + [UInt8(data.count >> 8), UInt8(data.count & 0xFF)] + data
+        }
+        let (first, last) = (hex(before), hex(behind))
+        let target = hex("0a 737472616e67657273 2e 07 6578616d706c65 03 6e6574 00")
+        var message = hex("1234 8180 0001 0003 0000 0000 03777777076578616d706c6503636f6d00") + hex(code + "0001")
+        message += hex("0178 00 0001 0001 0000003c 0004 c0000263")
+        let pointer = message.count + 12 + first.count + 11
+        message += record(first + target + last)
+        message += record(first + [4] + "sips".utf8 + [0xC0, UInt8(pointer)] + last)
+        let records = try read(message, type: type).answer.records()
+        #expect(records.map(\.rdata) == [first + target + last, first + hex("04 73697073") + target[11...] + last])
+    }
+
+    @Test(arguments: [
+        (RecordType.naptr, "000a 0014 01 73"), (.naptr, "000a 0014 ff 73 00 00 00"),
+        (.naptr, "000a 0014 00 00 00 00 00"),
+        (.naptr, "000a"), (.naptr, ""), (.sig, "0001 05 02"), (.sig, "0001 05 02 0000003c 65000000 64000000 1234"),
+        (.nxt, ""),
+        (.nxt, "40"), (.naptr, "000a 0014 00 00 00 c0ff"),
+    ])
+    func dataThatDoesNotFitItsType(type: RecordType, data: String) {
+        let octets = hex(data)
+        let code = String(0x10000 + Int(type.rawValue), radix: 16).dropFirst()
+        let message = response(
+            counts: [1, 0, 0],
+            "c00c" + code + "0001 0000003c 00" + String(0x100 + octets.count, radix: 16).dropFirst() + data)
+        #expect(failure(message) != nil)
+    }
+
     /// An alias that lives shorter than the SOA it leads to.
     @Test func negativeLifetimesEndWithTheFirstRecord() throws {
         let alias = "c00c 0005 0001 00000014 0004 0161 c010"
@@ -139,9 +202,9 @@ struct ResponseTests {
         #expect(try !read(message).answer.isCacheable)
     }
 
-    @Test func aliasesAreFollowedSixteenTimes() throws {
+    @Test func aliasesAreFollowedSixtyFourTimes() throws {
         // www → a → b → … each two octets and a pointer to "example.com" at 16.
-        for (aliases, isCacheable) in [(16, true), (17, false)] {
+        for (aliases, isCacheable) in [(64, true), (65, false)] {
             var records = "c00c 0005 0001 0000003c 0004 0161 c010"
             for index in 0..<aliases - 1 {
                 let owner = String(0x61 + index, radix: 16)

@@ -90,6 +90,18 @@ import Testing
             "", "00", "0001", "0001 c00c", "0001 00 0003 0002 0035 0001 0003 026832",
             "0001 00 0001 0003 026832 0001 0003 026832",
             "0001 00 0004", "0001 00 0004 0004 c00002", "0001 03666f6f",
+            // alpn: empty, an empty name, a name that is longer than the value.
+            "0001 00 0001 0000", "0001 00 0001 0001 00", "0001 00 0001 0004 02683200", "0001 00 0001 0003 036832",
+            "0001 00 0001 0004 02683201",
+            // no-default-alpn with a value; a port of one octet, of three and of none.
+            "0001 00 0001 0003 026832 0002 0001 00", "0001 00 0003 0001 35", "0001 00 0003 0003 000035",
+            "0001 00 0003 0000",
+            // mandatory: empty, half a key, itself, not in ascending order, twice, a key that is not there.
+            "0001 00 0000 0000 0001 0003 026832", "0001 00 0000 0003 000100 0001 0003 026832",
+            "0001 00 0000 0002 0000 0001 0003 026832", "0001 00 0000 0004 0003 0001 0001 0003 026832 0003 0002 0035",
+            "0001 00 0000 0004 0001 0001 0001 0003 026832", "0001 00 0000 0002 0003 0001 0003 026832",
+            // Hints that are no addresses, though others take their place.
+            "0001 00 0004 0000", "0001 00 0004 0003 c00002", "0001 00 0006 0004 c0000201", "0001 00 0006 0000",
         ])
     func invalid(_ hex: String) { #expect(Self.bound(hex) == nil) }
 
@@ -107,6 +119,47 @@ import Testing
         #expect(bound.records().map(\.ttl) == [60, 30])
         #expect(bound.keep == 30)
         #expect(!bound.head.authenticData)
+    }
+
+    @Test("values that are right stay, and those of an alias are ignored")
+    func valid() {
+        for hex in [
+            "0001 00 0001 0006 026832 026833 0002 0000", "0001 00 0003 0002 0000",
+            "0001 00 0000 0004 0001 0003 0001 0003 026832 0003 0002 0035",
+            "0001 00 0005 0000", "0001 00 fff0 0001 00",
+        ] { #expect(Self.bound(hex, to: []) == Self.octets(hex), "\(hex)") }
+        #expect(Self.bound("0000 03666f6f00 0001 0000") == Self.octets("0000 03666f6f00"))
+    }
+
+    @Test("RFC 9460 §4.2: the resolver's addresses are not passed on, wherever it puts them", arguments: [0, 1, 2])
+    func addressesBeside(_ section: Int) throws {
+        let (v6, other) = ([UInt8](repeating: 6, count: 16), Name("b.example")!)
+        let strangers = [
+            Self.record(Self.asked, .a, [6, 6, 6, 6]), Self.record(Self.asked, .aaaa, v6),
+            Self.record(other, .a, [6, 6, 6, 6]),
+            Self.record(Self.asked, .svcb, Self.octets("0001 00 0004 0004 06060606")),
+            Self.record(Self.asked, .txt, [1, 65]),
+            Self.record(Self.asked, .ns, other.wire), Self.record(Self.asked, .rrsig, [0, 1] + v6),
+        ]
+        let own = [
+            Self.record(Self.asked, .cname, other.wire), Self.record(Self.asked, .dname, other.wire),
+            Self.record(Self.asked, .https, Self.octets("0001 00")),
+        ]
+        let proofs = [
+            Self.record(Self.asked, .soa, Self.octets("00 00 00000001 00000002 00000003 00000004 00000005")),
+            Self.record(Self.asked, .nsec, other.wire + [0, 1, 64]),
+            Self.record(Self.asked, .nsec3, [1, 0, 0, 0, 0, 0]),
+        ]
+        var sections = [own, proofs, []]
+        sections[section] += strangers
+        let head = AnswerHead(
+            responseCode: .noError, answerCount: UInt16(sections[0].count), authorityCount: UInt16(sections[1].count),
+            additionalCount: UInt16(sections[2].count))
+        let answer = Answer(
+            head: head, body: Self.asked.wire + [0, 65, 0, 1] + sections.joined().joined(), keep: 60, isCacheable: true)
+        let bound = try #require(answer.bound(to: [], for: 30))
+        #expect(bound.records().map(\.type) == [.cname, .dname, .https, .soa, .nsec, .nsec3])
+        #expect(bound.head.answerCount == 3 && bound.head.authorityCount == 3 && bound.head.additionalCount == 0)
     }
 
     @Test("RFC 9460 §4.2: addresses beside the record are not passed on")

@@ -79,10 +79,37 @@ import Testing
         #expect(Self.absence(60).synthesized(under: Self.prefix, after: Self.absence(60)) == nil)
     }
 
-    @Test func moreThanAMessageHoldsIsNoAnswer() {
-        let addresses = (0..<4000).map { IPAddress(v4: 0x0808_0000 + UInt32($0)) }
-        let a = Answer.addresses(Self.asked, type: .a, addresses, ttl: 60)
-        #expect(a.synthesized(under: Self.prefix, after: Self.absence(60)) == nil)
+    @Test(arguments: [1, 2300, 2310, 2321, 4000])
+    func asManyAsAMessageHolds(_ count: Int) throws {
+        let addresses = (0..<count).map { IPAddress(v4: 0x0808_0000 + UInt32($0)) }
+        for longName in [
+            Self.asked, Name([String](repeating: String(repeating: "a", count: 60), count: 4).joined(separator: "."))!,
+        ] {
+            let a = Answer.addresses(longName, type: .a, addresses, ttl: 60)
+            let made = try #require(a.synthesized(under: Self.prefix, after: Self.absence(60)))
+            #expect(made.addresses.count >= min(count, 2300))
+            #expect(made.addresses == addresses.prefix(made.addresses.count).map { Self.prefix.address(of: $0)! })
+            #expect(made.body.count <= 65_535 - 512)
+        }
+    }
+
+    @Test("RFC 6052 §3.1, RFC 7050 §3: the addresses of ipv4only.arpa are translated at that name alone")
+    func addressesOfIPv4Only() throws {
+        let (well, known) = (IPAddress.v4(192, 0, 0, 170), IPAddress.v4(192, 0, 0, 171))
+        let elsewhere = Answer.addresses(Self.asked, type: .a, [well, .v4(192, 0, 2, 1), known], ttl: 60)
+        #expect(
+            try #require(elsewhere.synthesized(under: Self.prefix, after: Self.absence(60))).addresses
+                == [IPAddress("2001:db8:64::192.0.2.1")!])
+        #expect(
+            Answer.addresses(Self.asked, type: .a, [well], ttl: 60).synthesized(
+                under: .wellKnown, after: Self.absence(60))
+                == nil)
+        for prefix in [Self.prefix, .wellKnown] {
+            let own = Answer.addresses(.ipv4Only, type: .a, [well, .v4(192, 0, 2, 1), known], ttl: 60)
+            let made = try #require(own.synthesized(under: prefix, after: Self.absence(60)))
+            #expect(made.addresses == [well, known].map { prefix.addressOfIPv4Only($0)! })
+            #expect(NAT64Prefix.found(in: made.addresses) == [prefix])
+        }
     }
 
     @Test func whatLacksAddresses() {

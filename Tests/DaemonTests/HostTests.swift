@@ -191,12 +191,61 @@ private let keptBy: [(String?, String)] = [
         #expect(try machine.state() == before)
     }
 
-    @Test func aRecordThatCannotBeReadIsLeftAlone() throws {
+    @Test(
+        "a record that cannot be read, or that another user may have written, is left alone, and nothing of it is done",
+        arguments: [
+            ("httpdnsd host 1\n", 0o600, 0o755, 0, 0, "cannot be read"), (own, 0o602, 0o755, 0, 0, "another user"),
+            (own, 0o620, 0o755, 0, 0, "another user"), (own, 0o600, 0o757, 0, 0, "another user"),
+            (own, 0o600, 0o775, 0, 0, "another user"), (own, 0o600, 0o755, 65534, 0, "another user"),
+            (own, 0o600, 0o755, 0, 65534, "another user"),
+            (text(.run(["sh", "-c", "true"])), 0o600, 0o755, 0, 0, "steps"),
+            (text(.run(["systemctl", "restart", "sshd"])), 0o600, 0o755, 0, 0, "steps"),
+            (text(.restore("/etc/shadow")), 0o600, 0o755, 0, 0, "steps"),
+        ] as [(String, UInt32, mode_t, uid_t, uid_t, String)])
+    func recordsOfOthers(
+        _ text: String, _ mode: UInt32, _ folderMode: mode_t, _ owner: uid_t, _ folderOwner: uid_t, _ words: String
+    ) throws {
+        guard geteuid() == 0 || owner + folderOwner == 0 else { return }
+        let machine = try Machine(nil, "")
+        let folder = machine.root + HostChanges.folder
+        try FileState.folder.put(at: folder)
+        let record = folder + "/host"
+        try FileState.text(text, mode: mode).put(at: record)
+        if owner != 0 { chown(record, owner, 0) }
+        chmod(folder, folderMode)
+        if folderOwner != 0 { chown(folder, folderOwner, 0) }
+        let before = try machine.state()
+        #expect(performing: { try machine.changes.disable() }, throws: { "\($0)".contains(words) })
+        #expect(try machine.state() == before && machine.ran.isEmpty)
+    }
+
+    private static let own = text(.run(["systemctl", "daemon-reload"]))
+
+    private static func text(_ step: HostPlan.Step) -> String {
+        var record = HostRecord("httpdnsd host 1\nend\n")!
+        record.disable = [step]
+        return record.text
+    }
+
+    @Test func aLinkIsNoRecord() throws {
         let machine = try Machine(nil, "")
         try FileState.folder.put(at: machine.root + HostChanges.folder)
-        try FileState.text("httpdnsd host 1\n").put(at: machine.root + HostChanges.recordPath)
-        let before = try machine.state()
-        #expect(throws: HostChanges.Failed.record) { try machine.changes.disable() }
-        #expect(try machine.state() == before)
+        try FileState.text(Self.own).put(at: machine.root + "/etc/elsewhere")
+        try FileState.link("/etc/elsewhere").put(at: machine.root + HostChanges.recordPath)
+        #expect(throws: HostChanges.Failed.self) { try machine.changes.disable() }
+        #expect(machine.ran.isEmpty)
+    }
+
+    @Test func whoElseIsAsked() {
+        let (local, other) = (IPAddress.v4(127, 0, 0, 1), IPAddress.v4(192, 168, 1, 1))
+        for (content, global, others) in [
+            ("nameserver 127.0.0.1\n", [other], []), ("nameserver 127.0.0.1\nnameserver 192.168.1.1\n", [], [other]),
+            ("nameserver 127.0.0.53\n", [local], []), ("nameserver 127.0.0.53\n", [local, other], [other]),
+            ("nameserver 127.0.0.53\n", [], []),
+        ] as [(String, [IPAddress], [IPAddress])] {
+            var facts = facts(.text(""), content)
+            facts.globalServers = global
+            #expect(facts.others(than: [local]) == others, "\(content) \(global)")
+        }
     }
 }

@@ -52,12 +52,22 @@ import Testing
         #expect(outages.update([]).isEmpty && outages.out.isEmpty)
     }
 
-    @Test mutating func isLookedForWhenSomethingFailedOrIsOut() {
-        let isDue = [0, 1, 1].map { outages.isDue($0) }
-        #expect(isDue == [false, true, false])
+    @Test mutating func allGroupsAreLookedAtAfterAFailureAlone() {
+        let haveFailed = [0, 1, 1].map { outages.haveFailed($0) }
+        #expect(haveFailed == [false, true, false])
         _ = news([(3, 0)])
-        let isDueStill = outages.isDue(1)
-        #expect(isDueStill)
+        let haveFailedAgain = outages.haveFailed(1)
+        #expect(!haveFailedAgain && outages.out == [.httpdns])
+    }
+
+    @Test mutating func theGroupsThatAreOutOfUseSuffice() {
+        func groups(_ office: (Int, UInt64)) -> [GroupOverview] {
+            [group(health: [(3, 0)]), group(GroupID(2), "office", health: [office])]
+        }
+        _ = outages.update(groups((3, 0)))
+        #expect(outages.out == [.httpdns, GroupID(2)])
+        let changed = outages.update(groups((0, 1)))
+        #expect(changed.map(\.name) == ["office"] && outages.out == [.httpdns])
     }
 
     /// What is said of each group in turn when all that are named here fail.

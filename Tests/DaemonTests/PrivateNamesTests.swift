@@ -2,6 +2,7 @@ import Base
 import DNSWire
 import Forwarding
 import Foundation
+import Log
 import Testing
 
 @testable import Configuration
@@ -129,6 +130,49 @@ import Testing
                 let servers = asking.asked(name, type)
                 #expect(servers.allSatisfy { $0.kind == .account || $0.isEncrypted }, "\(name) \(type)")
             }
+        }
+    }
+
+    /// The network's resolvers are asked whatever their addresses are.
+    @Test(arguments: [
+        ("192.168.1.1", ""), ("183.60.83.19", ""), ("168.63.129.16", ""), ("10.0.0.2", "servers = []"),
+        ("8.8.8.8", "servers = []"), ("8.8.8.8", "servers = [\"192.168.1.1\"]"),
+    ]) func aPublicResolverOfTheNetworkIsRemarkedOn(_ address: String, _ key: String) throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "resolvers-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appending(path: "resolv.conf").path
+        try "nameserver \(address)\n".write(toFile: path, atomically: true, encoding: .utf8)
+        let settings = try Settings.load(
+            file: "/e/x.toml", contents: "[fallback]\nresolvConf = [\"\(path)\"]\n[private]\n\(key)\n",
+            environment: [:],
+            readFile: { FileReading(Self.read($0)) }
+        ).settings
+        let asking = try Asking(settings)
+        #expect(asking.asked(Name("nas.lan")!, .a).isEmpty == (key == "servers = []"))
+        let isPublic = key.isEmpty && !IPAddress(address)!.isPrivate
+        let words = Report.publicResolvers(settings, LocalReading(settings, .resolvers))
+        #expect(words.count == (isPublic ? 1 : 0))
+        #expect(words.allSatisfy { $0.contains(address) })
+    }
+
+    @Test func aNameThatLeadsToThisMachineIsRemarkedOn() throws {
+        var settings = try Settings.load(
+            file: "/e/x.toml", contents: "", environment: [:], readFile: { FileReading(Self.read($0)) }
+        ).settings
+        let hosts = HostsTable(
+            parsing: Array(
+                "127.0.1.1 dns.example\n::1 six.example\n127.0.0.1 both.example\n192.0.2.1 both.example".utf8
+            ).span)
+        #expect(Report.loopbackName(settings, hosts).isEmpty)
+        for (name, address) in [
+            ("dns.example", "127.0.1.1"), ("six.example", "::1"), ("both.example", nil), ("other.example", nil),
+        ] {
+            settings.listen.name = Name(name)
+            let words = Report.loopbackName(settings, hosts)
+            #expect(
+                words.first?.hasPrefix("listen.name: \(name) leads to \(address ?? "") by /etc/hosts")
+                    == (address == nil ? nil : true))
         }
     }
 

@@ -4,6 +4,7 @@ import Counters
 import DNSCache
 import DNSWire
 import Forwarding
+import ShellTestSupport
 import Testing
 
 @testable import Daemon
@@ -30,6 +31,26 @@ import Testing
 
     private func frontend(_ settings: Settings.Listen = Settings().listen, room: Int = 8) -> QueryFrontend {
         QueryFrontend(cache: cache, settings, queue: MissQueue(maximum: room))
+    }
+
+    @Test func clientsThatMayNotAskAreCountedAndSaidOnce() {
+        let said = Arrivals<IPAddress>()
+        let strangers = Strangers { said.append($0) }
+        var settings = Settings().listen
+        settings.allow = [Network("127.0.0.0/8")!]
+        var frontend = QueryFrontend(
+            cache: cache, settings, queue: MissQueue(maximum: 8), strangers: strangers)
+        #expect(receive(query(example), frontend) == .asked && strangers.count == 0)
+        for _ in 0..<3 { #expect(receive(query(example), from: Self.stranger, frontend).reply[3] & 15 == 5) }
+        _ = receive(query(example), from: .v4(192, 0, 2, 8), isStream: true, frontend)
+        #expect(strangers.count == 4 && said.next() == Self.stranger)
+        // Settings with the same list are no news; with another one the next client that may not ask is said.
+        frontend.apply(settings)
+        _ = receive(query(example), from: .v4(192, 0, 2, 9), frontend)
+        settings.allow.append(Network("198.51.100.0/24")!)
+        frontend.apply(settings)
+        _ = receive(query(example), from: .v4(192, 0, 2, 10), frontend)
+        #expect(said.next() == .v4(192, 0, 2, 10) && strangers.count == 6)
     }
 
     private func store(ttl: UInt32 = 300) {
@@ -100,6 +121,24 @@ import Testing
         frontend.apply(settings)
         #expect(responseCode(receive(query(example), from: Self.stranger, frontend).reply) == 0)
         #expect(responseCode(receive(query(example), frontend).reply) == 5)
+    }
+
+    @Test(
+        "a client of IPv4 is one, also where a socket for both families gives its address mapped into IPv6",
+        arguments: [
+            ("::/0", false), ("0.0.0.0/0", true), ("192.0.2.0/24", true), ("::ffff:0:0/96", true),
+            ("::ffff:192.0.2.1", true), ("::ffff:192.0.2.2", false), ("2001:db8::/32", false),
+        ])
+    func mappedClients(_ network: String, isAllowed: Bool) throws {
+        var frontend = frontend()
+        var settings = Settings().listen
+        settings.allow = [try #require(Network(network))]
+        frontend.apply(settings)
+        for text in ["192.0.2.1", "::ffff:192.0.2.1"] {
+            #expect(frontend.isAllowed(try #require(IPAddress(text))) == isAllowed, "\(text)")
+        }
+        let ofIPv6 = try #require(IPAddress("2001:db8::1"))
+        #expect(frontend.isAllowed(ofIPv6) == network.contains("2001") || network == "::/0")
     }
 
     @Test(

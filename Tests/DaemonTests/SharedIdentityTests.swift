@@ -39,7 +39,7 @@ import Testing
             Self.alibaba.replacing("alibaba", with: "baidu"),
             Self.tencent + "routeIp = \"192.0.2.1\"\n",
             Self.tencent + "routeIp = \"192.0.2.2\"\n",
-            Self.tencent + "[cache]\nminTTL = 30\n",
+            Self.tencent + "[cache]\nminTTL = 30\n", Self.tencent + "[cache]\nnegativeMinTTL = 30\n",
             Self.tencent + "[cache]\nnegativeTTL = 60\n",
         ].map(account)
         #expect(Set(accounts).count == accounts.count)

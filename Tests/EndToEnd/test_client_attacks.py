@@ -1,6 +1,7 @@
 """Attacks by clients over each way in which they ask, by the numbers of the table in docs/SECURITY.md: what they send. That
 they send much of it is in test_client_shares.py, and what HTTP itself is attacked with in test_http_attacks.py."""
 
+import contextlib
 import pathlib
 import socket
 import struct
@@ -94,21 +95,49 @@ def test_24_half_a_question_and_a_reset(everywhere, connect, way):
         assert addresses(dns.message.from_wire(connection.receive_bytes())) == ["127.0.0.1"]
 
 
-@pytest.mark.parametrize("server", ["127.0.0.1", ELSEWHERE])
-def test_25_no_transport_has_another_filter(serving, server):
-    """Every operation, type and fault gets the same over UDP and TCP, octet by octet, and outsiders REFUSED at most. That TLS
-    and HTTPS are as TCP is shown beside their other tests."""
-    resolver = serving(lambda asked: reply_to(asked.message, rcode=dns.rcode.NXDOMAIN)).resolver
+def test_25_no_transport_has_another_filter(serving):
+    """Every operation, type and fault gets the same over UDP and TCP, octet by octet. That TLS and HTTPS are as TCP is shown
+    beside their other tests."""
+    serving(lambda asked: reply_to(asked.message, rcode=dns.rcode.NXDOMAIN))
     for message in operations():
-        over_udp = exchange(message, server=server, port=PORT, timeout=5)
-        with Stream(server=server, port=PORT) as stream:
+        over_udp = exchange(message, port=PORT, timeout=5)
+        with Stream(port=PORT) as stream:
             stream.send(message)
             over_tcp = stream.receive_bytes()
         assert over_udp == over_tcp, (message, over_udp, over_tcp)
-        if server == ELSEWHERE and message[2] & 0x78 == 0:
-            assert over_udp[3] & 15 in (dns.rcode.REFUSED, dns.rcode.FORMERR), message
-    if server == ELSEWHERE:
-        assert resolver.questions == []
+
+
+def test_25_outsiders(serving):
+    """Over UDP they get REFUSED at most, whatever they ask; over the other ways they are closed before anything is read."""
+    running = serving(listen={"https": [f"{ELSEWHERE}:{HTTPS}"]})
+    for message in operations():
+        code = exchange(message, server=ELSEWHERE, port=PORT, timeout=5)[3] & 15
+        assert message[2] & 0x78 or code in (dns.rcode.REFUSED, dns.rcode.FORMERR), message
+    for port in (PORT, TLS, HTTPS):
+        with socket.create_connection((ELSEWHERE, port), timeout=8) as connection, contextlib.suppress(ConnectionError):
+            connection.sendall(struct.pack("!H", len(wire("localhost"))) + wire("localhost"))
+            assert connection.recv(1) == b""
+    assert running.resolver.questions == []
+
+
+@pytest.mark.parametrize("port", [PORT, TLS, HTTPS])
+def test_39_outsiders_take_no_room(serving, connect, port):
+    """However many come, no client makes room for them, none waits, and they get no handshake."""
+    way = {PORT: "tcp", TLS: "tls", HTTPS: "https"}[port]
+    serving(listen={"https": [f"127.0.0.1:{HTTPS}", f"{ELSEWHERE}:{HTTPS}"], "tcpClients": 8})
+    with contextlib.ExitStack() as stack:
+        kept = [stack.enter_context(connect(way)) for _ in range(8)]
+        strangers = [stack.enter_context(socket.create_connection((ELSEWHERE, port), timeout=8)) for _ in range(30)]
+        for stranger in strangers:
+            with contextlib.suppress(ConnectionError):
+                assert stranger.recv(1) == b""
+        for connection in kept:
+            connection.send(wire("localhost"))
+            assert addresses(dns.message.from_wire(connection.receive_bytes())) == ["127.0.0.1"]
+        counts = metrics()
+        assert total(counts, "httpdnsd_tcp_closed_total", proto=way, reason="not_allowed") == 30
+        assert total(counts, "httpdnsd_tcp_closed_total", proto=way, reason="room") == 0
+        assert total(counts, "httpdnsd_tcp_accepted_total", proto=way) == 8
 
 
 def test_26_smuggled_options(everywhere, connect):

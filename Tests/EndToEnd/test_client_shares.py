@@ -22,7 +22,7 @@ from frames import DATA, END_HEADERS, END_STREAM, HEADERS, START, fields, frame,
 from malformed import opt, wire
 from resolvers import Unbound, reply_to
 from waiting import eventually
-from ways import CONNECTIONS, ELSEWHERE, MESSAGE, PORT, Encrypted, dial, framed_by_http
+from ways import CONNECTIONS, ELSEWHERE, MESSAGE, PORT, TLS, Encrypted, dial, framed_by_http
 
 TRUE = "192.0.2.1"
 
@@ -67,6 +67,30 @@ def test_37_a_client_that_leaves_takes_along_what_is_kept_for_it(everywhere, tru
     eventually(lambda: total(metrics(), "httpdnsd_tcp_clients") == 0, "all have left")
     assert running.held_kilobytes("RssAnon") - begun < 12_000
     running.resolver.release()
+
+
+def test_38_handshakes_of_one_source(everywhere, trusting):
+    """Eight are under way at a time, its further clients wait for them, and those of others do not."""
+    subprocess.run(["ip", "address", "replace", "10.53.53.54/32", "dev", "lo"], check=True)
+    everywhere()
+    context = trusting()
+    with contextlib.ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_connection((ELSEWHERE, TLS), 8, (ELSEWHERE, 0))) for _ in range(8)]
+        done = threading.Event()
+
+        def waits():
+            with Encrypted(context, server=ELSEWHERE, source=ELSEWHERE):
+                done.set()
+        waiting = threading.Thread(target=waits)
+        waiting.start()
+        for _ in range(30):
+            with Encrypted(context, server=ELSEWHERE, source="10.53.53.54"), Encrypted(context):
+                pass
+        assert not done.is_set()
+        silent[0].close()
+        assert done.wait(5)
+        waiting.join()
+        assert total(metrics(), "httpdnsd_tcp_closed_total", reason="room") == 0
 
 
 def long_texts(ttl):

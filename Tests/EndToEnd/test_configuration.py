@@ -84,7 +84,7 @@ def test_a_file_that_cannot_be_read(binary, tmp_path):
     for path in (tmp_path / "not-there.toml", tmp_path):
         for command in ("check", "run"):
             ended = processes.run(binary, command, "-c", str(path))
-            assert ended.returncode == 71, ended
+            assert ended.returncode == 78, ended
             assert len(ended.stderr.splitlines()) == 1 and str(path) in ended.stderr
 
 
@@ -96,7 +96,7 @@ def test_check_prints_every_setting_and_no_secret(binary, tmp_path):
     assert "Swift-HTTPDNS-16" not in shown.stdout + shown.stderr
     assert "678905432" not in shown.stdout + shown.stderr
     settings = tomllib.loads(shown.stdout)
-    assert settings["cache"] == {"megabytes": 3, "minTTL": 0, "maxTTL": 86400, "negativeTTL": 30,
+    assert settings["cache"] == {"megabytes": 3, "minTTL": 0, "negativeMinTTL": 0, "maxTTL": 86400, "negativeTTL": 30,
                                  "staleSeconds": 86400, "staleTTL": 30, "prefetchAt": 75, "keepAliveDomains": [],
                                  "preResolve": [], "rank": [], "file": ""}
     assert settings["httpdns"]["minutesBeforeSwitchToMain"] == 10
@@ -123,6 +123,27 @@ def test_check_says_what_differs_and_where_it_was_given(binary, tmp_path):
     assert processes.run(binary, "check", str(file), "-c", str(file)).returncode == 64
     shown = processes.run(binary, "check", "-c", "/dev/null", variables={"HTTPDNSD_CONTROL_SOCKET": "/run/httpdnsd/control.sock"})
     assert shown.stdout == "# /dev/null is right\n# Every key has its default; --all shows them.\n", shown
+
+
+@pytest.mark.parametrize("command", ["check", "run", "probe"])
+def test_a_file_that_is_not_utf8(binary, tmp_path, command):
+    """Read otherwise, a path in Latin-1 would be another path."""
+    file = tmp_path / "httpdnsd.toml"
+    file.write_bytes('[fallback]\nhosts = "/etc/h\xf6sts"\n'.encode("latin-1"))
+    ended = processes.run(binary, command, "-c", str(file))
+    assert ended.returncode == 78 and ended.stderr.startswith(f"{file}:2: syntax: a character that is not UTF-8; "), ended
+
+
+@pytest.mark.parametrize(("text", "is_remarked"), [
+    ('[tls]\nserverName = "dns.example"\n[fallback]\nservers = ["tls://192.0.2.1"]\n', True), ("[tls]\n", True),
+    ('[tls]\nserverName = "dns.example"\n[httpdns]\ntoken = "678905432"\n', False),
+    ('[fallback]\nservers = ["tls://192.0.2.1#dns.example"]\n', False)])
+def test_tls_without_an_account_is_remarked_on(binary, tmp_path, text, is_remarked):
+    file = tmp_path / "httpdnsd.toml"
+    file.write_text(text)
+    file.chmod(0o600)
+    shown = processes.run(binary, "check", str(file))
+    assert shown.returncode == 0 and ("[tls] has no effect without [httpdns]" in shown.stderr) == is_remarked, shown
 
 
 def test_check_says_all_mistakes(binary, tmp_path):

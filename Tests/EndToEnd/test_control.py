@@ -17,6 +17,7 @@ import pytest
 import daemon as processes
 from control import Control, fetch, metrics
 from dns_client import addresses, ask
+from encrypted import address_reply
 from waiting import eventually, waited_since
 
 
@@ -105,13 +106,18 @@ def test_it_is_said_that_nobody_answers_any_more(controlled, service):
 
 
 def test_readiness(controlled, service):
-    """Not ready: nobody who may be asked has answered lately."""
+    """Not ready: no server that may be asked has answered three different questions; one name is no outage."""
     chosen = service("aes")
     running, operator = controlled(chosen, {"httpdns": {"httpOnly": True}})
     assert operator("status", "--ready") == ""
     assert fetch("/readyz")[0] == 200
     chosen.stop()
-    assert ask("www.example.com").rcode() == 2
+    for _ in range(2):
+        assert ask("www.example.com").rcode() == 2
+    assert operator("status", "--ready") == "" and fetch("/readyz")[0] == 200
+    assert "No server answered the last question." in operator("status")
+    for name in ("n3.example.com", "n4.example.com"):
+        assert ask(name).rcode() == 2
     line = operator("status", "--ready", code=69)
     assert line.startswith("not ready: serving from the cache alone; HTTPDNS 127.0.0.3") and "fails" in line
     assert len(line.splitlines()) == 1
@@ -186,7 +192,7 @@ def test_reload(controlled, service, binary):
     ended = processes.run(binary, "reload", "-c", str(file), variables={"HTTPDNSD_CONTROL_SOCKET": str(operator.socket)})
     assert ended.returncode == 78 and f"{file}:1" in ended.stderr and len(ended.stderr.splitlines()) == 1, ended
     file.unlink()
-    assert f"open {file}: No such file" in operator("reload", code=71)
+    assert f"open {file}: No such file" in operator("reload", code=78)
     file.write_text(text)
     operator("reload")
     assert metrics()["httpdnsd_config_last_reload_successful", ()] == 1 and addresses(ask("n1.example.com"))
@@ -399,12 +405,35 @@ def test_a_request_is_answered_although_many_say_nothing(controlled):
         client.close()
 
 
+def test_one_silent_name_is_no_outage(controlled, scripted_resolver):
+    """A resolver that leaves one question unanswered, and then all: the daemon's own question tells the one from the other."""
+    names, silent = [], {"silent.example.com."}
+
+    def answer(asked):
+        names.append(asked.name.to_text())
+        return None if names[-1] in silent or "." in silent else address_reply(asked)
+    resolver = scripted_resolver(answer)
+    _, operator = controlled(None, {"fallback": {"servers": [resolver.endpoint], "timeout": 300}})
+    assert ask("www.example.com").answer
+    assert ask("silent.example.com").rcode() == 2
+    for _ in range(3):
+        assert operator("status", "--ready") == ""
+        time.sleep(0.5)
+    assert "." in names
+    silent.add(".")
+    assert ask("other.example.com").rcode() == 2
+    eventually(lambda: fetch("/readyz")[0] == 503, "its own question fails, too")
+    silent.clear()
+    eventually(lambda: fetch("/readyz")[0] == 200, "its own question is answered", 60)
+
+
 def test_alive(controlled, service, binary, place):
     """Every queue turns, whether or not anybody could be asked; nothing is printed."""
     chosen = service("aes")
     running, operator = controlled(chosen, {"httpdns": {"httpOnly": True}})
     chosen.stop()
-    assert ask("www.example.com").rcode() == 2
+    for name in ("www.example.com", "n1.example.com", "n2.example.com"):
+        assert ask(name).rcode() == 2
     operator("status", "--ready", code=69)
     assert operator("status", "--alive") == ""
     ended = processes.run(binary, "status", "--alive", "--ready", "--socket", str(operator.socket))

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import plistlib
 import re
 import shlex
 import subprocess
@@ -422,3 +423,31 @@ def test_every_event_is_listed_as_it_is_said():
     listed = (TOP / "docs/log.md").read_text().split("\n## Events\n")[1].split("\n| event |")[1]
     rows = re.findall(r"^\| `([\w-]+)` \| .* \| `([0-9a-f]{32})` \|$", listed, re.MULTILINE)
     assert sorted(rows) == sorted(re.findall(r'"([a-z-]+) ([0-9a-f]{32})"', source)) != []
+
+
+def block_under(document, heading, language):
+    part = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#+ \w|\Z)", (TOP / document).read_text(), re.MULTILINE | re.DOTALL)
+    return next(block for found, block in blocks(part[1]) if found == language)
+
+
+def test_the_certificate_recipe(tmp_path):
+    """A certificate for the name and the address, of an authority that it is not itself, and strict clients take it."""
+    recipe = block_under("docs/clients.md", "An authority of the house", "sh")
+    made = re.sub("^install .*\n", "", recipe, flags=re.MULTILINE)
+    subprocess.run(["sh", "-ec", made], cwd=tmp_path, check=True, capture_output=True)
+    for option in ("-verify_hostname", "dns.example.com"), ("-verify_ip", "192.168.1.2"):
+        subprocess.run(["openssl", "verify", "-x509_strict", "-purpose", "sslserver", *option, "-CAfile", "authority.pem",
+                        "server.pem"], cwd=tmp_path, check=True, capture_output=True)
+    text = subprocess.run(["openssl", "x509", "-in", "server.pem", "-noout", "-text"], cwd=tmp_path, check=True,
+                          capture_output=True, text=True).stdout
+    assert "CA:TRUE" not in text and "TLS Web Server Authentication" in text
+
+
+def test_apples_profile():
+    """macOS 26 wants its scope; and outside the house the device keeps its usual DNS."""
+    profile = plistlib.loads(block_under("docs/clients.md", "Apple's profile", "xml").encode())
+    assert profile["PayloadScope"] == "System"
+    settings, = profile["PayloadContent"]
+    assert settings["DNSSettings"]["DNSProtocol"] == "HTTPS"
+    inside, elsewhere = settings["OnDemandRules"]
+    assert inside == {"Action": "Connect", "SSIDMatch": ["House"]} and elsewhere == {"Action": "Disconnect"}

@@ -48,6 +48,20 @@ def test_a_change_of_the_network_renews_connections(daemon, network, authority, 
         server.stop()
 
 
+@pytest.mark.parametrize("timeout", [100, 300])
+@pytest.mark.parametrize("protocol", [*SCHEMES, "tcp"])
+def test_a_connection_that_has_become_silent_is_left(daemon, relay, encrypted_resolver, authority, protocol, timeout):
+    """As soon as an attempt has timed out, however short that is."""
+    server = encrypted_resolver(protocol)
+    between = relay(server)
+    url = server.url.replace(f":{server.port}", f":{between.port}")
+    daemon(whole=settings(authority, servers=[url], timeout=timeout), port=PORT)
+    names = (f"n{number}.example.net" for number in range(1000))
+    eventually(lambda: addresses(ask(next(names), port=PORT)) == OURS, "the connection is made")
+    between.freeze(new=False)
+    eventually(lambda: addresses(ask(next(names), port=PORT)) == OURS, "another one is made", 3)
+
+
 @needs_ipv6
 @pytest.mark.parametrize("protocol", SCHEMES)
 def test_an_ipv6_route_that_is_withdrawn(daemon, network, authority, protocol):

@@ -148,7 +148,7 @@ USUAL = [  # name, type, who is asked or what is said, the pattern
     ("localhost", "ANY", "NOERROR", "localhost"), ("a.invalid", "A", "NXDOMAIN", "invalid"),
     ("b.onion", "AAAA", "NXDOMAIN", "onion"), ("c.alt", "A", "NXDOMAIN", "alt"),
     ("use-application-dns.net", "A", "NXDOMAIN", "use-application-dns.net"),
-    ("_dns.resolver.arpa", "SVCB", "NOERROR", "_dns.resolver.arpa"),
+    ("_dns.resolver.arpa", "SVCB", "NOERROR", "resolver.arpa"),
     ("nas.local", "A", "private", "local"), ("x.test", "A", "private", "test"),
     ("nas.home.arpa", "A", "private", "home.arpa"), ("ipv4only.arpa", "AAAA", "private", "ipv4only.arpa"),
     ("1.0.0.127.in-addr.arpa", "PTR", "private", "127.0.0.0/8"),

@@ -59,11 +59,10 @@ def test_a_relative_file_of_names_stands_beside_the_configuration(groups, binary
     assert processes.run(binary, "check", "--all", "-c", str(tmp_path / "own.toml"), cwd="/").returncode == 0
 
 
-@pytest.mark.parametrize("wrong", ["not there", "wrong line"])
+@pytest.mark.parametrize("wrong", ["not there", "wrong line", "empty", "a folder", "a pipe"])
 def test_a_wrong_file_of_names_at_start(binary, tmp_path, wrong):
     names = tmp_path / "names"
-    if wrong == "wrong line":
-        names.write_text("corp.example\na..b\n")
+    make(names, wrong)
     file = tmp_path / "own.toml"
     file.write_text(toml(LISTEN | {"fallback": {"servers": ["127.0.0.2"]},
                                    "upstreams.office": {"servers": ["127.0.0.3"], "domainsFile": str(names)}}))
@@ -71,7 +70,87 @@ def test_a_wrong_file_of_names_at_start(binary, tmp_path, wrong):
         ended = processes.run(binary, command, "-c", str(file))
         assert ended.returncode == 78 and len(ended.stderr.splitlines()) == 1, ended
         place = f"{names}:2" if wrong == "wrong line" else "upstreams.office.domainsFile"
-        assert place in ended.stderr and "; give" in ended.stderr, ended
+        assert place in ended.stderr and "; " in ended.stderr, ended
+
+
+def make(names, wrong):
+    """Puts something that cannot be used in the place of a file of names."""
+    if names.is_dir():
+        names.rmdir()
+    names.unlink(missing_ok=True)
+    if wrong == "wrong line":
+        names.write_text("corp.example\na..b\n")
+    elif wrong == "empty":
+        names.touch()
+    elif wrong == "half-written":
+        names.write_text("corp.exa")
+    elif wrong == "a folder":
+        names.mkdir()
+    elif wrong == "a pipe":
+        os.mkfifo(names)
+
+
+WRONG = ["not there", "wrong line", "empty", "half-written", "a folder", "a pipe"]
+
+
+def test_a_wall_stays_whatever_becomes_of_its_file(groups, binary, tmp_path):
+    """At a change, a reload and a restart, and while another list changes; log, status and check say so."""
+    names, other, socket_path = tmp_path / "names", tmp_path / "other", str(tmp_path / "s")
+    names.write_text("corp.example\n")
+    other.write_text("other.example\n")
+    settings = {"httpdns": False, "office": {"domainsFile": str(names)},
+                "ads": {"answer": "nxdomain", "domainsFile": str(other)},
+                "cache": {"file": str(tmp_path / "cache")}, "control": {"socket": socket_path}}
+    running = groups.run(**settings)
+    fresh = (f"f{number}" for number in itertools.count())
+
+    def holds():
+        return last_of(f"{next(fresh)}.corp.example") == [2]
+    assert holds()
+    eventually(lambda: list(tmp_path.glob("cache.names-*")) and len(list(tmp_path.glob("cache.names-*"))) == 2, "copies are kept")
+    for number, wrong in enumerate(WRONG):
+        lines = len(running.log_lines("upstreams.office.domainsFile: the 1 name of before stay"))
+        make(names, wrong)
+        replace(other, f"o{number}.example\n")
+        eventually(lambda lines=lines: len(running.log_lines("upstreams.office.domainsFile: the 1 name of before stay")) > lines, wrong)
+        assert holds(), wrong
+        assert processes.run(binary, "reload", "--socket", socket_path).returncode == 0
+        assert holds(), wrong
+        assert "office.domainsFile: the 1 name of before stay" in processes.run(binary, "status", "--socket", socket_path).stdout
+        running.stop()
+        running = groups.run(**settings)
+        assert running.log_lines("the 1 name of before stay, from the copy beside cache.file"), wrong
+        assert holds(), wrong
+        if names.is_dir() or names.is_fifo():
+            make(names, "not there")
+        replace(names, "corp.example\n")
+        eventually(lambda: "of before stay" not in processes.run(binary, "status", "--socket", socket_path).stdout, "it is right again")
+
+
+def test_a_file_that_is_being_written_is_not_read_for_another_ones_sake(groups, binary, tmp_path):
+    names, other, socket_path = tmp_path / "names", tmp_path / "other", str(tmp_path / "s")
+    names.write_text("corp.example\nlab.example\n")
+    other.write_text("other.example\n")
+    running = groups.run(httpdns=False, office={"domainsFile": str(names)}, ads={"answer": "nxdomain", "domainsFile": str(other)},
+                         control={"socket": socket_path})
+    fresh = (f"f{number}" for number in itertools.count())
+
+    def takes(domain):
+        return last_of(f"{next(fresh)}.{domain}") == [2]
+    assert takes("corp.example") and takes("lab.example")
+    with names.open("w") as writing:
+        writing.write("lab.example\n")
+        writing.flush()
+        for number in range(3):
+            replace(other, f"o{number}.example\n")
+            eventually(lambda number=number: not last_of(f"{next(fresh)}.o{number}.example"), "the other list is followed")
+            names.chmod(0o600)
+            assert processes.run(binary, "reload", "--socket", socket_path).returncode == 0
+            assert takes("corp.example") and takes("lab.example")
+        writing.write("new.example\n")
+    eventually(lambda: takes("new.example"), "it is read when it is closed")
+    assert takes("lab.example") and not takes("corp.example")
+    assert not running.log_lines("of before stay")
 
 
 def test_names_that_httpdns_gets_by_files(groups, tmp_path):

@@ -25,7 +25,7 @@ KINDS = ["A", "AAAA", "HTTPS", "SVCB", "MX", "TXT", "PTR", "SRV", "NS", "SOA", "
 STAYS_HERE = [
     "localhost", "LOCALHOST", "a.b.localhost", "invalid", "www.example.invalid", "onion", "duckduckgogg42xjoc72x.onion",
     "Hidden.ONION", "use-application-dns.net", "www.use-application-dns.net", "_dns.resolver.arpa",
-    "x._dns.resolver.arpa",
+    "x._dns.resolver.arpa", "resolver.arpa", "x.resolver.arpa", "X.Resolver.ARPA",
 ]
 # Only a local resolver can know these.
 STAYS_LOCAL = [

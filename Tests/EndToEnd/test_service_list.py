@@ -77,6 +77,14 @@ def test_several_addresses_are_servers_in_order(daemon, listed):
     eventually(lambda: uses(second), "then the second")
 
 
+def test_a_list_that_does_not_work_here_leaves_the_configured_servers(daemon, listed):
+    start, first = listed("aes", START, CONF.format(NOBODY)), listed("aes", FIRST)
+    running = daemon(start, using([START], dnsIp=[FIRST]))
+    eventually(lambda: running.log_lines(f"at {NOBODY}:80, {FIRST}:80"), "the list is taken")
+    for _ in range(5):
+        assert uses(first)
+
+
 def test_the_list_is_refreshed_as_it_says(daemon, listed, clocks):
     """It is good for a minute, of which the daemon's clock is told that it has passed."""
     conf = "log:0|domain:0|ip:{}|ttl:1"

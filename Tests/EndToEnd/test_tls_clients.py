@@ -2,11 +2,13 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import ssl
 import struct
 import subprocess
+import threading
 import time
 
 import dns.edns
@@ -14,14 +16,14 @@ import dns.message
 import dns.rcode
 import pytest
 
-from control import METRICS, fetch, metrics
+from control import METRICS, fetch, metrics, total
 from daemon import run
 from dns_client import Stream, addresses, ask
-from malformed import operations
+from malformed import operations, wire
 from resolvers import reply_to
 from test_service_manager import handed_over, listening
 from waiting import eventually, waited_since
-from ways import ELSEWHERE, PORT, TLS, Encrypted
+from ways import HTTPS, PORT, TLS, Encrypted, framed_by_http
 
 BLOCK = 468
 
@@ -49,15 +51,13 @@ def test_programs_of_others_are_answered(serving, authority):
         assert shown.returncode == 0 and shown.stdout.strip() == {"localhost": "127.0.0.1"}.get(name, "192.0.2.1"), shown
 
 
-@pytest.mark.parametrize("server", ["127.0.0.1", ELSEWHERE])
-def test_the_same_as_over_tcp(serving, trusting, server):
-    """Every operation, type and fault gets the same octets; outsiders get REFUSED at most, and reach no resolver."""
-    running = serving(lambda asked: reply_to(asked.message, rcode=dns.rcode.NXDOMAIN))
+def test_the_same_as_over_tcp(serving, trusting):
+    """Every operation, type and fault gets the same octets."""
+    serving(lambda asked: reply_to(asked.message, rcode=dns.rcode.NXDOMAIN))
     ordinary = [dns.message.make_query(name, kind, **options).to_wire() for name, kind, options in (
         ("localhost", "A", {}), ("www.example.com", "A", {"use_edns": 0}), ("www.example.com", "HTTPS", {"want_dnssec": True}),
         ("example.com", "ANY", {}), ("1.0.0.127.in-addr.arpa", "PTR", {}), ("version.bind", "TXT", {"rdclass": "CH"}))]
-    context = trusting()
-    with Encrypted(context, server=server) as encrypted, Stream(server=server, port=PORT) as plain:
+    with Encrypted(trusting()) as encrypted, Stream(port=PORT) as plain:
         for message in [*ordinary, b"", b"short", b"\0\1\x81" + bytes(9), *operations()]:
             is_silent = len(message) < 12 or message[2] & 0x80  # the question behind it is answered all the same
             got = []
@@ -66,9 +66,6 @@ def test_the_same_as_over_tcp(serving, trusting, server):
                 stream.send(ordinary[0])
                 got.append(sorted(stream.receive_bytes() for _ in range(1 if is_silent else 2)))
             assert got[0] == got[1], (message, got)
-    if server == ELSEWHERE:
-        assert running.resolver.questions == []
-        assert dns.message.from_wire(over(context, ordinary[0], server=server)).rcode() == dns.rcode.REFUSED
 
 
 def test_what_is_padded_comes_back_padded(serving, trusting):
@@ -86,8 +83,6 @@ def test_what_is_padded_comes_back_padded(serving, trusting):
             assert 12 not in [option.otype for option in stream.receive().options]
         plain = dns.message.from_wire(over(context, dns.message.make_query(name, kind, use_edns=0)))
         assert 12 not in [option.otype for option in plain.options]
-    refused = over(context, padded(), server=ELSEWHERE)
-    assert len(refused) == BLOCK and dns.message.from_wire(refused).rcode() == dns.rcode.REFUSED
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -121,6 +116,63 @@ def test_what_is_not_taken(serving, trusting):
             while piece := plain.recv(4096):
                 heard += piece
         assert message[:2] not in heard
+
+
+def test_why_handshakes_failed(serving, trusting):
+    """Counted by what was wrong."""
+    serving()
+    distrusting = ssl.create_default_context()
+    for context in (trusting(protocols=["h2"]), trusting(ssl.TLSVersion.TLSv1_2, ciphers="AES128-GCM-SHA256"),
+                    trusting(ssl.TLSVersion.TLSv1_1, ciphers="ALL:@SECLEVEL=0"), distrusting):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            Encrypted(context).close()
+    for octets in (b"", b"\x16\x03\x01\x02", b"GET / HTTP/1.1\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", TLS), timeout=8) as plain:
+            plain.sendall(octets)
+            plain.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(ConnectionError):
+                while plain.recv(4096):
+                    pass
+    expected = {"protocol": 1, "cipher": 1, "version": 1, "certificate": 1, "left": 2, "not_tls": 1, "timeout": 0, "other": 0}
+
+    def counted():
+        return {dict(labels)["reason"]: count for (name, labels), count in metrics().items()
+                if name == "httpdnsd_tls_handshakes_failed_total" and dict(labels)["proto"] == "tls"}
+    eventually(lambda: sum(counted().values()) == 7, "all are counted")
+    assert counted() == expected
+    assert total(metrics(), "httpdnsd_tcp_closed_total", reason="handshake") == 7
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_client_that_has_said_its_end_gets_its_answers(everywhere, trusting, version):
+    """RFC 8446 §6.1: close_notify ends what one side sends, and the other goes on."""
+    running = everywhere()
+    running.resolver.hold()
+    for port, framed in ((TLS, lambda message: struct.pack("!H", len(message)) + message), (HTTPS, framed_by_http)):
+        context = trusting(version, protocols=["dot"] if port == TLS else ["http/1.1"])
+        reading, writing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        session = context.wrap_bio(reading, writing, server_hostname="dns.example")
+        with socket.create_connection(("127.0.0.1", port), timeout=8) as plain:
+            def until_done(step):
+                while True:
+                    try:
+                        return step()
+                    except ssl.SSLWantReadError:
+                        plain.sendall(writing.read())
+                        reading.write(piece) if (piece := plain.recv(65_536)) else reading.write_eof()
+            until_done(session.do_handshake)
+            for name in ("localhost", f"slow{port}.example.net"):
+                session.write(framed(wire(name)))
+            with pytest.raises(ssl.SSLWantReadError):
+                session.unwrap()
+            plain.sendall(writing.read())
+            eventually(lambda: any(str(port) in str(asked.name) for asked in list(running.resolver.questions)), "it is asked")
+            threading.Timer(0.2, running.resolver.release).start()
+            heard = b""
+            with contextlib.suppress(ssl.SSLZeroReturnError):  # close_notify came back
+                while True:
+                    heard += until_done(lambda: session.read(65_536))
+            assert heard.count(bytes([127, 0, 0, 1])) == 1 and heard.count(bytes([192, 0, 2, 1])) == 1, heard
 
 
 def test_many_questions_in_pieces_and_out_of_order(serving, trusting):
@@ -267,3 +319,46 @@ def test_sockets_of_systemd(binary, trusting, certificate, tmp_path):
     check_sockets_of_systemd(
         binary, certificate, tmp_path, "tls", TLS, "dot",
         lambda: addresses(dns.message.from_wire(over(trusting(), question))) == ["127.0.0.1"])
+
+
+def own(common_name, key, folder, name, days="90"):
+    """A certificate signed by its own key, by the `openssl` command."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", *key, "-nodes", "-days", days, "-subj", f"/CN={common_name}",
+                    "-addext", f"subjectAltName=DNS:{common_name}", "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem"],
+                   check=True, capture_output=True)
+
+
+def shown_now():
+    """The certificate that a client is shown, whatever it thinks of it."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with Encrypted(context) as stream:
+        return stream.socket.getpeercert(binary_form=True)
+
+
+def test_a_key_of_another_type_and_an_end_that_is_near_are_said(binary, daemon, tmp_path):
+    """By `check` and at the start; in a running daemon the pair of before stays, and one change is one line."""
+    curve = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    own("other.example", curve, tmp_path, "server", days="3")
+    own("dns.example", ["rsa:2048"], tmp_path, "rsa")
+    listen = {"addresses": [f"127.0.0.1:{PORT}"], "tls": [f"127.0.0.1:{TLS}"], "https": ["127.0.0.1:8443"], "name": "dns.example",
+              "certificateFile": str(tmp_path / "server.pem"), "keyFile": str(tmp_path / "server.key")}
+    control = {"socket": str(tmp_path / "control.sock"), "metrics": "127.0.0.1:9153"}
+    running = daemon(None, {"listen": listen, "control": control}, port=PORT)
+    file = str(running.directory / "httpdnsd.toml")
+    words = [f"the certificate of listen ({tmp_path}/server.pem) {rest}" for rest in
+             ("ends in 2 d 23 h; have it renewed", "is not for dns.example (listen.name): clients that ask by this name refuse it")]
+    for text in (run(binary, "check", file).stderr, running.log(),
+                 run(binary, "status", "--socket", control["socket"]).stdout):
+        assert [text.count(line) for line in words] == [1, 1], text
+    left = metrics()["httpdnsd_listen_certificate_expiry_seconds", ()]
+    assert 2 * 86400 < left <= 3 * 86400
+    before = shown_now()
+    shutil.copy(tmp_path / "rsa.pem", tmp_path / "server.pem")
+    wrong = "listen.keyFile: the private key does not belong to the certificate"
+    assert wrong in run(binary, "check", file).stderr
+    eventually(lambda: running.log_lines(f"certificate of before: {wrong}"), "it is said", 30)
+    assert shown_now() == before
+    shutil.copy(tmp_path / "rsa.key", tmp_path / "server.key")
+    eventually(lambda: shown_now() != before, "the whole pair is taken")
+    assert len(running.log_lines("new TLS clients are shown")) == 1 and len(running.log_lines("certificate of before")) == 1

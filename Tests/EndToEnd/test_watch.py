@@ -167,6 +167,7 @@ def test_what_is_refused_is_shown_too(world, watch):
     (["--type", "mx", "--type", "TXT"], ["b.example.com"]),
     (["--by", "office", "--client", "127.0.0.1", "--rcode", "NOERROR", "--slower-than", "0.001"], ["mail.corp.example"]),
     (["--slower-than", "60000", "--type", "TXT"], []),
+    (["corp.example", "--over", "udp"], ["mail.corp.example"]),
 ])
 def test_filters(world, watch, arguments, expected):
     world()
@@ -214,10 +215,10 @@ def test_a_terminal_gets_columns_and_colours(world, watch):
     assert "\x1b[32mNOERROR\x1b[0m" in lines[0] and "\x1b[33mNXDOMAIN\x1b[0m" in lines[2], lines
     bare = [re.sub(r"\x1b\[\d*m", "", line) for line in lines]
     assert not any("\x1b" in line for line in bare), bare
-    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3}  127\.0\.0\.1  nas\.lan +A +hosts +NOERROR +\S+ (µs|ms)", bare[0]), bare
+    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3}  127\.0\.0\.1  udp  nas\.lan +A +hosts +NOERROR +\S+ (µs|ms)", bare[0]), bare
     # The columns before the widest text so far.
-    assert all(columns(line)[:4] == columns(bare[0])[:4] for line in bare), bare
-    assert columns(bare[2])[:5] == columns(bare[3])[:5], bare
+    assert all(columns(line)[:5] == columns(bare[0])[:5] for line in bare), bare
+    assert columns(bare[2])[:6] == columns(bare[3])[:6], bare
     watcher.process.send_signal(signal.SIGINT)
     watcher.stop()
 
@@ -235,7 +236,7 @@ def test_no_colours_where_they_are_not_wanted(world, watch, options):
 
 def test_when_it_cannot_watch(world, watch, place, binary):
     running = world()
-    for arguments in (["--type", "NONSENSE"], ["--rcode", "FINE"], ["--client", "300.1.2.3"], ["--slower-than", "-1"],
+    for arguments in (["--type", "NONSENSE"], ["--rcode", "FINE"], ["--client", "300.1.2.3"], ["--slower-than", "-1"], ["--over", "smoke"],
                       ["bad..name"]):
         assert processes.run(binary, "watch", "--socket", str(place / "s"), *arguments).returncode == 64, arguments
     for word in ("cash", "Cache", "192.0.2.1", "", "office2"):

@@ -67,17 +67,15 @@ import Testing
         #expect(kept.fate == .cached && kept.teller?.id == .fallback)
     }
 
-    @Test func whoWasAskedInVainTwiceIsNotAskedForAMoment() {
+    @Test func aQuestionThatHasFailedIsNotAskedForAMoment() {
         var upstreams = TestUpstreams()
         upstreams.hasService = false
         var forwarder = made(upstreams)
-        for _ in 0..<2 {
-            for (id, _) in ask(&forwarder, at: Self.now) {
-                forwarder.settle(id, .failed(Failure(.unreachable, "gone")), at: Self.now)
-            }
+        for (id, _) in ask(&forwarder, at: Self.now) {
+            forwarder.settle(id, .failed(Failure(.unreachable, "gone")), at: Self.now)
         }
-        let vain = forwarder.explain(name, .a, at: Self.now)
-        guard case .failedLately(let answer) = vain.fate else {
+        let failed = forwarder.explain(name, .a, at: Self.now)
+        guard case .failedLately(let answer) = failed.fate else {
             Issue.record("it would be asked")
             return
         }

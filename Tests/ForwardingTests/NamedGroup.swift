@@ -10,6 +10,8 @@ struct NamedGroup {
     var servers: [Server]
     var isAccount = false
     var isProven = true
+    /// Whether the network gives its servers.
+    var isOfNetwork = false
     /// Whether its servers are asked over TLS.
     var isEncrypted = false
     var takes: [Name] = []
@@ -34,19 +36,20 @@ struct NamedGroup {
                 id, isEncrypted ? servers.map { Server($0.endpoints[0], .tls) } : servers, .messages,
                 .inPreference(nextWithin: 1000), timeout: timeout)
         (group.name, group.concurrency, group.namesPerSecond) = (name, concurrency, namesPerSecond)
-        (group.isProven, group.answer) = (isProven, answer)
+        (group.isProven, group.answer, group.isOfNetwork) = (isProven, answer, isOfNetwork)
         return group
     }
 
     /// What can stand behind a group's servers.
     enum Key: String, CaseIterable {
-        case account, unproven, encrypted, answers, takes, called, thenTry, on, concurrency, timeout, queriesPerSecond
+        case account, unproven, encrypted, ofNetwork, answers, takes, called, thenTry, on, concurrency, timeout,
+            queriesPerSecond
 
         /// Whether it stands for itself, without a value.
-        var isFlag: Bool { [.account, .unproven, .encrypted].contains(self) }
+        var isFlag: Bool { [.account, .unproven, .encrypted, .ofNetwork].contains(self) }
     }
 
-    /// `NAME SERVERS [account] [unproven] [encrypted] [answers ANSWER…] [takes NAME…] [called NAME…] [thenTry GROUP…] [on END…] [concurrency N]
+    /// `NAME SERVERS [account] [unproven] [encrypted] [ofNetwork] [answers ANSWER…] [takes NAME…] [called NAME…] [thenTry GROUP…] [on END…] [concurrency N]
     /// [timeout N] [queriesPerSecond N]`
     init?(_ words: ArraySlice<String>) {
         guard words.count > 1, let id = GroupID(scenario: words.first!), id.rawValue > GroupID.fallback.rawValue,
@@ -62,6 +65,7 @@ struct NamedGroup {
                 if next == .on { on = [] }
                 if next == .unproven { isProven = false }
                 if next == .encrypted { isEncrypted = true }
+                if next == .ofNetwork { isOfNetwork = true }
                 continue
             }
             guard let key, read(key, word) else { return nil }
@@ -95,7 +99,7 @@ struct NamedGroup {
             case .timeout: timeout = number
             default: namesPerSecond = number
             }
-        case .account, .unproven, .encrypted: return false
+        case .account, .unproven, .encrypted, .ofNetwork: return false
         }
         return true
     }

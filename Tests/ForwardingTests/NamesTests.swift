@@ -93,7 +93,7 @@ import Testing
 
     @Test(arguments: [
         "", "\n\n", "nas 192.0.2.1\n", "192.0.2.1\n", "192.0.2.256 nas\n", "192.0.2 nas\n", "fe80::1%eth0 nas\n",
-        "192.0.2.1 nas..lan\n", "# 192.0.2.1 nas", "192.0.2.1 # nas", "192.0.2.1#nas\n", "\u{FEFF}192.0.2.1 nas\n",
+        "192.0.2.1 nas..lan\n", "# 192.0.2.1 nas", "192.0.2.1 # nas", "192.0.2.1#nas\n",
     ])
     func linesOfAnotherFormArePassedOver(_ text: String) {
         #expect(table(text).allNames.isEmpty)
@@ -104,11 +104,37 @@ import Testing
         #expect(said(table("192.0.2.1 nas"), "nas", .a) == "NOERROR 192.0.2.1 ttl 5")
     }
 
-    @Test func aLineNobodyWroteIsCutOff() {
+    @Test func aLongLineIsReadAndALongerOneIsCounted() {
         let hosts = table("192.0.2.1 nas " + String(repeating: "x ", count: 3000) + "late\n192.0.2.2 next\n")
-        #expect(said(hosts, "nas", .a) != nil)
-        #expect(said(hosts, "late", .a) == nil)
-        #expect(said(hosts, "next", .a) != nil)
+        #expect(said(hosts, "nas", .a) != nil && said(hosts, "late", .a) != nil && said(hosts, "next", .a) != nil)
+        #expect(hosts.unread.count == 0)
+        let longer = table("\n192.0.2.1 nas" + String(repeating: " x", count: 600_000) + " late\n192.0.2.2 next\n")
+        #expect(said(longer, "nas", .a) != nil && said(longer, "late", .a) == nil && said(longer, "next", .a) != nil)
+        #expect(longer.unread.count == 1 && longer.unread.firstLine == 2)
+    }
+
+    @Test func byteOrderMarksAndUnicode() {
+        let mark = "\u{FEFF}"
+        let hosts = table("\(mark)192.0.2.1 nas Büro.example\n\(mark)# a\n\(mark)192.0.2.2 box\n")
+        #expect(
+            said(hosts, "nas", .a) == "NOERROR 192.0.2.1 ttl 5" && said(hosts, "box", .a) == "NOERROR 192.0.2.2 ttl 5")
+        #expect(said(hosts, "xn--bro-hoa.example", .a) == "NOERROR 192.0.2.1 ttl 5")
+        #expect(hosts.unread.count == 0)
+    }
+
+    /// Names that are none, and what is beyond the limits.
+    @Test(
+        arguments: [
+            ("192.0.2.1 a..b good\n", 1, 1), ("# a\n192.0.2.1 good „a“ \u{FFFD}\n", 2, 2), ("fe80::1%lo0 good\n", 0, 0),
+            ("not an address\n", 0, 0),
+            ((0..<99).map { "192.0.2.\($0) a\n" }.joined(), 35, 65),
+            ((0..<99).map { "192.0.2.1 n\($0)\n" }.joined(), 35, 65),
+            ((0..<99).map { "127.0.0.1 n\($0)\n" }.joined(), 0, 0),
+            (String(repeating: "192.0.2.1 a\n", count: 99), 0, 0),
+        ] as [(String, Int, Int)])
+    func whatIsLeftOutIsCounted(_ row: (text: String, count: Int, line: Int)) {
+        let unread = table(row.text).unread
+        #expect(unread.count == row.count && unread.firstLine == row.line)
     }
 
     @Test func aBlockListOfManyNamesIsKeptWhole() {

@@ -109,7 +109,7 @@ import Testing
         #expect(asked("shop.example", .aaaa, policy) == "fallback")
     }
 
-    @Test(arguments: ["localhost", "invalid", "onion", "alt", "use-application-dns.net", "_dns.resolver.arpa"])
+    @Test(arguments: ["localhost", "invalid", "onion", "alt", "use-application-dns.net", "resolver.arpa"])
     func whatIsNobodysIsNoGroups(_ name: String) throws {
         let policy = try policy(
             list(name, "a.\(name)", "*.\(name)", of: .group(office)), list(name, of: .group(.fallback)))
@@ -241,6 +241,7 @@ import Testing
         #expect(asked("_dns.resolver.arpa", .a, policy) == "NOERROR none soa 3600")
         #expect(asked("_dns.ns.example", .txt, policy) == "fallback")
         #expect(asked("x._dns.resolver.arpa", .svcb, policy) == "NOERROR none soa 3600")
+        #expect(asked("resolver.arpa", .svcb, policy) == "NOERROR none soa 3600")
     }
 
     /// One for each port; addresses are told where they lead a client here.

@@ -197,7 +197,7 @@ private enum Naive {
     private static let reserved: [(reason: String, pattern: DomainPattern)] =
         [
             ("localhost", "localhost"), ("nonexistent", "invalid onion alt use-application-dns.net"),
-            ("noData", "_dns.resolver.arpa"),
+            ("noData", "resolver.arpa"),
             (
                 "privateName",
                 """

@@ -128,7 +128,7 @@ import Testing
                 case .askAgain(let id):
                     if !queries.contains(where: { $0.id == id }) { faults.append("asked again what is not asked") }
                 case .trial: Issue.record("no name is ranked")
-                case .cancel(let id): queries.removeAll { $0.id == id && chance.below(2) == 0 }
+                case .cancel(let id, _): queries.removeAll { $0.id == id && chance.below(2) == 0 }
                 case .report, .reportLookup, .shared: break
                 }
             }
@@ -218,7 +218,9 @@ import Testing
         }
 
         mutating func failure() -> Failure {
-            let kinds: [Failure.Kind] = [.timedOut, .unreachable, .untrusted, .unauthorized, .tooOften, .badAnswer]
+            let kinds: [Failure.Kind] = [
+                .timedOut, .unreachable, .untrusted, .insecure, .unauthorized, .tooOften, .denied, .badAnswer, .here,
+            ]
             return Failure(
                 kinds[chance.below(kinds.count)], "chance", retryAfter: [nil, 0, 3, 1000][chance.below(4)])
         }

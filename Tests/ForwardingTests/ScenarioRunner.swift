@@ -118,6 +118,19 @@ final class ScenarioRunner {
             switch words.next() {
             case "asks": try ask(nil, &words)
             case "finds": try find(&words)
+            case "wonders":
+                guard words.rest == "whether it is ready" else { throw malformed() }
+                words = Words([])
+                isTurnOpen = true
+                forwarder.checkReadiness(at: now)
+                collect()
+            case "is":
+                let state = words.rest
+                words = Words([])
+                let found =
+                    forwarder.hasLostServers
+                    ? "lost" : forwarder.readiness.isInDoubt(answers: forwarder.mainAnswers) ? "in doubt" : "ready"
+                guard found == state else { throw failure("the daemon is \(found)") }
             default: throw malformed()
             }
         case .settings:
@@ -194,11 +207,9 @@ final class ScenarioRunner {
         let query = Query.message(
             id: UInt16(client ?? 0), name, type: type, dnssecOK: dnssecOK, checkingDisabled: words.skip("cd")
         ).spelled(spelling).withRecursion(!words.skip("norec"))
-        var source = Source.host
-        if words.skip("from") {
-            guard let address = words.next().flatMap({ IPAddress($0) }) else { throw malformed() }
-            source = Source(address)
-        }
+        let address = words.skip("from") ? words.next().flatMap { IPAddress($0) } : .v4(127, 0, 0, 1)
+        guard let address else { throw malformed() }
+        let source = Source(address)
         guard case .question(let question) = Question.read(query.span) else { throw malformed() }
         isTurnOpen = true
         guard let client else {
@@ -215,7 +226,7 @@ final class ScenarioRunner {
         {
         case .miss:
             forwarder.receive(
-                name, type, for: Audience(of: question), from: client, of: source,
+                name, type, for: Audience(of: question), from: client, of: source, address: address,
                 recursionDesired: question.recursionDesired, at: now)
         case .hit(let length): unexpected.append("\(Said.client) \(client) \(query.reading(reply[..<length]))")
         case .hitDueForRefresh(let length):
@@ -284,6 +295,8 @@ final class ScenarioRunner {
                     && $0.ask.speaks(of: name, type)
             })
         else { throw failure("no such query is under way") }
+        if verb == "sends" { return forwarder.wrote(queries[at].id) }
+        if verb == "loses" { return forwarder.lost(queries[at].id) }
         let query = queries.remove(at: at)
         let outcome: Outcome
         switch (verb, query.ask) {
@@ -332,7 +345,7 @@ final class ScenarioRunner {
         case .askAgain(let id):
             guard let query = queries.first(where: { $0.id == id }) else { return ["ask again an unknown query"] }
             return ["\(Said.askAgain) \(query.label)"]
-        case .cancel(let id):
+        case .cancel(let id, _):
             guard let at = queries.firstIndex(where: { $0.id == id }) else { return ["cancel an unknown query"] }
             queries[at].isGivenUp = true
             return ["\(Said.cancel) \(queries[at].label)"]

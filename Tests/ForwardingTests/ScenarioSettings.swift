@@ -25,7 +25,8 @@ struct ScenarioSettings {
     enum Key: String, CaseIterable {
         case httpdns, httpOnly, signed, serviceBinding, resolversOnLoopback, refusePrivate, enableReport, shared
         case dnsIp, resolvers, timeout, resolverTimeout, hedgeAfter, batch, retryTimesBeforeSwitchServer
-        case minutesBeforeSwitchToMain, minTTL, maxTTL, negativeTTL, queriesPerSecond, staleTTL, staleSeconds,
+        case minutesBeforeSwitchToMain, minTTL, negativeMinTTL, maxTTL, negativeTTL, queriesPerSecond, staleTTL,
+            staleSeconds,
             prefetchAt
         case encryptType, thenTry, intercept, bypass, privateAllowed, preResolve, keepAliveDomains, addressType, rank
     }
@@ -105,6 +106,7 @@ struct ScenarioSettings {
         case .retryTimesBeforeSwitchServer: upstreams.retryTimes = number
         case .minutesBeforeSwitchToMain: upstreams.returnMinutes = number
         case .minTTL: timing.minTTL = UInt32(number)
+        case .negativeMinTTL: timing.negativeMinTTL = UInt32(number)
         case .maxTTL: timing.maxTTL = UInt32(number)
         case .negativeTTL: timing.negativeTTL = UInt32(number)
         case .queriesPerSecond: upstreams.queriesPerSecond = number

@@ -185,7 +185,7 @@ extension Families {
 extension Failure.Kind {
     static let words: [Failure.Kind: String] = [
         .timedOut: "timeout", .unreachable: "refused", .untrusted: "untrusted", .unauthorized: "unauthorized",
-        .tooOften: "too often", .badAnswer: "bad answer",
+        .tooOften: "too often", .badAnswer: "bad answer", .insecure: "insecure", .denied: "denied", .here: "here",
     ]
 }
 
@@ -266,6 +266,7 @@ extension Event {
         case .planExceeded: "plan exceeded"
         case .noRecordBudgetSpent(_): "no-record budget spent"
         case .privateRefused: "private refused"
+        case .short: "short"
         case .leftToValidators(let account, let asked): "validators of \(account) ask \(asked)"
         case .sharedCacheOff(let why): "shared cache off: \(why)"
         case .sharedCacheOn: "shared cache on"

@@ -655,6 +655,7 @@ def files():
         "long-line": b"192.0.2.1 " + b"a.example " * 450 + b"b.example\n",
         "white-space": b"\t192.0.2.1\ta \r\n 192.0.2.2\x0bb\n",
         "root": b"192.0.2.1 .\n",
+        "unicode": "\ufeff192.0.2.1 Büro.example\n".encode(),
         "no-end": b"192.0.2.1 a.example",
         "empty": b"",
     }
@@ -684,6 +685,8 @@ def files():
         "address": b"192.0.2.1\n",
         "asterisk": b"a.*.example\n",
         "block-list": b"0.0.0.0 ads.example\n",
+        "dnsmasq": b"server=/a.example/*.b.example/192.0.2.53\nlocal=/c.example/\naddress=/d.example/0.0.0.0\n",
+        "unicode": "\ufeffBücher.example\n*.例え。テスト\n".encode(),
         "longest-name": LONGEST.encode() + b"\n*." + LONGEST.encode() + b".\n",
         "many-labels": b".".join([b"a"] * 127) + b"\n",
         "long-label": b"x" * 64 + b".example\n",
@@ -700,6 +703,10 @@ def files():
         "not-followed": b"||ad*.example^\n||a.example^$third-party\n/ad[0-9]/\na.example##.ad\nb.example,c.example#@#.ad\n"
                         b"@@-ds.metric.example^|\n||192.0.2.1^\n||d.example\n-ad.example^\n",
         "other-address": b"192.0.2.1 a.example\n",
+        "dnsmasq": b"server=/a.example/b.example/192.0.2.53#53\nlocal=/c.example/ # d\naddress=/e.example/#\naddress=/f.example/::\n"
+                   b"address=/g.example/192.0.2.1\nserver=192.0.2.53\nserver=//192.0.2.53\n",
+        "unicode": "\ufeff\ufeffbücher.example\n0.0.0.0 MÜNCHEN.example\n||例え。テスト^\n\ufeffi❤.ws\n".encode(),
+        "addresses": b"203.0.113.9\n203.0.113.0/24\n2001:db8::1\n109.201\n.\n\"\"\n://x\n@direct/a.example\n",
         "unknown": b"a.example\n<!doctype html>\n",
         "comments": b"#\n!\n# a ## b\n##.ad\n[Adblock]\n\xef\xbb\xbf\na.example#b\n",
         "longest-name": b"||" + LONGEST.encode() + b"^\n0.0.0.0 " + LONGEST.encode() + b"\n",

@@ -32,17 +32,26 @@ import Testing
             127.0.0.1 I.example
             ::1 j.example
             plain.example
-            *.below.example # all below
-            10.0.0.0/8
+            *.below.example # and all below
             k.example#comment
+            server=/l.example/m.example/192.0.2.53#5353
+            local=/n.example/
+            address=/o.example/#
+            address=/p.example/0.0.0.0  # nowhere
+            Address=/q.example/
+            bücher.example
+            0.0.0.0 MÜNCHEN.example
+            ||ü.example^
             """)
         #expect(
             said(list.taken) == [
                 "ads.example", "*.b.example", "|c.example", "d.example", "|e.example", "|f.example", "|g.example",
-                "|h.example", "|i.example", "|j.example", "plain.example", "*.below.example", "10.0.0.0/8", "k.example",
+                "|h.example", "|i.example", "|j.example", "plain.example", "below.example", "k.example", "l.example",
+                "m.example", "n.example", "o.example", "p.example", "q.example", "xn--bcher-kva.example",
+                "|xn--mnchen-3ya.example", "xn--tda.example",
             ])
         #expect(said(list.released) == ["good.ads.example", "|c.example"])
-        #expect(list.notFollowed == 0 && list.firstNotFollowed == 0)
+        #expect(list.rules == BlockList.LeftOut() && list.others == BlockList.LeftOut() && list.lines == 21)
     }
 
     @Test func whatHostsFilesBeginWithIsNotTaken() throws {
@@ -60,10 +69,10 @@ import Testing
             ff02::2 ip6-allrouters
             ff02::3 ip6-allhosts
             0.0.0.0 0.0.0.0
-            0.0.0.0 ads.example 192.0.2.1 b.example
+            0.0.0.0 ads.example ::1 b.example
             """)
         #expect(said(list.taken) == ["|ads.example", "|b.example"])
-        #expect(list.notFollowed == 0)
+        #expect(list.rules.count == 0 && list.others.count == 0)
     }
 
     @Test(arguments: [
@@ -77,24 +86,51 @@ import Testing
     func aRuleThatIsNotFollowedIsCounted(_ rule: String) throws {
         let list = try read("a.example\n\n\(rule)\nb.example\n\(rule)\n")
         #expect(said(list.taken) == ["a.example", "b.example"] && list.released.count == 0)
-        #expect(list.notFollowed == 2 && list.firstNotFollowed == 3)
+        #expect(list.rules.count == 2 && list.rules.firstLine == 3 && list.others.count == 0)
     }
 
+    /// What lists of others have beside their names, or in the place of them: the other lines are taken.
+    @Test(
+        arguments: [
+            "<!doctype html>", "ads example", "Thanks for using this list.", "404: Not Found",
+            "{\"message\": \"rate limit\"}",
+            "local-zone: \"a.example\" always_nxdomain", "ads.example CNAME .", "a..example", "a..b", ".ads.example",
+            "*ads.example", "*.ads*.x", "0.0.0.0", "109.201.133.7", "168.2", "203.0.113.0/24", "2001:db8::1",
+
+            "10.0.0.1/8", "0.0.0.0.0 a.example", "://ads.", "://x", "://[2001:db8::1]", "https://ads.example/x",
+            "&ad_box_", "@a.example", "@direct/www.example", ".", "\"\"", "*", "*.", "192.0.2.1 a.example",
+            "10.0.0.1\tlocalhost a.example", "2001:db8::1 a.example", "127.0.0.1 *.a.example",
+            "server=192.0.2.53", "server=//192.0.2.53", "address=/a.example/192.0.2.1", "address=/#/0.0.0.0",
+            "bogus-nxdomain=192.0.2.1", "address=/", "server=", "DOMAIN-SUFFIX,ads.example", "full:ads.example",
+            "include:ads", "a.example\u{0}", "\u{1F}\u{FFFD}\u{8}\u{0}", "ads,example", "a.example; b.example",
+            "„ads“.example", "ads.example.123", String(repeating: "a", count: 64) + ".example",
+            String(repeating: "a.", count: 130) + "example", String(repeating: "x", count: 1_000_000),
+        ])
+    func aLineThatIsLeftOut(_ line: String) throws {
+        let list = try read("a.example\r\n\n\(line)\r\n\(line)  # b\nb.example")
+        #expect(said(list.taken) == ["a.example", "b.example"] && list.released.count == 0)
+        #expect(list.others.count == 2 && list.others.firstLine == 3 && list.rules.count == 0 && list.lines == 4)
+        let first = list.others.first
+        #expect(first.utf8.count <= 60 && first.utf8.allSatisfy { (0x20..<0x7F).contains($0) })
+        #expect(line.hasPrefix(first) || line.utf8.contains { !(0x20..<0x7F).contains($0) })
+    }
+
+    /// Of such a line the names are taken, and it is counted.
     @Test(arguments: [
-        "<!doctype html>", "ads example", "address=/ads.example/0.0.0.0", "local-zone: \"a.example\" always_nxdomain",
-        "ads.example CNAME .", "a..example", ".ads.example", "*ads.example", "0.0.0.0", "0.0.0.0 a..b",
-        "0.0.0.0.0 a.example",
-        "://ads.", "&ad_box_", "@a.example", "0.0.0.0 a.example ||b.example", "10.0.0.1/8",
+        "0.0.0.0 a.example a..b b.example", "0.0.0.0 a.example 192.0.2.1 b.example",
+        "server=/a.example/a..b/b.example/",
+        "0.0.0.0 a.example ||x^ b.example",
     ])
-    func aLineOfNoneOfTheForms(_ line: String) {
-        let isRule = line.contains("|")
-        #expect(throws: DomainListError.unknownForm(line: 2, line)) { try read("a.example\n\(line)\n") }
-        #expect(!isRule || line.hasPrefix("0.0.0.0"))
+    func aLineThatIsTakenInPart(_ line: String) throws {
+        let list = try read(line)
+        #expect(list.taken.patterns.map(\.description) == ["a.example", "b.example"])
+        #expect(list.others.count + list.rules.count == 1)
     }
 
-    @Test(arguments: ["192.0.2.1 a.example", "10.0.0.1\tlocalhost a.example", "2001:db8::1 a.example"])
-    func anAddressThatTheGroupDoesNotGive(_ line: String) {
-        #expect(throws: DomainListError.otherAddress(line: 3, line)) { try read("# a\na.example\n\(line)  # b\n") }
+    @Test func byteOrderMarks() throws {
+        let mark = "\u{FEFF}"
+        let list = try read("\(mark)\(mark)a.example\n\(mark)||b.example^\n\(mark)# c\n\(mark)\n0.0.0.0 d.example")
+        #expect(said(list.taken) == ["a.example", "b.example", "|d.example"] && list.others.count == 0)
     }
 
     @Test func theLinesOfPatterns() throws {

@@ -85,9 +85,10 @@ cd / && for path in etc/resolv.conf etc/httpdnsd var/lib/httpdnsd etc/systemd et
 done 2> /dev/null | grep -v ' [0-9a-f]*  etc/resolv.conf$' | LC_ALL=C sort"""
 
 
-def state(host):
-    """All that may be changed, but what programs write into resolv.conf."""
-    return host.run("bash", "-c", STATE, check=False).stdout
+def state(host, *without):
+    """All that may be changed, but what programs write into resolv.conf, and paths that begin so."""
+    lines = host.run("bash", "-c", STATE, check=False).stdout.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith(without))
 
 
 def there_and_back(host, again=lambda: None):
@@ -111,6 +112,31 @@ def there_and_back(host, again=lambda: None):
     assert state(host) == before
 
 
+def leaves(host, again=lambda: None):
+    """The package goes, and the host resolves as before it was there; an upgrade and a reinstallation take nothing back."""
+    package = "/root/httpdnsd.deb"
+    # Units that are enabled, and the folder for secrets, are the operator's and the package's.
+    its_own = "etc/systemd/system", "etc/httpdnsd/credentials"
+    before = state(host, *its_own)
+    for way in ("--remove", "--purge"):
+        host.run("systemctl", "enable", "--now", "httpdnsd")
+        host.run("httpdnsd", "host", "enable", "--name", "www.example.com")
+        again()
+        resolves_to(host, HTTPDNS)
+        host.run("dpkg", "--install", package)
+        resolves_to(host, HTTPDNS)
+        said = host.run("dpkg", way, "httpdnsd").stdout
+        assert "Everything is as it was." in said, said
+        again()
+        resolves_to(host, LOCAL)
+        if way == "--remove":
+            assert state(host, *its_own) == before
+            host.run("dpkg", "--install", package)
+    left = host.run("find", "/etc", "/run", "/usr", "/var", "-xdev", "-name", "*httpdnsd*", "!", "-path", "/var/log/*",
+                    "!", "-path", "/var/lib/dpkg/*").stdout
+    assert left == ""
+
+
 def killed_at_each_step(host, again=lambda: None):
     """Between any two calls by which something is changed the host resolves, and `disable` puts everything back."""
     before = state(host)
@@ -132,6 +158,8 @@ def test_a_resolv_conf_written_by_hand(host):
     before = host.path("/etc/resolv.conf").read_text()
     there_and_back(host)
     assert host.path("/etc/resolv.conf").read_text() == before
+    leaves(host)
+    assert host.path("/etc/resolv.conf").read_text() == before
 
 
 def test_systemd_resolved(host):
@@ -143,7 +171,29 @@ def test_systemd_resolved(host):
         host.run("resolvectl", "dns", "uplink", LOCAL_RESOLVER)
     again()
     there_and_back(host, again)
+    # A server of a file that sorts behind that of the daemon would be asked past it.
+    late = host.path("/etc/systemd/resolved.conf.d/zzz.conf")
+    late.parent.mkdir(exist_ok=True)
+    late.write_text(f"[Resolve]\nDNS={LOCAL_RESOLVER}\n")
+    ended = host.run("httpdnsd", "host", "enable", "--name", "www.example.com", check=False)
+    assert ended.returncode == 71 and f"systemd-resolved asks {LOCAL_RESOLVER} as well" in ended.stdout.replace("\n", " "), ended
+    late.rename(late.with_name("lan.conf"))
+    again()
+    host.run("httpdnsd", "host", "enable", "--name", "www.example.com")
+    again()
+    assert "as well" not in host.run("httpdnsd", "host").stdout
+    late.write_text(f"[Resolve]\nDNS={LOCAL_RESOLVER}\n")
+    host.run("systemctl", "restart", "systemd-resolved")
+    again()
+    assert f"systemd-resolved asks {LOCAL_RESOLVER} as well" in host.run("httpdnsd", "host").stdout.replace("\n", " ")
+    host.run("httpdnsd", "host", "disable")
+    for file in (late, late.with_name("lan.conf")):
+        file.unlink()
+    late.parent.rmdir()
+    host.run("systemctl", "restart", "systemd-resolved")
+    again()
     killed_at_each_step(host, again)
+    leaves(host, again)
 
 
 def test_systemd_resolved_without_its_stub(host):
@@ -202,6 +252,7 @@ def test_networkmanager(host):
     there_and_back(host)
     assert "NetworkManager" in host.path("/etc/resolv.conf").read_text()
     killed_at_each_step(host)
+    leaves(host)
 
 
 def test_resolvconf(host):
@@ -219,6 +270,7 @@ def test_resolvconf(host):
     resolves_to(host, HTTPDNS)
     host.run("httpdnsd", "host", "disable")
     killed_at_each_step(host)
+    leaves(host)
 
 
 def test_a_docker_host(host, commands):
@@ -280,6 +332,21 @@ def test_the_package_on_a_running_host(host, newer):  # noqa: F811
     assert left == ""
     assert host.run("getent", "group", "httpdnsd", check=False).returncode == 2
     assert host.run("getent", "passwd", "_httpdnsd", check=False).returncode == 2
+
+
+def test_the_package_stays_while_the_host_needs_it(host):
+    """A record that is not believed is no way back, so a person has to find one before the daemon goes."""
+    with_address(host).write("/etc/resolv.conf", f"nameserver {LOCAL_RESOLVER}\n")
+    host.run("systemctl", "enable", "--now", "httpdnsd")
+    resolves_to(host, LOCAL)
+    host.run("httpdnsd", "host", "enable", "--name", "www.example.com")
+    host.run("chown", "nobody", "/var/lib/httpdnsd/host")
+    ended = host.run("dpkg", "--remove", "httpdnsd", check=False)
+    assert ended.returncode != 0 and "is not believed" in ended.stdout and "remove the package again" in ended.stdout, ended
+    resolves_to(host, HTTPDNS)
+    host.run("chown", "root", "/var/lib/httpdnsd/host")
+    host.run("dpkg", "--remove", "httpdnsd")
+    resolves_to(host, LOCAL)
 
 
 def test_behind_a_filter(host, commands):

@@ -40,7 +40,7 @@ def test_what_is_installed_is_uninstalled(top, tmp_path, version, prefix):
     below = prefix[1:]
     assert files(tmp_path) == {
         "etc/resolv.conf", "etc/httpdnsd/httpdnsd.toml", f"{below}/sbin/httpdnsd",
-        f"{below}/lib/systemd/system/httpdnsd.service", f"{below}/lib/systemd/system/httpdnsd.socket",
+        *(f"{below}/lib/systemd/system/httpdnsd{unit}" for unit in (".service", ".socket", "-dot.socket", "-doh.socket")),
         f"{below}/lib/sysusers.d/httpdnsd.conf", f"{below}/share/man/man8/httpdnsd.8",
         f"{below}/share/man/man5/httpdnsd.toml.5", f"{below}/share/bash-completion/completions/httpdnsd",
         f"{below}/share/zsh/site-functions/_httpdnsd", f"{below}/share/fish/vendor_completions.d/httpdnsd.fish",
@@ -54,7 +54,7 @@ def test_what_is_installed_is_uninstalled(top, tmp_path, version, prefix):
     assert not re.search(r" \.(symtab|strtab|debug_\w+) ", sections.stdout), "it is not stripped"
     assert " .dynsym " in sections.stdout
     unit = (tmp_path / below / "lib/systemd/system/httpdnsd.service").read_text()
-    programs = re.findall(r"^Exec\w+=(\S*httpdnsd) ", unit, re.MULTILINE)
+    programs = re.findall(r"^Exec\w+=\+?(\S*httpdnsd) ", unit, re.MULTILINE)
     assert set(programs) == {f"{prefix}/sbin/httpdnsd"}
 
     make(top, "uninstall", *arguments)
@@ -110,3 +110,54 @@ def test_completions_of_zsh_are_valid(top, tmp_path):
     assert file.read_text().startswith("#compdef httpdnsd\n")
     done = subprocess.run(["zsh", "--no-rcs", "-n", file], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def on_this_machine(top, folder, *targets, check=True):
+    """make without DESTDIR, on a machine whose /etc, /usr/local and /var/lib are its own; what it is told to run is noted down."""
+    script = """
+        set -e
+        mount --make-rprivate /
+        for part in usr/local var/lib; do mkdir -p $1/$part; mount --bind $1/$part /$part; done
+        mkdir -p $1/etc $1/run/systemd/system
+        cp -a /etc/. $1/etc
+        mount --bind $1/etc /etc
+        mount --bind $1/run /run
+        rm -rf /etc/httpdnsd
+        shift
+        make --no-print-directory -C "$@"
+    """
+    programs = folder / "programs"
+    programs.mkdir(exist_ok=True)
+    (programs / "systemctl").write_text(f'#!/bin/sh\necho systemctl "$@" >> {folder}/ran\n')
+    (programs / "systemctl").chmod(0o755)
+    done = subprocess.run(["unshare", "--mount", "bash", "-c", script, "bash", folder, top, *targets], capture_output=True,
+                          text=True, env={"PATH": f"{programs}:{os.environ['PATH']}", "HOME": "/root", "LC_ALL": "C.UTF-8"})
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it needs root")
+def test_on_the_machine_itself(top, tmp_path):
+    """The daemon's group reads the settings, systemd knows the units, and the way back comes before the daemon goes."""
+    ran = tmp_path / "ran"
+    on_this_machine(top, tmp_path, "install")
+    settings = (tmp_path / "etc/httpdnsd/httpdnsd.toml").stat()
+    group, = (line.split(":") for line in (tmp_path / "etc/group").read_text().splitlines() if line.startswith("httpdnsd:"))
+    assert (settings.st_mode & 0o777, settings.st_gid) == (0o640, int(group[2]))
+    assert "_httpdnsd:" in (tmp_path / "etc/passwd").read_text()
+    assert ran.read_text() == "systemctl daemon-reload\n"
+
+    installed = tmp_path / "usr/local/sbin/httpdnsd"
+    record = tmp_path / "var/lib/httpdnsd/host"
+    record.parent.mkdir()
+    for code in (1, 0):
+        ran.unlink()
+        record.touch()
+        installed.write_text(f'#!/bin/sh\necho httpdnsd "$@" >> {ran}\nexit {code}\n')
+        done = on_this_machine(top, tmp_path, "uninstall", check=False)
+        assert (done.returncode == 0) == (code == 0) and installed.exists() == (code != 0), done
+    lines = ran.read_text().splitlines()
+    assert lines[0] == "httpdnsd host disable" and lines[-1] == "systemctl daemon-reload"
+    stopped, = lines[1:-1]
+    assert stopped.startswith("systemctl --quiet disable --now ")
+    assert set(stopped.split()[4:]) == {f"httpdnsd{unit}" for unit in (".service", ".socket", "-dot.socket", "-doh.socket")}

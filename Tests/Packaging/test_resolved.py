@@ -65,9 +65,6 @@ def served(booted, deb, top, tmp_path):
     show(names=[NAME], addresses=[ADDRESS])
     booted.path("/root/authority.pem").write_text(authority.file.read_text())
     booted.path("/etc/httpdnsd/httpdnsd.toml").write_text(SETTINGS)
-    described = documents.part(top / "docs/systemd.md", "DNS over TLS and HTTPS")
-    unit, = re.findall(r"^```ini\n(\[Unit\]\n.*?)^```$", described, re.M | re.S)
-    booted.write("/etc/systemd/system/httpdnsd-dot.socket", unit)
     booted.run("bash", "-ec", f"""
         drop_ins=/etc/systemd/system/httpdnsd.socket.d
         mkdir -p $drop_ins

@@ -184,6 +184,18 @@ import Transport
         pair.end()
     }
 
+    /// What is sent at once may be more than may wait, as long as the socket takes the rest: with TLS as without it.
+    @Test(arguments: [false, true]) func aBurstIsWrittenBeforeItIsLimited(isSecure: Bool) throws {
+        let pair = try Pair(isSecure: isSecure, limit: 128 * 1024)
+        #expect(pair.client.told.next() == .connected)
+        if isSecure { for owner in [pair.client, pair.server] { #expect(owner.told.next() == .secured) } }
+        pair.send([UInt8](repeating: 7, count: 160_000), from: pair.client)
+        var count = 0
+        while count < 160_000, case .received(let bytes) = pair.server.told.next() { count += bytes.count }
+        #expect(count == 160_000 && pair.client.told.isEmpty)
+        pair.end()
+    }
+
     @Test func nobodyListens() throws {
         let pair = try Pair(isSecure: false)
         pair.end()

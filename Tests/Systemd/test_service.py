@@ -84,7 +84,7 @@ def told_when_it_fails():
 
 
 def test_the_units_are_right_and_expose_little(capfd):
-    assert run("systemd-analyze", "verify", "--man=no", UNIT, SOCKET).stderr == ""
+    assert run("systemd-analyze", "verify", "--man=no", UNIT, SOCKET, "httpdnsd-dot.socket", "httpdnsd-doh.socket").stderr == ""
     said = run("systemd-analyze", "security", "--no-pager", "--threshold=12", UNIT, check=False)
     with capfd.disabled():
         print(said.stdout.strip().splitlines()[-1])
@@ -157,35 +157,73 @@ def over_https(stream, query):
 
 @pytest.mark.parametrize("key, name, port, over", [("tls", "dot", 853, over_tls), ("https", "doh", 443, over_https)])
 def test_sockets_for_tls_are_of_a_unit_of_their_own(service, key, name, port, over):
-    """Without it the address is said to be missing, by the daemon and by `check`; with it it is served."""
+    """Not enabled, it is said to be, by the daemon and by `check`; enabled, it is opened, closed and opened again with the service."""
     folder = CONFIGURATION.parent
-    unit = pathlib.Path(f"/etc/systemd/system/httpdnsd-{name}.socket")
+    unit = f"httpdnsd-{name}.socket"
     run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=dns.example",
         "-addext", "subjectAltName=DNS:dns.example", "-keyout", str(folder / "server.key"), "-out", str(folder / "server.pem"))
     (folder / "server.key").chmod(0o644)
-    configure(service, f'[listen]\n{key} = ["127.0.0.1:{port}"]\ncertificateFile = "server.pem"\nkeyFile = "server.key"\n')
+    served = f'[listen]\n{key} = ["127.0.0.1:{port}"]\ncertificateFile = "server.pem"\nkeyFile = "server.key"\n'
+    configure(service, served)
     said = f"listen.{key} names 127.0.0.1:{port}, which no socket of systemd is for"
-    try:
-        systemctl("restart", UNIT)
-        eventually(lambda: said in journal_text(), "it is in the journal")
-        assert said in run("/usr/sbin/httpdnsd", "check").stderr
-        unit.write_text(f"[Socket]\nListenStream=127.0.0.1:{port}\nFileDescriptorName={name}\nService=httpdnsd.service\n")
-        systemctl("daemon-reload")
-        assert said not in run("/usr/sbin/httpdnsd", "check").stderr
-        systemctl("stop", SOCKET, UNIT)
-        systemctl("start", unit.name, SOCKET, UNIT)
+    mend = f"type systemctl enable {unit} && systemctl restart httpdnsd"
+
+    def is_answered():
         context = ssl.create_default_context(cafile=folder / "server.pem")
         with context.wrap_socket(socket.create_connection(("127.0.0.1", port), 5), server_hostname="dns.example") as stream:
             reply = over(stream, dns.message.make_query("localhost", "A").to_wire())
-            assert addresses(dns.message.from_wire(reply)) == ["127.0.0.1"]
-        assert addresses(ask("localhost", transport="tcp")) == ["127.0.0.1"]
+            return addresses(dns.message.from_wire(reply)) == ["127.0.0.1"]
+    try:
+        systemctl("restart", UNIT)
+        eventually(lambda: said in journal_text(), "it is in the journal")
+        for words in (run("/usr/sbin/httpdnsd", "check").stderr, run("/usr/sbin/httpdnsd", "status").stdout):
+            assert said in " ".join(words.split()) and mend in " ".join(words.split()), words
+        run("sh", "-ec", mend.removeprefix("type "))
+        assert is_answered() and addresses(ask("localhost", transport="tcp")) == ["127.0.0.1"]
+        assert said not in run("/usr/sbin/httpdnsd", "check").stderr
         assert status_field("CapEff") == NO_CAPABILITY
+        # A wrong file closes all sockets, so that no client starts the daemon again and again.
+        configure(service, served + "surplus = 1\n")
+        assert systemctl("restart", UNIT, check=False).returncode != 0
+        for socket_unit in (SOCKET, unit):
+            eventually(lambda: show("ActiveState", socket_unit) == "inactive", f"{socket_unit} is closed")
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), 5)
+        assert (show("NRestarts"), show("ExecMainStatus")) == ("0", "78")
+        configure(service, served)
+        systemctl("restart", UNIT)
+        assert is_answered() and addresses(ask("localhost")) == ["127.0.0.1"]
+        # Another one has the port.
+        systemctl("stop", unit, SOCKET, UNIT)
+        with socket.create_server(("127.0.0.1", port)):
+            systemctl("start", UNIT)
+            assert show("ActiveState", unit) == "failed"
+            assert f"{unit} has failed: systemctl status {unit} says why" in run("/usr/sbin/httpdnsd", "check").stderr
     finally:
-        systemctl("stop", unit.name, SOCKET, UNIT, check=False)
-        unit.unlink(missing_ok=True)
-        systemctl("daemon-reload")
+        systemctl("disable", "--now", unit, check=False)
+        systemctl("stop", SOCKET, UNIT, check=False)
+        systemctl("reset-failed", check=False)
         configure(service)
         systemctl("start", SOCKET, UNIT)
+    assert not list(pathlib.Path("/etc/systemd/system").rglob(unit))
+
+
+def test_a_secret_that_has_changed_is_said(service):
+    """systemd hands it over when the daemon starts, so a reload does not take it."""
+    key = CONFIGURATION.parent / "credentials/dnsKey"
+    said = f"{key} is newer than what the daemon has"
+    assert said not in run("/usr/sbin/httpdnsd", "reload").stderr
+    key.write_text("Swift-HTTPDNS-17\n")
+    try:
+        for command in ("reload", "status"):
+            ended = run("/usr/sbin/httpdnsd", command)
+            assert said in ended.stderr and "systemctl restart httpdnsd" in ended.stderr, ended
+        systemctl("reload", UNIT)
+        eventually(lambda: said in journal_text(), "it is in the journal")
+        assert run("/usr/sbin/httpdnsd", "status", "--alive").stderr == ""
+    finally:
+        key.write_text(KEY + "\n")
+    assert run("/usr/sbin/httpdnsd", "status").stderr == ""
 
 
 def test_the_journal_has_fields():
@@ -379,6 +417,34 @@ def test_a_wrong_configuration_is_said_once_and_not_tried_again(service):
         configure(service)
     systemctl("start", UNIT)
     assert show("ActiveState", SOCKET) == "active"
+    assert addresses(ask("localhost")) == ["127.0.0.1"]
+
+
+def test_settings_that_cannot_be_read_are_wrong(service):
+    """It is said once, with what mends it, and not tried again."""
+    CONFIGURATION.chmod(0o600)
+    try:
+        assert systemctl("restart", UNIT, check=False).returncode != 0
+        assert (show("NRestarts"), show("ExecMainStatus")) == ("0", "78")
+        assert f"Permission denied; let the daemon's group read it: chgrp httpdnsd {CONFIGURATION} && chmod 640" in journal_text()
+        eventually(lambda: show("ActiveState", SOCKET) == "inactive", "the sockets are closed")
+    finally:
+        CONFIGURATION.chmod(0o644)
+    systemctl("start", UNIT)
+
+
+def test_a_port_that_another_program_has_is_said():
+    systemctl("stop", SOCKET, UNIT)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", 53))
+        try:
+            assert systemctl("start", UNIT, check=False).returncode != 0
+            said = eventually(lambda: "systemctl status httpdnsd.socket says why" in journal_text() and journal_text(), "it says so")
+            assert "bind 127.0.0.1:53: " in said and "another program has it" in said
+        finally:
+            systemctl("stop", SOCKET, UNIT, check=False)
+    systemctl("reset-failed")
+    systemctl("start", UNIT)
     assert addresses(ask("localhost")) == ["127.0.0.1"]
 
 

@@ -268,13 +268,46 @@ import Testing
             _ = queries.next().update(fromContentsOf: [id, id])
             queries.commit(2)
         }
-        try query.send(&queries)
+        try query.send(&queries) { _ in Issue.record("the kernel takes both") }
         var batch = ReceiveBatch(slots: 4)
         #expect(try batch.receive(from: resolver, waiting: false) == 2)
         let errors = query.receive(into: &batch)
         #expect(errors == [QuerySocket.ReportedError(isRefusal: true, id: 0x1234)])
         let later = query.receive(into: &batch)
         #expect(later.isEmpty && batch.count == 0)
+    }
+
+    /// What the kernel says to the 21st of 40 datagrams, and what becomes of it; an error of ICMP about an earlier one is asked away.
+    @Test(
+        arguments: [
+            (ENOBUFS, [20], nil), (ENOMEM, [20], nil), (EPERM, [20], nil), (EAGAIN, [20], nil), (ECONNREFUSED, [], nil),
+            (ENETUNREACH, Array(20..<40), ENETUNREACH),
+        ] as [(Int32, [Int], Int32?)])
+    func aDatagramThatTheKernelDoesNotTakeIsLostAlone(code: Int32, lost: [Int], failure: Int32?) {
+        var batch = SendBatch(slots: 64)
+        for id in 0..<40 as Range<UInt8> {
+            _ = batch.next().update(fromContentsOf: [id, id])
+            batch.commit(2)
+        }
+        var dropped: [Int] = []
+        // Of another error than a loss, all that follow have their share.
+        var hasFailed = false
+        func isDropped(_ index: Int) { dropped.append(index) }
+        let said = batch.flush(isConnected: true, isDropped: isDropped) { _, range in
+            if range.lowerBound < 20 { return min(range.upperBound, 20) - range.lowerBound }
+            if range.lowerBound == 20, code != ECONNREFUSED || !hasFailed {
+                hasFailed = true
+                errno = code
+                return -1
+            }
+            if code == ENETUNREACH {
+                errno = code
+                return -1
+            }
+            return range.count
+        }
+        #expect(dropped == lost && said == failure)
+        #expect(batch.sent == UInt64(40 - lost.count) && batch.dropped == UInt64(lost.count) && batch.count == 0)
     }
 
     @Test func querySocketsHavePortsOfTheirOwn() throws {

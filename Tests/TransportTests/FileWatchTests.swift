@@ -24,7 +24,7 @@ import Testing
     private func watch(_ paths: [String]) throws {
         let changes = changes
         _ = try fixture.run { [folder] loop in
-            _ = FileWatch(paths.map { folder + "/" + $0 }, in: loop, failed: { _ in }) { changes.add(0) }
+            _ = FileWatch(paths.map { folder + "/" + $0 }, in: loop, failed: { _ in }) { _ in changes.add(0) }
         }
     }
 
@@ -132,7 +132,7 @@ import Testing
         let watch = Journal<FileWatch>()
         let changes = changes
         try fixture.run { [folder] loop in
-            watch.append(FileWatch([folder + "/hosts"], in: loop, failed: { _ in }) { changes.add(0) })
+            watch.append(FileWatch([folder + "/hosts"], in: loop, failed: { _ in }) { _ in changes.add(0) })
         }
         // On the loop, so that it cannot look in between.
         try fixture.run { [folder] _ in
@@ -142,5 +142,47 @@ import Testing
         #expect(changes.all == [1])
         try fixture.run { _ in watch.all[0].stop() }
         #expect(try !isTold { try self.write("y", "hosts") })
+    }
+
+    /// Which files are whole: those that were closed after writing or put in place, and no other that changed at the same time.
+    @Test func whatIsWrittenIsToldByItsPath() throws {
+        for name in ["a", "b", "old"] { try write("x", name) }
+        try succeed(mkdir(folder + "/d1", 0o755))
+        try write("x", "d1/f")
+        try succeed(symlink("d1", folder + "/d"))
+        let told = Journal<Set<String>>()
+        let names = ["a", "b", "d/f"]
+        _ = try fixture.run { [folder] loop in
+            _ = FileWatch(names.map { folder + "/" + $0 }, in: loop, failed: { _ in }) { told.append($0) }
+        }
+        func written(_ body: () throws -> Void) throws -> Set<String>? {
+            try fixture.run { _ in }
+            let before = told.all.count
+            try body()
+            try fixture.run { _ in }
+            let sets = told.all.dropFirst(before)
+            return sets.isEmpty
+                ? nil : Set(sets.joined().map { String($0.dropFirst(self.folder.utf8.count + 1)) })
+        }
+        let path = folder + "/a"
+        #expect(try written { try self.write("y", "a") } == ["a"])
+        #expect(try written { try self.replace("a") } == ["a"])
+        var file: Int32 = -1
+        #expect(try written { file = open(path, O_WRONLY | O_TRUNC) } == nil)
+        #expect(try written { try self.replace("b") } == ["b"])
+        #expect(try written { try self.succeed(chmod(path, 0o600)) } == [])
+        #expect(try written { close(file) } == ["a"])
+        #expect(try written { try self.succeed(unlink(path)) } == [])
+        #expect(try written { file = open(path, O_WRONLY | O_CREAT, 0o644) } == [])
+        #expect(try written { close(file) } == ["a"])
+        try succeed(unlink(path))
+        #expect(try written { try self.succeed(link(self.folder + "/old", path)) } == ["a"])
+        try succeed(unlink(path))
+        #expect(try written { try self.succeed(symlink("old", path)) } == ["a"])
+        try succeed(mkdir(folder + "/d2", 0o755))
+        try write("x", "d2/f")
+        try succeed(symlink("d2", folder + "/next"))
+        #expect(try written { try self.succeed(rename(self.folder + "/next", self.folder + "/d")) } == ["d/f"])
+        #expect(try written { try self.write("z", "d2/f") } == ["d/f"])
     }
 }

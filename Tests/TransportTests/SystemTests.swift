@@ -204,6 +204,34 @@ import Testing
         #expect(!old.holds)
     }
 
+    /// A file that has changed is read at once if it is certain that it is whole, else when it has been quiet.
+    @Test func whatToDoWithAFileThatWasRead() throws {
+        let soon = WallClock.unixMicroseconds() + 1_000_000
+        let later = soon + 9_000_000
+        func write(_ text: String) throws { try Data(text.utf8).write(to: URL(fileURLWithPath: path)) }
+        #expect(FileStamp(path).look(mayHaveMissed: false) == .keep)
+        let missing = FileStamp(path)
+        try write("a")
+        #expect(missing.look(mayHaveMissed: false, at: soon) == .wait)
+        #expect(missing.look(mayHaveMissed: true, at: soon) == .wait)
+        #expect(missing.look(mayHaveMissed: false, at: later) == .read)
+        usleep(100_000)
+        let stamp = FileStamp(path)
+        #expect(stamp.look(mayHaveMissed: false) == .keep && stamp.look(mayHaveMissed: true) == .keep)
+        #expect(chmod(path, 0o600) == 0 && chmod(path, 0o644) == 0)
+        #expect(stamp.look(mayHaveMissed: false, at: soon) == .read)
+        try write("")
+        #expect(
+            stamp.look(mayHaveMissed: false, at: soon) == .wait && stamp.look(mayHaveMissed: true, at: soon) == .wait)
+        #expect(stamp.look(mayHaveMissed: false, at: later) == .read)
+        try Data("b".utf8).write(to: URL(fileURLWithPath: path + ".new"))
+        #expect(rename(path + ".new", path) == 0)
+        #expect(
+            stamp.look(mayHaveMissed: false, at: soon) == .wait && stamp.look(mayHaveMissed: true, at: soon) == .read)
+        #expect(unlink(path) == 0)
+        #expect(stamp.look(mayHaveMissed: false, at: soon) == .read)
+    }
+
     @Test func whatCannotBeReadSaysWhy() {
         #expect(throws: SystemError("open", "/no/such/file", code: ENOENT)) {
             try SystemFile.read("/no/such/file", limit: 10)

@@ -38,7 +38,7 @@ final class ConnectionScenario {
     }
 
     /// What can stand behind a line's time.
-    enum Subject: String, CaseIterable { case ask, cancel, race, connection, network, server, expect }
+    enum Subject: String, CaseIterable { case ask, cancel, overdue, race, connection, network, server, expect }
 
     /// What can happen to a connection.
     enum Verb: String, CaseIterable {
@@ -140,6 +140,7 @@ final class ConnectionScenario {
                 collect()
             }
         case .cancel: for label in try labels(&words) { plan.cancel(try query(label), at: now) }
+        case .overdue: for label in try labels(&words) { plan.cancel(try query(label), isOverdue: true, at: now) }
         case .race: for label in try labels(&words) { plan.race(try query(label), at: now) }
         case .connection: try tell(&words)
         case .network:
@@ -209,7 +210,7 @@ final class ConnectionScenario {
     }
 
     private func happened(_ verb: Verb, _ label: String, _ query: QueryNumber, on number: ConnectionNumber) {
-        plan.heard(number, isAnswer: [.answers, .answersWrongly, .cannotRead].contains(verb))
+        plan.heard(number, isAnswer: [.answers, .answersWrongly, .cannotRead].contains(verb), at: now)
         guard plan.isOn(query, number) else { return }
         switch verb {
         case .answers, .answersWrongly:

@@ -186,4 +186,27 @@ import Testing
         #expect(asking.ask(byAddress, 3)?.failure?.kind == .untrusted)
         asking.end()
     }
+
+    /// Of an address beside an address the first is dialled, and the other one must be in the certificate.
+    @Test func anAddressInPlaceOfAnother() throws {
+        let own = IPAddress.v4(192, 0, 2, 7)
+        let tls = try TLSServerSettings(names: [], addresses: [own])
+        let server = try FramesServer(tls: tls, Seen().script)
+        let port = server.endpoint.port
+        let asking = try StreamAsking(trusting: [tls.certificate])
+        #expect(asking.ask(Server(.tls, .address(own, nil), port: port, addresses: [Self.loopback]), 1)?.address == 1)
+        let other = Server(.tls, .address(.v4(192, 0, 2, 8), nil), port: port, addresses: [Self.loopback])
+        #expect(asking.ask(other, 2)?.failure?.kind == .untrusted)
+        asking.end()
+    }
+
+    /// A server that speaks no TLS has no wrong certificate.
+    @Test func aServerWithoutTLS() throws {
+        let server = try FramesServer { _, connection in connection.send(Array("HTTP/1.1 400 Bad Request".utf8)) }
+        let asking = try StreamAsking(trusting: [try TLSServerSettings(names: ["dns.example"]).certificate])
+        #expect(
+            asking.ask(Server(.tls, .address(Self.loopback, nil), port: server.endpoint.port), 1)?.failure?.kind
+                == .insecure)
+        asking.end()
+    }
 }

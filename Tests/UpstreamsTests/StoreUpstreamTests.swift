@@ -254,7 +254,9 @@ import Transport
         /// As a daemon that starts and ends: all that was to be written is there behind it.
         func run(_ work: (Generations) throws -> Void) throws {
             let servers = try ServerAddressFile(beside: path, report: lines.report)
-            try work(Generations(beside: path, with: servers, report: lines.report))
+            let generations = Generations(beside: path, with: servers, report: lines.report)
+            generations.read()
+            try work(generations)
             let isStopped = Gate()
             servers.stop { isStopped.open() }
             #expect(isStopped.wait())

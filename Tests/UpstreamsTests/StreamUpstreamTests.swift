@@ -153,6 +153,22 @@ import Testing
         asking.end()
     }
 
+    /// Those that wait for one connection all needed a new one.
+    @Test func queriesThatWaitForANewConnectionCountAsNew() throws {
+        let server = try FramesServer { _, connection in
+            while let query = connection.query() { connection.answer(answer(to: query)) }
+        }
+        let asking = try StreamAsking()
+        asking.ask(Server(server.endpoint, .tcp), 1...3)
+        for _ in 1...3 { #expect(asking.next()?.address != nil) }
+        #expect(asking.ask(Server(server.endpoint, .tcp), 4)?.address == 4)
+        let counted = asking.onLoop { _ in
+            asking.tallies.figures.values.compactMap(\.connections).map { [$0.reused, $0.fresh] }
+        }
+        #expect(counted == [[1, 3]])
+        asking.end()
+    }
+
     /// Only once: a server that always does so fails.
     @Test func aServerThatNeverAnswersTheSecond() throws {
         let server = try FramesServer { number, connection in

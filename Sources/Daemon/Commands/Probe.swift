@@ -23,6 +23,8 @@ public final class Probe: @unchecked Sendable {
     private var only: UpstreamGroup?
     private var current: Step?
     private var begun = 0
+    /// Whether an address of the current server has taken a connection.
+    private var isConnected = false
     /// The groups that have a server which answered.
     private var working: Set<GroupID> = []
     /// The first failure of each group, in the words of the log.
@@ -95,7 +97,7 @@ public final class Probe: @unchecked Sendable {
         guard !steps.isEmpty else { return tryStore() }
         let step = steps.removeFirst()
         begun += 1
-        current = step
+        (current, isConnected) = (step, false)
         asking("\(who) (\(begun) of \(begun + steps.count))")
         straight.ask(
             step.group, step.server,
@@ -119,7 +121,10 @@ public final class Probe: @unchecked Sendable {
 
     private func progressed(_ progress: StreamUpstream.Progress) {
         switch progress {
-        case .connected: say("\(who): connected after \(straight.elapsed) ms")
+        case .connected(let endpoint, let silent):
+            isConnected = true
+            for other in silent { say("\(who): connect: no answer yet from \(other)") }
+            say("\(who): connected to \(endpoint) after \(straight.elapsed) ms")
         case .secured(let version): say("\(who): \(version), certificate accepted after \(straight.elapsed) ms")
         }
     }
@@ -128,6 +133,15 @@ public final class Probe: @unchecked Sendable {
         guard let step = current else { return }
         switch outcome {
         case .failed(let failure):
+            var failure = failure
+            // A firewall that drops packets is told apart from a server that takes connections and is silent.
+            if failure.kind == .timedOut, step.server.kind != .plain {
+                let addresses = step.server.endpoints.map { " \($0)" }.joined(separator: ",")
+                failure.detail =
+                    isConnected
+                    ? "connected, but \(failure.detail)"
+                    : "connect: \(failure.detail)" + (addresses.isEmpty ? "" : " from\(addresses)")
+            }
             let line = Report.fails(who, failure)
             if failures[step.group.id] == nil { failures[step.group.id] = line }
             say(line)

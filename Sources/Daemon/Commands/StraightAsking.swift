@@ -140,7 +140,7 @@ final class StraightAsking: @unchecked Sendable {
             switch action {
             case .ask(let id, let server, let ask): upstreams[id.group]?.ask(id, server, ask, at: now)
             case .askAgain(let id): upstreams[id.group]?.askAgain(id)
-            case .cancel(let id): upstreams[id.group]?.cancel(id)
+            case .cancel(let id, let isOverdue): upstreams[id.group]?.cancel(id, isOverdue: isOverdue)
             case .reply(let numbers, let answer, _, by: let answerer, way: _):
                 for number in numbers { upstreams.lookup.answered(number, answer, by: forwarder.words(of: answerer)) }
             default: break
@@ -162,7 +162,8 @@ final class StraightAsking: @unchecked Sendable {
         upstreams.expire(at: now)
         guard let deadline, deadline <= now else { return }
         guard let current else { return settleStore("no answer within \(Self.storeTime) ms") }
-        upstreams[current.group.id]?.cancel(QueryID(standalone: current.number, of: current.group.id))
+        upstreams[current.group.id]?.cancel(
+            QueryID(standalone: current.number, of: current.group.id), isOverdue: true)
         settle(.failed(Failure(.timedOut, "no answer within \(current.group.timeout) ms")))
     }
 

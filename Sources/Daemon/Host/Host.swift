@@ -9,8 +9,8 @@ import Transport
 public struct Host {
     private let settings: Settings
     private let changes: HostChanges
-    /// Where the daemon can be asked at port 53.
-    private let address: IPAddress
+    /// Where the daemon can be asked at port 53 of loopback; nil: nowhere.
+    private let address: IPAddress?
 
     /// Why it could not be done; the machine is as it was before, unless the text says otherwise.
     public enum Failed: Error, Sendable {
@@ -18,27 +18,45 @@ public struct Host {
         case unreachable(String)
         /// A file, a program, or the way in which this machine is set up.
         case system(String)
+
+        var reason: String {
+            switch self {
+            case .unreachable(let reason), .system(let reason): reason
+            }
+        }
     }
 
     /// How long names may fail to resolve after the change, since programs restart, in milliseconds.
     private static let patience: UInt32 = 10_000
 
-    /// - Parameter settings: the daemon's.
-    public init(_ settings: Settings) throws(StartFailure) { try self.init(settings, HostChanges()) }
+    /// - Parameter settings: the daemon's; ``disable`` needs none of them.
+    public init(_ settings: Settings) { self.init(settings, HostChanges()) }
 
-    init(_ settings: Settings, _ changes: HostChanges) throws(StartFailure) {
+    init(_ settings: Settings, _ changes: HostChanges) {
         (self.settings, self.changes) = (settings, changes)
-        let usable = settings.listen.addresses.filter { $0.port == Self.port }.compactMap { endpoint in
+        address = Self.usable(settings).first
+    }
+
+    /// Addresses of loopback at which the daemon listens at port 53.
+    private static func usable(_ settings: Settings) -> [IPAddress] {
+        settings.listen.addresses.filter { $0.port == port }.compactMap { endpoint in
             endpoint.address.isUnspecified
                 ? endpoint.address.isIPv4 ? IPAddress.v4(127, 0, 0, 1) : IPAddress(v6: 0, 1)
                 : endpoint.address.isLoopback ? endpoint.address : nil
         }
-        guard let address = usable.first else {
-            throw .setting(
-                key: "listen.addresses",
-                "none of them is port 53 of loopback, where the programs of this machine can ask; add 127.0.0.1:53")
-        }
-        self.address = address
+    }
+
+    /// Throws if programs could not ask the daemon.
+    public func checkAddress() throws(StartFailure) {
+        if address == nil { throw .setting(key: "listen.addresses", Self.withoutAddress) }
+    }
+
+    private static let withoutAddress =
+        "none of them is port 53 of loopback, where the programs of this machine can ask; add 127.0.0.1:53"
+
+    private func needAddress() throws(Failed) -> IPAddress {
+        guard let address else { throw .system("listen.addresses: \(Self.withoutAddress)") }
+        return address
     }
 
     private static let port: UInt16 = 53
@@ -47,23 +65,48 @@ public struct Host {
 
     /// How things stand, and what ``enable`` would change.
     public func show() throws(Failed) -> String {
-        let (facts, isEnabled) = (try facts(), try record() != nil)
+        let facts = try facts()
         var lines = ["\(HostFacts.resolvConfPath) \(facts.words)."]
-        if isEnabled {
+        if changes.isRecorded {
             lines.append("httpdnsd host enable has changed this machine; httpdnsd host disable takes it back.")
         }
-        lines.append(
-            facts.asks(address)
-                ? "Programs ask this daemon at \(address)." : "Programs do not ask this daemon, which is at \(address)."
-        )
-        if facts.asks(address), facts.startsAtBoot == false { lines.append(Self.notAtBoot) }
-        if isEnabled {
-            lines.append("httpdnsd host disable would:")
-            lines += (try record()?.disable ?? []).map { "  " + $0.words }
-        } else if !facts.asks(address) {
+        if let address, facts.asks(address) {
+            lines += asking(address, facts)
+        } else {
+            let place = address.map { ", which is at \($0)" } ?? ": listen.addresses: \(Self.withoutAddress)"
+            lines.append("Programs do not ask this daemon\(place).")
+        }
+        if changes.isRecorded {
+            lines += Program.isRoot ? try disabling(nil) : ["What httpdnsd host disable would do is shown to root."]
+        } else if let address, !facts.asks(address) {
             lines += try enabling(facts)
         }
         return lines.joined(separator: "\n")
+    }
+
+    /// How it is where programs ask the daemon.
+    private func asking(_ address: IPAddress, _ facts: HostFacts) -> [String] {
+        var lines = ["Programs ask this daemon at \(address)."]
+        do throws(Failed) {
+            try askDaemon(Self.localhost)
+        } catch {
+            lines.append("It does not answer: \(error.reason)")
+        }
+        if facts.startsAtBoot == false { lines.append(Self.notAtBoot) }
+        if let others = others(facts) { lines.append(others) }
+        return lines
+    }
+
+    /// That other servers are asked beside the daemon, if there are any.
+    private func others(_ facts: HostFacts) -> String? {
+        let others = facts.others(than: Self.usable(settings))
+        guard !others.isEmpty else { return nil }
+        let list = others.map { "\($0)" }.joined(separator: ", ")
+        guard case .resolved = facts.keeper else {
+            return "They ask \(list) as well, past this daemon, when it does not answer."
+        }
+        return "systemd-resolved asks \(list) as well, past this daemon: "
+            + "a file in /etc/systemd/resolved.conf.d that sorts behind zz-httpdnsd.conf names it with DNS=, or resolvectl did."
     }
 
     /// What ``enable`` would do, step by step, with what it would write.
@@ -72,12 +115,16 @@ public struct Host {
     }
 
     /// What ``disable`` would do, step by step.
-    public func disabling() throws(Failed) -> String {
-        guard let record = try record() else { return Self.nothing }
-        return (["httpdnsd host disable would:"] + record.disable.map { "  " + $0.words }).joined(separator: "\n")
+    public func disabling() throws(Failed) -> String { try disabling(Self.nothing).joined(separator: "\n") }
+
+    /// - Parameter nothing: the line where there is nothing to take back.
+    private func disabling(_ nothing: String?) throws(Failed) -> [String] {
+        guard let record = try record() else { return nothing.map { [$0] } ?? [] }
+        return ["httpdnsd host disable would:"] + record.disable.map { "  " + record.words($0) }
     }
 
     private func enabling(_ facts: HostFacts, withTexts: Bool = false) throws(Failed) -> [String] {
+        let address = try needAddress()
         do throws(HostPlan.Refused) {
             let plan = try HostPlan(facts, address: address)
             let steps = plan.enable.flatMap { ["  " + $0.words] + (withTexts ? $0.textLines : []) }
@@ -87,6 +134,8 @@ public struct Host {
         }
     }
 
+    /// The daemon answers it by itself.
+    private static let localhost = Name("localhost")!
     private static let nothing = "httpdnsd host enable has changed nothing here that could be put back."
     private static let notAtBoot =
         "The daemon does not start with this machine, so no name would resolve then: systemctl enable httpdnsd"
@@ -99,13 +148,18 @@ public struct Host {
     ///   - say: is told what is done.
     public func enable(_ name: Name, _ say: @escaping @Sendable (String) -> Void) throws(Failed) {
         try needRoot()
+        let address = try needAddress()
         try askDaemon(name)
         if try record() != nil {
             say("What an earlier httpdnsd host enable has changed is put back first.")
             _ = try system { () throws(HostChanges.Failed) in try changes.disable() }
         }
         let facts = try facts()
-        if facts.asks(address) { return say("Programs ask the daemon at \(address) already; nothing was changed.") }
+        if facts.asks(address) {
+            say("Programs ask the daemon at \(address) already; nothing was changed.")
+            if let others = others(facts) { say(others) }
+            return
+        }
         let plan: HostPlan
         do throws(HostPlan.Refused) {
             plan = try HostPlan(facts, address: address)
@@ -116,7 +170,7 @@ public struct Host {
         do throws(Failed) {
             for step in plan.enable { say("  " + step.words) }
             try system { () throws(HostChanges.Failed) in try changes.enable(plan) }
-            try verify(name)
+            try verify(name, address)
         } catch {
             let failures = try system { () throws(HostChanges.Failed) in try changes.disable() }
             for failure in failures { say("\(failure)") }
@@ -142,7 +196,7 @@ public struct Host {
     }
 
     private func askDaemon(_ name: Name) throws(Failed) {
-        let who = Endpoint(address, port: Self.port)
+        let who = Endpoint(try needAddress(), port: Self.port)
         var asking = Settings()
         asking.listen.addresses = []
         var group = Settings.Group(name: "daemon")
@@ -164,7 +218,7 @@ public struct Host {
     }
 
     /// Looks the name up as programs do.
-    private func verify(_ name: Name) throws(Failed) {
+    private func verify(_ name: Name, _ address: IPAddress) throws(Failed) {
         var waited: UInt32 = 0
         while true {
             let lookup = ["timeout", "5", "getent", "ahosts", "\(name)"]
@@ -177,6 +231,7 @@ public struct Host {
             Program.sleep(milliseconds: 500)
             waited += 500
         }
+        if let others = others(try facts()) { throw .system(others) }
         guard settings.isFallbackNeeded else { return }
         let local = LocalReading(settings, [.resolvers])
         if local.fallback(of: settings).usable.isEmpty { throw .unreachable(Report.noFallback(settings)) }
@@ -217,6 +272,18 @@ extension HostFacts {
 
     private static func words(_ servers: [Endpoint]) -> String {
         servers.map { server in "\(server.address)" + (server.zone.map { "%\($0)" } ?? "") }.joined(separator: ", ")
+    }
+}
+
+extension HostRecord {
+    /// What becomes of a path, or which program is run, when all is taken back.
+    fileprivate func words(_ step: HostPlan.Step) -> String {
+        guard case .restore(let path) = step else { return step.words }
+        switch before[path] {
+        case .folder: return "leave the folder \(path)"
+        case .absent, nil: return "remove \(path)"
+        case .file, .link: return step.words
+        }
     }
 }
 

@@ -13,21 +13,36 @@ struct HostChanges {
     enum Failed: Error, Equatable, CustomStringConvertible {
         case system(SystemError)
         case command(String, code: Int32)
-        case record
+        /// The record of what was here before is not believed, or cannot be read.
+        case record(String)
 
         var description: String {
             switch self {
             case .system(let error): "\(error)"
             case .command(let words, let code): "\(words) ended with \(code)"
-            case .record: "\(HostChanges.recordPath) cannot be read, so what was here before is not known"
+            case .record(let why):
+                "\(HostChanges.recordPath) \(why): write \(HostFacts.resolvConfPath) as it is to be, and remove that file"
             }
         }
     }
 
-    /// What was here before, if something has been changed.
+    /// Whether something has been changed.
+    var isRecorded: Bool { SystemFile.isThere(root + Self.recordPath) }
+
+    /// What was here before, if something has been changed. It is carried out by root, so it is believed only if no other user
+    /// can have written it, and it may only have the steps of plans.
     func record() throws(Failed) -> HostRecord? {
-        guard case .file(let octets, _, _, _) = try state(Self.recordPath) else { return nil }
-        guard let record = HostRecord(String(decoding: octets, as: UTF8.self)) else { throw .record }
+        let found = try state(Self.recordPath)
+        guard found != .absent else { return nil }
+        guard case .file(let octets, let mode, let owner, _) = found, case .file(_, _, let own, _) = FileState.text(""),
+            owner == own, mode & 0o022 == 0, OwnFolder.isOwn(root + Self.folder)
+        else { throw .record("may be another user's, and is not believed") }
+        guard let record = HostRecord(String(decoding: octets, as: UTF8.self)) else {
+            throw .record("cannot be read, so what was here before is not known")
+        }
+        guard record.disable.allSatisfy(HostPlan.known.contains) else {
+            throw .record("has steps that no httpdnsd host enable writes, and is not believed")
+        }
         return record
     }
 
@@ -36,6 +51,9 @@ struct HostChanges {
         var before: [String: FileState] = [:]
         for path in plan.paths { before[path] = try state(path) }
         try put(.folder, at: Self.folder)
+        guard OwnFolder.isOwn(root + Self.folder) else {
+            throw .record("would be in a folder that another user can change")
+        }
         try put(.text(HostRecord(plan, before: before).text, mode: 0o600), at: Self.recordPath)
         for step in plan.enable {
             switch step {

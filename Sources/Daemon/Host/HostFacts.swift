@@ -29,6 +29,8 @@ struct HostFacts: Sendable, Equatable {
     var hasStub = false
     /// The content of the file in which systemd-resolved lists whom it asks; empty without one.
     var resolvedServers = ""
+    /// The servers that systemd-resolved asks for what no link has for itself, as it says; empty if it cannot be asked.
+    var globalServers: [IPAddress] = []
     /// Whether the service is started at boot; nil: systemd does not run here.
     var startsAtBoot: Bool?
 
@@ -71,6 +73,12 @@ struct HostFacts: Sendable, Equatable {
         (namesStub ? Self.servers(resolvedServers) : servers).first?.address == address
     }
 
+    /// The servers that programs ask beside the daemon, or when it does not answer.
+    /// - Parameter own: where the daemon listens.
+    func others(than own: [IPAddress]) -> [IPAddress] {
+        (namesStub ? globalServers : servers.map(\.address)).filter { !own.contains($0) }
+    }
+
     /// Reads them.
     /// - Parameter root: what stands before each path; empty on a machine, a folder in tests.
     init(root: String = "") throws(SystemError) {
@@ -82,6 +90,7 @@ struct HostFacts: Sendable, Equatable {
         }
         hasStub = try FileState(at: root + Self.stubPath) != .absent
         resolvedServers = Self.text(root + LocalReading.resolvedServers)
+        if root.isEmpty, hasStub { globalServers = ResolverLinks.globalServers() }
         guard try FileState(at: root + "/run/systemd/system") == .folder else { return }
         let wanted = ["multi-user.target.wants/httpdnsd.service", "sockets.target.wants/httpdnsd.socket"]
         startsAtBoot = false

@@ -44,6 +44,19 @@ struct HostPlan: Sendable, Equatable {
         }
     }
 
+    /// All that the way back of a plan may have, those of earlier versions included.
+    static let known: [Step] = {
+        var plan = HostPlan()
+        let (facts, address) = (HostFacts(), IPAddress.v4(127, 0, 0, 1))
+        plan.hand(facts, address)
+        plan.resolved(address, isStub: false)
+        plan.networkManager(facts, address)
+        plan.resolvconf(address)
+        return plan.disable + [.restore("/etc/systemd/resolved.conf.d/httpdnsd.conf")]
+    }()
+
+    private init() {}
+
     struct Refused: Error, Equatable, CustomStringConvertible {
         let description: String
         init(_ description: String) { self.description = description }
@@ -56,12 +69,13 @@ struct HostPlan: Sendable, Equatable {
         restoreAll()
     }
 
-    /// systemd-resolved goes on answering programs, and asks the daemon for what no link has for itself.
+    /// systemd-resolved goes on answering programs, and asks the daemon for what no link has for itself. The file is the last one in
+    /// its folder, since the servers of files behind it would be asked as well.
     private mutating func resolved(_ address: IPAddress, isStub: Bool) {
         put(.folder, at: "/etc/systemd/resolved.conf.d")
         put(
             .text("# httpdnsd host enable\n[Resolve]\nDNS=\nDNS=\(address)\nDomains=~.\nDNSSEC=no\n"),
-            at: "/etc/systemd/resolved.conf.d/httpdnsd.conf")
+            at: "/etc/systemd/resolved.conf.d/zz-httpdnsd.conf")
         if !isStub { put(.link("../run/systemd/resolve/stub-resolv.conf"), at: HostFacts.resolvConfPath) }
         enable.append(.run(["systemctl", "restart", "systemd-resolved"]))
         restoreAll()

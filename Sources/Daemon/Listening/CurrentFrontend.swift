@@ -37,6 +37,12 @@ final class CurrentFrontend: Sendable {
             current = source.current.withLock { $0 }
         }
 
+        /// Whether a client may ask, by the newest frontend.
+        mutating func allows(_ client: IPAddress) -> Bool {
+            update()
+            return current.isAllowed(client)
+        }
+
         /// Does both steps for one message: see ``QueryFrontend``. Through this function, since a class that asks for ``current``
         /// twice copies it twice.
         func receive(

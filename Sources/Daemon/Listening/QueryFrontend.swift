@@ -21,23 +21,28 @@ struct QueryFrontend: Sendable {
     private var keepAlive: UInt16
     private let queue: MissQueue
     private let largeReplies: LargeReplies
+    private let strangers: Strangers?
 
-    /// - Parameter queue: where misses wait to be looked up; without room in it they get SERVFAIL.
+    /// - Parameters:
+    ///   - queue: where misses wait to be looked up; without room in it they get SERVFAIL.
+    ///   - strangers: is told of clients that may not ask.
     init(
-        cache: DNSCache, _ settings: Settings.Listen, queue: MissQueue, largeReplies: LargeReplies = LargeReplies()
+        cache: DNSCache, _ settings: Settings.Listen, queue: MissQueue, largeReplies: LargeReplies = LargeReplies(),
+        strangers: Strangers? = nil
     ) {
         self.cache = cache
         var random = Random()
         cookies = ServerCookies(seed: (random.uint64(), random.uint64()))
         epoch = UInt32(truncatingIfNeeded: WallClock.unixSeconds()) &- Tick(nanoseconds: Clock.now()).seconds
-        (self.queue, self.largeReplies) = (queue, largeReplies)
+        (self.queue, self.largeReplies, self.strangers) = (queue, largeReplies, strangers)
         (allow, allowsLoopback, keepAlive) = ([], false, 0)
         apply(settings)
     }
 
     /// Applies other settings; clients' cookies stay valid.
     mutating func apply(_ settings: Settings.Listen) {
-        let allow = settings.allow
+        let allow = settings.allow.map(\.unmapped)
+        if allow != self.allow { strangers?.allowHasChanged() }
         self.allow = allow
         allowsLoopback = ["127.0.0.0/8", "::1/128"].allSatisfy { whole in
             allow.contains { $0 == Network(whole) }
@@ -95,12 +100,12 @@ struct QueryFrontend: Sendable {
         case .refuse(let code, var question):
             tally.asked(question?.type, fromIPv4: client.isIPv4)
             if question != nil { _ = addOptions(to: &question!, message, client, now, isStream: limit != nil) }
-            return refuse(isAllowed(client) ? code : .refused, question, message, tally, into: &reply)
+            return refuse(takesQuestion(of: client) ? code : .refused, question, message, tally, into: &reply)
         case .cookieQuery(var question):
             tally.asked(nil, fromIPv4: client.isIPv4)
             let standing = addOptions(to: &question, message, client, now, isStream: limit != nil)
             let code: ResponseCode = standing == .bad ? .badCookie : .noError
-            return refuse(isAllowed(client) ? code : .refused, question, message, tally, into: &reply)
+            return refuse(takesQuestion(of: client) ? code : .refused, question, message, tally, into: &reply)
         case .question(var question):
             tally.asked(question.type, fromIPv4: client.isIPv4)
             _ = addOptions(to: &question, message, client, now, isStream: limit != nil)
@@ -152,7 +157,7 @@ struct QueryFrontend: Sendable {
         _ question: Question, _ key: DNSCache.Key?, _ message: Span<UInt8>, from client: IPAddress, at now: Tick,
         _ limit: Int?, _ tally: Tally, into reply: inout MutableSpan<UInt8>
     ) -> Outcome {
-        guard isAllowed(client) else {
+        guard takesQuestion(of: client) else {
             return refuse(.refused, question, message, extendedError: .prohibited, tally, into: &reply)
         }
         let isSure = limit != nil || client.isLoopback
@@ -201,8 +206,17 @@ struct QueryFrontend: Sendable {
             Reply.refuse(code, extendedError: extendedError, question: question, query: message, into: &reply))
     }
 
-    private func isAllowed(_ client: IPAddress) -> Bool {
+    /// Counts the question if its client may not ask.
+    private func takesQuestion(of client: IPAddress) -> Bool {
+        let isAllowed = isAllowed(client)
+        if !isAllowed { strangers?.refused(client) }
+        return isAllowed
+    }
+
+    /// Whether a client may ask. One of IPv4 that comes to a socket for both families is one of IPv4.
+    func isAllowed(_ client: IPAddress) -> Bool {
         if allowsLoopback, client.isLoopback { return true }
+        let client = client.unmapped
         for network in allow where network.contains(client) { return true }
         return false
     }

@@ -30,6 +30,12 @@ final class StreamClient: @unchecked Sendable {
     /// When the connection was accepted, while its TLS handshake is under way; nil: it is done, or there is none.
     private(set) var handshakeBegan: UInt64?
 
+    /// Whether others of its source have to be done with their handshakes before it may begin its own; what it sends waits in
+    /// the kernel.
+    var waits = false {
+        didSet { link.isReading = !waits }
+    }
+
     /// The most octets that wait for a client that reads slowly: four of the largest messages. A client that exceeds it
     /// is disconnected.
     static let maximumQueued = 4 * (65_535 + 2)
@@ -110,6 +116,14 @@ final class StreamClient: @unchecked Sendable {
         isClosed = true
         count()
         server.remove(self)
+        handshakeEnded(nil)
+    }
+
+    /// Its handshake is done, if it was under way.
+    func handshakeEnded(_ failure: HandshakeFailure?) {
+        guard handshakeBegan != nil else { return }
+        handshakeBegan = nil
+        server.handshakeEnded(self, failure)
     }
 
     /// Tells the server how much is kept for this client now, and reads on if that is not too much.
@@ -129,7 +143,7 @@ final class StreamClient: @unchecked Sendable {
 extension StreamClient: LinkOwner {
     func opened(_ link: StreamLink) {
         guard handshakeBegan != nil else { return }
-        handshakeBegan = nil
+        handshakeEnded(nil)
         lastActivity = Clock.now()
         server.checkInTime(self)
     }
@@ -140,8 +154,23 @@ extension StreamClient: LinkOwner {
 
     func ended(_ link: any Link, _ end: LinkEnd) {
         if end == .tooSlow { return server.cutOff(self) }
-        if handshakeBegan != nil { server.handshakeFailed() }
+        handshakeEnded(HandshakeFailure(end))
         leave()
+    }
+}
+
+extension HandshakeFailure {
+    fileprivate init(_ end: LinkEnd) {
+        self =
+            switch end {
+            case .tls(.notTLS): .notTLS
+            case .tls(.noSharedVersion): .version
+            case .tls(.noSharedCipher): .cipher
+            case .tls(.noSharedProtocol): .protocol
+            case .tls(.alert(let code)) where TLSError.isAboutCertificate(alert: code): .certificate
+            case .tls, .protocolBroken, .tooSlow: .other
+            case .finished, .closedByPeer, .reset, .timedOut: .left
+            }
     }
 }
 

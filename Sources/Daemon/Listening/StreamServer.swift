@@ -1,6 +1,7 @@
 import Base
 import Configuration
 import Counters
+import Cryptography
 import DNSWire
 import Forwarding
 import Log
@@ -46,6 +47,17 @@ final class StreamServer: @unchecked Sendable {
     /// disconnected.
     static let maximumKept = 16 * StreamClient.maximumQueued
 
+    /// The handshakes of each source other than this host, which costs a hundred times as much as an answer.
+    private var handshakes: [Source: Handshakes] = [:]
+    /// The most handshakes of one source under way at a time; its further clients wait for them.
+    static let handshakesOfSource = 8
+
+    private struct Handshakes {
+        var underWay = 0
+        /// The numbers of the clients that wait to begin theirs, the first one first.
+        var waiting: [UInt64] = []
+    }
+
     /// How long a TLS handshake may take, in nanoseconds.
     static let longestHandshake: UInt64 = 10_000_000_000
 
@@ -54,7 +66,7 @@ final class StreamServer: @unchecked Sendable {
         let transport: Tally.Transport
         let listeners: [StreamListener]
         /// Nil: clients speak DNS in the clear.
-        let certificate: ServerCertificate.Prepared?
+        let certificate: TLSServerContext?
     }
 
     init(
@@ -64,7 +76,7 @@ final class StreamServer: @unchecked Sendable {
         tally = Tally(door.transport)
         // A handshake takes a hundred times as long as an answer, and any client can ask for one.
         loop = try EventLoop(label: "httpdnsd.\(tally.transport.rawValue)", givesWay: door.certificate != nil)
-        certificate = door.certificate.map { [loop] in ServerCertificate($0, loop: loop, report: report) }
+        certificate = door.certificate.map { ServerCertificate($0) }
         listeners = door.listeners
         self.frontend = CurrentFrontend.Copy(of: frontend)
         self.forwarderLoop = forwarderLoop
@@ -76,12 +88,12 @@ final class StreamServer: @unchecked Sendable {
 
     func start() throws(SystemError) {
         for listener in listeners {
-            try listener.start(in: loop, failed: report.systemFailed(Self.turnedAway)) {
+            // New handshakes come behind those under way, which would have to make room for them.
+            try listener.start(in: loop, givesWay: certificate != nil, failed: report.systemFailed(turnedAway)) {
                 [unowned self] socket, address in
                 accept(socket, address)
             }
         }
-        certificate?.start()
         loop.turnEnded = { [unowned self] in flush() }
         loop.deadlineReached = { [unowned self] in checkClients() }
         loop.start()
@@ -92,15 +104,22 @@ final class StreamServer: @unchecked Sendable {
     ///   - certificate: nil: clients are shown the one of before.
     ///   - done: called on the loop when they are in effect.
     func apply(
-        _ settings: Settings.Listen, _ certificate: ServerCertificate.Prepared? = nil,
+        _ settings: Settings.Listen, _ certificate: CertificateFiles.Prepared? = nil,
         _ done: @escaping @Sendable () -> Void
     ) {
         loop.submit { [self] in
             defer { done() }
             self.settings = settings
-            if let certificate { self.certificate?.apply(certificate) }
+            take(certificate)
             checkClients()
         }
+    }
+
+    /// Shows another certificate to clients that connect from now on. From any thread.
+    func show(_ certificate: CertificateFiles.Prepared) { loop.submit { [self] in take(certificate) } }
+
+    private func take(_ prepared: CertificateFiles.Prepared?) {
+        if let context = prepared?.context(for: tally.transport) { certificate?.show(context) }
     }
 
     /// Takes no more clients or queries; waiting clients still get their answers until `stop`.
@@ -118,7 +137,6 @@ final class StreamServer: @unchecked Sendable {
         loop.submit { [self] in
             flush()
             for client in clients.values { client.close() }
-            certificate?.stop()
             loop.stop(stopped)
         }
     }
@@ -148,9 +166,14 @@ final class StreamServer: @unchecked Sendable {
         server.loop.submit { figures(of: servers.dropFirst(), after: known + [server.figures], done) }
     }
 
-    private static let turnedAway = "a TCP client was turned away"
+    private var turnedAway: String { "a client over \(tally.transport.rawValue.uppercased()) was turned away" }
 
+    /// A client that may not ask gets nothing of what those who may have to share, least of all a handshake.
     private func accept(_ socket: consuming StreamSocket, _ address: SocketAddress) {
+        guard frontend.allows(address.address) else {
+            counters.notAllowed += 1
+            return
+        }
         let source = Source(address.address)
         if source != .host, ofSource[source, default: 0] >= maximumOfSource, !makeRoom(of: source) {
             counters.refusedOfOneSource += 1
@@ -173,9 +196,10 @@ final class StreamServer: @unchecked Sendable {
             clients[client.number] = client
             if source != .host { ofSource[source, default: 0] += 1 }
             counters.accepted += 1
+            if certificate != nil, source != .host { mayShakeHands(client) }
             checkInTime(client)
         } catch {
-            report.systemFailed(Self.turnedAway, error)
+            report.systemFailed(turnedAway, error)
         }
     }
 
@@ -212,8 +236,30 @@ final class StreamServer: @unchecked Sendable {
         client.close()
     }
 
-    /// Counts a connection that ended before its TLS handshake was done.
-    func handshakeFailed() { counters.handshakesFailed += 1 }
+    /// Has a client wait until others of its source are done with their handshakes, if there are many of them.
+    private func mayShakeHands(_ client: StreamClient) {
+        client.waits = handshakes[client.source]?.underWay ?? 0 >= Self.handshakesOfSource
+        if client.waits {
+            handshakes[client.source]?.waiting.append(client.number)
+        } else {
+            handshakes[client.source, default: Handshakes()].underWay += 1
+        }
+    }
+
+    /// A client's handshake is done, or has ended otherwise.
+    /// - Parameter failure: nil: it is done, or its failure is none of the client's.
+    func handshakeEnded(_ client: StreamClient, _ failure: HandshakeFailure?) {
+        if let failure { counters.handshakesFailed[failure.rawValue] += 1 }
+        if client.waits { handshakes[client.source]?.waiting.removeAll { $0 == client.number } }
+        guard !client.waits, var those = handshakes[client.source] else { return }
+        those.underWay -= 1
+        while !those.waiting.isEmpty, those.underWay < Self.handshakesOfSource {
+            guard let next = clients[those.waiting.removeFirst()] else { continue }
+            next.waits = false
+            those.underWay += 1
+        }
+        handshakes[client.source] = those.underWay > 0 ? those : nil
+    }
 
     /// Whether the reply to this message is padded.
     func isPadded(_ message: Span<UInt8>) -> Bool { certificate != nil && Padding.isAsked(message) }
@@ -250,7 +296,7 @@ final class StreamServer: @unchecked Sendable {
     private func checkClients() {
         let now = Clock.now()
         for client in clients.values where client.isQuiet && due(client) <= now {
-            if client.handshakeBegan == nil { counters.closedIdle += 1 } else { handshakeFailed() }
+            if client.handshakeBegan == nil { counters.closedIdle += 1 } else { client.handshakeEnded(.timeout) }
             client.closeIdle()
         }
         certificate?.changeKeys(at: now)

@@ -3,6 +3,7 @@ import DNSCache
 import DNSWire
 import Log
 import Logging
+import Synchronization
 import Transport
 
 /// The cache's file: read once at the start, written from time to time and at the end.
@@ -17,6 +18,7 @@ final class CacheFile: @unchecked Sendable {
     let loop: EventLoop
     private let boot = CacheFile.bootIdentifier()
     private var isFailing = false
+    private let cannotWrite = Mutex<String?>(nil)
     /// The value of ``DNSCache/changes`` when the file was written.
     private var savedChanges: UInt64 = 0
     private var savedOctets = 0
@@ -78,6 +80,9 @@ final class CacheFile: @unchecked Sendable {
             setDeadline()
         }
     }
+
+    /// Why the file cannot be written, in words; nil: it can. From any thread.
+    var trouble: String? { cannotWrite.withLock { $0 } }
 
     private func setDeadline() {
         let seconds = max(1, savedOctets / Self.octetsPerSecond)
@@ -154,13 +159,13 @@ extension CacheFile {
             (savedChanges, savedOctets) = (changes, octets)
             if isFailing { report.log.notice("cache.file can be written again") }
             isFailing = false
+            cannotWrite.withLock { $0 = nil }
         } catch {
+            let words = "cache.file cannot be written, so a restart forgets what is learnt from now on: \(error)"
             // Said once; further attempts follow all the same.
-            if !isFailing {
-                report.cacheFileFails(
-                    "cache.file cannot be written, so a restart forgets what is learnt from now on: \(error)")
-            }
+            if !isFailing { report.cacheFileFails(words) }
             isFailing = true
+            cannotWrite.withLock { $0 = words }
         }
     }
 }

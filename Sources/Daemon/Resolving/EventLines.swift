@@ -47,6 +47,11 @@ extension Report {
                 .notice, .leftToValidators, about: "clients that validate at \(group.name)",
                 "clients that validate (DO without CD) get names of \(group.title.noun) from \(asked.title.noun), since HTTPDNS has no signatures; \(Self.section(group)).signed = \"addresses\" gives them its addresses, which they find bogus in signed zones",
                 ["group": group.name, "asked": asked.name])
+        case .short(let reason):
+            say(
+                .warning, .short, about: "this machine",
+                "this machine is short of what questions need: \(reason); their clients get what is stale, or SERVFAIL, and no server is given up for it",
+                ["reason": reason])
         case .privateRefused:
             say(
                 .notice, .privateRefused, about: "private addresses",
@@ -139,7 +144,7 @@ extension Failure {
         case _ where !group.carriesAddresses: .resolverFails
         case .unauthorized: .accountRefused
         case .badAnswer where statusCode == 403: .accountRefused
-        case .timedOut, .unreachable, .tooOften, .denied, .badAnswer: .serviceFails
+        case .timedOut, .unreachable, .insecure, .tooOften, .denied, .badAnswer, .here: .serviceFails
         }
     }
 }

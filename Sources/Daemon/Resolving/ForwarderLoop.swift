@@ -18,6 +18,8 @@ final class ForwarderLoop: @unchecked Sendable {
     let queue = MissQueue()
     /// What listeners do with a question before it comes here.
     let frontend: CurrentFrontend
+    /// The clients that may not ask.
+    let strangers: Strangers
     /// The counts of answers that did not come from a listener; their transport is not distinguished.
     let tally = Tally(.udp)
     let notes = WatchNotes()
@@ -52,8 +54,10 @@ final class ForwarderLoop: @unchecked Sendable {
         // What clients of other hosts have had of long replies.
         let largeReplies = LargeReplies()
         outgoing = TurnReplies(largeReplies)
+        strangers = Strangers { report.stranger($0) }
         frontend = CurrentFrontend(
-            QueryFrontend(cache: cache, Settings().listen, queue: queue, largeReplies: largeReplies))
+            QueryFrontend(
+                cache: cache, Settings().listen, queue: queue, largeReplies: largeReplies, strangers: strangers))
         inEffect = SettingsInEffect(
             loop: loop, cache: cache, frontend: frontend, local: local, lookup: lookup, generations: generations,
             report: report)
@@ -66,6 +70,7 @@ final class ForwarderLoop: @unchecked Sendable {
         inEffect.store.handle = { [unowned self] in forwarder.handle($0, wall: WallClock.unixSeconds(), at: now) }
         upstreams.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }
         upstreams.wrote = { [unowned self] in forwarder.wrote($0) }
+        upstreams.lost = { [unowned self] in forwarder.lost($0) }
         upstreams.lookup.ask = { [unowned self] in forwarder.findServer($0, $1, for: $2, at: now) }
         trials.tried = { [unowned self] in forwarder.tried($0, $1, hasAnswered: $2, at: now) }
         loop.deadlineReached = { [unowned self] in expire(at: now) }
@@ -117,8 +122,8 @@ final class ForwarderLoop: @unchecked Sendable {
             queue.leave(source)
             forwarder.receive(
                 question.name(in: client.query.span), question.type, for: Audience(of: question),
-                from: misses[index].isRefresh ? nil : clients.insert(client), of: source, isProven: client.isProven,
-                recursionDesired: question.recursionDesired, at: now)
+                from: misses[index].isRefresh ? nil : clients.insert(client), of: source, address: client.address,
+                isProven: client.isProven, recursionDesired: question.recursionDesired, at: now)
             readers.step()
         }
     }
@@ -169,6 +174,9 @@ final class ForwarderLoop: @unchecked Sendable {
             done()
         }
     }
+
+    /// See ``Forwarder/checkReadiness(at:)``. From any thread.
+    func checkReadiness() { loop.submit { [self] in forwarder.checkReadiness(at: now) } }
 
     /// Shows the forwarder and what surrounds it. On the loop.
     /// - Parameter see: has nothing done that the forwarder is told of.
@@ -242,9 +250,15 @@ final class ForwarderLoop: @unchecked Sendable {
         readers.endTurn()
         trials.endTurn()
         upstreams.endTurn()
-        if outages.isDue(forwarder.failedQueries) {
-            let groups = forwarder.groupOverviews
-            for group in outages.update(groups) { report.outage(of: group, among: groups, out: outages.out) }
+        let haveFailed = outages.haveFailed(forwarder.failedQueries)
+        if haveFailed || !outages.out.isEmpty {
+            let examined =
+                haveFailed ? forwarder.groupOverviews : outages.out.map { forwarder.overview(of: $0) }
+            let changed = outages.update(examined)
+            if !changed.isEmpty {
+                let groups = forwarder.groupOverviews
+                for group in changed { report.outage(of: group, among: groups, out: outages.out) }
+            }
         }
         loop.setDeadline(nextDeadline?.nanoseconds)
         let isIdle = forwarder.flightsUnderWay == 0 && early?.isEmpty ?? true && paced.isEmpty
@@ -287,7 +301,7 @@ final class ForwarderLoop: @unchecked Sendable {
                 }
                 upstream.ask(id, server, ask, at: now)
             case .askAgain(let id): upstreams[id.group]?.askAgain(id)
-            case .cancel(let id): upstreams[id.group]?.cancel(id)
+            case .cancel(let id, let isOverdue): upstreams[id.group]?.cancel(id, isOverdue: isOverdue)
             case .trial(let action): trials.perform(action)
             case .report(let event):
                 report.event(event, sessions: inEffect.accounts.sessions) { forwarder.overview(of: $0) }

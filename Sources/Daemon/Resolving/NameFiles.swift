@@ -2,11 +2,12 @@ import Base
 import Configuration
 import Log
 import Logging
+import Names
 import Transport
 
 /// Which names go to which group, read again when the files that say so change.
 ///
-/// `@unchecked Sendable`: confined to the forwarder's loop, but for the reading, which has values of its own.
+/// `@unchecked Sendable`: confined to the forwarder's loop, but for the reading, which has values of its own, and for ``known``.
 final class NameFiles: @unchecked Sendable {
     /// Called when ``names`` has changed because of a file.
     var changed: (NameLists) -> Void = { _ in }
@@ -18,7 +19,13 @@ final class NameFiles: @unchecked Sendable {
     private var settings = Settings()
     private var numbers = GroupNumbers()
     private var watch: FileWatch?
-    /// Why the files could not be read the last time.
+    private var watched: [String] = []
+    /// See ``NameLists/Known``.
+    private var writes: [String: Int] = [:]
+    /// Copies that are to be written, by the paths of the files.
+    private var waiting: [String: NameCopy] = [:]
+    private var isWriting = false
+    /// Why the files together could not be used the last time.
     private var failure: StartFailure?
     /// Increases when a reading begins or becomes needless: the result of an earlier one is ignored.
     private var turn = 0
@@ -28,29 +35,46 @@ final class NameFiles: @unchecked Sendable {
     /// Takes names that were read just now, and follows their files from now on. They are read once more if one of them has
     /// changed after it was read and before it was watched.
     func apply(_ new: NameLists, _ settings: Settings, _ numbers: GroupNumbers) {
-        stop()
-        if names?.contents != new.contents { report.contents(new) }
-        (names, self.settings, self.numbers, failure) = (new, settings, numbers, nil)
-        guard !new.paths.isEmpty else { return }
-        watch = FileWatch(new.paths, in: loop, failed: report.cannotFollow) { [unowned self] in read() }
-        read(unlessStill: new)
+        turn += 1
+        (self.settings, self.numbers, failure) = (settings, numbers, nil)
+        let isFollowed = new.paths == watched
+        if !isFollowed { follow(new.paths) }
+        take(new)
+        if !new.paths.isEmpty { read(mayHaveMissed: !isFollowed) }
     }
 
     func stop() {
         watch?.stop()
         watch = nil
+        watched = []
         turn += 1
     }
 
+    /// What is known of the files at this moment, all that has happened to them included.
+    func known(cacheFile: String) -> NameLists.Known {
+        NameLists.Known(names: names, writes: writes, cacheFile: cacheFile)
+    }
+
+    private func follow(_ paths: [String]) {
+        stop()
+        watched = paths
+        guard !paths.isEmpty else { return }
+        watch = FileWatch(paths, in: loop, failed: report.cannotFollow) { [unowned self] written in
+            for path in written { writes[path, default: 0] += 1 }
+            read()
+        }
+    }
+
     /// Reads the files on another thread, since there may be a million names in them.
-    /// - Parameter known: these are not read again if the files still are as they were.
-    private func read(unlessStill known: NameLists? = nil) {
+    private func read(mayHaveMissed: Bool = false) {
         turn += 1
         let (turn, settings, numbers) = (turn, settings, numbers)
-        loop.elsewhere {
-            (known?.holds ?? false) ? nil : Result { () throws(StartFailure) in try NameLists(settings, numbers) }
+        var known = known(cacheFile: settings.cache.file)
+        known.mayHaveMissed = mayHaveMissed
+        loop.elsewhere { [known] in
+            Result { () throws(StartFailure) in try NameLists(settings, numbers, known) }
         } then: { [self] read in
-            if let read, self.turn == turn { take(read) }
+            if self.turn == turn { take(read) }
         }
     }
 
@@ -58,28 +82,66 @@ final class NameFiles: @unchecked Sendable {
         switch read {
         case .success(let new):
             failure = nil
-            guard new != names else { return }
-            names = new
-            changed(new)
-            report.namesChanged(new)
-            report.contents(new)
+            let before = names
+            take(new)
+            if new != before { changed(new) }
         case .failure(let new):
             if new != failure { report.namesWrong(new) }
             failure = new
             watch?.lookAgain()
         }
     }
+
+    private func take(_ read: NameLists) {
+        var new = read
+        let copies = new.takeTexts()
+        let before = names
+        names = new
+        report.names(new, after: before)
+        // What is in the way of reading may be gone in a while.
+        if new.isWaiting || new.files.contains(where: { $0.fault != nil }) { watch?.lookAgain() }
+        for copy in copies { waiting[copy.path] = copy }
+        writeCopies()
+    }
+
+    /// Writes the copies on another thread, since a disk may be slow; one at a time, so that the latest stays.
+    private func writeCopies() {
+        guard !isWriting, let (path, copy) = waiting.first else { return }
+        waiting[path] = nil
+        isWriting = true
+        let cacheFile = settings.cache.file
+        loop.elsewhere { () -> SystemError? in
+            do throws(SystemError) { try copy.write(beside: cacheFile) } catch { return error }
+            return nil
+        } then: { [self] error in
+            isWriting = false
+            if let error { report.noCopy(error) }
+            writeCopies()
+        }
+    }
 }
 
 extension Report {
-    fileprivate func contents(_ names: NameLists) {
-        for words in names.contents { log.notice("\(words)") }
-    }
-
-    fileprivate func namesChanged(_ names: NameLists) {
-        say(
-            .notice, .reloaded, about: "files of names",
-            "the files of names were read again: \(names.paths.joined(separator: ", "))")
+    /// Reports what there is in files that were read, and what is wrong with them.
+    fileprivate func names(_ new: NameLists, after old: NameLists?) {
+        let others = new.files.filter { file in
+            !file.isSame(as: old?.files.first { $0.key == file.key && $0.path == file.path })
+        }
+        let right = others.filter { $0.fault == nil }.map(\.path)
+        if old != nil, !right.isEmpty {
+            say(
+                .notice, .reloaded, about: "files of names",
+                "the files of names were read again: \(right.joined(separator: ", "))")
+        }
+        for words in others.compactMap({ $0.fault == nil ? $0.contents : nil }) { log.notice("\(words)") }
+        for file in others {
+            guard let remark = file.remark else { continue }
+            if file.fault == nil {
+                log.warning("\(remark)")
+            } else {
+                say(.error, .reloadFailed, about: file.path, remark, ["reason": remark])
+            }
+        }
     }
 
     fileprivate func namesWrong(_ failure: StartFailure) {
@@ -87,5 +149,11 @@ extension Report {
         say(
             .error, .reloadFailed, about: "files of names", "the names stay as they were: \(key): \(message)",
             ["reason": message])
+    }
+
+    fileprivate func noCopy(_ error: SystemError) {
+        say(
+            .warning, .cacheFileFails, about: "copies of names",
+            "no copy of a file of names is kept, so a restart needs the file itself: \(error)")
     }
 }

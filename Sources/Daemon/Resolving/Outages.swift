@@ -14,13 +14,14 @@ struct Outages {
     /// How many failures in a row each server must have: a single one may be an accident.
     static let failures = 3
 
-    /// Whether ``update(_:)`` may find a change: a query has failed since, or some group is out of use and may be back.
-    mutating func isDue(_ failures: UInt64) -> Bool {
+    /// Whether a query has failed since this was asked last, so that any group may be out of use; else only those that are out of
+    /// use may have changed.
+    mutating func haveFailed(_ failures: UInt64) -> Bool {
         defer { failuresSeen = failures }
-        return failures != failuresSeen || !out.isEmpty
+        return failures != failuresSeen
     }
 
-    /// - Parameter groups: All groups in use.
+    /// - Parameter groups: All groups that may have changed. A group that is out of use and not among them is none any more.
     /// - Returns: The groups that went out of use or came back.
     mutating func update(_ groups: [GroupOverview]) -> [GroupOverview] {
         let before = out

@@ -2,8 +2,10 @@ import Base
 import Configuration
 import DNSCache
 import DNSWire
+import Dispatch
 import Forwarding
 import Log
+import Synchronization
 import Transport
 import Upstreams
 
@@ -26,7 +28,9 @@ final class SettingsInEffect: @unchecked Sendable {
     var change: (Change, Tick) -> Void = { _, _ in }
     /// Called when the settings that decide about answers have changed after the start, as the cache's file must know.
     var contextChanged: (AnswerContext) -> Void = { _ in }
+    private let generations: Generations?
     private let nameFiles: NameFiles
+    private let loop: EventLoop
     private let local: LocalServers
     private let cache: DNSCache
     private let frontend: CurrentFrontend
@@ -37,10 +41,11 @@ final class SettingsInEffect: @unchecked Sendable {
         loop: EventLoop, cache: DNSCache, frontend: CurrentFrontend, local: LocalServers, lookup: ServerLookup,
         generations: Generations?, report: Report
     ) {
-        (self.cache, self.frontend, self.local) = (cache, frontend, local)
+        (self.cache, self.frontend, self.local, self.loop) = (cache, frontend, local, loop)
         upstreams = UpstreamRegistry(loop: loop, lookup, report: report)
         accounts = Accounts(loop: loop, report: report)
         store = Store(generations, loop: loop, outbox: upstreams.outbox)
+        self.generations = generations
         nameFiles = NameFiles(loop: loop, report: report)
         translation = Translation(lookup, report: report)
         translation.changed = { [unowned self] in translationChanged() }
@@ -52,6 +57,20 @@ final class SettingsInEffect: @unchecked Sendable {
 
     /// Which names go to which group; nil before the first settings.
     var names: NameLists? { nameFiles.names }
+
+    /// What is known of the files of names, with all that has happened to them until now. From any thread but the loop's.
+    /// - Parameter settings: Those in effect; nil: the loop does not run yet.
+    private func knownNames(_ settings: Settings?) -> NameLists.Known? {
+        guard let settings, settings.hasFilesOfNames else { return nil }
+        let known = Mutex<NameLists.Known?>(nil)
+        let isKnown = DispatchSemaphore(value: 0)
+        loop.submit { [self] in
+            known.withLock { $0 = nameFiles.known(cacheFile: settings.cache.file) }
+            isKnown.signal()
+        }
+        isKnown.wait()
+        return known.withLock { $0 }
+    }
 
     /// The servers of each group that are named and not asked, by its name.
     var leftOut: [String: [LeftOutServer]] { local.leftOut }
@@ -86,11 +105,13 @@ final class SettingsInEffect: @unchecked Sendable {
         numbers.add(new)
         let before = old.map(GroupIdentity.all) ?? [:]
         let accounts = try accounts.prepare(new, after: before, upstreams.lookup.finder)
+        if new.sharedCache.server != nil { generations?.read() }
         let isSameStore = old.map {
             $0.sharedCache == new.sharedCache && SharedSettings($0) == SharedSettings(new)
         }
         return Prepared(
-            settings: new, names: try NameLists(new, numbers), numbers: numbers, provenance: provenance,
+            settings: new, names: try NameLists(new, numbers, knownNames(old)), numbers: numbers,
+            provenance: provenance,
             local: local.read(new, after: old), upstreams: try UpstreamRegistry.Prepared(new, after: before),
             accounts: accounts, store: isSameStore ?? false ? .none : .some(try Store.Prepared(new.sharedCache)),
             suspects: old.map { new.suspects(after: $0, before, numbers) },
@@ -223,6 +244,11 @@ final class SettingsInEffect: @unchecked Sendable {
 }
 
 extension Settings {
+    fileprivate var hasFilesOfNames: Bool {
+        let (needed, others) = namesAndHosts
+        return !(needed + others).allSatisfy { $0 == fallback.hosts }
+    }
+
     /// Which answers of the time under other settings may be wrong under these, whatever the files of names say.
     fileprivate func suspects(
         after old: Settings, _ before: [String: GroupIdentity], _ numbers: GroupNumbers

@@ -87,7 +87,8 @@ extension Settings {
         let groups = Dictionary(uniqueKeysWithValues: messageGroups.map { ($0.name, $0) })
         return GroupIdentity.all(self).reduce(into: [:]) { all, one in
             all[numbers[one.key]] = one.value.octets(
-                ["\(cache.minTTL)", "\(cache.negativeTTL)"], groups[one.key].map(servers) ?? [])
+                ["\(cache.minTTL)", "\(cache.negativeMinTTL)", "\(cache.negativeTTL)"],
+                groups[one.key].map(servers) ?? [])
         }
     }
 }

@@ -21,6 +21,8 @@ final class UpstreamRegistry {
     let lookup: ServerLookup
     private let loop: EventLoop
     private let report: Report?
+    /// What was counted of groups that are not configured any more.
+    private var mismatchesOfGone = MismatchCounters()
     /// Holds the queries of a turn; to be sent at its end.
     let outbox = Outbox()
     private let inquiries = Inquiries()
@@ -29,6 +31,9 @@ final class UpstreamRegistry {
         didSet { for upstream in all { upstream.settle = settle } }
     }
     /// Called with each query that has left.
+    var lost: (QueryID) -> Void = { _ in } {
+        didSet { for upstream in all { upstream.lost = lost } }
+    }
     var wrote: (QueryID) -> Void = { _ in } {
         didSet { for upstream in all { upstream.wrote = wrote } }
     }
@@ -103,13 +108,14 @@ final class UpstreamRegistry {
 
     private func add(_ upstream: any Upstream, for group: GroupID) {
         while upstreams.count <= group.rawValue { upstreams.append(nil) }
-        (upstream.settle, upstream.wrote) = (settle, wrote)
+        (upstream.settle, upstream.wrote, upstream.lost) = (settle, wrote, lost)
         upstreams[group.rawValue] = upstream
     }
 
     /// Closes the upstreams of groups that are not configured any more, as soon as nothing is under way there.
     private func closeGone() {
         for id in gone where self[id]?.isIdle ?? true {
+            if let group = self[id] as? GroupUpstream { mismatchesOfGone.add(group.answers.mismatches) }
             upstreams[id.rawValue]?.close()
             (upstreams[id.rawValue], accesses[id]) = (nil, nil)
             gone.remove(id)
@@ -146,9 +152,9 @@ final class UpstreamRegistry {
         inquiries.endTurn()
     }
 
-    /// Messages that were not the awaited answers.
+    /// Messages that were not the awaited answers, since the start.
     var mismatches: MismatchCounters {
-        all.reduce(into: MismatchCounters()) { sum, upstream in
+        all.reduce(into: mismatchesOfGone) { sum, upstream in
             if let group = upstream as? GroupUpstream { sum.add(group.answers.mismatches) }
         }
     }

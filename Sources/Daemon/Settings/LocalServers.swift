@@ -15,7 +15,11 @@ final class LocalServers: @unchecked Sendable {
     /// Called when the hosts file has changed, with the names of which it says something else now.
     var hostsChanged: (HostsTable, _ others: Set<Name>) -> Void = { _, _ in }
     /// The servers of `resolvConf`; empty while they are not used.
-    private(set) var found: [Endpoint] = []
+    private(set) var found: [Endpoint] = [] {
+        didSet { if !found.isEmpty { hasFound = true } }
+    }
+    /// Whether ``found`` had a server since the daemon began.
+    private var hasFound = false
     private(set) var hosts = HostsTable()
     /// The endpoints of the daemon itself.
     let listening: [Endpoint]
@@ -30,8 +34,8 @@ final class LocalServers: @unchecked Sendable {
     private var said: Set<LeftOutServer> = []
     /// Why the hosts file could not be read the last time.
     private var hostsFailure: SystemError?
-    /// How many names of the hosts file were left out the last time.
-    private var leftOutHosts = 0
+    /// What of the hosts file was left out the last time, in words.
+    private var leftOutHosts: [String] = []
     /// Increases when a reading begins or becomes needless: the result of an earlier one is ignored.
     private var turn = 0
     private var isReading = false
@@ -70,7 +74,7 @@ final class LocalServers: @unchecked Sendable {
         }
         if isFirst || found != before { reportResolvers() }
         // Once more, if a file has changed after it was read and before it was watched.
-        read(unlessStill: wasReading || reading.found == nil || reading.isByRoutes ? nil : reading.withoutHosts)
+        read(unlessStill: wasReading || reading.isShort || reading.isByRoutes ? nil : reading.withoutHosts)
     }
 
     /// The servers left out of each group that has any, by its name.
@@ -94,7 +98,7 @@ final class LocalServers: @unchecked Sendable {
         watch?.stop()
         watch =
             paths.isEmpty
-            ? nil : FileWatch(paths, in: loop, failed: report.cannotFollow) { [unowned self] in read() }
+            ? nil : FileWatch(paths, in: loop, failed: report.cannotFollow) { [unowned self] _ in read() }
     }
 
     func stop() {
@@ -169,8 +173,9 @@ final class LocalServers: @unchecked Sendable {
         guard let settings else { return }
         let path = settings.fallback.hosts
         if let failure, failure != hostsFailure { report.cannotRead(path, failure) }
-        if hosts.leftOut > 0, hosts.leftOut != leftOutHosts { report.leftOut(hosts.leftOut, of: path) }
-        (hostsFailure, leftOutHosts) = (failure, hosts.leftOut)
+        let leftOut = Report.leftOut(hosts, path)
+        for words in leftOut where !leftOutHosts.contains(words) { report.log.warning("\(words)") }
+        (hostsFailure, leftOutHosts) = (failure, leftOut)
     }
 
     private func say(_ leftOut: [LeftOutServer]) {
@@ -181,7 +186,8 @@ final class LocalServers: @unchecked Sendable {
         guard let settings else { return }
         let servers = servers(of: settings.fallback.group)
         if !servers.isEmpty || settings.isFallbackNeeded { report.fallback(settings, servers) }
-        report.privateNames(self.servers(of: settings.privateNames), unlike: servers)
+        let isAwaited = settings.privateNames.entries.contains(.resolvConf) && !hasFound
+        report.privateNames(self.servers(of: settings.privateNames), unlike: servers, isAwaited: isAwaited)
     }
 }
 
@@ -194,9 +200,13 @@ extension Report {
         }
     }
 
-    /// - Parameter others: The servers of `[fallback]`, which were named just before.
-    func privateNames(_ servers: [Server], unlike others: [Server]) {
-        if servers.isEmpty {
+    /// - Parameters:
+    ///   - others: The servers of `[fallback]`, which were named just before.
+    ///   - isAwaited: The network is to name them, and has named none since the daemon began.
+    func privateNames(_ servers: [Server], unlike others: [Server], isAwaited: Bool) {
+        if servers.isEmpty, isAwaited {
+            log.notice("private names get SERVFAIL until a resolver of this network is known")
+        } else if servers.isEmpty {
             log.notice("private names get NXDOMAIN: no resolver of this network is known")
         } else if servers != others {
             log.notice("private names are asked of \(servers.map(\.description).joined(separator: ", "))")
@@ -226,11 +236,20 @@ extension Report {
         log.warning("\(path) cannot be read, so nothing is answered from it: \(error)")
     }
 
-    func leftOut(_ count: Int, of path: String) {
-        log.warning("\(Self.leftOut(count, path))")
-    }
-
-    static func leftOut(_ count: Int, _ path: String) -> String {
-        "\(path) has more names than the \(HostsTable.maximumNames) that are kept: \(count) are left out; give a shorter file"
+    /// What is left out of a hosts file, in words.
+    static func leftOut(_ hosts: HostsTable, _ path: String) -> [String] {
+        var words: [String] = []
+        if hosts.leftOut > 0 {
+            words.append(
+                "\(path) has more names than the \(HostsTable.maximumNames) that are kept: \(hosts.leftOut) are left out; "
+                    + "give a shorter file")
+        }
+        if hosts.unread.count > 0 {
+            let most = HostsTable.maximumAddresses
+            words.append(
+                "\(path): \(hosts.unread.count) times something is left out, the first time on line \(hosts.unread.firstLine): "
+                    + "a word that is no name, or more than \(most) addresses of a name or \(most) names of an address")
+        }
+        return words
     }
 }

@@ -7,16 +7,12 @@ import Transport
 /// Which names go to which group, by the settings and the files that they name.
 struct NameLists: Sendable, Equatable {
     let rules: DomainRules
-    /// The paths of the files, which may change.
-    let paths: [String]
     /// A digest of all lists, which is the same over a restart.
     let fingerprint: UInt64
-
-    /// What there is in each list of a group that answers by itself, in words.
-    let contents: [String]
+    /// The files, which may change.
+    private(set) var files: [File] = []
 
     private let sources: [Source]
-    private let stamps: [FileStamp]
 
     /// A list, and where its patterns were given.
     private struct Source {
@@ -29,10 +25,43 @@ struct NameLists: Sendable, Equatable {
         func place(_ line: Int) -> String { path.isEmpty ? key : "\(path):\(line)" }
     }
 
-    /// Reads the files.
-    init(_ settings: Settings, _ numbers: GroupNumbers) throws(StartFailure) {
+    /// A file of names, and what came of reading it.
+    struct File: Sendable {
+        let key: String
+        let path: String
+        let use: NameFile.Use
+        /// By which it is known whether the file has changed.
+        fileprivate let stamp: FileStamp
+        /// How often it was written when it was read: see ``Known``.
+        fileprivate let writes: Int
+        /// Nil: it has no names, which a list may have.
+        fileprivate let names: NameFile?
+        let fault: NameFile.Fault?
+        fileprivate let isCopy: Bool
+        /// What was read, to be kept beside `cache.file`; nil: the file is not used, or was not read now.
+        fileprivate(set) var text: [UInt8]?
+        /// It has changed, may be half-written, and is to be looked at once more.
+        fileprivate(set) var isWaiting = false
+    }
+
+    /// What is known of the files of names.
+    struct Known: Sendable {
+        /// Of the last reading; nil: there was none, and all files are read.
+        var names: NameLists?
+        /// How often each file was closed after writing, or put in place, since it is followed. A file is read again only if it
+        /// was written once more, not because another one was.
+        var writes: [String: Int] = [:]
+        /// `cache.file`, beside which the last right text of each file is kept; empty: there are no copies.
+        var cacheFile: String
+        /// Changes of the files may have been missed: one that is another file now was put in place.
+        var mayHaveMissed = false
+    }
+
+    /// Reads the files that have changed.
+    init(_ settings: Settings, _ numbers: GroupNumbers, _ known: Known? = nil) throws(StartFailure) {
+        let known = known ?? Known(cacheFile: settings.cache.file)
         var sources: [Source] = []
-        var (stamps, contents): ([FileStamp], [String]) = ([], [])
+        var files: [File] = []
         func add(_ key: String, _ owner: DomainRules.Owner, _ list: DomainList, file path: String = "") {
             if list.count > 0 || !path.isEmpty {
                 sources.append(Source(key: key, path: path, owner: owner, list: list))
@@ -43,8 +72,10 @@ struct NameLists: Sendable, Equatable {
         }
         func add(_ key: String, _ owner: DomainRules.Owner, file path: String) throws(StartFailure) {
             guard !path.isEmpty else { return }
-            stamps.append(FileStamp(path))
-            add(key, owner, try Self.read(path, key, DomainList.init(parsing:)), file: path)
+            let file = File(key, path, .servers, known)
+            guard let names = file.names else { throw file.failure }
+            files.append(file)
+            add(key, owner, names.taken, file: path)
         }
         let domains = settings.domains
         if settings.httpdns != nil {
@@ -62,14 +93,12 @@ struct NameLists: Sendable, Equatable {
         // Behind the rest: of the same pattern, what the settings say comes first.
         for group in settings.upstreams where group.answer != nil && !group.domainsFile.isEmpty {
             let (id, key, path) = (numbers[group.name], "\(group.section).domainsFile", group.domainsFile)
-            stamps.append(FileStamp(path))
-            let list = try Self.read(path, key, BlockList.init(parsing:))
-            add(key, .listed(id), list.taken, file: path)
-            add(key, .released(id), list.released, file: path)
-            contents.append("\(key): \(list.words(path))")
+            let file = File(key, path, .answers, known)
+            files.append(file)
+            add(key, .listed(id), file.names?.taken ?? DomainList(), file: path)
+            add(key, .released(id), file.names?.released ?? DomainList(), file: path)
         }
-        (self.sources, self.stamps, self.contents) = (sources, stamps, contents)
-        paths = sources.map(\.path).filter { !$0.isEmpty }
+        (self.sources, self.files) = (sources, files)
         var hash = FNV()
         for source in sources {
             hash.add("\(source.key) ")
@@ -84,6 +113,28 @@ struct NameLists: Sendable, Equatable {
         try refuseCircles(settings, numbers)
     }
 
+    /// The paths of the files, each once.
+    var paths: [String] { files.map(\.path).reduce(into: []) { if !$0.contains($1) { $0.append($1) } } }
+
+    /// Whether a file is to be looked at once more.
+    var isWaiting: Bool { files.contains(where: \.isWaiting) }
+
+    /// What there is in each list of a group that answers by itself, in words.
+    var contents: [String] { files.compactMap { $0.use == .answers && $0.fault == nil ? $0.contents : nil } }
+
+    /// What is wrong with files, and which names are in effect therefore, in words.
+    var remarks: [String] { files.compactMap(\.remark) }
+
+    /// The lists of which lines are left out, in words.
+    var leftOut: [String] { files.compactMap { $0.fault == nil && $0.leavesOut ? $0.contents : nil } }
+
+    /// Gives up the texts that were read.
+    /// - Returns: The copies that are to be kept of them.
+    mutating func takeTexts() -> [NameCopy] {
+        defer { for index in files.indices { files[index].text = nil } }
+        return files.compactMap { file in file.text.map { NameCopy(path: file.path, text: $0) } }
+    }
+
     /// Where a pattern of the rules stands: the key that gives it, and its file with the line there; without a file, which item
     /// of the key's own list it is.
     func place(_ place: DomainPlace) -> (key: String, file: String?, number: Int) {
@@ -91,26 +142,7 @@ struct NameLists: Sendable, Equatable {
         return (source.key, source.path.isEmpty ? nil : source.path, place.line)
     }
 
-    /// Whether the files still are what was read.
-    var holds: Bool { stamps.allSatisfy(\.holds) }
-
     static func == (a: NameLists, b: NameLists) -> Bool { a.fingerprint == b.fingerprint && a.paths == b.paths }
-
-    private static func read<List>(
-        _ path: String, _ key: String, _ parse: (Span<UInt8>) throws(DomainListError) -> List
-    ) throws(StartFailure) -> List {
-        let text: [UInt8]
-        do throws(SystemError) {
-            text = try SystemFile.read(path, limit: DomainList.maximumOctets)
-        } catch {
-            throw .setting(key: key, "\(error); give a file that this user may read")
-        }
-        do throws(DomainListError) {
-            return try parse(text.span)
-        } catch {
-            throw .setting(key: key, "\(path):\(error.line): \(error)")
-        }
-    }
 
     private static func failure(_ error: DomainRulesError, _ sources: [Source]) -> StartFailure {
         switch error {
@@ -127,15 +159,92 @@ struct NameLists: Sendable, Equatable {
     }
 }
 
-extension BlockList {
-    /// What there is in a list, in words.
-    fileprivate func words(_ path: String) -> String {
-        func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
-        var words = "\(path) has \(count(taken.count, "name"))"
-        if released.count > 0 { words += " and \(count(released.count, "exception"))" }
-        guard notFollowed > 0 else { return words }
+extension NameLists.File {
+    fileprivate init(_ key: String, _ path: String, _ use: NameFile.Use, _ known: NameLists.Known) {
+        let last = known.names?.files.first { $0.path == path && $0.use == use }
+        let writes = known.writes[path, default: 0]
+        if let last {
+            var look = writes > last.writes ? .read : last.stamp.look(mayHaveMissed: known.mayHaveMissed)
+            // What was in the way, such as a want of descriptors, may be gone.
+            if look == .keep, case .unreadable = last.fault { look = .read }
+            if look != .read {
+                self = last
+                isWaiting = look == .wait
+                return
+            }
+        }
+        // Made before it is read.
+        let stamp = FileStamp(path)
+        let read = Self.read(path)
+        let outcome = NameFile.read(read, for: use, after: last?.names) {
+            try? Self.read(NameCopy.path(of: path, beside: known.cacheFile)).get()
+        }
+        self.init(
+            key: key, path: path, use: use, stamp: stamp, writes: writes, names: outcome.names, fault: outcome.fault,
+            isCopy: outcome.isCopy || outcome.fault != nil && last?.isCopy ?? false,
+            text: outcome.fault == nil && !known.cacheFile.isEmpty ? try? read.get() : nil)
+    }
+
+    private static func read(_ path: String) -> Result<[UInt8], NameFile.Fault> {
+        do throws(SystemError) {
+            return .success(try SystemFile.read(path, limit: DomainList.maximumOctets))
+        } catch {
+            return .failure(.unreadable("\(error)"))
+        }
+    }
+
+    /// Whether the last reading of the file said the same.
+    func isSame(as other: NameLists.File?) -> Bool {
+        guard let other else { return false }
+        return fault == other.fault && names?.taken == other.names?.taken && names?.released == other.names?.released
+    }
+
+    /// Whether it has lines that are no names and no rules of lists.
+    fileprivate var leavesOut: Bool { (names?.others.count ?? 0) > 0 }
+
+    /// Why the daemon cannot start with a file.
+    fileprivate var failure: StartFailure { .setting(key: key, wrong) }
+
+    private var wrong: String {
+        switch fault {
+        case .unreadable(let reason): "\(reason); give a file that this user may read"
+        case let fault?: "\(path)\(fault.line.map { ":\($0)" } ?? ""): \(fault)"
+        case nil: ""
+        }
+    }
+
+    /// Nil: there is nothing wrong with it.
+    var remark: String? {
+        guard fault != nil else { return contents == nil ? nil : noEffect }
+        guard let names else { return "\(key): no name is taken from the list: \(wrong)" }
+        let count = Self.count(names.taken.count, "name")
+        return "\(key): the \(count) of before stay\(isCopy ? ", from the copy beside cache.file" : ""): \(wrong)"
+    }
+
+    private static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+
+    /// What there is in a list, in words; nil: it has no names in effect.
+    var contents: String? {
+        guard let names else { return nil }
+        var words = "\(key): \(path) has \(Self.count(names.taken.count, "name"))"
+        if names.released.count > 0 { words += " and \(Self.count(names.released.count, "exception"))" }
+        func leftOut(_ lines: BlockList.LeftOut, _ noun: String, _ why: String = "") {
+            guard lines.count > 0 else { return }
+            words +=
+                "; \(Self.count(lines.count, noun)) of it\(why) \(lines.count == 1 ? "is" : "are") left out, the first on "
+                + "line \(lines.firstLine)"
+        }
+        leftOut(names.rules, "rule", " that a DNS server cannot follow")
+        leftOut(names.others, "line")
+        if names.others.count > 0 { words += ": \(names.others.first)" }
         return words
-            + "; \(count(notFollowed, "rule")) of it that a DNS server cannot follow \(notFollowed == 1 ? "is" : "are") left "
-            + "out, the first on line \(firstNotFollowed)"
+    }
+
+    /// Says that a list has no names, and so does nothing; nil: it has.
+    private var noEffect: String? {
+        guard use == .answers, let names, names.taken.count == 0 else { return nil }
+        return names.released.count == 0
+            ? "\(key): \(path) has no names"
+            : "\(key): \(path) has exceptions alone, which have no effect: they hold for the names of the same list"
     }
 }

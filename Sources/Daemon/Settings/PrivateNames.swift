@@ -25,6 +25,24 @@ extension Report {
         for group in settings.upstreams { words += say("\(group.section).domains", group.domains, group) }
         return words
     }
+
+    /// The resolvers of the network that are asked for private names and have public addresses, in words.
+    static func publicResolvers(_ settings: Settings, _ local: LocalReading) -> [String] {
+        guard settings.privateNames.entries.contains(.resolvConf) else { return [] }
+        return (local.found ?? []).filter { !$0.address.isPrivate }.map {
+            "private.servers: \($0.address), which this network names as its resolver, has a public address, and is told the names "
+                + "that only this network can know"
+        }
+    }
+
+    /// That the name in the daemon's certificate leads clients of other hosts nowhere.
+    static func loopbackName(_ settings: Settings, _ hosts: HostsTable) -> [String] {
+        guard let name = settings.listen.name, let address = hosts.loopbackAddress(of: name) else { return [] }
+        return [
+            "listen.name: \(name) leads to \(address) by \(settings.fallback.hosts), which is given to programs of this machine alone; "
+                + "for other clients the name goes where other names go"
+        ]
+    }
 }
 
 extension Settings.Group {

@@ -102,6 +102,7 @@ struct UpstreamGroups {
         (group.name, group.isLocal) = (settings.name, settings.isLocal)
         group.concurrency = settings.concurrency
         group.isShared = settings.share
+        group.isOfNetwork = settings.entries.contains(.resolvConf)
         group.answer = settings.answer
         return group
     }

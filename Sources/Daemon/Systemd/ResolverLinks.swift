@@ -18,9 +18,19 @@ enum ResolverLinks {
         }
     }
 
+    private static let manager = SystemBus.Object(service: service, path: path, interface: "\(service).Manager")
+
+    /// The servers that systemd-resolved asks for what no link has for itself; none if it cannot be asked.
+    static func globalServers() -> [IPAddress] {
+        guard let bus = SystemBus(), let servers = bus.list("DNS", of: manager, "iiay") else { return [] }
+        return servers.compactMap { server in
+            guard server[0] == .number(0), case .octets(let octets) = server[2] else { return nil }
+            return IPAddress(bytes: octets.span)
+        }
+    }
+
     /// What systemd-resolved itself says (org.freedesktop.resolve1(5)); nil if it cannot be asked. It may take long.
     static func asked() -> [LinkServer]? {
-        let manager = SystemBus.Object(service: service, path: path, interface: "\(service).Manager")
         guard let bus = SystemBus(), let servers = bus.list("DNS", of: manager, "iiay"),
             let domains = bus.list("Domains", of: manager, "isb")
         else { return nil }

@@ -11,6 +11,8 @@ struct Sockets {
     var datagrams: [DatagramSocket] = []
     private var streams: [Tally.Transport: [StreamListener]] = [:]
     private var areHandedOver = false
+    /// Addresses that no line of the settings names, and that cannot be had.
+    private(set) var leftOut: [SystemError] = []
 
     /// - Parameters:
     ///   - workers: UDP sockets for each address.
@@ -22,18 +24,57 @@ struct Sockets {
         guard handed.datagrams.isEmpty, handed.streams.isEmpty else { return handed }
         var sockets = Sockets()
         for kind in kinds {
-            sockets.streams[kind.transport] = try listen[keyPath: kind.addresses].map { address throws(SystemError) in
-                try StreamListener.listen(address)
+            for address in listen[keyPath: kind.addresses] {
+                let stream = try StreamListener.listen(address)
+                sockets.streams[kind.transport, default: []].append(stream)
+                sockets.bindIPv4(beside: address, stream.local.port, listen) { sockets, ipv4 throws(SystemError) in
+                    sockets.streams[kind.transport, default: []].append(try StreamListener.listen(ipv4))
+                }
             }
         }
         for address in listen.addresses {
-            let stream = try StreamListener.listen(address)
-            sockets.streams[.tcp, default: []].append(stream)
-            // With port 0 both get the port that the system chose for TCP.
-            let bound = Endpoint(address.address, port: stream.local.port)
-            sockets.datagrams += try DatagramSocket.bind(bound, count: workers)
+            do throws(SystemError) {
+                let port = try sockets.bind(address, workers)
+                sockets.bindIPv4(beside: address, port, listen) { sockets, ipv4 throws(SystemError) in
+                    _ = try sockets.bind(ipv4, workers)
+                }
+            } catch {
+                // A machine without IPv6 has no [::1]. That is no mistake in settings which do not name it.
+                guard error.isAddressMissing, !sockets.datagrams.isEmpty,
+                    listen.addresses == Settings.Listen.standardAddresses
+                else { throw error }
+                sockets.leftOut.append(error)
+            }
         }
         return sockets
+    }
+
+    /// Why the sockets cannot be had, and which keys name them.
+    static func words(_ error: SystemError) -> String {
+        let isMissing = error.isAddressMissing
+        return isMissing
+            ? "\(error.explained); listen.addresses, tls and https name those" : error.explainedOfSockets
+    }
+
+    /// UDP and TCP on one address.
+    /// - Returns: the port; with port 0 both get the one that the system chose for TCP.
+    private mutating func bind(_ address: Endpoint, _ workers: Int) throws(SystemError) -> UInt16 {
+        let stream = try StreamListener.listen(address)
+        var bound = address
+        bound.port = stream.local.port
+        datagrams += try DatagramSocket.bind(bound, count: workers)
+        streams[.tcp, default: []].append(stream)
+        return bound.port
+    }
+
+    /// Binds `0.0.0.0` beside `[::]`; another program may have the port at one IPv4 address.
+    private mutating func bindIPv4(
+        beside address: Endpoint, _ port: UInt16, _ listen: Settings.Listen,
+        _ bind: (inout Sockets, Endpoint) throws(SystemError) -> Void
+    ) {
+        guard var ipv4 = listen.alsoIPv4(address) else { return }
+        ipv4.port = port
+        do throws(SystemError) { try bind(&self, ipv4) } catch { leftOut.append(error) }
     }
 
     /// Where questions come.
@@ -58,10 +99,10 @@ struct Sockets {
     }
 
     /// Where clients come in; TCP even if it has no sockets.
-    func doors(_ listen: Settings.Listen) throws(StartFailure) -> [StreamServer.Door] {
+    func doors(_ certificate: CertificateFiles.Prepared?) throws(StartFailure) -> [StreamServer.Door] {
         try Tally.Transport.allCases.filter { $0 == .tcp || !endpoints($0).isEmpty }.map {
             transport throws(StartFailure) in
-            let certificate = try ServerCertificate.Prepared(listen, transport)
+            let certificate = certificate?.context(for: transport)
             if transport.isEncrypted, certificate == nil { throw Self.withoutCertificate(endpoints(transport)[0]) }
             return StreamServer.Door(
                 transport: transport, listeners: streams[transport, default: []], certificate: certificate)
@@ -89,10 +130,12 @@ struct Sockets {
 
     /// Of the sockets that were handed over, in words.
     func missing(_ listen: Settings.Listen) -> [String] {
-        guard areHandedOver else { return [] }
+        guard areHandedOver else { return leftOut.map { "no question comes there: \($0.explained)" } }
         return Self.missing(listen.addresses, of: datagrams.map(\.local), endpoints(.tcp)).map(Report.missing)
             + Self.kinds.flatMap { kind in
-                Self.missing(listen[keyPath: kind.addresses], of: endpoints(kind.transport)).map(kind.missing)
+                Self.missing(listen[keyPath: kind.addresses], of: endpoints(kind.transport)).map { address in
+                    kind.missing(address, UnitState(kind.unit, address))
+                }
             }
     }
 
@@ -100,29 +143,69 @@ struct Sockets {
     /// such unit.
     static func missingUnderSystemd(_ listen: Settings.Listen) -> [String] {
         guard let bus = SystemBus(), let sockets = listened(by: "httpdnsd_2esocket", bus) else { return [] }
-        func addresses(_ kind: String, _ sockets: [[SystemBus.Value]]) -> [Endpoint] {
-            sockets.compactMap { socket in
-                guard socket[0] == .text(kind), case .text(let address) = socket[1] else { return nil }
-                return Endpoint(address)
-            }
-        }
         return missing(listen.addresses, of: addresses("Datagram", sockets), addresses("Stream", sockets))
             .map(Report.missing)
             + kinds.flatMap { kind in
-                let sockets = listened(by: "httpdnsd_2d\(kind.name)_2esocket", bus) ?? []
-                return missing(listen[keyPath: kind.addresses], of: addresses("Stream", sockets)).map(kind.missing)
+                listen[keyPath: kind.addresses].compactMap { address in
+                    let state = UnitState(kind.unit, address, bus)
+                    return state == .enabled(isListed: true) ? nil : kind.missing(address, state)
+                }
             }
     }
 
     /// What a unit of sockets lists; nil: there is no such unit.
     private static func listened(by unit: String, _ bus: borrowing SystemBus) -> [[SystemBus.Value]]? {
+        guard bus.value("LoadState", of: object(unit, "Unit"), "s") == .text("loaded") else { return nil }
+        return bus.list("Listen", of: object(unit, "Socket"), "ss")
+    }
+
+    private static func object(_ unit: String, _ interface: String) -> SystemBus.Object {
         let service = "org.freedesktop.systemd1"
-        func object(_ interface: String) -> SystemBus.Object {
-            SystemBus.Object(
-                service: service, path: "/org/freedesktop/systemd1/unit/\(unit)", interface: "\(service).\(interface)")
+        return SystemBus.Object(
+            service: service, path: "/org/freedesktop/systemd1/unit/\(unit)", interface: "\(service).\(interface)")
+    }
+
+    /// What is between a unit of sockets and questions.
+    enum UnitState: Equatable {
+        /// systemd cannot be asked: the system bus serves no user that a unit makes for itself.
+        case unknown
+        /// There is no such unit.
+        case absent
+        case disabled
+        case failed
+        /// It is enabled; `isListed`: with the address in question.
+        case enabled(isListed: Bool)
+
+        fileprivate init(_ unit: String, _ address: Endpoint) {
+            if let bus = SystemBus() { self.init(unit, address, bus) } else { self = .unknown }
         }
-        guard bus.value("LoadState", of: object("Unit"), "s") == .text("loaded") else { return nil }
-        return bus.list("Listen", of: object("Socket"), "ss")
+
+        /// - Parameters:
+        ///   - unit: as it is written in the path of its object.
+        ///   - address: one that no socket has.
+        fileprivate init(_ unit: String, _ address: Endpoint, _ bus: borrowing SystemBus) {
+            guard let sockets = Sockets.listened(by: unit, bus) else {
+                self = .absent
+                return
+            }
+            let unitFile = bus.value("UnitFileState", of: Sockets.object(unit, "Unit"), "s")
+            let state = bus.value("ActiveState", of: Sockets.object(unit, "Unit"), "s")
+            let isActive = state == .text("active")
+            if state == .text("failed") {
+                self = .failed
+            } else if unitFile == .text("disabled"), !isActive {
+                self = .disabled
+            } else {
+                self = .enabled(isListed: Sockets.missing([address], of: Sockets.addresses("Stream", sockets)).isEmpty)
+            }
+        }
+    }
+
+    private static func addresses(_ kind: String, _ sockets: [[SystemBus.Value]]) -> [Endpoint] {
+        sockets.compactMap { socket in
+            guard socket[0] == .text(kind), case .text(let address) = socket[1] else { return nil }
+            return Endpoint(address)
+        }
     }
 
     /// That sockets for DNS over TLS or HTTPS were handed over, and nothing to show on them.
@@ -139,13 +222,45 @@ struct Sockets {
         /// The `FileDescriptorName=` of its sockets, and the end of the name of their unit.
         let name: String
 
-        func missing(_ address: Endpoint) -> String {
-            """
-            listen.\(transport.rawValue) names \(address), which no socket of systemd is for, so no question is answered there: \
-            write /etc/systemd/system/httpdnsd-\(name).socket with [Socket], ListenStream=\(address), \
-            FileDescriptorName=\(name) and Service=httpdnsd.service, then stop httpdnsd.socket and httpdnsd.service and start \
-            all three
-            """
+        /// Its unit, as it is written in the path of its object.
+        var unit: String { "httpdnsd_2d\(name)_2esocket" }
+
+        /// That no question comes at an address, and what to type.
+        func missing(_ address: Endpoint, _ state: UnitState) -> String {
+            Sockets.missing("listen.\(transport.rawValue)", address, name, state)
+        }
+    }
+
+    /// That no question comes at an address for TLS or HTTPS, and what to type.
+    /// - Parameters:
+    ///   - key: of the settings, which names the address.
+    ///   - name: the `FileDescriptorName=`, and the end of the name of the unit.
+    static func missing(_ key: String, _ address: Endpoint, _ name: String, _ state: UnitState) -> String {
+        let unit = "httpdnsd-\(name).socket"
+        let begin = "\(key) names \(address), which no socket of systemd is for, so no question is answered there: "
+        switch state {
+        case .unknown:
+            return begin + """
+                \(unit) with ListenStream=\(address) and FileDescriptorName=\(name) brings one: type systemctl enable \(unit) && \
+                systemctl restart httpdnsd
+                """
+        case .absent:
+            return begin + """
+                there is no \(unit), which the package brings: write /etc/systemd/system/\(unit) with [Socket], ListenStream=\(address), \
+                FileDescriptorName=\(name) and Service=httpdnsd.service, and [Install], WantedBy=httpdnsd.service, then type \
+                systemctl daemon-reload && systemctl enable \(unit) && systemctl restart httpdnsd
+                """
+        case .disabled:
+            return begin + "\(unit) is not enabled: type systemctl enable \(unit) && systemctl restart httpdnsd"
+        case .failed:
+            return begin + "\(unit) has failed: systemctl status \(unit) says why; then type systemctl restart httpdnsd"
+        case .enabled(isListed: true):
+            return begin + "\(unit) was not open when the daemon started: type systemctl restart httpdnsd"
+        case .enabled(isListed: false):
+            return begin + """
+                add ListenStream=\(address) with `systemctl edit \(unit)`, then type systemctl stop \(unit) && \
+                systemctl restart httpdnsd
+                """
         }
     }
 
@@ -169,6 +284,17 @@ struct Sockets {
             }
         }
         return sockets
+    }
+}
+
+extension SystemError {
+    /// Why a socket could not be bound, with what to do about it. A port that another program has is forbidden before it is taken.
+    var explainedOfSockets: String {
+        guard call == "bind", isDenied, let endpoint = Endpoint(subject) else { return explained }
+        let taken = PortUse.isTaken(endpoint) ? "another program has it, ss -lntup says which" : nil
+        guard ServiceManager.isPresent else { return taken.map { "\(self): \($0)" } ?? explained }
+        return "\(self): " + (taken.map { $0 + "; " } ?? "")
+            + "systemd has handed over no sockets, systemctl status httpdnsd.socket says why"
     }
 }
 

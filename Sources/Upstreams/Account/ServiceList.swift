@@ -11,7 +11,7 @@ package import Transport
 /// Keeps the list of service addresses fresh, as the service's start-up servers (`confIp`) give it. Confined to the
 /// forwarder's loop, whose deadline it shares.
 ///
-/// `dnsIp` stays in use until the first answer, and whenever the list is empty. The list has no ports: an address is
+/// `dnsIp` stays in use until the first answer, and behind the listed servers after it: they may not work here. The list has no ports: an address is
 /// asked at the port of the server that gave the list, and by the same scheme.
 package final class ServiceList {
     /// Called with the servers to ask from now on, in order, when they have changed; never with none.
@@ -121,7 +121,8 @@ package final class ServiceList {
         if isFailing { report.serviceListIsBack(server) }
         isFailing = false
         lastFailure = nil
-        let listed = addresses.isEmpty ? configured : addresses.map { Endpoint($0, port: server.port) }
+        var listed = addresses.map { Endpoint($0, port: server.port) }
+        for server in configured where !listed.contains(server) { listed.append(server) }
         guard listed != inUse else { return }
         inUse = listed
         report.serviceListChanged(listed, isConfigured: addresses.isEmpty)
@@ -133,7 +134,8 @@ extension Report {
     func serviceListChanged(_ servers: [Endpoint], isConfigured: Bool) {
         let list = servers.map(\.description).joined(separator: ", ")
         log.notice(
-            "HTTPDNS is asked at \(list), \(isConfigured ? "as the service lists no address" : "by its own list")")
+            "HTTPDNS is asked at \(list), \(isConfigured ? "as the service lists no address" : "by its own list, then by dnsIp")"
+        )
     }
 
     func serviceListFails(_ startUpServers: [Endpoint], _ failure: Failure?, inUse: [Endpoint]) {

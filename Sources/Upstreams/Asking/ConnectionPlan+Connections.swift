@@ -9,6 +9,7 @@ extension ConnectionPlan {
         lessons.established()
         connections[number].isDoubted = false
         for query in connections[number].carried { queries[query].sent = now }
+        keepOrClose(number, at: now)
         serveWaiting(at: now)
     }
 
@@ -22,9 +23,10 @@ extension ConnectionPlan {
     }
 
     /// Something has come on it, which is told next.
-    mutating func heard(_ number: ConnectionNumber, isAnswer: Bool = false) {
+    mutating func heard(_ number: ConnectionNumber, isAnswer: Bool = false, at now: Tick) {
         guard connections.contains(number) else { return }
         connections[number].isDoubted = false
+        connections[number].heardAt = now
         connections[number].idleBefore = 0
         if isAnswer { connections[number].answers += 1 }
     }
@@ -37,7 +39,7 @@ extension ConnectionPlan {
     /// Octets have come, and what they say was told: queries may have ended, so that there is room for others.
     /// - Parameter mostAtOnce: How many requests the server takes at once, as far as it has said so.
     mutating func advanced(_ number: ConnectionNumber, mostAtOnce: Int, at now: Tick) {
-        heard(number)
+        heard(number, at: now)
         if connections.contains(number) { connections[number].mostAtOnce = mostAtOnce }
         if !refused.isEmpty { sendRefused(number, at: now) }
         if connections.contains(number) { keepOrClose(number, at: now) }
@@ -72,10 +74,10 @@ extension ConnectionPlan {
         guard connections[number].carried.isEmpty else { return }
         shared.drop(number)
         heedLessons(at: now)
-        guard connections[number].isEstablished, mayTakeMore(number, whenHeard: true), limits.idleTime > 0,
-            !isRemoved
-        else { return close(number) }
         let isDoubted = connections[number].isDoubted
+        guard connections[number].isEstablished || isDoubted, mayTakeMore(number, whenHeard: true),
+            limits.idleTime > 0, !isRemoved
+        else { return close(number) }
         // Of two answers that come together the first may have its owner cancel the second.
         guard connections[number].idleSince == 0 || isDoubted != quiet.contains(number) else { return }
         connections[number].idleSince = now.nanoseconds

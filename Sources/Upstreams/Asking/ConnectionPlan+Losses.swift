@@ -170,6 +170,7 @@ extension ConnectionPlan {
     ) {
         guard let connection = unlist(number) else { return }
         learn(from: end, of: connection, number, at: now)
+        if number > lastSuspect { lastSuspect = newest }
         for query in connection.carried { queries[query].connections.remove(number) }
         for query in connection.carried where queries[query].connections.isEmpty && !queries[query].isWaiting {
             // That the server had closed a connection which still seemed open here does not count as an attempt. This ends of
@@ -186,7 +187,7 @@ extension ConnectionPlan {
                 queries[query].losses += 1
                 if connection.answers == 0 { queries[query].unanswered += 1 }
             }
-            sendElsewhere(query, after: number, at: now)
+            sendOnFresh(query, at: now)
         }
         if !refused.isEmpty { sendRefused(number, at: now) }
         // Whoever waits would only dial in vain as well.
@@ -205,7 +206,7 @@ extension ConnectionPlan {
         switch end {
         case .closedByPeer: isClean = true
         case .reset: isClean = false
-        case .finished, .timedOut, .untrusted, .protocolBroken, .tooSlow: return
+        case .finished, .timedOut, .tls, .protocolBroken, .tooSlow: return
         }
         if connection.isDoubted { return }
         let close: ConnectionLessons.Close

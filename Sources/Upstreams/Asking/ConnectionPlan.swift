@@ -17,8 +17,9 @@ typealias QueryNumber = UInt64
 /// | an answer comes | its query is cancelled on other connections; a connection without queries becomes idle |
 /// | a connection is idle | it is closed after the time that the server has told (RFC 7828), that its closes have shown (``ConnectionLessons``), or ``StreamLimits/idleTime`` |
 /// | a query is to be raced, and was sent long enough ago | its connections are doubted, and it is sent once more on one that was made later, or on a new one; at most on ``maximumRacing`` |
+/// | a query is overdue | its connections that have been silent since it was sent are doubted; one that is still being made is kept |
 /// | a connection is doubted | it takes no query until octets come; once it carries none, it may still finish for ``doubtTime``, or until another connection needs its place |
-/// | a connection ends, and answers had come on it | its queries go out again on a later one, each at most ``PlannedQuery/mostLosses`` times |
+/// | a connection ends, and answers had come on it | its queries go out again on one that was dialled since, as older ones may be ending too; each at most ``PlannedQuery/mostLosses`` times |
 /// | it ends without any answer | its queries go out again once, unless they are asked on connections of their own (``StreamLimits/retriesOnFresh``) |
 /// | it ends before anything came since it was idle | its queries go out again, and that does not count: they may never have been read |
 /// | the server breaks the protocol | as if it had closed; once for each query |
@@ -60,6 +61,8 @@ struct ConnectionPlan: ~Copyable {
     var toldIdleTime: UInt64?
     /// The connection that was dialled last.
     var newest: ConnectionNumber = 0
+    /// The connection that was dialled last when one ended: this one and older ones may end together with it.
+    var lastSuspect: ConnectionNumber = 0
     /// The most queries on a connection that has answered none; lower once the server has refused one.
     var firstFlightLimit = Int.max
     /// The last connection on which all queries were refused, unless the server has answered one since.
@@ -111,6 +114,17 @@ struct ConnectionPlan: ~Copyable {
     mutating func send(_ query: QueryNumber, after number: ConnectionNumber = 0, since tick: UInt64 = 0, at now: Tick) {
         guard let other = connection(after: number, since: tick) else { return sendOnNew(query, at: now) }
         send(query, on: other, at: now)
+    }
+
+    /// Sends a query that was lost with its connection on one that was dialled later than all that may end with it.
+    mutating func sendOnFresh(_ query: QueryNumber, at now: Tick) {
+        if let fresh = connection(after: lastSuspect, since: queries[query].asked.nanoseconds) {
+            send(query, on: fresh, at: now)
+        } else if hasPlace, !isPaused(at: now) {
+            dial(for: query, at: now)
+        } else {
+            sendOnNew(query, at: now)
+        }
     }
 
     /// A connection that can take a query now, without opening a new one.
@@ -215,9 +229,16 @@ struct ConnectionPlan: ~Copyable {
         }
     }
 
-    /// Nobody waits for its answer any more.
-    mutating func cancel(_ query: QueryNumber, at now: Tick) {
+    /// No client waits for its answer any more.
+    /// - Parameter isOverdue: The answer has not come within the time of an attempt. A connection that has been silent since the
+    ///   query was sent is doubted.
+    mutating func cancel(_ query: QueryNumber, isOverdue: Bool = false, at now: Tick) {
         guard queries.contains(query) else { return }
+        if isOverdue {
+            for number in queries[query].connections.all where connections[number].heardAt < queries[query].sent {
+                connections[number].isDoubted = true
+            }
+        }
         cancelEverywhere(query, at: now)
         forget(query)
         serveWaiting(at: now)

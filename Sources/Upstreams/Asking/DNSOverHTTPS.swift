@@ -27,8 +27,10 @@ final class DNSOverHTTPS: Dialect {
         let fields = [(name: "accept", value: Self.mediaType)]
         guard !usesGET else {
             return HTTP2(bodyLimit: Int(UInt16.max)) { [authority, path] message in
-                HTTP2Request(
-                    .get, authority: authority, path: "\(path)?dns=\(Base64.url.encode(message))", fields: fields)
+                let separator = path.contains("?") ? "&" : "?"
+                return HTTP2Request(
+                    .get, authority: authority, path: "\(path)\(separator)dns=\(Base64.url.encode(message))",
+                    fields: fields)
             }
         }
         // Requests differ only in their bodies.

@@ -14,6 +14,7 @@ package final class GroupUpstream: Upstream {
     package var progressed: (StreamUpstream.Progress) -> Void = { _ in } {
         didSet { streams.progressed = progressed }
     }
+    package var lost: (QueryID) -> Void = { _ in } { didSet { plain.lost = lost } }
     package let answers: DNSAnswers
     /// What its servers have cost.
     package var tallies: UpstreamTallies { streams.tallies }
@@ -80,7 +81,9 @@ package final class GroupUpstream: Upstream {
 
     package func askAgain(_ id: QueryID) { for upstream in all { upstream.askAgain(id) } }
 
-    package func cancel(_ id: QueryID) { for upstream in all { upstream.cancel(id) } }
+    package func cancel(_ id: QueryID, isOverdue: Bool) {
+        for upstream in all { upstream.cancel(id, isOverdue: isOverdue) }
+    }
 
     package func keep(_ servers: [Server]) { for upstream in all { upstream.keep(servers) } }
 

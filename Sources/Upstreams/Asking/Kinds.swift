@@ -20,7 +20,7 @@ struct ServerKind: ~Copyable {
     func describe(_ failure: StreamFailure) -> Failure {
         guard failure == .tls(.noApplicationProtocol), case .tls(_, let target) = security, target.requiresProtocol
         else { return Failure(failure) }
-        return Failure(.untrusted, "the server does not offer HTTP/2 (ALPN h2), which DNS over HTTPS is asked by")
+        return Failure(.insecure, "the server does not offer HTTP/2 (ALPN h2), which DNS over HTTPS is asked by")
     }
 }
 
@@ -80,7 +80,7 @@ extension TLSTarget {
         self.init(hashes: server.hashes, protocols: protocols, requiresProtocol: requiresProtocol)
         switch server.host {
         case .name(let name): self.name = name
-        case .address: name = server.certificateName
+        case .address(let own, _): name = server.certificateName ?? (server.addresses.isEmpty ? nil : "\(own)")
         }
     }
 }

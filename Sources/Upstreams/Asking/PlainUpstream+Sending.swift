@@ -16,7 +16,7 @@ extension PlainUpstream {
     func send(_ query: PlainQuery, edns: EDNSUse, isRepeat: Bool, at now: Tick) {
         do throws(SystemError) {
             guard let port = try port(for: query, at: now) else {
-                return failed(query, Failure(.unreachable, "as many ports are open as may be"))
+                return failed(query, Failure(.here, "\(Self.maximumPorts) ports are open, as many as may be"))
             }
             let id = port.newID(answers.nextID)
             var bytes = Query.message(
@@ -31,7 +31,7 @@ extension PlainUpstream {
             port.add(sent)
             gather(sent)
         } catch {
-            failed(query, Failure(.unreachable, error.description))
+            failed(query, Failure(error))
         }
     }
 

@@ -9,6 +9,7 @@ import Transport
 final class PlainUpstream: Upstream, Sender {
     var settle: Settle = { _, _, _ in }
     var wrote: (QueryID) -> Void = { _ in }
+    var lost: (QueryID) -> Void = { _ in }
     /// Called with a question that is to be asked over TCP. The outcome comes back by ``settledOverTCP(_:_:toRepeat:)``; an
     /// answer in a datagram may come before.
     var truncated: (QueryID, Server, Ask, Tick) -> Void = { _, _, _, _ in }
@@ -63,7 +64,7 @@ final class PlainUpstream: Upstream, Sender {
         send(query, edns: edns, isRepeat: true, at: now)
     }
 
-    func cancel(_ id: QueryID) {
+    func cancel(_ id: QueryID, isOverdue: Bool) {
         guard let query = queries.remove(id.number) else { return }
         for sent in query.sent { query.server.spelling.waitedInVain(sent) }
         forgetDatagrams(of: query, at: clock())
@@ -102,7 +103,7 @@ final class PlainUpstream: Upstream, Sender {
     /// Sends the queries that were gathered.
     func flush() {
         guard let datagrams, let port = datagrams.port else { return }
-        do throws(SystemError) { try datagrams.send(wrote) } catch { fail(port, error) }
+        do throws(SystemError) { try datagrams.send(wrote, lost) } catch { fail(port, error) }
     }
 
     // MARK: What comes back
@@ -226,7 +227,7 @@ final class PlainUpstream: Upstream, Sender {
         close(port)
         for sent in waiting {
             sent.query.sent.removeAll { $0 === sent }
-            failed(sent.query, Failure(.unreachable, error.description))
+            failed(sent.query, Failure(error))
         }
     }
 

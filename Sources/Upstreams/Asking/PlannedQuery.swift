@@ -113,6 +113,8 @@ struct PlannedConnection {
     var answers = 0
     /// When it became idle, in nanoseconds; 0: it is not.
     var idleSince: UInt64 = 0
+    /// When octets last came.
+    var heardAt = Tick(nanoseconds: 0)
     /// How long it had been idle when its last query was sent, in nanoseconds, until octets come: the server may have closed it
     /// before any query reached it.
     var idleBefore: UInt64 = 0

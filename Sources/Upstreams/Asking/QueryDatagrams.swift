@@ -22,11 +22,18 @@ final class QueryDatagrams {
         queries.append(sent.query.id)
     }
 
-    /// - Parameter wrote: called for each query that was added, if the kernel has taken them.
-    func send(_ wrote: (QueryID) -> Void) throws(SystemError) {
+    /// - Parameters:
+    ///   - wrote: called for each query that was added and whose datagram the kernel has taken.
+    ///   - lost: called for each other one.
+    func send(_ wrote: (QueryID) -> Void, _ lost: (QueryID) -> Void) throws(SystemError) {
         // Emptied so, the array keeps its memory, at the least cost.
         defer { while queries.popLast() != nil {} }
-        try port.take()?.send(&outgoing)
-        for query in queries { wrote(query) }
+        var dropped: [Int] = []
+        defer {
+            for (index, query) in queries.enumerated() {
+                if dropped.contains(index) { lost(query) } else { wrote(query) }
+            }
+        }
+        try port.take()?.send(&outgoing) { dropped.append($0) }
     }
 }

@@ -66,9 +66,9 @@ final class QueryPort: EventHandler {
         waiting += 1
     }
 
-    func send(_ batch: inout SendBatch) throws(SystemError) {
+    func send(_ batch: inout SendBatch, isDropped: (Int) -> Void) throws(SystemError) {
         defer { if let registration { loop.update(registration, .readable) } }
-        try socket.send(&batch)
+        try socket.send(&batch, isDropped: isDropped)
     }
 
     func receive(into batch: inout ReceiveBatch) -> [QuerySocket.ReportedError] { socket.receive(into: &batch) }

@@ -76,7 +76,7 @@ extension StreamConnection {
 
     /// A server that is looked up may be somewhere else now: its name is looked up again, once, if that is due.
     private func allFailed(at now: Tick) {
-        if pool.isLookedUp, let lookup = upstream.lookup {
+        if pool.isLookedUp, dialling.failure?.kind != .here, let lookup = upstream.lookup {
             lookup.allFailed(pool.server, now)
             if !dialling.hasLookedAgain, !dialling.given.isEmpty {
                 dialling.hasLookedAgain = true
@@ -88,7 +88,7 @@ extension StreamConnection {
 
     /// Keeps the most telling of several failures: that of an endpoint which was reached.
     private func note(_ failure: Failure) {
-        if dialling.failure?.kind != .untrusted { dialling.failure = failure }
+        if ![.untrusted, .insecure].contains(dialling.failure?.kind) { dialling.failure = failure }
     }
 
     func attemptFailed(_ stream: Stream, _ failure: StreamFailure) {

@@ -12,8 +12,6 @@ final class StreamConnection {
     let link: StreamLink
     var dialling = Dialling()
     private(set) var isClosed = false
-    /// A query was sent on it.
-    private(set) var isUsed = false
     /// When the octets came whose events are being told.
     private var heard: Tick?
 
@@ -42,7 +40,6 @@ final class StreamConnection {
     /// - Parameter isApart: Some servers (dnsdist 1.7) leave what follows the first query of a TLS record unread until more octets
     ///   come. Sent again because of that, a query must not meet the same.
     func send(_ query: StreamQuery, isApart: Bool) {
-        isUsed = true
         link.open(query.request, as: query.number, isApart: isApart)
         sendLater()
     }
@@ -81,6 +78,7 @@ final class StreamConnection {
         dialling = Dialling()
         let now = upstream.now()
         pool.established(number, at: now)
+        guard !isClosed else { return stream.close() }
         link.begin(stream)
         // Many servers write a session ticket first, and their answer waits until it is acknowledged (RFC 896), for which the
         // kernel would take 40 ms. The option ends with what is sent, so it follows that.
@@ -112,7 +110,10 @@ extension StreamConnection: LinkOwner {
 /// Attempts to connect.
 extension StreamConnection: StreamOwner {
     func connected(_ stream: Stream) {
-        upstream.progressed(.connected)
+        if let attempt = dialling.attempts.first(where: { $0.stream === stream }) {
+            let silent = dialling.attempts.filter { !$0.stream.isConnected }.map(\.endpoint)
+            upstream.progressed(.connected(attempt.endpoint, silent: silent))
+        }
         if !pool.kind.isSecure { use(stream) }
     }
 

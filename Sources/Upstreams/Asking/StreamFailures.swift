@@ -1,5 +1,7 @@
+import Cryptography
 import Forwarding
 import Streams
+import Transport
 
 // Failures of connections as the forwarder knows them.
 
@@ -17,14 +19,18 @@ extension Failure {
     init(_ end: LinkEnd) {
         let kind: Failure.Kind =
             switch end {
-            case .untrusted: .untrusted
+            case .tls(let error): error.refusesCertificate ? .untrusted : .insecure
             case .protocolBroken: .badAnswer
+            case .reset(let error) where error.isOwn: .here
             case .finished, .closedByPeer, .reset, .timedOut, .tooSlow: .unreachable
             }
         self.init(kind, end.description)
     }
 
     init(_ failure: StreamFailure) { self.init(LinkEnd(failure)) }
+
+    /// There is no way to the server, or this machine is short of something.
+    init(_ error: SystemError) { self.init(error.isOwn ? .here : .unreachable, error.description) }
 
     init(_ failure: ConversationFailure) { self.init(.badAnswer, failure.reason) }
 }

@@ -57,7 +57,7 @@ final class StreamPool {
     private func answered(
         _ number: QueryNumber, _ answer: ConversationAnswer, on connection: ConnectionNumber, at now: Tick
     ) {
-        plan.heard(connection, isAnswer: true)
+        plan.heard(connection, isAnswer: true, at: now)
         guard plan.isOn(number, connection), let query = upstream.query(number) else { return }
         let reading = kind.dialect.read(answer, to: query.ask, isRewritten: query.isRewritten, at: now)
         if let tenths = kind.dialect.keepAlive { plan.told(connection, idleTime: UInt64(tenths) * 100_000_000) }
@@ -122,7 +122,7 @@ final class StreamPool {
             guard connection.takes(wasIdle: wasIdle, at: upstream.wall()) else {
                 return plan.notTaken(number, by: connectionNumber, at: now)
             }
-            count(query, isReused: connection.isUsed)
+            count(query, isReused: plan.isEstablished(connectionNumber))
             connection.send(query, isApart: isRace)
             if plan.isEstablished(connectionNumber) { upstream.wrote(query.id) }
         case .cancel(let number, let connection): connections.find(connection)?.cancel(number)

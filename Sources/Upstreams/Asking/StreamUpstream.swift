@@ -37,7 +37,8 @@ package final class StreamUpstream: Upstream {
 
     /// How far a connection has come.
     package enum Progress {
-        case connected
+        /// To this address; those that were tried before it have not answered yet.
+        case connected(Endpoint, silent: [Endpoint])
         /// The certificate was accepted; with the TLS version.
         case secured(String)
     }
@@ -96,10 +97,10 @@ package final class StreamUpstream: Upstream {
         query.pool.tell(at: now) { $0.race(query.number, at: now) }
     }
 
-    package func cancel(_ id: QueryID) {
+    package func cancel(_ id: QueryID, isOverdue: Bool) {
         guard let query = underWay.remove(id.number) else { return }
         let now = now()
-        query.pool.tell(at: now) { $0.cancel(query.number, at: now) }
+        query.pool.tell(at: now) { $0.cancel(query.number, isOverdue: isOverdue, at: now) }
     }
 
     /// The query with a number, if it is under way.

@@ -13,18 +13,23 @@ package final class Generations: @unchecked Sendable {
     /// By the text of the key at which the store has the generation, which shows nothing of the fleet's key.
     private var known: [String: UInt64] = [:]
     private var isFailing = false
+    private var isRead = false
 
     private static let maximumOctets = 4096
     /// Far beyond what can be counted up to; a file with more is none of ours.
     private static let highest = UInt64(UInt32.max)
 
-    /// Reads the file, before the loop starts.
     /// - Parameters:
     ///   - cacheFile: `cache.file`, beside which it stands; nil: nothing outlives a restart.
     ///   - servers: the other file there, on whose loop this one is written.
     package init(beside cacheFile: String?, with servers: ServerAddressFile?, report: Report) {
         (path, loop, self.report) = (cacheFile.map { $0 + ".generations" }, servers?.loop, report)
-        guard let path else { return }
+    }
+
+    /// Reads the file. Call once before there is a store: without one it is not needed, and a disk may be slow.
+    package func read() {
+        guard let path, !isRead else { return }
+        isRead = true
         do throws(SystemError) {
             let text = String(decoding: try SystemFile.read(path, limit: Self.maximumOctets), as: UTF8.self)
             for line in text.split(separator: "\n") {

@@ -83,7 +83,7 @@ package final class Inquiry: Inquiring {
         if end <= now { next = targets.count }
         for (id, query) in underWay where query.until <= now {
             let waited = query.until.milliseconds(since: query.began)
-            upstreams[id.group]?.cancel(id)
+            upstreams[id.group]?.cancel(id, isOverdue: true)
             settle(id, .failed(Failure(.timedOut, "no answer within \(waited) ms")))
         }
     }

@@ -45,10 +45,10 @@ class Groups:
         """Each group: keys over `servers` of one that answers 2, 3, and so on in the order of the groups."""
         settings = LISTEN | {"fallback": {"servers": [self.fallback.endpoint]}}
         for name, keys in groups.items():
-            if "servers" not in keys and "answer" not in keys and name not in ("fallback", "domains", "control"):
+            if "servers" not in keys and "answer" not in keys and name not in ("fallback", "domains", "control", "cache"):
                 server = self.servers.get(name) or self.server(name)
                 keys = {"servers": [server.endpoint], "timeout": 1000} | keys
-            section = name if name in ("fallback", "domains", "control", "httpdns") else f"upstreams.{name}"
+            section = name if name in ("fallback", "domains", "control", "httpdns", "cache") else f"upstreams.{name}"
             settings[section] = settings.get(section, {}) | keys
         return self.start(self.chosen if httpdns else None, settings, port=PORT, ready=ready)
 

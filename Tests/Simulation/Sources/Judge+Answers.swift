@@ -84,7 +84,7 @@ extension Judge {
         let answer = Answer(
             message: message, asked: asked, truth: Truth(asked.query.name, asked.query.type), plans: plans,
             groups: plans.reduce(into: []) { $0.formUnion($1.groups(for: asked.query.name)) },
-            isStale: message.errors.contains(3), who: who)
+            isStale: message.errors.contains(3) || message.errors.contains(19), who: who)
         if answer.isStale { stale += 1 }
         checkHead(answer)
         if let code = Self.refusal(ofType: asked.query.type) {

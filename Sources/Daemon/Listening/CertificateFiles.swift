@@ -1,0 +1,183 @@
+import Base
+import Configuration
+import Control
+import Counters
+import Cryptography
+import DNSWire
+import Log
+import Logging
+import Streams
+import Transport
+
+/// Follows the files of the certificate that clients are shown over TLS and HTTPS, and of its key.
+///
+/// `@unchecked Sendable`: confined to one loop, but for the reading, which has values of its own.
+final class CertificateFiles: @unchecked Sendable {
+    /// A certificate as the servers show it, made from settings; made on any thread.
+    struct Prepared: @unchecked Sendable {
+        // Unchecked: made on one thread; each context is used on the loop of its server.
+        private let contexts: [Tally.Transport: TLSServerContext]
+        let shown: ShownCertificate
+        /// Without the contents of the files, which can still be compared.
+        fileprivate let settings: Settings.Listen
+        fileprivate let plain: [Endpoint]
+
+        /// Nil without a certificate.
+        /// - Parameter plain: where clients ask in the clear, and discover the servers over TLS and HTTPS.
+        init?(_ settings: Settings.Listen, plain: [Endpoint]) throws(StartFailure) {
+            guard let (certificate, key) = settings.certificate else { return nil }
+            func context(_ protocols: [String]) throws(StartFailure) -> TLSServerContext {
+                do throws(TLSError) {
+                    return try TLSServerContext(
+                        certificatePEM: certificate, keyPEM: key, protocols: protocols, refusesOthers: true)
+                } catch {
+                    let name = error == .certificateUnreadable ? "certificateFile" : "keyFile"
+                    throw .setting(key: "listen.\(name)", error.description)
+                }
+            }
+            let tls = try context([ApplicationProtocol.dnsOverTLS])
+            contexts = [.tls: tls, .https: try context(ServerHTTP.protocols)]
+            shown = ShownCertificate(tls, settings, plain: plain)
+            self.plain = plain
+            var settings = settings
+            settings.forgetFiles()
+            self.settings = settings
+        }
+
+        /// Nil for a transport that is not encrypted.
+        func context(for transport: Tally.Transport) -> TLSServerContext? { contexts[transport] }
+    }
+
+    /// What clients are shown; nil: nothing is served over TLS and HTTPS.
+    private(set) var current: Prepared?
+    /// Hands another one to the servers.
+    private let show: (Prepared) -> Void
+    private let loop: EventLoop
+    private let report: Report
+    private var watch: FileWatch?
+    /// What was wrong with the files the last time; nil: nothing.
+    private var failure: Failure?
+    /// Increases when a reading begins or becomes needless: the result of an earlier one is ignored.
+    private var turn = 0
+
+    /// The longest file, in octets.
+    private static let longestFile = 1 << 20
+    /// How long the files may be wrong before that is said, in nanoseconds: certificate and key are two files, which nothing
+    /// replaces at once.
+    private static let patience: UInt64 = 5_000_000_000
+
+    private struct Failure: Error {
+        let words: String
+        let began = Clock.now()
+        var isSaid = false
+    }
+
+    init(loop: EventLoop, report: Report, show: @escaping (Prepared) -> Void) {
+        (self.loop, self.report, self.show) = (loop, report, show)
+    }
+
+    /// Takes a certificate that the servers have, or are given now, and follows its files. Call on the loop, or before it starts.
+    func follow(_ prepared: Prepared) {
+        stop()
+        (current, failure) = (prepared, nil)
+        report.certificate(prepared.shown)
+        watch = FileWatch(
+            [prepared.settings.certificateFile, prepared.settings.keyFile], in: loop, failed: report.cannotFollow
+        ) { [unowned self] _ in read() }
+        // They may have changed after they were read and before they were watched.
+        read()
+    }
+
+    func stop() {
+        watch?.stop()
+        watch = nil
+        turn += 1
+    }
+
+    private func read() {
+        guard let current else { return }
+        turn += 1
+        let turn = turn
+        loop.elsewhere {
+            Self.read(after: current)
+        } then: { [self] read in
+            if self.turn == turn { take(read) }
+        }
+    }
+
+    /// - Returns: Nil: nothing has changed.
+    private static func read(after known: Prepared) -> Result<Prepared?, Failure> {
+        do throws(SystemError) {
+            var new = known.settings
+            new.take(
+                certificatePEM: try SystemFile.read(new.certificateFile, limit: longestFile),
+                keyPEM: try SystemFile.read(new.keyFile, limit: longestFile))
+            guard new != known.settings else { return .success(nil) }
+            do throws(StartFailure) {
+                return .success(try Prepared(new, plain: known.plain))
+            } catch {
+                guard case .setting(let key, _, let message, _) = error else { return .success(nil) }
+                return .failure(Failure(words: "\(key): \(message)"))
+            }
+        } catch {
+            return .failure(Failure(words: error.description))
+        }
+    }
+
+    private func take(_ read: Result<Prepared?, Failure>) {
+        switch read {
+        case .success(nil): failure = nil
+        case .success(let new?):
+            (current, failure) = (new, nil)
+            show(new)
+            report.certificateChanged(new.settings)
+            report.certificate(new.shown)
+        case .failure(let new):
+            var now = new
+            if let before = failure, before.words == new.words { now = before }
+            if !now.isSaid, new.began - now.began >= Self.patience {
+                now.isSaid = true
+                report.certificateWrong(now.words)
+            }
+            failure = now
+            watch?.lookAgain()
+        }
+    }
+}
+
+extension ShownCertificate {
+    /// - Parameter plain: where clients ask in the clear.
+    fileprivate init(_ context: TLSServerContext, _ settings: Settings.Listen, plain: [Endpoint]) {
+        let (begins, ends) = context.validity
+        let name = settings.name.map { $0.description.hasSuffix(".") ? String($0.description.dropLast()) : "\($0)" }
+        // Clients that discover the daemon compare the address at which they have asked (RFC 9462 §4.2).
+        let discovered = name == nil ? [] : plain.map(\.address).filter { !$0.isLoopback && !$0.isUnspecified }
+        var lacked: [IPAddress] = []
+        for address in discovered where !context.isFor(address) && !lacked.contains(address) { lacked.append(address) }
+        self.init(
+            file: settings.certificateFile, begins: begins, ends: ends,
+            lackedName: name.flatMap { context.isFor(name: $0) ? nil : $0 }, lackedAddresses: lacked)
+    }
+}
+
+extension Report {
+    private static let ofCertificate = "certificate of clients"
+
+    /// What is wrong with the certificate that clients are shown.
+    fileprivate func certificate(_ shown: ShownCertificate) {
+        for words in shown.remarks(at: WallClock.unixSeconds()) { log.warning("\(words)") }
+    }
+
+    fileprivate func certificateChanged(_ settings: Settings.Listen) {
+        say(
+            .notice, .reloaded, about: Self.ofCertificate,
+            "new TLS clients are shown the certificate that is in \(settings.certificateFile) now")
+    }
+
+    fileprivate func certificateWrong(_ words: String) {
+        say(
+            .error, .reloadFailed, about: Self.ofCertificate,
+            "TLS clients are shown the certificate of before: \(words)",
+            ["reason": words])
+    }
+}

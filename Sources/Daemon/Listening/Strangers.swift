@@ -1,0 +1,35 @@
+import Base
+import Log
+import Logging
+import Synchronization
+
+/// Counts the questions of clients that `listen.allow` does not have, and has the first one logged. Shared by all listeners.
+final class Strangers: Sendable {
+    private let counted = Atomic<UInt64>(0)
+    private let isSaid = Atomic(false)
+    private let say: @Sendable (IPAddress) -> Void
+
+    /// - Parameter say: called with the first client, and with the first one after each change of `listen.allow`.
+    init(_ say: @escaping @Sendable (IPAddress) -> Void) { self.say = say }
+
+    /// Questions since the start.
+    var count: UInt64 { counted.load(ordering: .relaxed) }
+
+    /// A question is refused. From any thread.
+    func refused(_ client: IPAddress) {
+        counted.add(1, ordering: .relaxed)
+        if !isSaid.load(ordering: .relaxed), !isSaid.exchange(true, ordering: .relaxed) { say(client) }
+    }
+
+    /// Other clients may ask now.
+    func allowHasChanged() { isSaid.store(false, ordering: .relaxed) }
+}
+
+extension Report {
+    func stranger(_ client: IPAddress) {
+        say(
+            .notice, .questionsRefused, about: "listen.allow",
+            "a question of \(client) is refused, since listen.allow does not have this address; later ones are counted alone",
+            ["client": "\(client)"])
+    }
+}

@@ -1,0 +1,38 @@
+import Base
+
+/// A line of dnsmasq's settings that names domains: `server=/a.example/b.example/192.0.2.1`, `local=/a.example/`,
+/// `address=/a.example/0.0.0.0`. Lists of names are made in this form; the server is not looked at.
+struct DnsmasqLine {
+    /// The names, with a slash before and behind each.
+    private let names: Range<Int>
+
+    private static let keys: [StaticString] = ["server=/", "address=/", "local=/"]
+
+    /// - Parameter whole: the line with its comment, as a `#` may be part of it.
+    /// - Returns: nil: it is no such line, or gives names another address than that of no host.
+    init?(_ text: Span<UInt8>, _ whole: Range<Int>) {
+        let line = trimmed(text, whole)
+        guard let key = Self.keys.first(where: { isEqual(text, line.prefix($0.utf8CodeUnitCount), to: $0) }) else {
+            return nil
+        }
+        let end = line.first { isWhiteSpace(text[$0]) } ?? line.upperBound
+        let start = line.lowerBound + key.utf8CodeUnitCount - 1
+        guard let last = lastIndex(of: UInt8(ascii: "/"), in: text, start..<end), last > start else { return nil }
+        names = start..<last + 1
+        let value = last + 1..<end
+        guard lowercased(text[line.lowerBound]) == UInt8(ascii: "a"), !value.isEmpty, !isEqual(text, value, to: "#")
+        else { return }
+        guard IPAddress(parsing: text.extracting(value))?.isNoHost ?? false else { return nil }
+    }
+
+    /// Calls `take` with each name; whether all were taken.
+    func allNames(_ text: Span<UInt8>, _ take: (Range<Int>) -> Bool) -> Bool {
+        var start = names.lowerBound + 1
+        var areTaken = true
+        while let end = firstIndex(of: UInt8(ascii: "/"), in: text, start..<names.upperBound) {
+            areTaken = take(start..<end) && areTaken
+            start = end + 1
+        }
+        return areTaken
+    }
+}

@@ -1,0 +1,145 @@
+import Base
+
+/// What a file of names says; and what it means, when it is read, for the names that were there before.
+///
+/// | what is wrong with the file | a group with servers, `interceptFile`, `bypassFile` | a list of a group that answers |
+/// | --- | --- | --- |
+/// | unreadable or gone, too long | the names of before | the names of before |
+/// | it has no names | the names of before | the names of before, if there were any |
+/// | a line that is no pattern | the names of before | the line is left out, and counted |
+/// | most lines are | | the names of before |
+/// | it ends within a line, and the one before did not | the names of before | taken |
+///
+/// The names of before are those in effect, or those of the copy that was kept of the file. Without either, names of the first
+/// kind cannot be used, since they decide where names may go; a list is empty then.
+public struct NameFile: Sendable {
+    /// What the names of a file are for.
+    public enum Use: Sendable {
+        /// For the servers of a group: a name that is missing goes to others.
+        case servers
+        /// For a group that answers by itself: the file may be a list of somebody else, and harm is done by no name of it.
+        case answers
+    }
+
+    /// Why a file is not used.
+    public enum Fault: Error, Equatable, Sendable {
+        /// The reason, in the system's words.
+        case unreadable(String)
+        case wrong(DomainListError)
+        case noNames
+        /// The last line has no end, and may not be whole.
+        case cutOff
+        /// Most lines have none of the forms.
+        case noList(lines: Int, BlockList.LeftOut)
+    }
+
+    /// The names that are in effect, and why they are not those of the file.
+    public struct Outcome: Sendable {
+        /// Nil: there are none.
+        public let names: NameFile?
+        /// Nil: the names are those of the file.
+        public let fault: Fault?
+        /// Whether the names are those of the copy.
+        public let isCopy: Bool
+    }
+
+    public let taken: DomainList
+    /// The exceptions.
+    public let released: DomainList
+    /// The rules of a list that are not followed.
+    public let rules: BlockList.LeftOut
+    /// The other lines of a list that are left out.
+    public let others: BlockList.LeftOut
+    /// Whether the text ends with a line feed.
+    private let endsWithLine: Bool
+
+    /// A list with fewer lines is judged by its names alone.
+    private static let fewLines = 20
+
+    /// - Parameter text: What was read, or why nothing was.
+    /// - Parameter before: The names in effect; nil: there are none yet.
+    /// - Parameter copy: Reads the copy; called only if it is needed.
+    public static func read(
+        _ text: Result<[UInt8], Fault>, for use: Use, after before: NameFile?, copy: () -> [UInt8]?
+    ) -> Outcome {
+        var (last, isCopy) = (before, false)
+        func known() -> NameFile? {
+            if last == nil, let text = copy(), let file = try? NameFile(text, for: use) {
+                (last, isCopy) = (file, true)
+            }
+            return last
+        }
+        func keep(_ fault: Fault) -> Outcome {
+            let names = known()
+            return Outcome(names: names, fault: fault, isCopy: isCopy)
+        }
+        do throws(Fault) {
+            let new = try NameFile(try text.get(), for: use)
+            if use == .answers, new.taken.count == 0, known().map({ $0.taken.count > 0 }) ?? false {
+                return keep(.noNames)
+            }
+            if use == .servers, !new.endsWithLine, known()?.endsWithLine ?? false { return keep(.cutOff) }
+            return Outcome(names: new, fault: nil, isCopy: false)
+        } catch {
+            return keep(error)
+        }
+    }
+
+    private init(_ text: [UInt8], for use: Use) throws(Fault) {
+        endsWithLine = text.last == UInt8(ascii: "\n")
+        switch use {
+        case .servers:
+            taken = try Self.parse(text, DomainList.init(parsing:))
+            (released, rules, others) = (DomainList(), BlockList.LeftOut(), BlockList.LeftOut())
+            if taken.count == 0 { throw .noNames }
+        case .answers:
+            let list = try Self.parse(text, BlockList.init(parsing:))
+            (taken, released, rules, others) = (list.taken, list.released, list.rules, list.others)
+            guard list.lines < Self.fewLines || others.count * 2 <= list.lines else {
+                throw .noList(lines: list.lines, others)
+            }
+        }
+    }
+
+    private static func parse<List>(
+        _ text: [UInt8], _ read: (Span<UInt8>) throws(DomainListError) -> List
+    ) throws(Fault) -> List {
+        do throws(DomainListError) {
+            return try read(text.span)
+        } catch {
+            throw .wrong(error)
+        }
+    }
+
+    /// A list without names.
+    public init() {
+        (taken, released, rules, others) = (DomainList(), DomainList(), BlockList.LeftOut(), BlockList.LeftOut())
+        endsWithLine = true
+    }
+}
+
+extension NameFile.Fault: CustomStringConvertible {
+    /// The line of the file; nil: it is none of one line.
+    public var line: Int? {
+        switch self {
+        case .wrong(let error): error.line
+        case .noList(_, let others): others.firstLine
+        case .unreadable, .noNames, .cutOff: nil
+        }
+    }
+
+    /// What is wrong, and what would be right.
+    public var description: String {
+        switch self {
+        case .unreadable(let reason): "\(reason); give a file that this user may read"
+        case .wrong(let error): error.description
+        case .noNames: "there is no name in it; give one a line"
+        case .cutOff:
+            "it ends within a line, as a file does that is not written to its end; end the last line with a line feed"
+        case .noList(let lines, let others):
+            "it is no list: of \(lines) lines \(others.count) have none of the forms, the first being \"\(others.first)\"; give "
+                + "names or patterns such as example.com, lines of a hosts file such as 0.0.0.0 ads.example, or rules of a filter "
+                + "list such as ||ads.example^; names with other addresses belong to a group of their own or to fallback.hosts"
+        }
+    }
+}

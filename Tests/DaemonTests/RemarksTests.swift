@@ -1,0 +1,43 @@
+import Base
+import Log
+import Testing
+
+@testable import Configuration
+@testable import Daemon
+
+/// Remarks of `check` and of the start on settings that are right and doubtful.
+struct RemarksTests {
+    @Test(
+        "programs of this host may not ask",
+        arguments: [
+            (["0.0.0.0:53"], ["192.168.0.0/16"], "127.0.0.1"),
+            (["127.0.0.1:53", "[::1]:53"], ["192.168.0.0/16"], "127.0.0.1 and no ::1"),
+            (["[::]:53"], ["192.168.0.0/16"], "127.0.0.1 and no ::1"), (["127.0.0.53:53"], ["fd00::/8"], "127.0.0.1"),
+            // Programs of this host that ask there come from that address.
+            (["192.168.1.2:53"], ["192.168.0.0/16"], nil), (["0.0.0.0:53"], ["127.0.0.0/8"], nil),
+            (["0.0.0.0:53"], ["0.0.0.0/0"], nil), (["127.0.0.1:53"], ["127.0.0.1/32"], nil),
+        ] as [([String], [String], String?)])
+    func closedToThisHost(addresses: [String], allow: [String], missing: String?) {
+        var settings = Settings()
+        settings.listen.addresses = addresses.map { Endpoint($0)! }
+        settings.listen.allow = allow.map { Network($0)! }
+        let words = Report.closedToThisHost(settings)
+        #expect(
+            words?.contains("has no \(missing ?? ""): programs of this host are refused") == missing.map { _ in true })
+    }
+
+    @Test func standardSettingsAreOpenToThisHost() { #expect(Report.closedToThisHost(Settings()) == nil) }
+
+    @Test func everyNameIsBilledWhileNoneIsNamed() throws {
+        func words(_ domains: String = "") throws -> String? {
+            let settings = try Settings.load(
+                file: "/etc/test.toml", contents: "[httpdns]\ntoken = \"101\"\n\(domains)", environment: [:],
+                readFile: { _ in FileReading(nil) }
+            ).settings
+            return Report.billsAll(settings)
+        }
+        #expect(try words()?.hasPrefix("domains.intercept is empty") == true)
+        #expect(try words("[domains]\nintercept = [\"shop.example\"]\n") == nil)
+        #expect(Report.billsAll(Settings()) == nil)
+    }
+}

@@ -37,7 +37,7 @@ extension GroupDesk {
     }
 
     /// The kernel has not taken a query's datagram: it is repeated like one that was lost on the way.
-    mutating func lost(_ id: TableID) { queries.change(id) { $0.isLost = true } }
+    mutating func lost(_ id: TableID) { queries.change(id) { $0.isLost = !$0.isWritten || $0.isLost } }
 
     /// Counts the names of a request that has left.
     @inline(__always)

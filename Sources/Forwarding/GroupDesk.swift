@@ -264,10 +264,10 @@ struct GroupDesk: ~Copyable {
         if query.endsAt <= now {
             guard let (query, index) = cancel(id, isOverdue: true, &actions) else { return }
             let timeout = groups[query.group.rawValue].group.timeout
-            // What never left is no silence of the server.
+            // A repetition that left late may have had too little time, much of it in a queue of this machine.
             let failure =
-                query.isLost && !query.isWritten
-                ? Failure(.here, "the kernel took no datagram within \(timeout) ms")
+                query.isLost
+                ? Failure(.here, "the kernel did not take a datagram")
                 : Failure(.timedOut, "no answer within \(timeout) ms")
             return fail(query, index, failure, at: now, &actions)
         }

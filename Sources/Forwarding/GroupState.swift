@@ -84,15 +84,19 @@ struct GroupState {
         if isOtherList { setServers(new.servers) }
     }
 
+    /// With ``UpstreamGroup/Choice/inOrder(switchAfter:returnAfterMinutes:)`` the first server of the new list is in use, unless
+    /// it is the first of the former list too and another server has taken over from it: that one stays, and the first is tried
+    /// again when it would have been.
     private mutating func setServers(_ new: [Server]) {
-        let former = current
+        let (former, formerFirst) = (current, servers.first?.server)
         servers = new.map { server in
             if let known = servers.first(where: { $0.server == server }) { return known }
             nextNumber += 1
             return ServerState(server, number: nextNumber, health: ServerHealth())
         }
         currentIndex = new.firstIndex { $0 == former } ?? 0
-        (failedAttempts, returnAt, isProbing) = (0, nil, false)
+        if case .inOrder = group.choice, former == formerFirst || new.first != formerFirst { currentIndex = 0 }
+        if currentIndex == 0 { (failedAttempts, returnAt, isProbing) = (0, nil, false) }
         prefer()
     }
 

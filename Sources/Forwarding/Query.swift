@@ -23,7 +23,7 @@ struct Query {
     var isOvertaken = false
     /// Whether it has left: see ``GroupDesk/wrote(_:)``.
     var isWritten = false
-    /// Whether the kernel has not taken a datagram of it.
+    /// Whether the kernel has not taken its first datagram, so that silence is no failure of the server.
     var isLost = false
 
     enum Subject {

@@ -217,14 +217,14 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         guard let paths = watched.names[event.name] else { return nil }
         if event.mask & UInt32(IN_CLOSE_WRITE | IN_MOVED_TO) != 0 { return paths }
         guard event.mask & UInt32(IN_CREATE) != 0 else { return [] }
-        return event.mask & UInt32(IN_ISDIR) != 0 || Self.isWhole("\(watched.folder)/\(event.name)") ? paths : []
+        return Self.isWhole("\(watched.folder)/\(event.name)") ? paths : []
     }
 
-    /// Whether what was just made at a path is a link, symbolic or to a file that there was; not a file into which something is
-    /// written yet.
+    /// Whether a path that was just made is no file into which a program is still to write: another kind of file, such as a
+    /// symbolic link, a folder or a pipe, or a further link to a file.
     private static func isWhole(_ path: String) -> Bool {
         var status = stat()
         guard unsafe lstat(path, &status) == 0 else { return false }
-        return status.st_mode & S_IFMT == S_IFLNK || status.st_nlink > 1
+        return status.st_mode & S_IFMT != S_IFREG || status.st_nlink > 1
     }
 }

@@ -155,8 +155,9 @@ def test_every_kind_of_change(reloading, service, scripted_resolver, tmp_path):
         return running.change(chosen, **{"fallback": {"servers": [local.endpoint]}} | settings)
 
     change(listen={"allow": ["192.0.2.0/24"]})
-    for transport in ("udp", "tcp"):
-        assert ask(names["kept"], transport=transport).rcode() == dns.rcode.REFUSED
+    assert ask(names["kept"]).rcode() == dns.rcode.REFUSED
+    with pytest.raises((ConnectionError, EOFError)):
+        ask(names["kept"], transport="tcp")
     change(listen={"allow": ["127.0.0.0/8"], "tcpIdleSeconds": 1})
     with Stream() as stream:
         stream.send(dns.message.make_query(names["kept"], "A"))

@@ -36,7 +36,7 @@ class Asking:
         self._socket.settimeout(0.2)
         self._replies = {}
         self._end = threading.Event()
-        self._reader = threading.Thread(target=self._read)
+        self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self):

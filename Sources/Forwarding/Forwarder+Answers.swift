@@ -175,7 +175,7 @@ extension Forwarder {
         if isStandIn { answer.limitToStandIn() }
         rank(&answer, of: lookup.key, type, at: now)
         if lookup.isCurrent, policy.mayCache(type, of: name) {
-            cacheAnswer(answer, by: group, to: name, type, for: .everyone, at: now, isStandIn: isStandIn)
+            cacheAnswer(answer, by: group, to: lookup.key, type, for: .everyone, at: now, isStandIn: isStandIn)
         }
         return answer
     }
@@ -228,7 +228,7 @@ extension Forwarder {
         answer.clampTTLs(minimum: min(timing.minTTL(of: answer), longest), maximum: longest)
         rank(&answer, of: key.name, key.type, at: now)
         guard flight.isCurrent else { return answer }
-        cacheAnswer(answer, by: group, to: key.name.name, key.type, for: key.audience, at: now, isStandIn: isStandIn)
+        cacheAnswer(answer, by: group, to: key.name, key.type, for: key.audience, at: now, isStandIn: isStandIn)
         if store.isOn, !isFromStore, !isStandIn, !flight.isBinding, answer.isCacheable,
             !answer.addresses.contains(where: policy.isTranslated)
         {
@@ -245,7 +245,7 @@ extension Forwarder {
         if isStandIn { answer.limitToStandIn() }
         guard flight.isCurrent else { return answer }
         cacheAnswer(
-            answer, by: flight.route[best.step].group, to: flight.key.name.name, flight.key.type,
+            answer, by: flight.route[best.step].group, to: flight.key.name, flight.key.type,
             for: flight.key.audience, at: now, isStandIn: isStandIn)
         return answer
     }
@@ -253,10 +253,11 @@ extension Forwarder {
     /// Caches an answer that was asked for under the rules that hold now; not what clients of other hosts alone get.
     /// - Parameter group: the group that gave it.
     func cacheAnswer(
-        _ answer: Answer, by group: GroupID, to name: Name, _ type: RecordType, for audience: Audience,
+        _ answer: Answer, by group: GroupID, to key: NameKey, _ type: RecordType, for audience: Audience,
         at now: Tick, isStandIn: Bool
     ) {
-        guard !policy.hosts.isForThisHostAlone(NameKey(name)) else { return }
+        guard !policy.hosts.isForThisHostAlone(key) else { return }
+        let name = key.name
         var served = policy.served(audience, name, type)
         // Others get what is made of the A records.
         if type == .aaaa, audience.validates, policy.synthesis != nil { served = .validators }

@@ -178,7 +178,7 @@ extension Forwarder {
         for flight in lookup.flights where flight.key.type == .aaaa { audiences.insert(flight.key.audience) }
         for audience in audiences {
             let answer = policy.synthesis(for: audience) == nil ? both.absence : both.made
-            cacheAnswer(answer, by: group, to: name, .aaaa, for: audience, at: now, isStandIn: false)
+            cacheAnswer(answer, by: group, to: NameKey(name), .aaaa, for: audience, at: now, isStandIn: false)
         }
     }
 }

@@ -241,11 +241,12 @@ def slow_names_without_end(connection, numbers, over):
 
 
 def slow_datagrams(channel, numbers, over):
-    while not over.is_set():
-        for _ in range(20):
-            channel.send(wire(f"{next(numbers)}.slow.example.net"))
-        channel.send(wire("0.slow.example.net"))
-        over.wait(0.01)
+    with contextlib.suppress(OSError):  # the socket is closed at the end
+        while not over.is_set():
+            for _ in range(20):
+                channel.send(wire(f"{next(numbers)}.slow.example.net"))
+            channel.send(wire("0.slow.example.net"))
+            over.wait(0.01)
 
 
 @pytest.mark.parametrize("way", ["udp", "tcp", "tls", "https"])

@@ -316,7 +316,7 @@ def test_a_wrong_configuration_changes_nothing(service):
 
 
 def test_status_says_how_things_stand():
-    wanted = r"serving; HTTPDNS [0-9.:]+ [0-9.]+ ms; cache \d+ (names|answers), \d+ % hits"
+    wanted = r"serving; HTTPDNS [0-9.:]+ [0-9.]+ ms; cache [\d,]+ answers, \d+ % hits"
     eventually(lambda: re.fullmatch(wanted, show("StatusText")), "STATUS is kept current", 15)
 
 

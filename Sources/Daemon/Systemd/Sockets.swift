@@ -185,7 +185,9 @@ struct Sockets {
         ///   - address: one that no socket has.
         fileprivate init(_ unit: String, _ address: Endpoint, _ bus: borrowing SystemBus) {
             guard let sockets = Sockets.listened(by: unit, bus) else {
-                self = .absent
+                // The bus hears who asks only after it was opened.
+                let isAbsent = bus.value("LoadState", of: Sockets.object(unit, "Unit"), "s") == .text("not-found")
+                self = isAbsent ? .absent : .unknown
                 return
             }
             let unitFile = bus.value("UnitFileState", of: Sockets.object(unit, "Unit"), "s")

@@ -8,4 +8,8 @@ public enum Heap {
     public static func share() {
         clinux_share_heap()
     }
+
+    /// Gives free memory back to the system. Allocations of other threads wait meanwhile, so it is for the rare moments at which
+    /// much was freed.
+    public static func trim() { clinux_trim_heap() }
 }

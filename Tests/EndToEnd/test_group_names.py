@@ -208,11 +208,12 @@ def test_what_a_long_list_costs(groups, tmp_path):
                 assert last_of("n0.big.example") == last_of(f"x.n{MANY - 1}.big.example") == [2]
             assert last_of(f"n{MANY}.big.example") == [1]
             took[case].append(seconds)
+            time.sleep(0.3)  # what was needed to read the list goes back to the system
             held[case].append(running.resident_kilobytes("RssAnon") * 1024)
             running.stop()
     print("seconds:", took, "octets a name:", (min(held["with"]) - min(held["without"])) / MANY)
     assert min(took["with"]) - min(took["without"]) < 0.3
-    assert min(held["with"]) - min(held["without"]) < 40 * MANY
+    assert max(held["with"]) - min(held["without"]) < 40 * MANY
 
 
 def longest_wait(until):

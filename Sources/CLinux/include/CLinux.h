@@ -54,6 +54,9 @@ int clinux_processor(void);
 /* malloc(3) keeps no heap but the first from now on. */
 static inline void clinux_share_heap(void) { mallopt(M_ARENA_MAX, 1); }
 
+/* malloc_trim(3): free memory goes back to the system. */
+static inline void clinux_trim_heap(void) { malloc_trim(0); }
+
 /* prctl(2) is variadic, which Swift does not import. No core dump from now on, and no ptrace(2) without its capability. */
 static inline void clinux_forbid_dumps(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 

@@ -105,10 +105,15 @@ struct NameLists: Sendable, Equatable {
             hash.add(source.list.octets)
         }
         fingerprint = hash.value
-        do throws(DomainRulesError) {
-            rules = try DomainRules(sources.map { ($0.list, $0.owner) })
-        } catch {
-            throw Self.failure(error, sources)
+        if let former = known.names, former.fingerprint == fingerprint, former.sources.map(\.owner) == sources.map(\.owner) {
+            // The same lists: the same memory too.
+            rules = former.rules
+        } else {
+            do throws(DomainRulesError) {
+                rules = try DomainRules(sources.map { ($0.list, $0.owner) })
+            } catch {
+                throw Self.failure(error, sources)
+            }
         }
         try refuseCircles(settings, numbers)
     }

@@ -103,7 +103,7 @@ final class NameFiles: @unchecked Sendable {
         for copy in copies { waiting[copy.path] = copy }
         writeCopies()
         // The texts and the former rules are free now: of 200,000 names more octets than the names take.
-        if new != before, !new.paths.isEmpty { loop.elsewhere(Heap.trim) {} }
+        if !new.paths.isEmpty { loop.elsewhere(Heap.trim) {} }
     }
 
     /// Writes the copies on another thread, since a disk may be slow; one at a time, so that the latest stays.

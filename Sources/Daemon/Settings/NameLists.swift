@@ -105,7 +105,9 @@ struct NameLists: Sendable, Equatable {
             hash.add(source.list.octets)
         }
         fingerprint = hash.value
-        if let former = known.names, former.fingerprint == fingerprint, former.sources.map(\.owner) == sources.map(\.owner) {
+        if let former = known.names, former.fingerprint == fingerprint,
+            former.sources.map(\.owner) == sources.map(\.owner)
+        {
             // The same lists: the same memory too.
             rules = former.rules
         } else {

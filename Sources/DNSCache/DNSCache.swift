@@ -15,6 +15,8 @@ public final class DNSCache: @unchecked Sendable {
     /// One for each segment.
     let maps: [RingMap]
     let hash: NameHash
+    /// The names of which answers were forgotten by ``remove(_:)``.
+    let forgotten = Mutex<[NameScope]>([])
 
     /// Enough segments for all listeners to rarely meet; with more, the rings of the smallest cache would be too short
     /// for long answers.
@@ -49,6 +51,13 @@ public final class DNSCache: @unchecked Sendable {
     deinit {
         unsafe segments.deinitialize(count: Self.segmentCount)
         unsafe segments.deallocate()
+    }
+
+    /// Gives the basis of each answer in the present epoch.
+    final class Rules: Sendable {
+        let basis: @Sendable (Name, RecordType, Audience) -> Basis
+
+        init(_ basis: @escaping @Sendable (Name, RecordType, Audience) -> Basis) { self.basis = basis }
     }
 
     /// The result of a look into the cache on the path of a hit.
@@ -122,14 +131,16 @@ public final class DNSCache: @unchecked Sendable {
     ///   as RFC 8767 allows.
     /// - Parameter teller: The source of the answer, by a number that the caller chose and that
     ///   ``find(_:type:for:at:)`` gives back; 0: none.
+    /// - Parameter basis: By the present rules; nil: they are asked for it.
     public func store(
         _ answer: Answer, to name: Name, type: RecordType, for audience: Audience, at now: UInt32,
-        isStandIn: Bool = false, teller: UInt16 = 0
+        isStandIn: Bool = false, teller: UInt16 = 0, basis: Basis? = nil
     ) {
         let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
         unsafe segments[Self.segment(hash)].withLock { segment in
             segment.store(
-                answer, hash: hash, name, type: type, audience: audience, at: now, isStandIn: isStandIn, teller: teller)
+                answer, hash: hash, name, type: type, audience: audience, at: now, isStandIn: isStandIn, teller: teller,
+                basis: basis)
         }
     }
 
@@ -175,17 +186,23 @@ public final class DNSCache: @unchecked Sendable {
         public var left: UInt32 { isFresh ? answer.keep - elapsed : 0 }
     }
 
-    /// Forgets the answers to all questions for some names; walks the whole cache.
+    /// Forgets the answers to all questions for some names, also those of a snapshot that is being restored, or will be; walks
+    /// the whole cache.
     /// - Returns: How many answers those were.
     @discardableResult
     public func remove(_ scope: NameScope) -> Int {
-        if scope == .all {
-            let count = statistics.entries
-            removeAll()
-            return count
+        // First: a restored answer is either left out for it, or found by the walk.
+        forgotten.withLock { scopes in
+            scopes.append(scope)
+            if scopes.count > Self.mostForgotten { scopes = [.all] }
         }
-        return removeAll { name, _, _ in scope.contains(name) }
+        var count = 0
+        for index in 0..<Self.segmentCount { unsafe count += segments[index].withLock { $0.removeAll(in: scope) } }
+        return count
     }
+
+    /// With more scopes than this, all names count as forgotten, for a snapshot that is restored later.
+    private static let mostForgotten = 64
 
     /// Forgets the answers to a question that only stand in for a better one, for whomever: see
     /// ``store(_:to:type:for:at:isStandIn:teller:)``.
@@ -196,21 +213,15 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
-    /// Forgets all answers.
-    public func removeAll() {
-        for index in 0..<Self.segmentCount { unsafe segments[index].withLock { $0.removeAll() } }
-    }
-
-    /// Forgets the answers for which `isOutdated` is true. Walks the whole cache, when settings have changed.
-    /// - Parameter isOutdated: is given the question and the audience of the answer; must not use the cache.
-    /// - Returns: How many answers those were.
-    @discardableResult
-    public func removeAll(where isOutdated: @Sendable (Name, RecordType, Audience) -> Bool) -> Int {
-        var count = 0
-        for index in 0..<Self.segmentCount {
-            unsafe count += segments[index].withLock { $0.removeAll(where: isOutdated) }
-        }
-        return count
+    /// The rules by which answers are right are others from now on: a new epoch begins.
+    ///
+    /// Nothing is walked. An answer that was stored or found right in an earlier epoch is compared when it is asked for: if its
+    /// basis is still that of the rules, it counts for the new epoch; else it is forgotten.
+    /// - Parameter basis: gives the basis of an answer for an audience by these rules. It is called on any thread, with a
+    ///   segment locked, and must not use the cache.
+    public func obey(_ basis: @escaping @Sendable (Name, RecordType, Audience) -> Basis) {
+        let rules = Rules(basis)
+        for index in 0..<Self.segmentCount { unsafe segments[index].withLock { $0.obey(rules) } }
     }
 
     /// Applies new settings, to the answers that are stored already as well.

@@ -60,6 +60,10 @@ struct Entry {
     var isStandIn = false
     /// The group that has answered, as `GroupID.rawValue` + 1; 0: it is not known.
     var teller: UInt16 = 0
+    /// See ``Basis``.
+    var basis: Basis = 0
+    /// The epoch in which the basis was found right the last time.
+    var epoch: UInt32 = 0
 
     struct Flags: OptionSet {
         var rawValue: UInt8
@@ -82,9 +86,9 @@ struct Entry {
 
     init(
         _ answer: Answer, nameLength: Int, audience: Audience, isStandIn: Bool = false, teller: UInt16 = 0,
-        hash: UInt32, now: UInt32
+        hash: UInt32, now: UInt32, basis: Basis = 0, epoch: UInt32 = 0
     ) {
-        (self.isStandIn, self.teller) = (isStandIn, teller)
+        (self.isStandIn, self.teller, self.basis, self.epoch) = (isStandIn, teller, basis, epoch)
         self.hash = hash
         stored = now
         keep = answer.keep

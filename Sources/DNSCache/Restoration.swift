@@ -1,4 +1,4 @@
-public import DNSWire
+import DNSWire
 import Synchronization
 
 /// Why a snapshot was not taken over, or not all of it.
@@ -36,16 +36,16 @@ extension DNSCache {
     /// The snapshot is read once, block by block, up to the first that is not as it was written. Safe to use while
     /// other threads ask and store.
     ///
+    /// Each answer is compared with the rules that hold when it is put into its place, so that no later change of the rules, and
+    /// no ``remove(_:)``, is undone by it.
+    ///
     /// - Parameters:
     ///   - length: octets of the snapshot.
-    ///   - isRight: whether an answer may be given under present settings, by the number that stood for those that decided
-    ///     about it when it was written; nil: all may.
     ///   - read: gives exactly the octets in a range within `0..<length`; nil when they cannot be read.
     /// - Returns: how many answers were taken over, how many were left out since they are not right any more, and why the
     ///   snapshot was not read to its end; nil: it was.
     public func restoreSnapshot(
-        length: Int, at now: Moment, isRight: ((Name, RecordType, Audience, UInt64) -> Bool)? = nil,
-        read: (Range<Int>) -> [UInt8]?
+        length: Int, at now: Moment, read: (Range<Int>) -> [UInt8]?
     ) -> (answers: Int, others: Int, fault: SnapshotError?) {
         var (taken, others) = (0, 0)
         do throws(SnapshotError) {
@@ -59,7 +59,7 @@ extension DNSCache {
                 let expansion = Double(block.extent) / Double(block.bytes.count)
                 guard Double(reader.remaining) * expansion < Double(room) else { continue }
                 room -= block.extent
-                let counts = restore(block.bytes, elapsed: elapsed, at: now.tick, isRight)
+                let counts = restore(block.bytes, elapsed: elapsed, at: now.tick)
                 (taken, others) = (taken + counts.answers, others + counts.others)
             }
             return (taken, others, nil)
@@ -69,10 +69,7 @@ extension DNSCache {
     }
 
     /// - Parameter block: one whose lengths and count of records were checked.
-    private func restore(
-        _ block: [UInt8], elapsed: UInt64?, at now: UInt32,
-        _ isRight: ((Name, RecordType, Audience, UInt64) -> Bool)?
-    ) -> (answers: Int, others: Int) {
+    private func restore(_ block: [UInt8], elapsed: UInt64?, at now: UInt32) -> (answers: Int, others: Int) {
         let bytes = block.span
         var (taken, others) = (0, 0)
         var records: [Record] = []
@@ -82,14 +79,6 @@ extension DNSCache {
             let start = offset
             offset += Snapshot.recordHeaderLength + Int(bytes.integer16(at: start + 8))
             guard let record = record(bytes, start..<offset, elapsed: elapsed, at: now) else { continue }
-            if let isRight, let audience = record.entry.flags.whose {
-                let name = Name(wire: bytes, at: record.body.lowerBound, length: Int(record.entry.nameLength))
-                let context = bytes.integer64(at: start + Snapshot.contextOffset)
-                guard isRight(name, record.type, audience, context) else {
-                    others += 1
-                    continue
-                }
-            }
             // The places where answers go lie all over the memory, and to wait for each of them would be nearly half of
             // the work. So those of a block are all fetched while its records are checked: first that of each in the
             // index, then the entry that is there already.
@@ -98,10 +87,15 @@ extension DNSCache {
         }
         for record in records { maps[Self.segment(record.hash)].prefetchEntry(of: record.hash) }
         for record in records {
-            let isTaken = unsafe segments[Self.segment(record.hash)].withLock { segment in
-                segment.restore(record, body: bytes.extracting(record.body))
+            let result = unsafe segments[Self.segment(record.hash)].withLock { segment in
+                segment.restore(
+                    record.entry, hash: record.hash, body: bytes.extracting(record.body), age: record.age, forgotten)
             }
-            if isTaken { taken += 1 }
+            switch result {
+            case .taken: taken += 1
+            case .isOther: others += 1
+            case .leftOut: break
+            }
         }
         return (taken, others)
     }
@@ -127,8 +121,13 @@ extension DNSCache {
         entry.nameLength = UInt8(question.nameLength)
         entry.hash = Ring.tag(hash)
         entry.stored = now &- UInt32(newAge)
-        return Record(entry: entry, body: body, hash: hash, type: question.type, age: newAge)
+        return Record(entry: entry, body: body, hash: hash, age: newAge)
     }
+}
+
+extension DNSCache {
+    /// What became of a record.
+    enum Restored { case taken, isOther, leftOut }
 }
 
 /// A record of a snapshot that was checked.
@@ -137,25 +136,8 @@ private struct Record {
     /// Where its body is in the block.
     let body: Range<Int>
     let hash: UInt64
-    let type: RecordType
     /// Seconds since it was stored.
     let age: UInt64
-}
-
-extension Segment {
-    /// Takes over an entry of a snapshot, unless the question has an entry already or there is no free space.
-    fileprivate mutating func restore(_ record: Record, body: Span<UInt8>) -> Bool {
-        let (entry, hash) = (record.entry, record.hash)
-        guard record.age < UInt64(entry.keep) + UInt64(staleSeconds), ring.hasRoom(for: entry.extent) else {
-            return false
-        }
-        let clients = entry.flags.intersection(.audience)
-        let known = ring.place(
-            hash: hash, body, name: 0..<Int(entry.nameLength), type: record.type.rawValue,
-            where: { !$0.flags.isDisjoint(with: clients) })
-        guard known == nil else { return false }
-        return ring.append(entry, body: body, hash: hash)
-    }
 }
 
 extension Entry {
@@ -172,6 +154,7 @@ extension Entry {
         authorityCount = bytes.integer16(at: offset + 14)
         additionalCount = bytes.integer16(at: offset + 16)
         extendedErrorLength = bytes.integer16(at: offset + 18)
+        basis = bytes.integer32(at: offset + 20)
         guard keep > 0, keep <= Int32.max, flags.isSubset(of: .kept), responseCode < 16, flags.whose != nil else {
             return nil
         }

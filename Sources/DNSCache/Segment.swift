@@ -1,4 +1,5 @@
 import DNSWire
+import Synchronization
 
 /// One lock's share of the cache: a ring of entries and the rules by which they are found, aged and replaced.
 ///
@@ -7,13 +8,14 @@ import DNSWire
 struct Segment: ~Copyable {
     private var hits: UInt64 = 0
     private var misses: UInt64 = 0
-    private(set) var staleSeconds: UInt32
+    private var epoch: UInt32 = 0
     private var prefetchAt: UInt32
     var ring: Ring
+    private(set) var staleSeconds: UInt32
     /// Counts what was stored and removed, so that the writer of snapshots can see that the last one is out of date.
-    private(set) var changes: UInt64 = 0
-    /// With it a segment and its lock fill two cache lines.
-    private let padding: UInt64 = 0
+    private(set) var changes: UInt32 = 0
+    /// Those of the epoch; nil: all answers are right. With it a segment and its lock fill two cache lines.
+    private var rules: DNSCache.Rules?
 
     init(bytes: Int, staleSeconds: UInt32, prefetchAt: UInt32) {
         ring = Ring(bytes: bytes)
@@ -36,10 +38,11 @@ struct Segment: ~Copyable {
         }
         var entry = ring.entry(at: place)
         let elapsed = entry.elapsed(at: now)
-        guard elapsed < entry.keep else {
+        guard elapsed < entry.keep, entry.epoch == epoch || isRight(at: place) else {
             misses &+= 1
             return .miss
         }
+        entry.epoch = epoch
         hits &+= 1
         // A client with CD would refresh an answer that was got without it by one that must not take its place.
         let due =
@@ -59,6 +62,50 @@ struct Segment: ~Copyable {
         return due ? .hitDueForRefresh(length: length) : .hit(length: length)
     }
 
+    // MARK: Epochs
+
+    mutating func obey(_ rules: DNSCache.Rules) {
+        epoch &+= 1
+        self.rules = rules
+    }
+
+    /// Compares the basis of an entry of an earlier epoch with that of now, and takes the entry into this epoch, or removes it.
+    @inline(never)
+    private mutating func isRight(at place: Int) -> Bool {
+        var entry = ring.entry(at: place)
+        let body = unsafe ring.body(at: place, length: Int(entry.bodyLength)).span
+        guard entry.basis == basis(of: entry, body) else {
+            changes &+= 1
+            ring.remove(at: place)
+            return false
+        }
+        entry.epoch = epoch
+        ring.update(at: place, entry)
+        return true
+    }
+
+    /// The basis in this epoch of an answer to the question at the beginning of a body; nil: no answer to it is right.
+    private func basis(of entry: Entry, _ body: Span<UInt8>) -> Basis? {
+        guard let rules else { return entry.basis }
+        guard let audience = entry.flags.whose else { return nil }
+        let length = Int(entry.nameLength)
+        let type = RecordType(rawValue: UInt16(body[length]) << 8 | UInt16(body[length + 1]))
+        let basis = rules.basis(Name(wire: body, at: 0, length: length), type, audience)
+        return basis == 0 ? nil : basis
+    }
+
+    /// The place of an entry that is right and serves these clients, if there is one; a wrong one is removed.
+    private mutating func place(
+        hash: UInt64, _ name: Name, type: RecordType, where fulfils: (Entry) -> Bool
+    ) -> Int? {
+        while let place = ring.place(
+            hash: hash, name.wire.span, name: 0..<name.wire.count, type: type.rawValue, where: fulfils)
+        {
+            if ring.entry(at: place).epoch == epoch || isRight(at: place) { return place }
+        }
+        return nil
+    }
+
     private func isDue(_ entry: Entry, _ elapsed: UInt32) -> Bool {
         prefetchAt > 0 && !entry.flags.contains(.refreshing)
             && UInt64(elapsed) * 100 >= UInt64(entry.keep) * UInt64(prefetchAt)
@@ -66,13 +113,13 @@ struct Segment: ~Copyable {
 
     /// The answer for an audience: its own while it is fresh, else a fresh one with signatures less these, else its own or
     /// the other, past its TTL.
-    func held(
+    mutating func held(
         hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32
     ) -> DNSCache.Held? {
         let clients = Entry.Flags(asking: audience)
-        let own = held(at: ring.place(hash: hash, name, type: type, serving: clients), at: now)
+        let own = held(at: place(hash: hash, name, type: type) { $0.serves(clients) }, at: now)
         guard !(own?.isFresh ?? false), let lender = clients.lender else { return own }
-        let place = ring.place(hash: hash, name, type: type) { $0.serves(lender) && !$0.serves(clients) }
+        let place = place(hash: hash, name, type: type) { $0.serves(lender) && !$0.serves(clients) }
         guard var lent = held(at: place, at: now), lent.isFresh || own == nil,
             let answer = lent.answer.withoutSignatures(type),
             case .those(dnssecOK: true, let checkingDisabled) = lent.audience
@@ -114,13 +161,15 @@ struct Segment: ~Copyable {
 
     mutating func store(
         _ answer: Answer, hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32,
-        isStandIn: Bool = false, teller: UInt16 = 0
+        isStandIn: Bool = false, teller: UInt16 = 0, basis known: Basis? = nil
     ) {
         guard answer.keep > 0, answer.body.count <= Int(UInt16.max), answer.body.count >= name.wire.count + 4 else {
             return
         }
         let clients = Entry.Flags(serving: audience)
-        if let place = ring.place(hash: hash, name, type: type, serving: clients) {
+        let basis = known ?? rules.map { $0.basis(name, type, audience) }
+        guard basis != 0 else { return }
+        if let place = place(hash: hash, name, type: type, where: { $0.serves(clients) }) {
             let known = ring.entry(at: place)
             let isOfAccount = known.flags.areOfAccounts
             if isStandIn, isOfAccount, isUsable(known, at: now) { return }
@@ -133,14 +182,14 @@ struct Segment: ~Copyable {
         }
         let entry = Entry(
             answer, nameLength: name.wire.count, audience: audience, isStandIn: isStandIn, teller: teller,
-            hash: Ring.tag(hash), now: now)
+            hash: Ring.tag(hash), now: now, basis: basis ?? 0, epoch: epoch)
         _ = ring.append(entry, body: answer.body.span, hash: hash)
     }
 
     mutating func replaceBody(
         _ old: [UInt8], by new: [UInt8], hash: UInt64, _ name: Name, type: RecordType, clients: Entry.Flags
     ) {
-        guard let place = ring.place(hash: hash, name, type: type, serving: clients), old.count == new.count,
+        guard let place = place(hash: hash, name, type: type, where: { $0.serves(clients) }), old.count == new.count,
             unsafe ring.body(at: place, length: Int(ring.entry(at: place).bodyLength)).elementsEqual(old)
         else { return }
         changes &+= 1
@@ -154,30 +203,50 @@ struct Segment: ~Copyable {
         }
     }
 
-    mutating func removeAll(where isOutdated: @Sendable (Name, RecordType, Audience) -> Bool) -> Int {
+    /// - Returns: how many answers those were.
+    mutating func removeAll(in scope: NameScope) -> Int {
+        if scope == .all {
+            defer { ring.removeAll() }
+            changes &+= UInt32(ring.liveEntries)
+            return ring.liveEntries
+        }
         var places: [Int] = []
         ring.forEachPlace { place in
-            let entry = ring.entry(at: place)
-            let length = Int(entry.nameLength)
-            let body = unsafe ring.body(at: place, length: length + 2).span
-            let type = RecordType(rawValue: UInt16(body[length]) << 8 | UInt16(body[length + 1]))
-            if isOutdated(Name(wire: body, at: 0, length: length), type, entry.flags.whose ?? .everyone) {
-                places.append(place)
-            }
+            let length = Int(ring.entry(at: place).nameLength)
+            let name = unsafe Name(wire: ring.body(at: place, length: length).span, at: 0, length: length)
+            if scope.contains(name) { places.append(place) }
             return true
         }
         for place in places { ring.remove(at: place) }
-        changes &+= UInt64(places.count)
+        changes &+= UInt32(places.count)
         return places.count
+    }
+
+    /// Takes over an entry of a snapshot, unless it is not right, its names were forgotten, the question has an entry already,
+    /// or there is no free space.
+    mutating func restore(
+        _ new: Entry, hash: UInt64, body: Span<UInt8>, age: UInt64, _ forgotten: borrowing Mutex<[NameScope]>
+    ) -> DNSCache.Restored {
+        guard age < UInt64(new.keep) + UInt64(staleSeconds), ring.hasRoom(for: new.extent) else { return .leftOut }
+        guard new.basis == basis(of: new, body) else { return .isOther }
+        let name = Name(wire: body, at: 0, length: Int(new.nameLength))
+        if forgotten.withLock({ $0.contains { $0.contains(name) } }) {
+            // The file still has it.
+            changes &+= 1
+            return .leftOut
+        }
+        let type = RecordType(rawValue: UInt16(body[name.wire.count]) << 8 | UInt16(body[name.wire.count + 1]))
+        let clients = new.flags.intersection(.audience)
+        guard place(hash: hash, name, type: type, where: { !$0.flags.isDisjoint(with: clients) }) == nil else {
+            return .leftOut
+        }
+        var entry = new
+        entry.epoch = epoch
+        return ring.append(entry, body: body, hash: hash) ? .taken : .leftOut
     }
 
     mutating func apply(staleSeconds: UInt32, prefetchAt: UInt32) {
         (self.staleSeconds, self.prefetchAt) = (staleSeconds, prefetchAt)
-    }
-
-    mutating func removeAll() {
-        changes &+= 1
-        ring.removeAll()
     }
 
     func add(to sum: inout DNSCache.Statistics) {
@@ -190,10 +259,6 @@ struct Segment: ~Copyable {
 }
 
 extension Ring {
-    fileprivate func place(hash: UInt64, _ name: Name, type: RecordType, serving clients: Entry.Flags) -> Int? {
-        place(hash: hash, name.wire.span, name: 0..<name.wire.count, type: type.rawValue, serving: clients)
-    }
-
     fileprivate func place(hash: UInt64, _ name: Name, type: RecordType, where fulfils: (Entry) -> Bool) -> Int? {
         place(hash: hash, name.wire.span, name: 0..<name.wire.count, type: type.rawValue, where: fulfils)
     }

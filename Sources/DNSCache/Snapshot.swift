@@ -1,4 +1,4 @@
-public import DNSWire
+import DNSWire
 import Synchronization
 
 /// The form in which answers are kept outside the process: everything in network byte order, no gaps.
@@ -8,16 +8,13 @@ import Synchronization
 ///   checksums continue the header's, so that no block can be taken for one of another snapshot.
 /// - A block without records ends the snapshot.
 ///
-/// A record is an ``Entry`` without the fields that mean something only in this process, its age in seconds, a number that
-/// stands for the settings that decide about it, and the body.
+/// A record is an ``Entry`` without the fields that mean something only in this process, its age in seconds, and the body.
 enum Snapshot {
     static let magic = Array("httpdnsd".utf8)
-    static let version: UInt32 = 5
+    static let version: UInt32 = 6
     static let headerLength = 44
     static let blockHeaderLength = 16
-    static let recordHeaderLength = 28
-    /// Where a record says which settings decide about it.
-    static let contextOffset = 20
+    static let recordHeaderLength = 24
     /// A block is closed when its records have this many octets: large enough to be cheap, small enough to be held in
     /// memory.
     static let blockTarget = 1 << 16
@@ -78,22 +75,18 @@ extension DNSCache {
     }
 
     /// Increases whenever an answer is stored or forgotten: a snapshot is out of date when this differs from its value
-    /// before. Restoring a snapshot does not count.
+    /// before. Restoring a snapshot does not count, but leaving out what was forgotten meanwhile does.
     public var changes: UInt64 {
         var sum: UInt64 = 0
-        for index in 0..<Self.segmentCount { sum &+= unsafe segments[index].withLock { $0.changes } }
+        for index in 0..<Self.segmentCount { sum &+= UInt64(unsafe segments[index].withLock { $0.changes }) }
         return sum
     }
 
     /// Gives all answers that can still be given, oldest first, in parts to be written one behind the other, each some
     /// hundred KiB at most. Answers stored meanwhile may be missing. A query never waits longer than the copying of
     /// some dozens of answers takes.
-    ///
-    /// - Parameter context: gives a number that stands for the settings that decide about an answer; when the snapshot is
-    ///   restored, the answer is taken over only if it is right under those of then.
     public func writeSnapshot<Failure: Error>(
-        at now: Moment, context: (Name, RecordType, Audience) -> UInt64 = { _, _, _ in 0 },
-        _ write: ([UInt8]) throws(Failure) -> Void
+        at now: Moment, _ write: ([UInt8]) throws(Failure) -> Void
     ) throws(Failure) {
         let header = Snapshot.header(now)
         try write(header)
@@ -109,23 +102,23 @@ extension DNSCache {
                     segment.copy(&positions[index], before: ends[index], at: now.tick, to: &block)
                 }
                 if block.isFull {
-                    try write(block.sealed(context))
+                    try write(block.sealed())
                     block.begin()
                 }
             }
         }
         if !block.isEmpty {
-            try write(block.sealed(context))
+            try write(block.sealed())
             block.begin()
         }
-        try write(block.sealed(context))
+        try write(block.sealed())
     }
 }
 
 /// The block of a snapshot that is being filled.
 struct SnapshotBlock {
     private var bytes: [UInt8]
-    private var records: [(start: Int, nameLength: Int)] = []
+    private var records: UInt32 = 0
     private var sequence: UInt32 = 0
     private let headerChecksum: UInt32
 
@@ -135,30 +128,19 @@ struct SnapshotBlock {
         bytes.reserveCapacity(Snapshot.blockHeaderLength + Snapshot.largestBlock)
     }
 
-    var isEmpty: Bool { records.isEmpty }
+    var isEmpty: Bool { records == 0 }
     var isFull: Bool { bytes.count >= Snapshot.blockHeaderLength + Snapshot.blockTarget }
 
     mutating func append(_ entry: Entry, age: UInt32, body: UnsafeBufferPointer<UInt8>) {
-        records.append((bytes.count, Int(entry.nameLength)))
+        records += 1
         entry.appendRecord(age: age, to: &bytes)
         unsafe bytes.append(contentsOf: body)
     }
 
-    /// The whole block, with its length, count and checksum filled in, and what decides about each answer: to find that out
-    /// takes longer than a lock may be held.
-    mutating func sealed(_ context: (Name, RecordType, Audience) -> UInt64) -> [UInt8] {
-        for record in records {
-            let name = record.start + Snapshot.recordHeaderLength
-            let end = name + record.nameLength
-            guard let audience = Entry.Flags(rawValue: bytes[record.start + 10]).whose else { continue }
-            let value = context(
-                Name(wire: bytes.span, at: name, length: record.nameLength),
-                RecordType(rawValue: UInt16(bytes[end]) << 8 | UInt16(bytes[end + 1])), audience)
-            bytes.write(UInt32(truncatingIfNeeded: value >> 32), at: record.start + Snapshot.contextOffset)
-            bytes.write(UInt32(truncatingIfNeeded: value), at: record.start + Snapshot.contextOffset + 4)
-        }
+    /// The whole block, with its length, count and checksum filled in.
+    mutating func sealed() -> [UInt8] {
         bytes.write(UInt32(bytes.count - Snapshot.blockHeaderLength), at: 0)
-        bytes.write(UInt32(records.count), at: 4)
+        bytes.write(records, at: 4)
         bytes.write(sequence, at: 8)
         bytes.write(Snapshot.blockChecksum(bytes.span, after: headerChecksum), at: 12)
         return bytes
@@ -167,7 +149,7 @@ struct SnapshotBlock {
     /// Begins the next block of the sequence.
     mutating func begin() {
         bytes.removeLast(bytes.count - Snapshot.blockHeaderLength)
-        records = []
+        records = 0
         sequence += 1
     }
 }
@@ -188,7 +170,8 @@ extension Segment {
 }
 
 extension Entry {
-    /// Leaves out place, hash and name length, which are found anew, and the mark of a stand-in, which is never stored.
+    /// Leaves out place, hash and name length, which are found again, the epoch, which is of this process, and the mark of a
+    /// stand-in, which is never stored.
     func appendRecord(age: UInt32, to bytes: inout [UInt8]) {
         bytes.append(age)
         bytes.append(keep)
@@ -199,8 +182,7 @@ extension Entry {
         bytes.append(authorityCount)
         bytes.append(additionalCount)
         bytes.append(extendedErrorLength)
-        // Known when the block is sealed.
-        for _ in 0..<2 { bytes.append(0 as UInt32) }
+        bytes.append(basis)
     }
 }
 

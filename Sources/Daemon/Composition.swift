@@ -29,7 +29,7 @@ extension Timing {
 extension Policy {
     init(
         _ settings: Settings, _ numbers: GroupNumbers, _ described: UpstreamGroups, _ names: NameLists,
-        hosts: HostsTable, reach: IPv4Reach = IPv4Reach()
+        hosts: HostsTable, network: UInt64 = 0, reach: IPv4Reach = IPv4Reach()
     ) {
         let domains = settings.domains
         let takesAll = settings.httpdns != nil && domains.intercept.isEmpty && domains.interceptFile.isEmpty
@@ -37,7 +37,8 @@ extension Policy {
             groups: described.groups, routes: described.routes, rules: names.rules,
             otherwise: takesAll ? .httpdns : .fallback, privateNames: numbers[Settings.Group.privateName],
             negativeTTL: settings.cache.negativeTTL,
-            privateAllowed: domains.privateAddresses == .refuse ? domains.privateAllowed : nil, hosts: hosts)
+            privateAllowed: domains.privateAddresses == .refuse ? domains.privateAllowed : nil, hosts: hosts,
+            network: network)
         setFamilies(settings.families(numbers, reach))
         ranked = RankedNames(settings.cache.rank.map { ($0.name, $0.port) })
         let doors =

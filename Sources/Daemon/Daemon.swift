@@ -89,12 +89,11 @@ public final class Daemon: @unchecked Sendable {
             loop: resolverLoop, cache: cache, local: local, lookup: lookup, generations: generations, report: report)
         let prepared = try forwarderLoop.prepare(
             sockets.applied(to: settings), after: nil, &numbers, Provenance(origins: origins, proxies: proxies))
-        cacheFile = try StartFailure.ofSystem { [numbers] () throws(SystemError) in
-            guard !settings.cache.file.isEmpty else { return nil }
-            let context = AnswerContext(settings, numbers, prepared.names, hosts: prepared.hosts)
-            return try CacheFile(path: settings.cache.file, cache: cache, context: context, report: report)
+        cacheFile = try StartFailure.ofSystem { () throws(SystemError) in
+            settings.cache.file.isEmpty
+                ? nil : try CacheFile(path: settings.cache.file, cache: cache, report: report)
         }
-        forwarderLoop.begin(prepared) { [cacheFile] in cacheFile?.settingsChanged(context: $0) }
+        forwarderLoop.begin(prepared)
         streams = try StartFailure.ofSystem { () throws(SystemError) in
             try doors.map { door throws(SystemError) in
                 try StreamServer(
@@ -126,7 +125,12 @@ public final class Daemon: @unchecked Sendable {
                 },
                 watched: (datagrams.map(\.notes) + streams.map(\.notes)) + [forwarderLoop.notes], report: report,
                 explain: { question, done in forwarderLoop.explain(question, done) },
-                flush: { names, done in Self.flush(names, cache, cacheFile, forwarderLoop, done) }, reload: reload)
+                flush: { names, done in
+                    forwarderLoop.forget(names) {
+                        cacheFile?.saveSoon()
+                        done($0)
+                    }
+                }, reload: reload)
         }
         self.observer = observer
         (self.report, self.sockets, self.cache, self.forwarderLoop) = (report, sockets, cache, forwarderLoop)
@@ -215,18 +219,6 @@ public final class Daemon: @unchecked Sendable {
                 guard let cacheFile, let serverFile else { return stopped() }
                 serverFile.stop { cacheFile.stop(stopped) }
             }
-        }
-    }
-
-    /// Forgets the answers of some names, and the known failures; the cache's file follows. From any thread.
-    private static func flush(
-        _ names: NameScope, _ cache: DNSCache, _ cacheFile: CacheFile?, _ forwarderLoop: ForwarderLoop,
-        _ done: @escaping @Sendable (Int) -> Void
-    ) {
-        forwarderLoop.forget(names) {
-            let count = cache.remove(names)
-            cacheFile?.saveSoon()
-            done(count)
         }
     }
 

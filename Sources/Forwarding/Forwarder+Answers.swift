@@ -99,13 +99,15 @@ extension Forwarder {
             return
         }
         let isStandIn = lookup.flights.contains { $0.standsIn($0.step(of: group), desk.rules) }
+        let bases = lookup.isCurrent ? policy.basesOfAddresses(lookup.key) : (ipv4: 0, ipv6: 0)
         let a = cacheFamily(
-            lookup, .a, result.ipv4, beside: result.ipv6, reasons, at: group, isStandIn: isStandIn, now)
+            lookup, .a, result.ipv4, beside: result.ipv6, reasons, at: group, isStandIn: isStandIn, bases.ipv4, now)
         let both = made(of: a, result.ipv6, lookup, at: group)
         let aaaa =
             both?.absence
             ?? cacheFamily(
-                lookup, .aaaa, result.ipv6, beside: result.ipv4, reasons, at: group, isStandIn: isStandIn, now)
+                lookup, .aaaa, result.ipv6, beside: result.ipv4, reasons, at: group, isStandIn: isStandIn, bases.ipv6,
+                now)
         if let both, !isStandIn { cacheMade(both, lookup, by: group, at: now) }
         if isShared, lookup.isCurrent, !isStandIn {
             for (type, answer) in [(RecordType.a, a), (.aaaa, aaaa)] {
@@ -155,7 +157,7 @@ extension Forwarder {
     /// - Returns: the answer; nil when that family was not asked for.
     private mutating func cacheFamily(
         _ lookup: Lookup, _ type: RecordType, _ family: FamilyAddresses, beside other: FamilyAddresses,
-        _ reasons: [AbsenceReason], at group: GroupID, isStandIn: Bool, _ now: Tick
+        _ reasons: [AbsenceReason], at group: GroupID, isStandIn: Bool, _ basis: Basis, _ now: Tick
     ) -> Answer? {
         let name = lookup.key.name
         var answer: Answer
@@ -175,7 +177,8 @@ extension Forwarder {
         if isStandIn { answer.limitToStandIn() }
         rank(&answer, of: lookup.key, type, at: now)
         if lookup.isCurrent, policy.mayCache(type, of: name) {
-            cacheAnswer(answer, by: group, to: lookup.key, type, for: .everyone, at: now, isStandIn: isStandIn)
+            cacheAnswer(
+                answer, by: group, to: lookup.key, type, for: .everyone, at: now, isStandIn: isStandIn, basis: basis)
         }
         return answer
     }
@@ -250,19 +253,21 @@ extension Forwarder {
         return answer
     }
 
-    /// Caches an answer that was asked for under the rules that hold now; not what clients of other hosts alone get.
-    /// - Parameter group: the group that gave it.
+    /// Caches an answer that was asked for under the rules that hold now.
+    /// - Parameters:
+    ///   - group: the group that gave it.
+    ///   - basis: by the rules that hold now, if it is known.
     func cacheAnswer(
         _ answer: Answer, by group: GroupID, to key: NameKey, _ type: RecordType, for audience: Audience,
-        at now: Tick, isStandIn: Bool
+        at now: Tick, isStandIn: Bool, basis: Basis? = nil
     ) {
-        guard !policy.hosts.isForThisHostAlone(key) else { return }
         let name = key.name
         var served = policy.served(audience, name, type)
         // Others get what is made of the A records.
         if type == .aaaa, audience.validates, policy.synthesis != nil { served = .validators }
         cache.store(
-            answer, to: name, type: type, for: served, at: now.seconds, isStandIn: isStandIn, teller: group.teller)
+            answer, to: name, type: type, for: served, at: now.seconds, isStandIn: isStandIn, teller: group.teller,
+            basis: basis ?? policy.basis(key, type, served))
     }
 
     // MARK: Private addresses

@@ -6,82 +6,54 @@ public import DNSWire
 public enum Change {
     /// Other settings, in one step.
     ///
-    /// Flights under way go on, and their clients get the answers. If answers are suspect, no further client joins
-    /// these flights, and their answers are not cached. What is under way to a group that may no longer be told the name
-    /// is cancelled, and asked anew by the new rules. Suspect answers in the cache are forgotten.
+    /// Flights under way go on, and their clients get the answers. What is under way to a group that may no longer be told the
+    /// name is cancelled, and asked again by the new rules.
     /// - Parameters:
     ///   - renewed: Groups with another account or another way of asking: what is known of their servers is forgotten.
-    case settings(Policy, Timing, [UpstreamGroup], renewed: Set<GroupID>, Suspects)
+    case settings(Policy, Timing, [UpstreamGroup], renewed: Set<GroupID>)
     /// A group has other servers now; queries under way to the former ones go on.
     case servers(GroupID, [Server])
     /// The address families that each account is asked for.
     case families([GroupID: Families])
     /// The prefix under which clients get addresses made of A records; nil: they get none.
     case synthesis(NAT64Prefix?)
-    /// The hosts file has changed: the names of which it says something else now must not be answered from the cache.
-    /// - Parameter others: Those names, by ``HostsTable/names(otherThanIn:)``.
-    case hosts(HostsTable, others: Set<Name>)
+    /// The hosts file has changed.
+    case hosts(HostsTable)
     /// This machine's addresses or routes have changed: earlier failures are forgotten, queries under way are sent once
     /// more, and the first server of each group is tried again.
     case network
-    /// Forgets what is known about some names, and does not cache what is under way. The caller forgets the answers in the
-    /// cache.
-    case forget(NameScope)
+    /// This machine is in another network: see ``Policy/network``.
+    case otherNetwork(UInt64)
     /// There is a store to share answers by, another one than before, or none any more.
     case sharedCache(SharedSettings?)
     /// `preResolve` and `keepAliveDomains`.
     case wanted(preResolve: [Name], keepAlive: [Name])
-
-    /// The known answers that new settings may have made wrong.
-    public struct Suspects: Sendable {
-        /// Names may go to other groups, or be answered by the daemon: suspect are the answers for which other groups
-        /// would be asked now.
-        public var routes: Bool
-        /// These groups may answer otherwise, or be believed otherwise: suspect are the answers to questions that may go
-        /// to one of them.
-        public var groups: Set<GroupID>
-
-        /// By default no answer is suspect.
-        public init(routes: Bool = false, groups: Set<GroupID> = []) { (self.routes, self.groups) = (routes, groups) }
-
-        /// Whether no answer is suspect.
-        public var isEmpty: Bool { !routes && groups.isEmpty }
-    }
 }
 
 extension Forwarder {
     /// Takes a change over at once; what it leads to is in the actions.
     public mutating func change(_ change: Change, at now: Tick) {
         switch change {
-        case .settings(let policy, let timing, let groups, let renewed, let suspects):
-            reconfigure(policy, timing, groups, renewed, suspects, at: now)
+        case .settings(let policy, let timing, let groups, let renewed):
+            reconfigure(policy, timing, groups, renewed, at: now)
         case .servers(let id, let servers):
-            policy.setServers(of: desk.setServers(servers, of: id))
+            let group = desk.setServers(servers, of: id)
+            obey { $0.setServers(of: group) }
             admission.forgetFailures()
             desk.outageEnded(of: id, at: now)
         case .families(let families):
             let before = policy
-            policy.setFamilies(families)
+            obey { $0.setFamilies(families) }
             let policy = policy
             // The recorded absence of records was about other families.
             desk.forgetNamesWithoutRecord { policy.families(of: $0) != before.families(of: $0) }
-        case .synthesis(let prefix): setSynthesis(prefix)
-        case .hosts(let hosts, let others):
-            forgetAnswers(of: others)
-            outdateLookups { others.contains($0.name) }
-            policy.hosts = hosts
+        case .synthesis(let prefix): if prefix != policy.synthesis { obey { $0.synthesis = prefix } }
+        case .hosts(let hosts): obey { $0.hosts = hosts }
         case .network:
             desk.networkChanged(at: now, &actions)
             admission.forgetFailures()
             forgetRanks()
-        case .forget(let scope):
-            let isMeant = { (key: NameKey) in scope.contains(key.name) }
-            desk.forget(isMeant)
-            admission.forgetFailures(of: isMeant)
-            ranks.forget(isMeant)
-            outdateLookups(of: isMeant)
-            // An entry of the store does not say of which name it is.
-            if case .only(let name) = scope { forgetShared(name) } else { forgetAllShared() }
+        case .otherNetwork(let network): if network != policy.network { obey { $0.network = network } }
         case .sharedCache(let settings):
             store.begin(settings, at: now, &actions)
             takeFindings(at: now)
@@ -91,35 +63,74 @@ extension Forwarder {
         handleDeskEvents(at: now)
     }
 
-    /// What is under way for these names is not cached, since it would come back as what is known now is given, and nobody
+    /// Forgets what is known about some names, in the cache too, and does not cache what is under way.
+    /// - Returns: how many answers were in the cache.
+    public mutating func forget(_ scope: NameScope, at now: Tick) -> Int {
+        let isMeant = { (key: NameKey) in scope.contains(key.name) }
+        desk.forget(isMeant)
+        admission.forgetFailures(of: isMeant)
+        ranks.forget(isMeant)
+        outdate {
+            isMeant($0.name)
+        } lookups: {
+            isMeant($0)
+        }
+        // An entry of the store does not say of which name it is.
+        if case .only(let name) = scope { forgetShared(name) } else { forgetAllShared() }
+        defer { handleDeskEvents(at: now) }
+        return cache.remove(scope)
+    }
+
+    /// Changes the rules, and with them the epoch of all answers: those in the cache are compared when they are asked for, those
+    /// under way at once.
+    private mutating func obey(_ change: (inout Policy) -> Void) {
+        let before = policy
+        change(&policy)
+        let policy = policy
+        cache.obey(policy.basis)
+        func isOther(_ name: Name, _ type: RecordType, _ audience: Audience) -> Bool {
+            policy.basis(name, type, audience) != before.basis(name, type, audience)
+        }
+        outdate {
+            isOther($0.name.name, $0.type, $0.audience)
+        } lookups: { key in
+            [RecordType.a, .aaaa].contains { isOther(key.name, $0, .everyone) }
+        }
+    }
+
+    /// What is under way for these questions is not cached, since it would come back as what is known now is given, and no client
     /// joins it any more.
-    mutating func outdateLookups(of isMeant: (NameKey) -> Bool) {
-        for flight in flightOf.values where isMeant(flight.key.name) {
+    /// - Parameter lookups: whether this is so of an account's lookup of a name.
+    private mutating func outdate(
+        where isMeant: (Flight.Key) -> Bool, lookups isMeantOfAccounts: (NameKey) -> Bool
+    ) {
+        for flight in flightOf.values where isMeant(flight.key) {
             flight.outdate()
             flightOf[flight.key] = nil
         }
         store.outdate(where: isMeant)
-        desk.outdateLookups(of: isMeant)
+        desk.outdateLookups(of: isMeantOfAccounts)
     }
 
     private mutating func reconfigure(
-        _ policy: Policy, _ timing: Timing, _ groups: [UpstreamGroup], _ renewed: Set<GroupID>,
-        _ suspects: Change.Suspects, at now: Tick
+        _ new: Policy, _ timing: Timing, _ groups: [UpstreamGroup], _ renewed: Set<GroupID>, at now: Tick
     ) {
-        let before = self.policy
-        self.policy = policy
-        self.policy.synthesis = before.synthesis
+        let before = policy
+        obey { policy in
+            let synthesis = policy.synthesis
+            policy = new
+            policy.synthesis = synthesis
+        }
         desk.replace(groups, timing)
         // It knows which groups have had servers.
         if desk.ids.contains(policy.privateNames) { self.policy.setServers(of: desk.group(policy.privateNames)) }
         desk.beginAfresh(renewed)
-        if !renewed.isEmpty { admission.forgetFailures() }
-        guard !suspects.isEmpty else { return }
         admission.forgetFailures()
-        desk.forgetNamesWithoutRecord()
+        let policy = policy
+        desk.forgetNamesWithoutRecord {
+            !policy.trusts($0, as: before) || policy.families(of: $0) != before.families(of: $0)
+        }
         desk.forgetNoRecordBudgets()
-        outdateLookups { _ in true }
-        forgetSuspects(suspects, after: before)
         withdrawBarred(at: now)
     }
 
@@ -151,34 +162,6 @@ extension Forwarder {
         }
         if let anew = flightOf[key] { tell(anew, .waitedBefore(phase), at: now) }
     }
-
-    /// Forgets the answers in the cache that are suspect.
-    private func forgetSuspects(_ suspects: Change.Suspects, after before: Policy) {
-        guard cache.statistics.entries <= Self.mostEntriesToLookThrough else { return cache.removeAll() }
-        let accounts = suspects.groups.filter { desk.rules[$0].carriesAddresses }
-        let (policy, all) = (policy, suspects.groups)
-        cache.removeAll { name, type, audience in
-            let standing = policy.standing(name, type, audience)
-            return standing.route.asks(audience.isOfAccounts ? accounts : all)
-                || standing != before.standing(name, type, audience)
-        }
-    }
-
-    /// With more entries than this, walking the cache would hold up questions for longer than some hundredths of a
-    /// second.
-    static var mostEntriesToLookThrough: Int { 50_000 }
-
-    private func forgetAnswers(of names: Set<Name>) {
-        if names.isEmpty { return }
-        if names.count <= Self.mostNamesToForget || cache.statistics.entries <= Self.mostEntriesToLookThrough {
-            cache.removeAll { name, _, _ in names.contains(name) }
-        } else {
-            cache.removeAll()
-        }
-    }
-
-    /// To forget so few names, a cache of any size is walked through.
-    private static var mostNamesToForget: Int { 8 }
 
     private mutating func forgetAllShared() {
         if store.settings != nil { act(.shared(.beginGeneration)) }

@@ -17,7 +17,7 @@ import DNSWire
 ///
 /// An account says of both families at once. For other groups A is asked by a question of its own, which goes by the rules of all
 /// questions; the one for AAAA waits meanwhile, for as long as it waits for servers. What is made is cached as the answer for AAAA,
-/// so that hits cost what they always do, and is forgotten when the prefix is another one. No other daemon is told of it.
+/// so that hits cost what they always do, and is right under the same prefix alone. No other daemon is told of it.
 extension Forwarder {
     /// The prefix under which a flight's answer may be made; nil: it is given as it comes.
     private func synthesis(_ key: Flight.Key) -> NAT64Prefix? {
@@ -144,14 +144,6 @@ extension Forwarder {
             if !those.isEmpty { (addresses, ttl) = (addresses + those, min(ttl, known.left)) }
         }
         return answer.bound(to: addresses, for: ttl) ?? policy.noServiceBinding(key.name.name, key.type)
-    }
-
-    /// The network's translator has another prefix than before, or none is used any more.
-    mutating func setSynthesis(_ prefix: NAT64Prefix?) {
-        guard prefix != policy.synthesis else { return }
-        policy.synthesis = prefix
-        outdateLookups { _ in true }
-        cache.removeAll { _, type, _ in type == .aaaa }
     }
 
     /// What an account's addresses of a name come to for questions about AAAA, where it has no AAAA record.

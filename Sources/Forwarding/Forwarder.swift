@@ -49,6 +49,7 @@ public struct Forwarder: ~Copyable {
     public init(policy: Policy, timing: Timing, groups: [UpstreamGroup], cache: DNSCache) {
         self.policy = policy
         self.cache = cache
+        cache.obey(policy.basis)
         desk = GroupDesk(timing: timing, groups: groups)
     }
 

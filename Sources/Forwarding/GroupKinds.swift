@@ -1,3 +1,6 @@
+import Base
+import DNSWire
+
 /// What groups are like, as far as routes of rare questions depend on it; in one place behind a reference, so that a policy is copied
 /// cheaply.
 final class GroupKinds: Sendable {
@@ -5,18 +8,41 @@ final class GroupKinds: Sendable {
     let leavingValidators, signing: Set<GroupID>
     /// The accounts of whose names other groups are asked for HTTPS and SVCB, and the groups that may be.
     let bindingAccounts, encrypted: Set<GroupID>
+    /// What their settings say that decides about answers.
+    let marks: [GroupID: Mark]
+
+    struct Mark: Equatable {
+        let name, trust: UInt64
+        let isAccount, isOfNetwork: Bool
+        let families: Families
+    }
 
     init(_ groups: [UpstreamGroup]) {
         leavingValidators = Set(groups.filter { $0.carriesAddresses && $0.leavesValidators }.map(\.id))
         signing = Set(groups.filter(\.maySign).map(\.id))
         bindingAccounts = Set(groups.filter { $0.carriesAddresses && $0.looksForBindings }.map(\.id))
         encrypted = Set(groups.filter(\.isEncrypted).map(\.id))
+        marks = Dictionary(groups.map { ($0.id, Mark($0)) }) { first, _ in first }
     }
 
     /// The same with other servers of a group.
     init(_ others: GroupKinds, with group: UpstreamGroup) {
-        (leavingValidators, bindingAccounts) = (others.leavingValidators, others.bindingAccounts)
+        (leavingValidators, bindingAccounts, marks) = (others.leavingValidators, others.bindingAccounts, others.marks)
         signing = others.signing.subtracting([group.id]).union(group.maySign ? [group.id] : [])
         encrypted = others.encrypted.subtracting([group.id]).union(group.isEncrypted ? [group.id] : [])
+    }
+
+    /// The families that a group is asked for by the settings, whatever the routes of the moment.
+    func families(of group: GroupID) -> Families { marks[group]?.families ?? .both }
+}
+
+extension GroupKinds.Mark {
+    fileprivate init(_ group: UpstreamGroup) {
+        var (name, trust) = (FNV(), FNV())
+        name.add("\(group.name.isEmpty ? "\(group.id.rawValue)" : group.name) \(group.carriesAddresses)")
+        trust.add("\(group.trust) \(group.leavesValidators)")
+        self.init(
+            name: name.value, trust: trust.value, isAccount: group.carriesAddresses, isOfNetwork: group.isOfNetwork,
+            families: group.families)
     }
 }

@@ -88,18 +88,6 @@ public struct HostsTable: Sendable, Equatable {
     /// All names in the file, forward and reverse.
     public var allNames: [Name] { (Array(addresses.keys) + Array(names.keys)).map(\.name) }
 
-    /// The names of both files, forward and reverse, of which they say different things.
-    public func names(otherThanIn other: HostsTable) -> Set<Name> {
-        // Of the same memory nothing is looked at.
-        if self == other { return [] }
-        func others<Value: Equatable>(_ first: [NameKey: Value], _ second: [NameKey: Value]) -> [Name] {
-            first.filter { second[$0.key] != $0.value }.map(\.key.name)
-        }
-        return Set(
-            others(addresses, other.addresses) + others(other.addresses, addresses) + others(names, other.names)
-                + others(other.names, names))
-    }
-
     /// Whether the file gives the name an address.
     func holds(_ key: NameKey) -> Bool { addresses[key] != nil }
 

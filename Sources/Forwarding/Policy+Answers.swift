@@ -42,7 +42,7 @@ extension Policy {
     /// answer.
     func answerOfGroup(
         _ key: NameKey, _ type: RecordType, _ finding: DomainRules.Finding, isOfThisHost: Bool
-    ) -> (route: Route, reason: RouteReason)? {
+    ) -> (way: Way, reason: RouteReason)? {
         guard let group = finding.group, let (answer, groupName) = groupRoutes[group.rawValue].answer,
             hosts.answer(key, type, ttl: 0, isOfThisHost: isOfThisHost) == nil, type != .any || answer.addresses.isEmpty
         else { return nil }

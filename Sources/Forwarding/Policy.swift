@@ -1,5 +1,5 @@
 public import Base
-public import DNSCache
+import DNSCache
 public import DNSWire
 
 /// The rules by which a name goes to one group of upstreams or another.
@@ -24,7 +24,14 @@ public struct Policy: Sendable {
 
     private final class Translator: Sendable {
         let prefix: NAT64Prefix
-        init(prefix: NAT64Prefix) { self.prefix = prefix }
+        let mark: UInt64
+
+        init(prefix: NAT64Prefix) {
+            self.prefix = prefix
+            var hash = FNV()
+            hash.add("\(prefix)")
+            mark = hash.value
+        }
     }
     private final class NameSet: Sendable {
         let table: DomainTable<Void>
@@ -43,11 +50,17 @@ public struct Policy: Sendable {
         get { translator?.prefix }
         set { translator = newValue.map { Translator(prefix: $0) } }
     }
+    /// Stands for the prefix in a basis.
+    var prefixMark: UInt64 { translator?.mark ?? 0 }
     private var translator: Translator?
     /// The encrypted ways to ask the daemon; nil: clients are told of none.
     public var designation: Designation?
     /// The names that the daemon itself looks up.
     var servers = ServerNames()
+    /// The network by which servers are found, as a number that no other network has.
+    public internal(set) var network: UInt64 = 0 {
+        didSet { setBases() }
+    }
     /// Whether any group answers by itself.
     private(set) var hasAnswers = false
     /// TTL of the answers that never change (RFC 6761 names), in seconds.
@@ -68,6 +81,7 @@ public struct Policy: Sendable {
         var bindingStep: Int?
         /// Those for clients that validate; nil: they get what all get.
         var signedSteps: [Step]?
+        var bases = Bases()
     }
     /// What groups are like.
     var kinds: GroupKinds
@@ -87,10 +101,10 @@ public struct Policy: Sendable {
     public init(
         groups: [UpstreamGroup], routes: [GroupID: [Step]], rules: DomainRules, otherwise: GroupID,
         privateNames: GroupID = .fallback, negativeTTL: UInt32, privateAllowed: [Name]? = nil,
-        hosts: HostsTable = HostsTable()
+        hosts: HostsTable = HostsTable(), network: UInt64 = 0
     ) {
         self.negativeTTL = negativeTTL
-        self.hosts = hosts
+        (self.hosts, self.network) = (hosts, network)
         self.rules = rules
         (self.otherwise, self.privateNames) = (otherwise, privateNames)
         let carriers = Set(groups.filter(\.carriesAddresses).map(\.id))
@@ -114,6 +128,7 @@ public struct Policy: Sendable {
         }
         setSignedSteps()
         setBindingSteps()
+        setBases()
     }
 
     /// The families that an account is asked for: its `addressType`; with "auto" they follow the routes.
@@ -177,20 +192,47 @@ public struct Policy: Sendable {
     /// Why that question takes its route.
     public func reason(_ name: Name, _ type: RecordType) -> RouteReason { route(NameKey(name), type).reason }
 
-    /// - Parameter audience: that of a stored answer.
-    public func standing(_ name: Name, _ type: RecordType, _ audience: Audience) -> Standing {
-        let client: Audience = audience.isOfAccounts ? .everyone : audience == .validators ? .validating : audience
-        return Standing(
-            route: route(NameKey(name), type, for: client).route, refusesPrivate: refusesPrivate(name),
-            served: served(client, name, type))
-    }
-
     /// - Parameters:
     ///   - audience: that of the client.
     ///   - isOfThisHost: whether the client is a program of this machine.
     func route(
         _ key: NameKey, _ type: RecordType, for audience: Audience = .everyone, isOfThisHost: Bool = true
     ) -> (route: Route, reason: RouteReason) {
+        let (way, reason) = way(key, type, for: audience, isOfThisHost: isOfThisHost)
+        guard case .group(let index, let kind) = way else {
+            guard case .answer(let answer, let group) = way else { preconditionFailure() }
+            return (.answer(answer, by: group), reason)
+        }
+        let steps: [Step]
+        switch kind {
+        case .messages: steps = groupRoutes[index].messageSteps
+        case .signed: steps = groupRoutes[index].signedSteps ?? []
+        case .binding:
+            return (.serviceBinding(groupRoutes[index].steps, asked: groupRoutes[index].bindingStep), reason)
+        case .addresses:
+            guard let asked = type == .a ? groupRoutes[index].ipv4Steps : groupRoutes[index].ipv6Steps else {
+                return (.answer(.noData(key.name, type: type, negativeTTL: negativeTTL)), .familyLeftOut)
+            }
+            steps = asked
+        }
+        return (steps.isEmpty ? .answer(notSupported(key.name, type)) : .ask(steps), reason)
+    }
+
+    /// Who decides about a question.
+    enum Way {
+        /// The daemon, or a group that answers by itself.
+        case answer(Answer, by: GroupID? = nil)
+        /// The steps of one kind for the names of a group, by its index in `groupRoutes`.
+        case group(Int, Kind)
+
+        enum Kind { case messages, signed, binding, addresses }
+    }
+
+    /// - Parameters: see ``route(_:_:for:isOfThisHost:)``.
+    @inline(__always)
+    func way(
+        _ key: NameKey, _ type: RecordType, for audience: Audience, isOfThisHost: Bool = true
+    ) -> (way: Way, reason: RouteReason) {
         let name = key.name
         let finding = find(name, type)
         if let designation, type == .svcb, designation.owners.contains(name) {
@@ -211,25 +253,20 @@ public struct Policy: Sendable {
                 : (.answer(noPrivateNames(name, type)), .noPrivateNames)
         }
         let index = index(finding)
-        if finding.reserved == .privateName { return (messages(index, name, type), .privateName) }
+        if finding.reserved == .privateName { return (.group(index, .messages), .privateName) }
         guard Self.canBeAddressed(name) else {
-            return (messages(index, name, type), name.labelCount <= 1 ? .singleLabel : .notHostname)
+            return (.group(index, .messages), name.labelCount <= 1 ? .singleLabel : .notHostname)
         }
         if hasSignedSteps, audience.validates, Self.isAnsweredByAccounts(type),
-            let steps = groupRoutes[index].signedSteps
+            groupRoutes[index].signedSteps != nil
         {
-            return (.ask(steps), .addresses)
+            return (.group(index, .signed), .addresses)
         }
         switch type {
-        case .a, .aaaa:
-            guard let steps = type == .a ? groupRoutes[index].ipv4Steps : groupRoutes[index].ipv6Steps else {
-                return (.answer(.noData(name, type: type, negativeTTL: negativeTTL)), .familyLeftOut)
-            }
-            return (steps.isEmpty ? .answer(notSupported(name, type)) : .ask(steps), .addresses)
+        case .a, .aaaa: return (.group(index, .addresses), .addresses)
         case .https where groupRoutes[index].beginsWithAddresses, .svcb where groupRoutes[index].beginsWithAddresses:
-            let way = groupRoutes[index]
-            return (.serviceBinding(way.steps, asked: way.bindingStep), .serviceBinding)
-        default: return (messages(index, name, type), .type)
+            return (.group(index, .binding), .serviceBinding)
+        default: return (.group(index, .messages), .type)
         }
     }
 
@@ -283,6 +320,7 @@ public struct Policy: Sendable {
         kinds = GroupKinds(kinds, with: group)
         setSignedSteps()
         setBindingSteps()
+        setBases()
     }
 
     private mutating func setBindingSteps() {
@@ -296,11 +334,5 @@ public struct Policy: Sendable {
     private mutating func setPrivateServers(_ group: UpstreamGroup) {
         guard group.id == privateNames, group.id != .fallback else { return }
         (hasNoPrivateNames, awaitsPrivateNames) = (group.servers.isEmpty, group.awaitsServers)
-    }
-
-    /// The steps of a group's route whose groups carry messages, or an answer if it has none.
-    private func messages(_ index: Int, _ name: Name, _ type: RecordType) -> Route {
-        groupRoutes[index].messageSteps.isEmpty
-            ? .answer(notSupported(name, type)) : .ask(groupRoutes[index].messageSteps)
     }
 }

@@ -117,10 +117,10 @@ struct StoreDesk {
         if !flights.isEmpty { flights[flight] = nil }
     }
 
-    /// The rules have changed for these names: what the store says of what is under way is not the answer any more.
-    mutating func outdate(where isMeant: (NameKey) -> Bool) {
+    /// The rules have changed for these questions: what the store says of what is under way is not the answer any more.
+    mutating func outdate(where isMeant: (Flight.Key) -> Bool) {
         for id in reads.ids {
-            guard var read = reads[id], isMeant(read.subject.key.name) else { continue }
+            guard var read = reads[id], isMeant(read.subject.key) else { continue }
             read.isOutdated = true
             reads[id] = read
         }

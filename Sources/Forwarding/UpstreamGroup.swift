@@ -1,5 +1,5 @@
 public import Base
-import DNSWire
+public import DNSWire
 
 /// The number of a group. The maker of groups ensures that it never stands for another group while the daemon runs.
 public struct GroupID: Hashable, Sendable {
@@ -98,6 +98,13 @@ public struct UpstreamGroup: Sendable, Equatable {
 
     /// Whether its servers are not known yet: the network is to give them, and has given none since the daemon began.
     var awaitsServers: Bool { isOfNetwork && servers.isEmpty && !hadServers }
+
+    /// What makes its answers be believed otherwise, or be those for another network: by another text, what it has said is not
+    /// right any more. The same over restarts.
+    public var trust = ""
+
+    /// `addressType`, of an account: the families that it is asked for.
+    public var families = Families.both
 
     /// Whether its answers go to the store of the fleet, and come from there.
     public var isShared = false

@@ -12,6 +12,23 @@ public enum NetworkLink {
         return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
+    /// When the oldest address of a family on a link was given to it, link-local ones aside, in hundredths of a second since the
+    /// machine has started; nil: it has none. A link that was gone, or has joined another network, has another such moment.
+    public static func joined(_ link: UInt32, isIPv4: Bool) -> UInt32? {
+        var oldest: UInt32?
+        Routes.dump(RTM_GETADDR) { type, body in
+            let (family, size) = (isIPv4 ? AF_INET : AF_INET6, MemoryLayout<ifaddrmsg>.size)
+            guard type == RTM_NEWADDR, body.count >= size, body[0] == UInt8(family), body.word(4) == link,
+                body[3] != UInt8(RT_SCOPE_LINK.rawValue)
+            else { return }
+            Netlink.forEachAttribute(body, from: size) { type, value in
+                // `struct ifa_cacheinfo`: two lifetimes, when it was made, when it was changed.
+                if type == IFA_CACHEINFO, value.count >= 16 { oldest = min(oldest ?? .max, value.word(8)) }
+            }
+        }
+        return oldest
+    }
+
     /// The number of the link that a zone names, by name or number; nil if there is none.
     static func number(of zone: Zone) -> UInt32? {
         let text = zone.description
@@ -21,27 +38,37 @@ public enum NetworkLink {
 }
 
 extension Routes {
-    /// The most routes that are looked at for ``linksOfDefaultRoutes()``.
-    private static let mostRoutes = 100_000
+    /// The most routes or addresses that are looked at.
+    private static let mostObjects = 100_000
 
     /// The numbers of the links over which a default route of either family leads, in any routing table; nil if the kernel does
     /// not say them, or has too many routes.
     public static func linksOfDefaultRoutes() -> Set<UInt32>? {
         var links: Set<UInt32> = []
+        let isWhole = dump(RTM_GETROUTE) { type, body in
+            if type == RTM_NEWROUTE { links.formUnion(linksIfDefault(body)) }
+        }
+        return isWhole ? links : nil
+    }
+
+    /// Asks the kernel for all objects of a type.
+    /// - Returns: false if it does not say them all, or there are too many.
+    @discardableResult
+    fileprivate static func dump(_ request: Int, _ take: (_ type: Int, _ body: Span<UInt8>) -> Void) -> Bool {
         var (count, isAtEnd) = (0, false)
         guard let socket = try? Descriptor.socket(AF_NETLINK, .raw),
-            (try? socket.send(Netlink.dumpRequest(type: RTM_GETROUTE).span)) != nil
-        else { return nil }
+            (try? socket.send(Netlink.dumpRequest(type: request).span)) != nil
+        else { return false }
         // The kernel fills in the next part of a dump when one is read.
-        while !isAtEnd, count < mostRoutes {
+        while !isAtEnd, count < mostObjects {
             let isWhole = receive(from: socket) { type, body in
                 count += 1
                 if type == NLMSG_DONE || type == NLMSG_ERROR { isAtEnd = true }
-                if type == RTM_NEWROUTE { links.formUnion(linksIfDefault(body)) }
+                take(type, body)
             }
-            guard isWhole else { return nil }
+            guard isWhole else { return false }
         }
-        return isAtEnd ? links : nil
+        return isAtEnd
     }
 
     /// The number of the link over which datagrams to an address leave; nil: there is no route.

@@ -304,7 +304,7 @@ import Testing
         #expect(statistics.hits == 10)
         #expect(statistics.misses == 5)
         // 32 octets, and the question's 17 + 4, and a record's 16.
-        #expect(statistics.bytes == (32 + 17 + 4 + 16 + 7) / 8 * 8)
+        #expect(statistics.bytes == (40 + 17 + 4 + 16 + 7) / 8 * 8)
     }
 
     @Test func aReplyTooLargeForTheClientIsTruncated() {

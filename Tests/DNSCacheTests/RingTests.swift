@@ -29,10 +29,10 @@ import Testing
             let hash = hash(name.wire.span, name: 0..<name.wire.count, type: key.type.rawValue)
             switch chance.below(100) {
             case 0:
-                _ = segment.removeAll { other, _, _ in other == name }
+                _ = segment.removeAll(in: .only(name))
                 model = model.filter { $0.key.name != key.name }
             case 1 where chance.below(50) == 0:
-                segment.removeAll()
+                _ = segment.removeAll(in: .all)
                 model = [:]
             case 2..<60:
                 let length = name.wire.count + 16 + (chance.below(20) == 0 ? chance.below(bytes / 3) : chance.below(90))
@@ -91,7 +91,7 @@ import Testing
                 address(UInt32(number), of: name), hash: 42, name, type: .a, audience: .everyone, at: 0)
         }
         for (number, name) in names.enumerated() where number % 2 == 0 {
-            #expect(segment.removeAll { other, _, _ in other == name } == 1, "\(number)")
+            #expect(segment.removeAll(in: .only(name)) == 1, "\(number)")
         }
         for (number, name) in names.enumerated() {
             let found = segment.held(hash: 42, name, type: .a, audience: plain, at: 0)

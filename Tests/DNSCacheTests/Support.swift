@@ -36,6 +36,11 @@ struct Seen: Equatable {
 }
 
 extension DNSCache {
+    /// Makes it as it was in the beginning.
+    func removeAll() {
+        for index in 0..<Self.segmentCount { unsafe segments[index].withLock { _ = $0.removeAll(in: .all) } }
+    }
+
     /// - Parameter spelling: the name as the client spells it.
     func ask(
         _ spelling: String, _ type: RecordType = .a, dnssecOK: Bool = false, checkingDisabled: Bool = false,

@@ -5,7 +5,7 @@ import Testing
 @testable import Configuration
 @testable import Daemon
 
-/// Which keys of a group make another group of it, for a reload, for `cache.file` and for the fleet.
+/// Which keys of a group make another group of it for a reload. Which answers they make wrong is in `BasisTests`.
 @Suite struct GroupIdentityTests {
     private static let office = [
         "servers": "[\"tls://192.0.2.1\"]", "domains": "[\"corp.example\"]", "caFile": "\"one.pem\"",
@@ -34,9 +34,11 @@ import Testing
             Change(key: key, to: to, group: Self.shop.filter { $0.key != other }, whyNot: whyNot)
         }
         return [
-            Change(key: "domains", to: "[\"other.example\"]"), Change(key: "except", to: "[\"www.corp.example\"]"),
-            Change(key: "answer", to: "\"nodata\"", group: Self.ads),
-            Change(key: "thenTry", to: "[]"), Change(key: "thenTryOn", to: "[\"nxdomain\"]"),
+            Change(key: "domains", to: "[\"other.example\"]", whyNot: Self.routing),
+            Change(key: "except", to: "[\"www.corp.example\"]", whyNot: Self.routing),
+            Change(key: "answer", to: "\"nodata\"", group: Self.ads, whyNot: Self.routing),
+            Change(key: "thenTry", to: "[]", whyNot: Self.routing),
+            Change(key: "thenTryOn", to: "[\"nxdomain\"]", whyNot: Self.routing),
             Change(key: "routeIp", to: "\"198.51.100.1\""), Change(key: "trustAD", to: "true"),
             Change(key: "caFile", to: "\"two.pem\""), Change(key: "caOnly", to: "false"),
             Change(key: "pins", to: "[\"sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"]"),
@@ -54,7 +56,9 @@ import Testing
             shop("provider", "\"volcengine\""), shop("encryptType", "\"aes\""), shop("dnsId", "8"),
             shop("dnsKey", "\"fedcba9876543210\""), shop("dnsKeyFile", "\"secret\"", without: "dnsKey"),
             shop("dnsIp", "[\"192.0.2.2\"]"), shop("confIp", "[\"192.0.2.3\"]"),
-            shop("addressType", "\"ipv4\""), shop("signed", "\"addresses\""), shop("serviceBinding", "\"none\""),
+            shop("addressType", "\"ipv4\"", whyNot: Self.routing),
+            shop("signed", "\"addresses\"", whyNot: Self.routing),
+            shop("serviceBinding", "\"none\"", whyNot: Self.routing),
             shop("authExpirySeconds", "60"),
             shop("enableReport", "false"), shop("reportUrl", "\"http://192.0.2.4/\""),
             shop("serverName", "\"a.example\""),
@@ -80,10 +84,14 @@ import Testing
         ]
     }()
 
+    private static let routing = "says who is asked, which is in the policy"
+
     /// The keys that neither change what a group is nor what the forwarder knows of it, and where their effect is tested.
     private static let elsewhere = [
         "domainsFile": "test_group_names.py", "httpOnly": "thenTry says the same", "proxy": "test_account_keys.py",
-        "appId": "test_account_keys.py", "debug": "test_account_keys.py",
+        "appId": "test_account_keys.py", "debug": "test_account_keys.py", "domains": "BasisTests",
+        "except": "BasisTests",
+        "thenTry": "BasisTests", "thenTryOn": "BasisTests",
     ]
 
     private func settings(_ keys: [String: String]) throws -> Settings {

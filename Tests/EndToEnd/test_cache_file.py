@@ -294,3 +294,60 @@ def test_how_many_questions_there_were_is_known_after_a_restart(daemon, binary, 
     assert sums(operator)["questions"] <= 5
     assert len(running.log_lines("the history is not taken over: it is of version 99, not 1")) == 1
     assert len(running.log_lines("cache.file is not taken over: it is of version [0-9]+, not [0-9]+; it is")) == 1
+
+
+def lines_of(resolver_address, resolv_conf):
+    """As tools write it: another file, renamed into place."""
+    other = resolv_conf.with_suffix(".new")
+    other.write_text(f"nameserver {resolver_address}\n")
+    other.rename(resolv_conf)
+
+
+def test_private_names_survive_a_restart_in_the_same_network_and_no_other(daemon, scripted_resolver, file, tmp_path):
+    """The resolver is silent after the restart, and another one says otherwise in the next network, stale answers too."""
+    file.parent.mkdir()
+    home = scripted_resolver(lambda asked: reply_to(asked.message, "3600 IN A 192.0.2.1"), address="127.0.0.20")
+    scripted_resolver(lambda asked: reply_to(asked.message, "3600 IN A 192.0.2.2"), address="127.0.0.21")
+    resolv_conf = tmp_path / "resolv.conf"
+    lines_of("127.0.0.20", resolv_conf)
+    settings = {"fallback": {"servers": [], "resolvConf": [str(resolv_conf)], "hosts": ""}, "cache": {"file": str(file)}}
+
+    def answered():
+        return addresses(ask("nas.lan"))
+    running = daemon(None, settings)
+    assert answered() == ["192.0.2.1"]
+    running.stop()
+    home.stop()
+    running = daemon(None, settings)
+    assert answered() == ["192.0.2.1"], running.log()
+    # The same daemon in another network: at once, however long the TTL is.
+    lines_of("127.0.0.21", resolv_conf)
+    eventually(lambda: answered() == ["192.0.2.2"], "the answer is that of the network")
+    running.stop()
+    # And one that was away when the network changed.
+    lines_of("127.0.0.22", resolv_conf)
+    scripted_resolver(lambda asked: reply_to(asked.message, "3600 IN A 192.0.2.3"), address="127.0.0.22")
+    running = daemon(None, settings)
+    assert answered() == ["192.0.2.3"], running.log()
+
+
+def test_a_flush_right_after_the_start_is_not_undone(daemon, binary, service, place, file):
+    """The file is still being read then. What is flushed is asked for again, and is not in the file of the next start."""
+    file.parent.mkdir()
+    chosen = service("aes", every_name)
+    settings = {"cache": {"file": str(file)}, "control": {"socket": str(place / "s")}, "httpdns": STRICT}
+    running = daemon(chosen, settings)
+    for start in range(0, 4000, 100):
+        at_the_same_moment(running, [(f"many{number}.example.com", "A") for number in range(start, start + 100)])
+    running.stop()
+    asked = []
+    chosen.stop()
+    again = service("aes", lambda name, request: asked.append(name) or every_name(name, request))
+    running = daemon(again, settings, ready=False)
+    operator = Control(binary, running)
+    operator.socket = place / "s"
+    eventually((place / "s").exists, "the control socket is there")
+    operator("flush", "many7.example.com")
+    eventually(lambda: running.log_lines("taken over from cache.file"), "the file is read")
+    assert addresses(ask("many8.example.com")) == [address_of("many8.example.com")] and not asked
+    assert addresses(ask("many7.example.com")) == [address_of("many7.example.com")] and asked == ["many7.example.com"]

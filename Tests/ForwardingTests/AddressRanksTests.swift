@@ -127,7 +127,7 @@ import Testing
         for number in [2, 0, 1] { world.forwarder.tried(world.trials[0].id, number, hasAnswered: true, at: world.now) }
         #expect(world.ask("www.example.com", all, ttl: 0) == [all[2], all[0], all[1]])
         // Forgotten, as `flush` has it.
-        world.forwarder.change(.forget(.only(Name("www.example.com")!)), at: world.now)
+        _ = world.forwarder.forget(.only(Name("www.example.com")!), at: world.now)
         #expect(world.ask("www.example.com", all, ttl: 0) == all)
         #expect(world.trials.count == 2)
     }
@@ -144,7 +144,7 @@ import Testing
             let name = "n\(chance.below(4)).example.com"
             switch chance.below(8) {
             case 0: world.forwarder.change(.network, at: world.now)
-            case 1: world.forwarder.change(.forget(chance.below(2) == 0 ? .all : .only(Name(name)!)), at: world.now)
+            case 1: _ = world.forwarder.forget(chance.below(2) == 0 ? .all : .only(Name(name)!), at: world.now)
             case 2...4:
                 guard !world.trials.isEmpty else { continue }
                 let trial = world.trials[chance.below(world.trials.count)]

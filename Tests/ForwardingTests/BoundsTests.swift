@@ -269,7 +269,7 @@ import Testing
             forwarder.receive(name(0), .a, for: .everyone, from: number, of: source, isProven: false, at: Self.now)
         }
         // What is under way is joined by nobody any more, so that a second flight begins.
-        forwarder.change(.forget(.only(name(0))), at: Self.now)
+        _ = forwarder.forget(.only(name(0)), at: Self.now)
         for number in most..<2 * most {
             forwarder.receive(name(0), .a, for: .everyone, from: number, of: source, isProven: false, at: Self.now)
         }
@@ -277,7 +277,7 @@ import Testing
         var upstreams = TestUpstreams()
         upstreams.named = [try #require(NamedGroup(["office", "1", "takes", "example"]))]
         forwarder.change(
-            .settings(upstreams.policy(), Timing(), upstreams.groups, renewed: [], Change.Suspects(routes: true)),
+            .settings(upstreams.policy(), Timing(), upstreams.groups, renewed: []),
             at: Self.now)
         #expect(forwarder.flightsUnderWay == 1)
         #expect(forwarder.admission.clients == most)

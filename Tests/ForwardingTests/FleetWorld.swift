@@ -187,8 +187,7 @@ final class FleetWorld {
 
     func flush(_ node: Int, _ name: Int?) {
         let scope = name.map { NameScope.only(names[$0].name) } ?? .all
-        nodes[node].forwarder.change(.forget(scope), at: tick)
-        nodes[node].cache.remove(scope)
+        _ = nodes[node].forwarder.forget(scope, at: tick)
         turn(node)
     }
 

@@ -33,7 +33,7 @@ import Testing
         var forwarder = made(upstreams)
         upstreams.named = []
         forwarder.change(
-            .settings(upstreams.policy(), Timing(), upstreams.groups, renewed: [], Change.Suspects(routes: true)),
+            .settings(upstreams.policy(), Timing(), upstreams.groups, renewed: []),
             at: Self.now)
         let left = forwarder.groupOverviews.map(\.id)
         #expect(left == [.fallback])

@@ -316,14 +316,9 @@ import Testing
             var policy = upstreams.policy(timing.negativeTTL)
             policy.setFamilies([.httpdns: forwarder.policy.families(of: .httpdns)])
             isOutdated = true
-            let suspects = [
-                Change.Suspects(), Change.Suspects(routes: true), Change.Suspects(groups: [.httpdns]),
-                Change.Suspects(groups: [.fallback]),
-            ][chance.below(4)]
+            upstreams.trust = ["", "", "one", "two"][chance.below(4)]
             forwarder.change(
-                .settings(
-                    policy, timing, upstreams.groups, renewed: isOther ? [.httpdns] : [],
-                    suspects), at: now)
+                .settings(policy, timing, upstreams.groups, renewed: isOther ? [.httpdns] : []), at: now)
             if isOther { forwarder.change(.wanted(preResolve: [], keepAlive: []), at: now) }
         }
 

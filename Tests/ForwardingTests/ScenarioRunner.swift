@@ -13,7 +13,9 @@ final class ScenarioRunner {
     private let text: String
     private var line = 0
     var forwarder: Forwarder
-    private let cache: DNSCache
+    private var cache: DNSCache
+    /// What is in the cache's file, and was not read yet.
+    private var unread: [UInt8] = []
     private var settings = ScenarioSettings()
     private(set) var now = ScenarioRunner.start
     var isTurnOpen = false
@@ -31,7 +33,7 @@ final class ScenarioRunner {
 
     /// What can stand behind a line's time, beside the name of a group and an address with its port.
     enum Subject: String, CaseIterable {
-        case each, client, daemon, settings, servers, families, network, store, expect
+        case each, client, daemon, settings, hosts, servers, families, network, flush, store, expect
     }
 
     /// What an action is called.
@@ -131,8 +133,24 @@ final class ScenarioRunner {
                     forwarder.hasLostServers
                     ? "lost" : forwarder.readiness.isInDoubt(answers: forwarder.mainAnswers) ? "in doubt" : "ready"
                 guard found == state else { throw failure("the daemon is \(found)") }
+            case "restarts": restart(reads: !words.skip("unread"))
+            case "reads": try read(&words)
             default: throw malformed()
             }
+        case .hosts:
+            guard words.next() == "become", case let lines = words.rest.split(separator: " ").map(String.init),
+                let hosts = settings.replaceHosts(lines)
+            else { throw malformed() }
+            words = Words([])
+            isTurnOpen = true
+            forwarder.change(.hosts(hosts), at: now)
+            collect()
+        case .flush:
+            let isUnder = words.skip("under")
+            guard let word = words.next(), let name = word == "all" ? .root : Name(word) else { throw malformed() }
+            isTurnOpen = true
+            _ = forwarder.forget(word == "all" ? .all : isUnder ? .under(name) : .only(name), at: now)
+            collect()
         case .settings:
             guard words.next() == "become" else { throw malformed() }
             let change = words.rest.split(separator: " ").map(String.init)
@@ -236,6 +254,32 @@ final class ScenarioRunner {
         collect()
     }
 
+    private var moment: DNSCache.Moment { DNSCache.Moment(wall: 0, tick: now.seconds, boot: 1) }
+
+    /// The daemon ends, and begins with the settings of now. What it had under way is gone.
+    private func restart(reads: Bool) {
+        unread = []
+        cache.writeSnapshot(at: moment) { unread += $0 }
+        queries = []
+        cache = settings.makeCache()
+        forwarder = settings.makeForwarder(cache)
+        if reads { read() }
+        settings.start(&forwarder, at: now)
+        isTurnOpen = true
+        collect()
+    }
+
+    private func read(_ words: inout Words) throws(ScenarioFailure) {
+        guard words.next() == "cache.file" else { throw malformed() }
+        read()
+    }
+
+    private func read() {
+        let bytes = unread
+        let fault = cache.restoreSnapshot(length: bytes.count, at: moment) { Array(bytes[$0]) }.fault
+        precondition(fault == nil)
+    }
+
     private func find(_ words: inout Words) throws(ScenarioFailure) {
         guard let name = words.next().flatMap({ Name($0) }), let type = words.type(), words.skip("as"),
             let client = words.number()
@@ -253,6 +297,9 @@ final class ScenarioRunner {
         if subject == .network {
             switch words.next() {
             case "changes": return forwarder.change(.network, at: now)
+            case "becomes":
+                guard let word = words.next() else { throw malformed() }
+                return forwarder.change(.otherNetwork(settings.replaceNetwork(word)), at: now)
             case "translates":
                 let isNothing = words.skip("nothing")
                 let prefix = isNothing ? nil : words.next().flatMap { Network($0) }.flatMap { NAT64Prefix($0) }

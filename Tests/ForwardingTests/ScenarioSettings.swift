@@ -14,7 +14,6 @@ struct ScenarioSettings {
     private var prefetchAt: UInt32 = 0
     private var preResolve: [Name] = []
     private var keepAlive: [Name] = []
-    private var families = Families.both
     private var hosts = ""
     private var ranked: [(Name, UInt16)] = []
     private var isShared = false
@@ -74,7 +73,7 @@ struct ScenarioSettings {
         case .keepAliveDomains: keepAlive = names
         case .addressType:
             guard let those = Families(scenario: words[2]) else { return false }
-            families = those
+            upstreams.families = those
         default: return false
         }
         return names.count == words.count - 2
@@ -163,9 +162,23 @@ struct ScenarioSettings {
 
     private var policy: Policy {
         var policy = upstreams.policy(timing.negativeTTL, HostsTable(parsing: Array(hosts.utf8).span))
-        policy.setFamilies([.httpdns: families])
+        policy.setFamilies([.httpdns: upstreams.families])
         policy.ranked = RankedNames(ranked)
         return policy
+    }
+
+    /// The hosts file holds these lines now: `ADDRESS NAME…`, separated by `and`, or `nothing`.
+    mutating func replaceHosts(_ words: [String]) -> HostsTable? {
+        let lines = words == ["nothing"] ? [] : words.split(separator: "and")
+        guard !words.isEmpty, lines.allSatisfy({ $0.count > 1 && IPAddress($0.first!) != nil }) else { return nil }
+        hosts = lines.map { $0.joined(separator: " ") + "\n" }.joined()
+        return HostsTable(parsing: Array(hosts.utf8).span)
+    }
+
+    /// Another network for each word.
+    mutating func replaceNetwork(_ word: String) -> UInt64 {
+        upstreams.network = word.utf8.reduce(7) { $0 &* 31 &+ UInt64($1) }
+        return upstreams.network
     }
 
     /// `KEY VALUE` at work, as a reload has it; `routeIp` and `trustAD` have no value of their own here.
@@ -174,17 +187,13 @@ struct ScenarioSettings {
             ["routeIp", "trustAD"].contains(words[0]) || read(words[0] == "group" ? words : ["set"] + words)
         else { return false }
         if words[0] == "keepAliveDomains" { start(&forwarder, at: now) }
-        var (renewed, suspects): (Set<GroupID>, Change.Suspects) = ([], Change.Suspects())
         switch words[0] {
-        case "routeIp": (renewed, suspects) = ([.httpdns], Change.Suspects(groups: [.httpdns]))
-        case "httpOnly": suspects.groups = [.httpdns]
-        case "trustAD": suspects.groups = Set(upstreams.groups.filter { !$0.carriesAddresses }.map(\.id))
-        case "dnsIp": renewed = [.httpdns]
-        case "group", "httpdns", "thenTry", "intercept", "bypass", "addressType", "privateAllowed", "refusePrivate":
-            suspects.routes = true
+        case "routeIp": upstreams.trust += words[1]
+        case "trustAD": upstreams.trustOfResolvers += words[1]
         default: break
         }
-        forwarder.change(.settings(policy, timing, groups, renewed: renewed, suspects), at: now)
+        let renewed: Set<GroupID> = ["routeIp", "dnsIp"].contains(words[0]) ? [.httpdns] : []
+        forwarder.change(.settings(policy, timing, groups, renewed: renewed), at: now)
         return true
     }
 }

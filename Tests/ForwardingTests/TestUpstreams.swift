@@ -24,6 +24,13 @@ struct TestUpstreams {
     var intercept: [Name] = []
     var bypass: [Name] = []
 
+    /// `addressType`.
+    var families = Families.both
+    /// See ``UpstreamGroup/trust``: of the account, and of the local resolvers.
+    var trust = "", trustOfResolvers = ""
+    /// See ``Policy/network``: of the local resolvers, and of those of the group `private`.
+    var network: UInt64 = 0
+
     /// The groups that are asked after HTTPDNS, by their names.
     var thenTry = ["fallback"]
 
@@ -37,8 +44,10 @@ struct TestUpstreams {
         service.namesPerSecond = queriesPerSecond
         service.isProven = isProven
         (service.leavesValidators, service.looksForBindings) = (asksForSigned, looksForBindings)
-        return [service, UpstreamGroup(.fallback, resolvers, .messages, .lastThatAnswered, timeout: resolverTimeout)]
-            + named.map(\.group)
+        (service.families, service.trust) = (families, trust)
+        var fallback = UpstreamGroup(.fallback, resolvers, .messages, .lastThatAnswered, timeout: resolverTimeout)
+        (fallback.trust, fallback.isOfNetwork) = (trustOfResolvers, true)
+        return [service, fallback] + named.map(\.group)
     }
 
     func policy(_ negativeTTL: UInt32 = 30, _ hosts: HostsTable = HostsTable()) -> Policy {
@@ -61,7 +70,7 @@ struct TestUpstreams {
             groups: groups, routes: routes, rules: rules,
             otherwise: hasService && intercept.isEmpty ? .httpdns : .fallback,
             privateNames: number(of: "private") ?? .fallback, negativeTTL: negativeTTL, privateAllowed: privateAllowed,
-            hosts: hosts)
+            hosts: hosts, network: network)
         if let resolvers = number(of: "resolvers") {
             policy.setServerNames(
                 Dictionary(uniqueKeysWithValues: named.map { ($0.id, $0.called) }),

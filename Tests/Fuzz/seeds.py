@@ -474,9 +474,9 @@ def cachefile(messages):
     def record(message, age=5, keep=60, flags=8, code=0, counts=None, errors=0, context=0):
         body = message[12:]
         counts = counts or struct.unpack("!3H", message[6:12])
-        return struct.pack("!IIHBB4HQ", age, keep, len(body), flags, code, *counts, errors, context) + body
+        return struct.pack("!IIHBB4HI", age, keep, len(body), flags, code, *counts, errors, context) + body
 
-    def snapshot(*blocks, version=5):
+    def snapshot(*blocks, version=6):
         header = b"httpdnsd" + struct.pack("!IIQQQ", version, 4900, 1_700_000_000, 0, 77)
         header += struct.pack("!I", checksum(header))
         data = header

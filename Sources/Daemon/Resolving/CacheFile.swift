@@ -13,7 +13,6 @@ final class CacheFile: @unchecked Sendable {
     // Unchecked: everything that changes is used on the loop alone.
     private let path: String
     private let cache: DNSCache
-    private var context: AnswerContext
     private let report: Report
     let loop: EventLoop
     private let boot = CacheFile.bootIdentifier()
@@ -27,12 +26,9 @@ final class CacheFile: @unchecked Sendable {
     /// to spare disks. A daemon that is killed loses the answers since the last write.
     static let octetsPerSecond = 64 * 1024
 
-    /// - Parameter context: what the settings decide about answers; those of the file are taken over about which others decided
-    ///   the same.
-    init(path: String, cache: DNSCache, context: AnswerContext, report: Report) throws(SystemError) {
+    init(path: String, cache: DNSCache, report: Report) throws(SystemError) {
         self.path = path
         self.cache = cache
-        self.context = context
         self.report = report
         loop = try EventLoop(label: "httpdnsd.cachefile")
     }
@@ -46,7 +42,6 @@ final class CacheFile: @unchecked Sendable {
         }
         loop.submit { [self] in
             load()
-            context.forgetHosts()
             loaded()
             setDeadline()
         }
@@ -59,15 +54,6 @@ final class CacheFile: @unchecked Sendable {
         loop.submit { [self] in
             save()
             loop.stop(stopped)
-        }
-    }
-
-    /// The answers depend on other settings now; answers that would be wrong under them were forgotten already.
-    func settingsChanged(context: AnswerContext) {
-        loop.submit { [self] in
-            self.context = context
-            // Makes the next deadline write the file even if no answer was forgotten.
-            savedChanges = .max
         }
     }
 
@@ -115,7 +101,7 @@ extension CacheFile {
     private func restore(from file: consuming ReadableFile) throws(SystemError) {
         var failure: SystemError?
         let (answers, others, fault) = cache.restoreSnapshot(
-            length: file.length, at: moment, isRight: context.isRight
+            length: file.length, at: moment
         ) { range in
             do throws(SystemError) {
                 return try file.read(range)
@@ -151,7 +137,7 @@ extension CacheFile {
         do throws(SystemError) {
             var file = try ReplacementFile.begin(path)
             var octets = 0
-            try cache.writeSnapshot(at: moment, context: context.number) { part throws(SystemError) in
+            try cache.writeSnapshot(at: moment) { part throws(SystemError) in
                 try file.write(part)
                 octets += part.count
             }

@@ -148,11 +148,7 @@ final class ForwarderLoop: @unchecked Sendable {
     }
 
     /// Takes over the first settings, before the loop starts.
-    /// - Parameter contextChanged: called on the loop when the settings that decide about answers have changed.
-    func begin(_ prepared: SettingsInEffect.Prepared, contextChanged: @escaping (AnswerContext) -> Void = { _ in }) {
-        inEffect.contextChanged = contextChanged
-        inEffect.apply(prepared)
-    }
+    func begin(_ prepared: SettingsInEffect.Prepared) { inEffect.apply(prepared) }
 
     /// Takes over other settings in one turn, which comes after the reading of the cache's file. From any thread.
     /// - Parameter done: called in that turn.
@@ -167,12 +163,9 @@ final class ForwarderLoop: @unchecked Sendable {
     }
 
     /// Forgets what is known of some names. From any thread.
-    /// - Parameter done: called in the same turn.
-    func forget(_ names: NameScope, _ done: @escaping @Sendable () -> Void) {
-        loop.submit { [self] in
-            forwarder.change(.forget(names), at: now)
-            done()
-        }
+    /// - Parameter done: called in the same turn, with the number of answers that were in the cache.
+    func forget(_ names: NameScope, _ done: @escaping @Sendable (Int) -> Void) {
+        loop.submit { [self] in done(forwarder.forget(names, at: now)) }
     }
 
     /// See ``Forwarder/checkReadiness(at:)``. From any thread.

@@ -10,7 +10,7 @@ import Transport
 /// `@unchecked Sendable`: confined to the forwarder's loop, but for the reading, which has values of its own, and for ``known``.
 final class NameFiles: @unchecked Sendable {
     /// Called when ``names`` has changed because of a file.
-    var changed: (NameLists) -> Void = { _ in }
+    var changed: () -> Void = {}
     /// Nil before the first settings.
     private(set) var names: NameLists?
 
@@ -84,7 +84,7 @@ final class NameFiles: @unchecked Sendable {
             failure = nil
             let before = names
             take(new)
-            if new != before { changed(new) }
+            if new != before { changed() }
         case .failure(let new):
             if new != failure { report.namesWrong(new) }
             failure = new

@@ -26,8 +26,6 @@ final class SettingsInEffect: @unchecked Sendable {
     let translation: Translation
     /// Tells the forwarder of a change.
     var change: (Change, Tick) -> Void = { _, _ in }
-    /// Called when the settings that decide about answers have changed after the start, as the cache's file must know.
-    var contextChanged: (AnswerContext) -> Void = { _ in }
     private let generations: Generations?
     private let nameFiles: NameFiles
     private let loop: EventLoop
@@ -50,9 +48,9 @@ final class SettingsInEffect: @unchecked Sendable {
         translation = Translation(lookup, report: report)
         translation.changed = { [unowned self] in translationChanged() }
         local.serversChanged = { [unowned self] in replaceServers() }
-        local.hostsChanged = { [unowned self] in change(.hosts($0, others: $1), now) }
+        local.hostsChanged = { [unowned self] in change(.hosts($0), now) }
         accounts.serversChanged = { [unowned self] in replaceServers() }
-        nameFiles.changed = { [unowned self] in replaceNames($0) }
+        nameFiles.changed = { [unowned self] in takeOver(at: self.now) }
     }
 
     /// Which names go to which group; nil before the first settings.
@@ -85,14 +83,10 @@ final class SettingsInEffect: @unchecked Sendable {
         fileprivate let numbers: GroupNumbers
         fileprivate let provenance: Provenance
         fileprivate let local: LocalReading
-        /// Of the hosts file; empty if it stays as it was.
-        var hosts: HostsTable { local.hosts ?? HostsTable() }
         fileprivate let upstreams: UpstreamRegistry.Prepared
         fileprivate let accounts: Accounts.Prepared
         /// The outer nil: the store stays.
         fileprivate let store: Store.Prepared??
-        /// Nil at the start.
-        fileprivate let suspects: Change.Suspects?
         /// Whether an account was added, changed or removed.
         let areOtherAccounts: Bool
     }
@@ -114,21 +108,18 @@ final class SettingsInEffect: @unchecked Sendable {
             provenance: provenance,
             local: local.read(new, after: old), upstreams: try UpstreamRegistry.Prepared(new, after: before),
             accounts: accounts, store: isSameStore ?? false ? .none : .some(try Store.Prepared(new.sharedCache)),
-            suspects: old.map { new.suspects(after: $0, before, numbers) },
             areOtherAccounts: !accounts.renewed.isEmpty || new.accounts.map(\.name) != old?.accounts.map(\.name))
     }
 
     /// Takes over new settings, all in one turn; on the loop, or before it starts.
     func apply(_ new: Prepared) {
         let now = now
-        let (old, oldNames, oldHosts) = (settings, names, local.hosts)
+        let known = names == nil ? nil : settings.cache.preResolve
         (settings, numbers, provenance) = (new.settings, new.numbers, new.provenance)
         settings.forgetFiles()
         cache.apply(staleSeconds: settings.cache.staleSeconds, prefetchAt: settings.cache.prefetchAt)
         nameFiles.apply(new.names, settings, numbers)
         local.apply(settings, new.local)
-        let others = local.hosts.names(otherThanIn: oldHosts)
-        if !others.isEmpty { change(.hosts(local.hosts, others: others), now) }
         upstreams.apply(settings, new.upstreams, numbers)
         accounts.apply(new.accounts, settings, numbers, accesses: upstreams.accesses, at: now)
         if let store = new.store, self.store.apply(store) {
@@ -136,35 +127,29 @@ final class SettingsInEffect: @unchecked Sendable {
         }
         // Before the policy is made, which says over which families servers are reached.
         translation.apply(settings.nat64, at: now)
-        var suspects = new.suspects ?? Change.Suspects()
-        if let oldNames, oldNames != new.names { suspects.routes = true }
-        takeOver(renewed: Set(new.accounts.renewed.map { numbers[$0.name] }), suspects, at: now)
-        if new.suspects != nil {
-            if !suspects.isEmpty { contextChanged(context(new.names)) }
-            let (wanted, before) = (settings.cache, old.cache)
-            if !suspects.isEmpty || wanted.keepAliveDomains != before.keepAliveDomains
-                || wanted.preResolve != before.preResolve
-            {
-                let known = Set(before.preResolve)
-                change(
-                    .wanted(
-                        preResolve: wanted.preResolve.filter { !known.contains($0) },
-                        keepAlive: wanted.keepAliveDomains), now)
-            }
+        takeOver(renewed: Set(new.accounts.renewed.map { numbers[$0.name] }), at: now)
+        if let known {
+            let wanted = settings.cache
+            change(
+                .wanted(
+                    preResolve: wanted.preResolve.filter { !known.contains($0) }, keepAlive: wanted.keepAliveDomains),
+                now)
         }
         // Behind the rest: who may ask only now gets no answer of the time before.
         frontend.change { $0.apply(new.settings.listen) }
     }
 
     /// Tells the forwarder the present settings, servers and names.
-    private func takeOver(renewed: Set<GroupID> = [], _ suspects: Change.Suspects, at now: Tick) {
+    private func takeOver(renewed: Set<GroupID> = [], at now: Tick) {
         guard let names else { return }
         let described = describeGroups()
         for group in groups { upstreams[group.id]?.keep(group.servers) }
         change(
             .settings(
-                Policy(settings, numbers, described, names, hosts: local.hosts, reach: translation.reach),
-                Timing(settings), groups, renewed: renewed, suspects), now)
+                Policy(
+                    settings, numbers, described, names, hosts: local.hosts, network: local.network,
+                    reach: translation.reach),
+                Timing(settings), groups, renewed: renewed), now)
     }
 
     /// The servers found by `resolvConf`, or those of an account's list, have changed.
@@ -173,6 +158,7 @@ final class SettingsInEffect: @unchecked Sendable {
         translation.networkChanged(at: now)
         let old = groups
         _ = describeGroups()
+        change(.otherNetwork(local.network), now)
         for (before, group) in zip(old, groups) where group.servers != before.servers {
             upstreams[group.id]?.keep(group.servers)
             change(.servers(group.id, group.servers), now)
@@ -187,12 +173,6 @@ final class SettingsInEffect: @unchecked Sendable {
         if described.groups != groups { upstreams.lookup.forgetFailures(at: now) }
         groups = described.groups
         return described
-    }
-
-    /// The files of names have changed.
-    private func replaceNames(_ names: NameLists) {
-        takeOver(Change.Suspects(routes: true), at: now)
-        contextChanged(context(names))
     }
 
     /// This machine's addresses or routes have changed.
@@ -215,12 +195,7 @@ final class SettingsInEffect: @unchecked Sendable {
     private func translationChanged() {
         let now = now
         change(.synthesis(translation.synthesis), now)
-        if let names { contextChanged(context(names)) }
         askAnew(at: now)
-    }
-
-    private func context(_ names: NameLists) -> AnswerContext {
-        AnswerContext(settings, numbers, names, synthesis: translation.synthesis)
     }
 
     func expire(at now: Tick) {
@@ -247,19 +222,5 @@ extension Settings {
     fileprivate var hasFilesOfNames: Bool {
         let (needed, others) = namesAndHosts
         return !(needed + others).allSatisfy { $0 == fallback.hosts }
-    }
-
-    /// Which answers of the time under other settings may be wrong under these, whatever the files of names say.
-    fileprivate func suspects(
-        after old: Settings, _ before: [String: GroupIdentity], _ numbers: GroupNumbers
-    ) -> Change.Suspects {
-        let identities = GroupIdentity.all(self)
-        return Change.Suspects(
-            routes: domains != old.domains || listen.name != old.listen.name
-                || identities.mapValues(\.routing) != before.mapValues(\.routing),
-            groups: Set(
-                identities.filter { name, identity in
-                    before[name].map { $0.trustFingerprint != identity.trustFingerprint } ?? false
-                }.keys.map { numbers[$0] }))
     }
 }

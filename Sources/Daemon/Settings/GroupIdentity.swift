@@ -3,12 +3,9 @@ import Configuration
 import DNSWire
 import Names
 
-/// What the settings of a group decide, in the parts that matter for different things. Whoever wants to know what a reload, a
-/// restart or another daemon of the fleet has changed compares these, never keys.
+/// What the settings of a group decide, in the parts that matter for different things: a reload compares these, never keys. Which
+/// answers are right is not said here: see ``Policy/basis(_:_:_:)``.
 struct GroupIdentity: Sendable, Equatable {
-    /// Its names, what it answers by itself, the groups asked after it and the reasons for that, and the address families that are asked for. By another
-    /// one, questions go elsewhere.
-    let routing: Routing
     /// How its servers are asked, and how they prove who they are. By another one, connections end, and what is known of the
     /// servers is forgotten.
     let access: Access
@@ -17,29 +14,12 @@ struct GroupIdentity: Sendable, Equatable {
     /// Of an account: where abnormal lookups are reported; the outer nil: nowhere.
     let reports: Settings.Account.ReportURL??
 
+    /// For whose network it is asked, whose AD bit counts, and whether all its servers are encrypted; the same over restarts. If it
+    /// changes, answers of before are not right any more.
+    let trust: String
+
     private let kind: [String]
-    private let network: String
-    private let isTrusted: Bool
-    private let signed: String
     private let customer: [UInt8]
-
-    struct Routing: Sendable, Equatable {
-        let domains, except: [DomainPattern]
-        let answer: GroupAnswer?
-        let thenTry: [String]
-        let thenTryOn: Set<Settings.Group.Reason>
-        /// Of an account.
-        let addressType: Settings.Account.AddressType?
-        let serviceBinding: Settings.Account.ServiceBinding?
-        let isBypassed: Bool
-
-        init(_ group: Settings.Group) {
-            (domains, except, answer) = (group.domains, group.except, group.answer)
-            (thenTry, thenTryOn) = (group.thenTry, group.thenTryOn)
-            (addressType, isBypassed) = (group.account?.addressType, group.isBypassed)
-            serviceBinding = group.account?.serviceBinding
-        }
-    }
 
     enum Access: Sendable, Equatable {
         /// With DNS messages; nil: none of the servers is encrypted.
@@ -49,30 +29,24 @@ struct GroupIdentity: Sendable, Equatable {
             traces: Bool, Settings.TLS, Egress)
     }
 
-    /// For whose network it is asked, whose AD bit counts, and who gets its answers. By another one, its answers are wrong.
-    /// The same over restarts, as `cache.file` needs it.
-    var trustFingerprint: String { "\(network.isEmpty ? "-" : network) \(isTrusted)\(signed)" }
-
     /// What decides its answers beside the question, for the store of a fleet: a daemon with another account, other servers or
     /// other times finds other entries.
     /// - Parameters:
     ///   - times: the settings of `[cache]` that are written into entries.
     ///   - servers: its present servers; none of an account.
     func octets(_ times: [String], _ servers: [Server]) -> [UInt8] {
-        let texts = kind + [network, "\(isTrusted)"] + times + servers.map(\.description)
+        let texts = kind + [trust] + times + servers.map(\.description)
         return (texts.map { Array($0.utf8) } + [customer]).flatMap { part in
             (0..<4).map { UInt8(truncatingIfNeeded: part.count >> (8 * (3 - $0))) } + part
         }
     }
 
     init(_ group: Settings.Group) {
-        routing = Routing(group)
-        network = group.routeIp?.description ?? ""
+        let network = group.routeIp?.description ?? "-"
         guard let account = group.account else {
             access = .messages(group.isEncrypted ? group.tls : nil, group.egress)
             (services, reports) = ([], nil)
-            (kind, isTrusted) = (["dns", group.name], group.trustAD)
-            (signed, customer) = ("", [])
+            (kind, trust, customer) = (["dns", group.name], "\(network) \(group.trustAD) \(group.isEncryptedWhole)", [])
             return
         }
         access = .account(
@@ -82,8 +56,7 @@ struct GroupIdentity: Sendable, Equatable {
         services = account.isBypassed ? [] : [account.dnsIp, account.confIp]
         reports = account.enableReport ? .some(account.reportUrl) : .none
         kind = ["account", account.credential.provider.rawValue, account.credential.encryption.rawValue]
-        isTrusted = account.routeIpEncrypted
-        (signed, customer) = (" \(account.signed.rawValue)", account.credential.customer)
+        (trust, customer) = ("\(network) \(account.routeIpEncrypted)", account.credential.customer)
     }
 }
 

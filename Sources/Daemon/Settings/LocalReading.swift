@@ -10,6 +10,9 @@ struct LocalReading: Sendable {
     private(set) var found: [Endpoint]?
     /// The servers that `resolvConf` names and that are left out.
     private(set) var leftOut: [LeftOutServer] = []
+    /// What distinguishes the network of these servers from others: they, the links that lead to them, and when these have joined
+    /// it. 0: there are none.
+    private(set) var network: UInt64 = 0
     /// Whether it was told by routes alone which of systemd-resolved's servers are for all names.
     private(set) var isByRoutes = false
     /// Whether something could not be read for want of descriptors.
@@ -57,6 +60,7 @@ struct LocalReading: Sendable {
         resolvedAsks = Self.servers(of: Self.resolvedServers, &isShort) ?? []
         found = []
         findServers(resolvConf, asksResolved: asksResolved, &isShort)
+        network = Self.network(of: found ?? [])
         if isShort { (found, leftOut, self.isShort) = (nil, [], true) }
         if parts.contains(.hosts) { hosts = HostsTable() }
         if readsHosts { readHosts(settings.fallback.hosts) }
@@ -90,6 +94,17 @@ struct LocalReading: Sendable {
             found = forAllNames
             if !forAllNames.isEmpty { return }
         }
+    }
+
+    private static func network(of servers: [Endpoint]) -> UInt64 {
+        if servers.isEmpty { return 0 }
+        var hash = FNV()
+        for (text, server) in servers.map({ ("\($0)", $0) }).sorted(by: { $0.0 < $1.0 }) {
+            let link = Routes.link(to: server)
+            let joined = link.flatMap { NetworkLink.joined($0, isIPv4: server.address.isIPv4) }
+            hash.add("\(text) \(link ?? 0) \(joined ?? 0) ")
+        }
+        return hash.value
     }
 
     private mutating func readHosts(_ path: String) {

@@ -10,16 +10,18 @@ import Transport
 ///
 /// `@unchecked Sendable`: confined to the forwarder's loop, but for the reading, which has values of its own.
 final class LocalServers: @unchecked Sendable {
-    /// Called when ``found`` has changed.
+    /// Called when ``found`` or ``network`` has changed.
     var serversChanged: () -> Void = {}
-    /// Called when the hosts file has changed, with the names of which it says something else now.
-    var hostsChanged: (HostsTable, _ others: Set<Name>) -> Void = { _, _ in }
+    /// Called when the hosts file has changed.
+    var hostsChanged: (HostsTable) -> Void = { _ in }
     /// The servers of `resolvConf`; empty while they are not used.
     private(set) var found: [Endpoint] = [] {
         didSet { if !found.isEmpty { hasFound = true } }
     }
     /// Whether ``found`` had a server since the daemon began.
     private var hasFound = false
+    /// See ``LocalReading/network``.
+    private(set) var network: UInt64 = 0
     private(set) var hosts = HostsTable()
     /// The endpoints of the daemon itself.
     let listening: [Endpoint]
@@ -122,30 +124,28 @@ final class LocalServers: @unchecked Sendable {
         turn += 1
         isReading = true
         let (turn, listening, hosts) = (turn, listening, hosts)
-        loop.elsewhere { () -> (LocalReading, others: Set<Name>)? in
+        loop.elsewhere { () -> (LocalReading, areSameHosts: Bool)? in
             if known?.holds ?? false { return nil }
             let wanted = parts.subtracting(Self.resolvers(settings).isEmpty ? .resolvers : [])
             let reading = LocalReading(settings, listening: listening, wanted)
-            return (reading, reading.hosts?.names(otherThanIn: hosts) ?? [])
+            return (reading, reading.hosts == hosts)
         } then: { [self] read in
             guard self.turn == turn else { return }
             isReading = false
-            if let (reading, others) = read { take(reading, others) }
+            if let (reading, areSameHosts) = read { take(reading, areSameHosts: areSameHosts) }
         }
     }
 
-    private func take(_ reading: LocalReading, _ others: Set<Name>) {
-        let before = found
+    private func take(_ reading: LocalReading, areSameHosts: Bool) {
+        let before = (found, network)
         take(resolvers: reading)
-        if found != before {
-            reportResolvers()
-            serversChanged()
-        }
+        if found != before.0 { reportResolvers() }
+        if (found, network) != before { serversChanged() }
         if let read = reading.hosts {
-            if !others.isEmpty {
+            if !areSameHosts {
                 let gone = hosts
                 hosts = read
-                hostsChanged(read, others)
+                hostsChanged(read)
                 // To give back the memory of a million names takes a while too.
                 loop.elsewhere {
                     withExtendedLifetime(gone) {}
@@ -164,7 +164,7 @@ final class LocalServers: @unchecked Sendable {
             if self.reading == nil { self.reading = reading.withoutHosts }
             return
         }
-        (self.reading, self.found) = (reading.withoutHosts, found)
+        (self.reading, self.found, network) = (reading.withoutHosts, found, reading.network)
         said = said.filter { $0.reason == .loop || reading.leftOut.contains($0) }
         say(reading.leftOut)
     }

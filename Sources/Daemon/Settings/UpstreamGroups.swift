@@ -1,5 +1,6 @@
 import Base
 import Configuration
+import DNSWire
 import Forwarding
 
 /// A number for each group's name, which never stands for another name while the daemon runs, nor for a group that is
@@ -77,6 +78,7 @@ struct UpstreamGroups {
         group.leavesValidators = account.signed == .ask
         group.looksForBindings = account.serviceBinding == .auto
         group.isProven = account.credential.isHTTPS
+        group.families = account.addressType == .auto ? .both : Families(account.addressType)
         return group
     }
 
@@ -102,7 +104,7 @@ struct UpstreamGroups {
         (group.name, group.isLocal) = (settings.name, settings.isLocal)
         group.concurrency = settings.concurrency
         group.isShared = settings.share
-        group.isOfNetwork = settings.entries.contains(.resolvConf)
+        (group.trust, group.isOfNetwork) = (GroupIdentity(settings).trust, settings.entries.contains(.resolvConf))
         group.answer = settings.answer
         return group
     }

@@ -1,0 +1,120 @@
+import Base
+public import DNSCache
+public import DNSWire
+
+/// The basis of an answer: one number for everything that decides whether the answer is right, made from the rules in force. The
+/// cache, its file and a lookup under way compare it when the rules have changed; nothing else says which answers are outdated.
+///
+/// | in it | why |
+/// | --- | --- |
+/// | the groups that are asked, in order, and the ends after which they are | another group may say something else |
+/// | the names of these groups, and whether they are accounts | numbers of groups are of one run of the daemon |
+/// | `trust` of a group: `routeIp`, `trustAD`, `routeIpEncrypted`, `signed`, whether all its servers are encrypted | it answers for another network, or is believed otherwise |
+/// | the network, for a group whose servers the network gives | the servers of another network are others with the same words |
+/// | the family of the type, as `addressType` has it | an account that is not asked for it does not decide about it |
+/// | for answers that serve validators too: whether these are sent elsewhere | they would get an account's unsigned addresses |
+/// | whether a group is asked for HTTPS and SVCB in an account's place, and which | its hints are replaced, or nobody is asked |
+/// | whether private addresses are taken out | they are before an answer is cached |
+/// | the prefix of the network's translator, for AAAA | addresses are made under it |
+///
+/// It is 0 where the daemon answers by itself, whatever servers say: reserved names, the hosts file, a group with `answer`, private
+/// names without a server, ANY, a route without a group that can be asked, a reverse name under the prefix.
+///
+/// | not in it | why |
+/// | --- | --- |
+/// | servers, accounts' keys, TLS, egress, time-outs, limits | the same group says the same, by another way or later |
+/// | in an account's answers: all but the names of the other groups | the account has said them, however others are asked |
+/// | the families that routes allow at the moment (`addressType = "auto"`) | what was said stays right on another network |
+/// | TTLs, `rank` | they change what is stored next |
+extension Policy {
+    /// For answers to one group's names, by the kind of question: see ``Policy/basis(_:_:_:)``. 0: no answer is right.
+    struct Bases {
+        fileprivate var messages: UInt64 = 0
+        fileprivate var signed: UInt64 = 0
+        fileprivate var binding: UInt64 = 0
+        /// For A and AAAA: what accounts have said, and what others have.
+        fileprivate var ofAccounts: (ipv4: UInt64, ipv6: UInt64) = (0, 0)
+        fileprivate var ofOthers: (ipv4: UInt64, ipv6: UInt64) = (0, 0)
+    }
+
+    /// The basis of an answer to this question.
+    /// - Parameter audience: that of a stored answer, or of a client.
+    public func basis(_ name: Name, _ type: RecordType, _ audience: Audience) -> Basis {
+        basis(NameKey(name), type, audience)
+    }
+
+    func basis(_ key: NameKey, _ type: RecordType, _ audience: Audience) -> Basis {
+        let client: Audience = audience.isOfAccounts ? .everyone : audience == .validators ? .validating : audience
+        guard case .group(let index, let kind) = way(key, type, for: client).way else { return 0 }
+        if type == .ptr, synthesis != nil, translatedReverse(key.name) != nil { return 0 }
+        let bases = groupRoutes[index].bases
+        let addresses = audience.isOfAccounts ? bases.ofAccounts : bases.ofOthers
+        let number =
+            switch kind {
+            case .messages: bases.messages
+            case .signed: bases.signed
+            case .binding: bases.binding
+            case .addresses: type == .a ? addresses.ipv4 : addresses.ipv6
+            }
+        let leavesValidators = audience == .everyone && kind == .addresses && groupRoutes[index].signedSteps != nil
+        let isTranslated = type == .aaaa && synthesis(for: client) != nil
+        return basis(
+            number, (refusesPrivate(key.name) ? 1 : 0) + (leavesValidators ? 2 : 0), isTranslated: isTranslated)
+    }
+
+    /// The bases of both families that an account has answered with, for those whom they serve now: with one look at the rules.
+    func basesOfAddresses(_ key: NameKey) -> (ipv4: Basis, ipv6: Basis) {
+        guard case .group(let index, .addresses) = way(key, .a, for: .everyone).way else { return (0, 0) }
+        let (bases, mark) = (groupRoutes[index].bases.ofAccounts, UInt64(refusesPrivate(key.name) ? 1 : 0))
+        return (
+            basis(bases.ipv4, mark, isTranslated: false), basis(bases.ipv6, mark, isTranslated: synthesis != nil)
+        )
+    }
+
+    private func basis(_ number: UInt64, _ mark: UInt64, isTranslated: Bool) -> Basis {
+        guard number != 0 else { return 0 }
+        var hash = FNV()
+        hash.add(number)
+        hash.add(mark)
+        if isTranslated { hash.add(prefixMark) }
+        return max(Basis(truncatingIfNeeded: hash.value ^ hash.value >> 32), 1)
+    }
+
+    /// Makes the numbers of all routes; to be called whenever one of them is made otherwise.
+    mutating func setBases() {
+        for index in groupRoutes.indices {
+            let route = groupRoutes[index]
+            func addresses(_ family: Families, ofAccounts: Bool) -> UInt64 {
+                let steps = route.steps.filter { kinds.families(of: $0.group).contains(family) }
+                let isLeftOut = route.steps.first.map { $0.group == GroupID(index) && steps.first != $0 } ?? true
+                return isLeftOut ? 0 : number(of: steps, ofAccounts: ofAccounts)
+            }
+            var bases = Bases()
+            bases.messages = number(of: route.messageSteps)
+            bases.signed = number(of: route.signedSteps ?? [])
+            bases.binding = number(of: route.steps, after: UInt64(1 + (route.bindingStep.map { $0 + 1 } ?? 0)))
+            bases.ofAccounts = (addresses(.ipv4, ofAccounts: true), addresses(.ipv6, ofAccounts: true))
+            bases.ofOthers = (addresses(.ipv4, ofAccounts: false), addresses(.ipv6, ofAccounts: false))
+            groupRoutes[index].bases = bases
+        }
+    }
+
+    /// Whether the settings of a group leave what it has said as right as other rules had it.
+    func trusts(_ group: GroupID, as before: Policy) -> Bool { kinds.marks[group] == before.kinds.marks[group] }
+
+    /// - Parameter ofAccounts: for what accounts say: only the names of other groups count.
+    private func number(of steps: [Step], ofAccounts: Bool = false, after first: UInt64 = 0) -> UInt64 {
+        guard !steps.isEmpty else { return 0 }
+        var hash = FNV()
+        hash.add(first)
+        for (index, step) in steps.enumerated() {
+            if index > 0 { hash.add(UInt64(step.after.rawValue)) }
+            guard let mark = kinds.marks[step.group] else { return 0 }
+            hash.add(mark.name)
+            if ofAccounts, !mark.isAccount { continue }
+            hash.add(mark.trust)
+            if mark.isOfNetwork { hash.add(network) }
+        }
+        return max(hash.value, 1)
+    }
+}

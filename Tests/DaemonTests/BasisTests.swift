@@ -196,7 +196,8 @@ import Transport
         add("decides by the prefix that is in use", "nat64.prefix", "nat64.synthesize")
         add(
             "says what is done with answers, and how long they live", "cache.megabytes", "cache.minTTL", "cache.maxTTL",
-            "cache.negativeTTL", "cache.negativeMinTTL", "cache.staleSeconds", "cache.staleTTL", "cache.prefetchAt", "cache.keepAliveDomains",
+            "cache.negativeTTL", "cache.negativeMinTTL", "cache.staleSeconds", "cache.staleTTL", "cache.prefetchAt",
+            "cache.keepAliveDomains",
             "cache.preResolve", "cache.rank", "cache.file", "sharedCache.server", "sharedCache.user",
             "sharedCache.passwordFile", "sharedCache.keyFile", "sharedCache.keyFileBefore", "sharedCache.caFile")
         add("is for operators", "control.socket", "control.host", "control.metrics", "log.level", "log.format")

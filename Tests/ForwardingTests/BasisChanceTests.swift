@@ -40,7 +40,9 @@ import Testing
         private static let plain = Audience.those(dnssecOK: false, checkingDisabled: false)
 
         init() {
-            upstreams.named = [NamedGroup(["office", "1", "takes", "corp.example"])!, NamedGroup(["private", "1", "ofNetwork"])!]
+            upstreams.named = [
+                NamedGroup(["office", "1", "takes", "corp.example"])!, NamedGroup(["private", "1", "ofNetwork"])!,
+            ]
             upstreams.thenTry = []
             forwarder = Forwarder(
                 policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups, cache: cache)

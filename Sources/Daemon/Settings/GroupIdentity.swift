@@ -46,7 +46,9 @@ struct GroupIdentity: Sendable, Equatable {
         guard let account = group.account else {
             access = .messages(group.isEncrypted ? group.tls : nil, group.egress)
             (services, reports) = ([], nil)
-            (kind, trust, customer) = (["dns", group.name], "\(network) \(group.trustAD) \(group.isEncryptedWhole)", [])
+            (kind, trust, customer) = (
+                ["dns", group.name], "\(network) \(group.trustAD) \(group.isEncryptedWhole)", []
+            )
             return
         }
         access = .account(

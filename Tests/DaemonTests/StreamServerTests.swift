@@ -18,17 +18,18 @@ import Testing
     private let cache = DNSCache(bytes: 16 << 20, seed: (1, 2))
 
     init() throws {
-        let now = Tick(nanoseconds: Clock.now()).seconds
-        let answer = Answer.addresses(example, type: .a, [.v4(192, 0, 2, 1)], ttl: 600)
-        cache.store(answer, to: example, type: .a, for: .everyone, at: now)
-        let label = String(repeating: "x", count: 63)
-        let targets = (0..<200).map { Name("\(label).\(label).host-\($0)")! }
-        cache.store(.pointers(example, targets, ttl: 600), to: example, type: .ptr, for: .everyone, at: now)
         let loop = try EventLoop(label: "test")
         let report = LogLines().report
         forwarder = ForwarderLoop(
             loop: loop, cache: cache, local: LocalServers(listening: [], loop: loop, report: report),
             lookup: ServerLookup(loop: loop), report: report)
+        // Behind the forwarder, which begins an epoch.
+        let now = Tick(nanoseconds: Clock.now()).seconds
+        let answer = Answer.addresses(example, type: .a, [.v4(192, 0, 2, 1)], ttl: 600)
+        cache.store(answer, to: example, type: .a, for: .everyone, at: now, basis: 1)
+        let label = String(repeating: "x", count: 63)
+        let targets = (0..<200).map { Name("\(label).\(label).host-\($0)")! }
+        cache.store(.pointers(example, targets, ttl: 600), to: example, type: .ptr, for: .everyone, at: now, basis: 1)
         server = try StreamServer(
             StreamServer.Door(transport: .tcp, listeners: [], certificate: nil), Settings().listen,
             frontend: CurrentFrontend(QueryFrontend(cache: cache, Settings().listen, queue: forwarder.queue)),

@@ -11,8 +11,8 @@ package struct HTTPRequest: Equatable {
     /// The value of Content-Type; empty without it.
     package private(set) var contentType: [UInt8] = []
     package fileprivate(set) var body: [UInt8] = []
-    /// How long the body is, in octets.
-    fileprivate var bodyLength = 0
+    /// How long the body is, in octets; nil: it comes in chunks.
+    fileprivate var bodyLength: Int? = 0
     /// Whether the client waits for a word before it sends the body (RFC 9110 §10.1.1).
     fileprivate var expectsContinue = false
 
@@ -34,6 +34,7 @@ package struct HTTPRequest: Equatable {
         let mustNameHost = keepAlive
         var hosts = 0
         var length: Int?
+        var isChunked = false
         do throws(HTTPError) {
             while let (name, value) = try fields.next(head) {
                 if isEqual(head, name, to: "host") {
@@ -46,22 +47,24 @@ package struct HTTPRequest: Equatable {
                     guard let given, given == length ?? given else { throw .badContentLength }
                     length = given
                 } else if isEqual(head, name, to: "transfer-encoding") {
-                    throw .transferEncoding
+                    // One coding and one only, and none in HTTP/1.0, as of a response.
+                    guard mustNameHost, !isChunked, isEqual(head, value, to: "chunked") else { throw .transferEncoding }
+                    isChunked = true
                 } else if isEqual(head, name, to: "content-type") {
                     contentType = value.map { head[$0] }
                 } else if isEqual(head, name, to: "expect") {
                     expectsContinue = mustNameHost && isEqual(head, value, to: "100-continue")
                 }
             }
+            if isChunked, length != nil { throw .twoLengths }
         } catch {
-            // A body whose length is not known before may be refused (RFC 9112 §6.3).
-            throw MalformedRequest(error == .transferEncoding ? .lengthRequired : .badRequest)
+            throw MalformedRequest()
         }
         // RFC 9112 §3.2.
         guard hosts == 1 || !mustNameHost && hosts == 0 else { throw MalformedRequest() }
         if let authority { host = authority.map { head[$0] } }
-        bodyLength = length ?? 0
-        guard bodyLength <= bodyLimit else { throw MalformedRequest(.contentTooLarge) }
+        bodyLength = isChunked ? nil : length ?? 0
+        guard bodyLength ?? 0 <= bodyLimit else { throw MalformedRequest(.contentTooLarge) }
     }
 
     private static let slash = UInt8(ascii: "/")
@@ -118,6 +121,7 @@ package struct HTTPRequestReader {
     private var buffer: [UInt8] = []
     /// The head of a request whose body is not whole yet.
     private var head: HTTPRequest?
+    private var chunks = ChunkReader()
 
     /// - Parameters:
     ///   - headLimit: The longest head, in bytes.
@@ -128,7 +132,7 @@ package struct HTTPRequestReader {
     }
 
     /// Octets that have not become a request yet.
-    var held: Int { buffer.count }
+    var held: Int { buffer.count + (head?.body.count ?? 0) + chunks.held }
 
     package mutating func receive(_ bytes: Span<UInt8>) throws(MalformedRequest) {
         guard buffer.count + bytes.count <= pipelineLimit else { throw MalformedRequest() }
@@ -138,16 +142,36 @@ package struct HTTPRequestReader {
     /// The next request; nil if none is complete.
     package mutating func next() throws(MalformedRequest) -> HTTPRequest? {
         if head == nil { head = try nextHead() }
-        guard var request = head, buffer.count >= request.bodyLength else { return nil }
-        head = nil
-        request.body = Array(buffer.prefix(request.bodyLength))
-        buffer.removeSubrange(..<request.bodyLength)
+        guard var request = exchange(&head, with: nil) else { return nil }
+        guard try readBody(of: &request) else {
+            head = request
+            return nil
+        }
         return request
+    }
+
+    /// Moves what there is of a body; false if it is not whole.
+    private mutating func readBody(of request: inout HTTPRequest) throws(MalformedRequest) -> Bool {
+        if let length = request.bodyLength {
+            guard buffer.count >= length else { return false }
+            request.body = Array(buffer.prefix(length))
+            buffer.removeSubrange(..<length)
+            return true
+        }
+        do throws(HTTPError) {
+            let taken = try chunks.read(buffer[...], into: &request.body, limit: bodyLimit)
+            buffer.removeSubrange(..<taken)
+            guard chunks.isWhole else { return false }
+            chunks = ChunkReader()
+            return true
+        } catch {
+            throw MalformedRequest(error == .bodyTooLong ? .contentTooLarge : .badRequest)
+        }
     }
 
     /// Whether the client waits for a word before it sends the body of a request whose head has come; true once.
     mutating func takeExpectation() -> Bool {
-        guard head?.expectsContinue ?? false, buffer.isEmpty else { return false }
+        guard head?.expectsContinue ?? false, held == 0 else { return false }
         head?.expectsContinue = false
         return true
     }

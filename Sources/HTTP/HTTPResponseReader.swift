@@ -13,16 +13,11 @@ public struct HTTPResponseReader: Sendable {
     public static let bodyLimit = 64 * 1024
     /// The most 1xx responses before the final one.
     public static let interimLimit = 8
-    /// The longest size line of a chunk, with its extensions, in bytes.
-    static let chunkLineLimit = 1024
 
     private enum State {
         case head
         case body(remaining: Int)
-        case chunkLine
-        case chunk(remaining: Int)
-        case chunkEnd
-        case trailers(remaining: Int)
+        case chunks
         case untilClose
         case complete
         case failed(HTTPError)
@@ -38,6 +33,7 @@ public struct HTTPResponseReader: Sendable {
     private var interims = 0
     private var head: HTTPHead?
     private var body: [UInt8] = []
+    private var chunks = ChunkReader()
 
     private let bodyLimit: Int
 
@@ -100,22 +96,11 @@ public struct HTTPResponseReader: Sendable {
                 let left = remaining - take(remaining)
                 state = left == 0 ? .complete : .body(remaining: left)
                 guard left == 0 else { return nil }
-            case .chunkLine:
-                guard let line = try line(limit: Self.chunkLineLimit, error: .badChunk) else { return nil }
-                let size = try chunkSize(line)
-                guard size <= bodyLimit - body.count else { throw .bodyTooLong }
-                state = size == 0 ? .trailers(remaining: Self.headLimit) : .chunk(remaining: size)
-            case .chunk(let remaining):
-                let left = remaining - take(remaining)
-                state = left == 0 ? .chunkEnd : .chunk(remaining: left)
-                guard left == 0 else { return nil }
-            case .chunkEnd:
-                guard let line = try line(limit: 2, error: .badChunk) else { return nil }
-                guard line.isEmpty else { throw .badChunk }
-                state = .chunkLine
-            case .trailers(let remaining):
-                guard let line = try line(limit: remaining, error: .headTooLong) else { return nil }
-                state = line.isEmpty ? .complete : .trailers(remaining: remaining - line.count)
+            case .chunks:
+                let taken = try chunks.read(buffer[position...], into: &body, limit: bodyLimit)
+                consume(to: position + taken)
+                guard chunks.isWhole else { return nil }
+                state = .complete
             case .untilClose:
                 guard buffer.count - position <= bodyLimit - body.count else { throw .bodyTooLong }
                 _ = take(buffer.count - position)
@@ -153,7 +138,7 @@ public struct HTTPResponseReader: Sendable {
         case .length(let length):
             guard length <= bodyLimit else { throw .bodyTooLong }
             state = .body(remaining: length)
-        case .chunked: state = .chunkLine
+        case .chunked: (state, chunks) = (.chunks, ChunkReader())
         case .untilClose: state = .untilClose
         }
         return true
@@ -169,35 +154,6 @@ public struct HTTPResponseReader: Sendable {
         }
         scanned = buffer.count
         return nil
-    }
-
-    /// Consumes a line and returns it without its end; nil if it is not complete.
-    private mutating func line(limit: Int, error: HTTPError) throws(HTTPError) -> Range<Int>? {
-        while scanned < buffer.count {
-            scanned += 1
-            guard scanned - lineStart <= limit else { throw error }
-            guard buffer[scanned - 1] == UInt8(ascii: "\n") else { continue }
-            let hasReturn = scanned - lineStart > 1 && buffer[scanned - 2] == UInt8(ascii: "\r")
-            let line = lineStart..<(scanned - (hasReturn ? 2 : 1))
-            consume(to: scanned)
-            return line
-        }
-        return nil
-    }
-
-    /// The size in a chunk's first line (RFC 9112 §7.1): hexadecimal digits, then extensions, which are ignored.
-    private func chunkSize(_ line: Range<Int>) throws(HTTPError) -> Int {
-        let bytes = buffer.span
-        let end = firstIndex(of: UInt8(ascii: ";"), in: bytes, line) ?? line.upperBound
-        let digits = trimmed(bytes, line.lowerBound..<end)
-        guard !digits.isEmpty, digits.lowerBound == line.lowerBound else { throw .badChunk }
-        var size = 0
-        for index in digits {
-            guard let digit = Hexadecimal.value(bytes[index]) else { throw .badChunk }
-            // Beyond the limit the exact size does not matter; it is kept small so that it cannot overflow.
-            size = min(size * 16 + Int(digit), bodyLimit + 1)
-        }
-        return size
     }
 
     /// Moves at most `count` bytes to the body and returns how many they were.

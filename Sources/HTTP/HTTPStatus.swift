@@ -5,7 +5,6 @@ package enum HTTPStatus: Int, Sendable {
     case unauthorized = 401
     case notFound = 404
     case methodNotAllowed = 405
-    case lengthRequired = 411
     case contentTooLarge = 413
     case unsupportedMediaType = 415
     case misdirectedRequest = 421
@@ -24,7 +23,6 @@ package enum HTTPStatus: Int, Sendable {
         case .unauthorized: "Unauthorized"
         case .notFound: "Not Found"
         case .methodNotAllowed: "Method Not Allowed"
-        case .lengthRequired: "Length Required"
         case .contentTooLarge: "Content Too Large"
         case .unsupportedMediaType: "Unsupported Media Type"
         case .misdirectedRequest: "Misdirected Request"

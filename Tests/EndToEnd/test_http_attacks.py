@@ -70,11 +70,11 @@ OVER_1 = {
     "10,000 fields": (f"GET {QUESTION} HTTP/1.1\r\n{HEAD}{FIELDS}\r\n", 400),
     "a body of 1 GB": (f"{POST}Content-Length: {GIGABYTE}\r\n\r\n" + "x" * (1 << 22), 413),
     "a body in chunks without end": (
-        f"{POST}Transfer-Encoding: chunked\r\n\r\n" + ("1000\r\n" + "x" * 4096 + "\r\n") * 512, 411),
+        f"{POST}Transfer-Encoding: chunked\r\n\r\n" + ("1000\r\n" + "x" * 4096 + "\r\n") * 512, 413),
     "two lengths": (f"{POST}Content-Length: {len(LOCALHOST)}\r\nContent-Length: 0\r\n\r\n{LOCALHOST.decode('latin-1')}"
                     f"GET {QUESTION} HTTP/1.1\r\n{HEAD}\r\n", 400),
     "a request in another's body": (f"{POST}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
-                                    f"GET {QUESTION} HTTP/1.1\r\n{HEAD}\r\n", 411),
+                                    f"GET {QUESTION} HTTP/1.1\r\n{HEAD}\r\n", 400),
     "fields that command a terminal": ("GET /\x1b]0;x\x07<script> HTTP/1.1\r\nHost: \x1b]0;x\x07\r\nX: <script>\r\n\r\n", 400),
 }
 

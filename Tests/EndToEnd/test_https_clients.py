@@ -29,6 +29,7 @@ from test_tls_clients import BLOCK, check_sockets_of_systemd, padded
 from waiting import eventually
 from ways import ELSEWHERE, HTTPS, LOCALHOST, MESSAGE, PORT, Over1, Over2, dial, get, post
 
+PROXY = "127.0.0.2"
 RAW_GET = fields(":method GET", ":scheme https", ":authority dns.example")
 
 
@@ -61,6 +62,11 @@ def large(asked):
 def is_well(context):
     with Over2(context) as connection:
         return post(connection, LOCALHOST)[0] == 200
+
+
+def listens(address):
+    with contextlib.suppress(ConnectionRefusedError), socket.create_connection(address, timeout=8):
+        return True
 
 
 @pytest.mark.parametrize("way", ["+https", "+https-get"])
@@ -346,6 +352,35 @@ def test_counted_by_transport(doors, over):
 
 def test_sockets_of_systemd(binary, trusting, certificate, tmp_path):
     check_sockets_of_systemd(binary, certificate, tmp_path, "https", HTTPS, "doh", lambda: is_well(trusting()))
+
+
+def test_a_proxy_that_sends_chunks(doors, trusting, certificate, tmp_path):
+    """haproxy asks over HTTP/1.1 by default, and makes chunks of a body whose length its client has not said."""
+    running = doors()
+    file = tmp_path / "haproxy.cfg"
+    file.write_text(f"""
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 30s
+  timeout server 30s
+listen doh
+  bind {PROXY}:{HTTPS} ssl crt {certificate} alpn h2
+  server daemon 127.0.0.1:{HTTPS} ssl verify none
+""")
+    with subprocess.Popen(["haproxy", "-db", "-f", str(file)], stderr=subprocess.DEVNULL) as proxy:
+        try:
+            eventually(lambda: proxy.poll() is not None or listens((PROXY, HTTPS)), "haproxy listens")
+            with Over2(trusting(), PROXY) as connection:
+                for question in (LOCALHOST, dns.message.make_query("www.example.com", "A", id=0).to_wire()):
+                    status, _, body = post(connection, question)
+                    assert status == 200 and dns.message.from_wire(body).rcode() == dns.rcode.NOERROR
+        finally:
+            proxy.terminate()
+    assert running.resolver.questions
+    with Over1(trusting()) as connection:
+        for pieces in ([LOCALHOST], [bytes([octet]) for octet in LOCALHOST], [LOCALHOST[:9], LOCALHOST[9:]]):
+            assert connection.request("POST", "/dns-query", [("content-type", MESSAGE)], iter(pieces))[0] == 200
 
 
 def test_octets_that_are_no_http(doors, trusting):

@@ -93,8 +93,6 @@ import Testing
         ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999999999999\r\n\r\n", 413),
         ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n", 400),
         ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
-        ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", 411),
-        ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 411),
         ("GET / HTTP/1.1\r\nHost: h\r\nx: " + String(repeating: "y", count: 20_000), 400),
     ]) func whatIsWrongEndsTheConnection(text: String, status: Int) throws {
         receive(text)
@@ -104,5 +102,101 @@ import Testing
         #expect(sent().hasPrefix("HTTP/1.1 \(status) ") && server.isFinished)
         receive("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
         #expect(server.nextRequest() == nil && sent().isEmpty)
+    }
+
+    private static let chunked = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    /// RFC 9112 §7.1. What comes behind the body is the next request.
+    @Test(arguments: [
+        ("3\r\nabc\r\n0\r\n\r\n", "abc"), ("0\r\n\r\n", ""), ("1\r\na\r\n002\r\nbc\r\n000\r\n\r\n", "abc"),
+        ("A\r\n0123456789\r\n0\r\n\r\n", "0123456789"), ("a\r\n0123456789\r\n0\r\n\r\n", "0123456789"),
+        ("2 ;a=b;c=\"d;e\"\r\n\r\n\r\n0;x\r\n\r\n", "\r\n"), ("1 \t\r\na\r\n0\r\n\r\n", "a"),
+        ("1\r\na\r\n0\r\nContent-Length: 5\r\nHost: x\r\n\r\n", "a"),
+        ("1;" + String(repeating: "x", count: 1000) + "\r\na\r\n0\r\n\r\n", "a"),
+    ]) func aBodyMayComeInChunks(body: String, expected: String) throws {
+        let text = Array((Self.chunked + body + "GET /next HTTP/1.1\r\nHost: h\r\n\r\n").utf8)
+        for cut in 0...text.count {
+            let server = HTTP1Server(bodyLimit: 10)
+            var requests: [HTTPServerRequest] = []
+            for piece in [text[..<cut], text[cut...]] {
+                server.receive(Array(piece).span)
+                while let request = server.nextRequest() {
+                    requests.append(request)
+                    server.answer(0, HTTPAnswer(.ok))
+                }
+            }
+            #expect(requests.map(\.refusal) == [nil, nil] && server.held == 0)
+            #expect(requests.first?.body == Array(expected.utf8))
+            #expect(requests.last?.path == Array("/next".utf8))
+        }
+    }
+
+    /// What two readers could understand in two ways, and what has no bound, is refused, wherever it is cut.
+    @Test(arguments: [
+        ("\r\n", 400), (";x\r\n", 400), (" 1\r\na\r\n0\r\n\r\n", 400), ("+1\r\n", 400), ("-1\r\n", 400), ("0x1\r\n", 400),
+        ("1 1\r\n", 400), ("1,\r\n", 400), ("g\r\n", 400), ("1\na\r\n0\r\n\r\n", 400), ("1\r\na\n0\r\n\r\n", 400),
+        ("1\r\naX\r\n", 400), ("1;a\rb\r\n", 400), ("1;a\0\r\n", 400), ("1\r\na\r\n0\r\n\n", 400),
+        ("0\r\nx: a\nGET / HTTP/1.1\r\n\r\n", 400), ("0\r\nx: \rb\r\n\r\n", 400),
+        ("b\r\n", 413), ("ffffffffffffffff\r\n", 413), ("10000000000000001\r\n", 413), ("5\r\nabcde\r\n6\r\n", 413),
+        (String(repeating: "0", count: 1100), 400), ("1;" + String(repeating: "x", count: 1100), 400),
+        ("0\r\nx: " + String(repeating: "y", count: 17_000), 400),
+        ("0\r\n" + String(repeating: "x: y\r\n", count: 5000), 400),
+    ]) func chunksThatAreWrongEndTheConnection(body: String, status: Int) throws {
+        try expectRefusal(Self.chunked + body, status)
+    }
+
+    /// The extensions of all chunks together have a bound as well (RFC 9112 §7.1.1).
+    @Test func extensionsOfAllChunksAreBounded() throws {
+        let one = "1;" + String(repeating: "x", count: 1000) + "\r\na\r\n"
+        let server = HTTP1Server(bodyLimit: 100)
+        server.receive(Array((Self.chunked + String(repeating: one, count: 16) + "0\r\n\r\n").utf8).span)
+        #expect(server.nextRequest()?.body.count == 16)
+        server.answer(0, HTTPAnswer(.ok))
+        server.receive(Array((Self.chunked + String(repeating: one, count: 17)).utf8).span)
+        #expect(server.nextRequest()?.refusal == .badRequest)
+    }
+
+    /// One length, of one kind (RFC 9112 §6.1, §6.3).
+    @Test(arguments: [
+        "Content-Length: 1\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 1",
+        "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: chunked, gzip", "Transfer-Encoding: identity",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked, chunked",
+        "Transfer-Encoding:", "Transfer-Encoding: xchunked", "Transfer-Encoding: chunked;q=1",
+    ]) func aBodyHasOneLength(fields: String) throws {
+        try expectRefusal("POST / HTTP/1.1\r\nHost: h\r\n\(fields)\r\n\r\n1\r\na\r\n0\r\n\r\n", 400)
+    }
+
+    @Test func http10HasNoChunks() throws {
+        try expectRefusal("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400)
+    }
+
+    /// Octets of a body count as held until the request is whole.
+    @Test func chunksThatWaitCount() {
+        receive(Self.chunked.replacing("\r\n\r\n", with: "\r\nExpect: 100-continue\r\n\r\n"))
+        #expect(server.nextRequest() == nil && sent() == "HTTP/1.1 100 Continue\r\n\r\n")
+        receive("5\r\nabc")
+        #expect(server.nextRequest() == nil && server.held == 3 && sent().isEmpty)
+        receive("de\r\n0\r\nab")
+        #expect(server.nextRequest() == nil && server.held == 7)
+        receive("\r\n\r\n")
+        #expect(server.nextRequest()?.body.count == 5 && server.held == 0)
+    }
+
+    /// It comes whole, and cut in two at each octet or, if it is long, in the middle.
+    private func expectRefusal(_ text: String, _ status: Int) throws {
+        let octets = Array(text.utf8)
+        let cuts = octets.count < 200 ? Array(1..<octets.count) : [octets.count / 2]
+        for cut in [octets.count] + cuts {
+            let server = HTTP1Server(bodyLimit: 10)
+            var refusals: [HTTPStatus?] = []
+            for piece in [octets[..<cut], octets[cut...]] {
+                server.receive(Array(piece).span)
+                while let request = server.nextRequest() {
+                    refusals.append(request.refusal)
+                    server.answer(0, HTTPAnswer(request.refusal ?? .ok))
+                }
+            }
+            #expect(refusals.map { $0?.rawValue } == [status] && server.isFinished)
+        }
     }
 }

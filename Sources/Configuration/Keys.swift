@@ -24,7 +24,7 @@ private let sectionKeys: [Key<Settings>] =
             "UDP and TCP on each; sockets handed over by systemd replace these"),
         Key(
             .listen, "allow", \.listen.allow, .list(of: .network),
-            "who may ask; everyone else gets REFUSED"),
+            "who may ask; others get REFUSED over UDP, and no connection"),
         Key(
             .listen, "workers", \.listen.workers, .number(0...4),
             "listening queues; 0 = one a core, 4 at most"),

@@ -109,9 +109,9 @@ extension ControlConnection: RawOwner, LinkOwner {
         }
     }
 
-    func happened(_ event: ConversationEvent, on link: any Link) {}
+    func happened(_ event: ConversationEvent, on link: StreamLink) {}
 
-    func ended(_ link: any Link, _ end: LinkEnd) { server.remove(self) }
+    func ended(_ link: StreamLink, _ end: LinkEnd) { server.remove(self) }
 }
 
 /// A response of the control server.

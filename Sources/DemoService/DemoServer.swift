@@ -90,6 +90,6 @@ final class DemoConnection {
 
 extension DemoConnection: RawOwner, LinkOwner {
     func received(_ bytes: Span<UInt8>) { conversation?.receive(bytes) }
-    func happened(_ event: ConversationEvent, on link: any Link) {}
-    func ended(_ link: any Link, _ end: LinkEnd) { closed(self) }
+    func happened(_ event: ConversationEvent, on link: StreamLink) {}
+    func ended(_ link: StreamLink, _ end: LinkEnd) { closed(self) }
 }

@@ -61,11 +61,11 @@ package final class HTTPExchange {
 }
 
 extension HTTPExchange: LinkOwner {
-    package func happened(_ event: ConversationEvent, on link: any Link) {
+    package func happened(_ event: ConversationEvent, on link: StreamLink) {
         guard case .answered(_, .http(let response)) = event else { return }
         link.close()
         done(self, .answered(response))
     }
 
-    package func ended(_ link: any Link, _ end: LinkEnd) { done(self, .failed(end)) }
+    package func ended(_ link: StreamLink, _ end: LinkEnd) { done(self, .failed(end)) }
 }

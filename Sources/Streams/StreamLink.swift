@@ -2,8 +2,8 @@
 /// This is the one place for the order of the three, which ``LinkOwner`` describes.
 ///
 /// It is made without a stream and takes requests at once. ``begin(_:)`` gives it one: the first of several that was
-/// established, one that is being dialled, or one that was accepted.
-package final class StreamLink: Link {
+/// established, one that is being dialled, or one that was accepted. Confined to its loop.
+package final class StreamLink {
     /// There before anything is begun.
     package unowned var owner: (any LinkOwner)!
     /// What follows from octets that have come is not sent at once: the owner calls ``flush()`` after ``LinkOwner/advanced(_:)``.
@@ -49,10 +49,15 @@ package final class StreamLink: Link {
         return finishEnd != nil || lastEnd != nil || !(client?.mayTakeMore ?? true) ? .draining : .open
     }
 
+    /// How many more requests it takes now, also while it is being dialled: they wait. 0 for a moment, or for good.
     package var room: Int { isClosed ? 0 : client?.room ?? 0 }
+    /// How many requests the peer takes at once, as far as it has said so.
     package var mostAtOnce: Int { client?.mostAtOnce ?? 0 }
+    /// Whether it is open and nothing is under way, so that the next octets from the peer belong to the next request.
     package var isIdle: Bool { client?.isIdle ?? true && stream?.isIdle ?? false }
 
+    /// Whether the verification of the peer's certificate may still be relied on, or is yet to come.
+    /// - Parameter wall: Seconds since 1970.
     package func isTrusted(at wall: UInt64) -> Bool { stream?.isTrusted(at: wall) ?? true }
 
     /// How many octets wait for the peer to read; see ``Stream/queued``.
@@ -64,6 +69,8 @@ package final class StreamLink: Link {
         set { stream?.isReading = newValue && lastEnd == nil }
     }
 
+    /// Takes a request, for which there must be room. It leaves with the next ``flush()``.
+    /// - Parameter isApart: It shares its TLS record with no other request.
     package func open(_ request: [UInt8], as id: RequestID, isApart: Bool = false) {
         guard !isClosed, let client else { return }
         if isApart { apart.append(client.takeOutput()) }
@@ -71,11 +78,17 @@ package final class StreamLink: Link {
         if isApart { apart.append(client.takeOutput()) }
     }
 
+    /// Cancels a request: its answer is not wanted any more.
+    /// - Returns: False if the answer would be taken for that of another request: then the link has to be closed.
     package func cancel(_ id: RequestID) -> Bool { client?.cancel(id) ?? true }
+
+    /// Whether part of the answer has come.
     package func hasBegun(_ id: RequestID) -> Bool { client?.hasBegun(id) ?? false }
 
+    /// Reads the octets that wait, if any, without waiting for the loop to report them. Ignored while an event is reported.
     package func read() { if !isHearing { stream?.read() } }
 
+    /// Sends the output there is; while events are reported that happens after them.
     package func flush() {
         guard !isHearing else { return }
         repeat {
@@ -139,6 +152,7 @@ package final class StreamLink: Link {
         close()
     }
 
+    /// Closes at once. Nothing more is reported.
     package func close() {
         guard !isClosed else { return }
         isClosed = true

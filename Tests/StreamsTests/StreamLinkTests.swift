@@ -72,7 +72,7 @@ import Testing
         var act = Act.nothing
         var isTelling = false
 
-        func happened(_ event: ConversationEvent, on link: any Link) {
+        func happened(_ event: ConversationEvent, on link: StreamLink) {
             #expect(!isTelling, "an event inside another")
             isTelling = true
             defer { isTelling = false }
@@ -89,11 +89,11 @@ import Testing
                 link.flush()
             }
         }
-        func advanced(_ link: any Link) {
+        func advanced(_ link: StreamLink) {
             #expect(!isTelling)
             told.append(.advanced)
         }
-        func ended(_ link: any Link, _ end: LinkEnd) {
+        func ended(_ link: StreamLink, _ end: LinkEnd) {
             #expect(!isTelling && link.state == .closed)
             told.append(.ended(end))
         }

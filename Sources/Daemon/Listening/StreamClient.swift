@@ -148,11 +148,11 @@ extension StreamClient: LinkOwner {
         server.checkInTime(self)
     }
 
-    func happened(_ event: ConversationEvent, on link: any Link) {}
+    func happened(_ event: ConversationEvent, on link: StreamLink) {}
 
-    func advanced(_ link: any Link) { gather() }
+    func advanced(_ link: StreamLink) { gather() }
 
-    func ended(_ link: any Link, _ end: LinkEnd) {
+    func ended(_ link: StreamLink, _ end: LinkEnd) {
         if end == .tooSlow { return server.cutOff(self) }
         handshakeEnded(HandshakeFailure(end))
         leave()

@@ -87,13 +87,13 @@ final class StreamConnection {
 }
 
 extension StreamConnection: LinkOwner {
-    func happened(_ event: ConversationEvent, on link: any Link) {
+    func happened(_ event: ConversationEvent, on link: StreamLink) {
         let now = heard ?? upstream.now()
         heard = now
         pool.happened(event, on: number, at: now)
     }
 
-    func advanced(_ link: any Link) {
+    func advanced(_ link: StreamLink) {
         let now = heard.take() ?? upstream.now()
         pool.tell(at: now) { [number] plan in
             if link.state == .draining { plan.drain(number) }
@@ -101,7 +101,7 @@ extension StreamConnection: LinkOwner {
         }
     }
 
-    func ended(_ link: any Link, _ end: LinkEnd) {
+    func ended(_ link: StreamLink, _ end: LinkEnd) {
         isClosed = true
         pool.ended(self, end, Failure(end), hasBegun: link.hasBegun(0))
     }

@@ -221,15 +221,15 @@ extension StoreUpstream {
 }
 
 extension StoreUpstream: LinkOwner {
-    package func happened(_ event: ConversationEvent, on link: any Link) {
+    package func happened(_ event: ConversationEvent, on link: StreamLink) {
         guard case .answered(let id, .store(let reply)) = event, let purpose = awaited.removeValue(forKey: id)
         else { return }
         replied(reply, to: purpose)
     }
 
-    package func advanced(_ link: any Link) { flush() }
+    package func advanced(_ link: StreamLink) { flush() }
 
-    package func ended(_ link: any Link, _ end: LinkEnd) {
+    package func ended(_ link: StreamLink, _ end: LinkEnd) {
         // The oldest command is the one whose reply is broken, as by a value that is none of ours.
         if case .protocolBroken = end, case .read(_, let lookup) = awaited.min(by: { $0.key < $1.key })?.value {
             refuse(lookup.key)

@@ -67,35 +67,7 @@ extension Span where Element == UInt8 {
     fileprivate func holds(_ isUnwanted: (IPAddress) -> Bool, of type: RecordType) -> Bool {
         switch type {
         case .a, .aaaa: IPAddress(bytes: self).map(isUnwanted) ?? true
-        default: hintsHold(isUnwanted)
+        default: ServiceBinding(self)?.hintsHold(isUnwanted) ?? true
         }
     }
-
-    /// The same for SVCB: SvcPriority, TargetName without compression, then parameters of key, length and value (RFC
-    /// 9460 §2.2).
-    private func hintsHold(_ isUnwanted: (IPAddress) -> Bool) -> Bool {
-        var offset = 2
-        while offset < count, self[offset] != 0 { offset += Int(self[offset]) + 1 }
-        offset += 1
-        guard offset <= count else { return true }
-        while offset < count {
-            guard count - offset >= 4 else { return true }
-            let (key, length) = (integer16(at: offset), Int(integer16(at: offset + 2)))
-            offset += 4
-            guard length <= count - offset else { return true }
-            let size = key == Self.ipv4Hint ? 4 : key == Self.ipv6Hint ? 16 : 0
-            if size > 0 {
-                guard length % size == 0 else { return true }
-                for start in stride(from: offset, to: offset + length, by: size) {
-                    if IPAddress(bytes: extracting(start..<start + size)).map(isUnwanted) ?? true { return true }
-                }
-            }
-            offset += length
-        }
-        return false
-    }
-
-    /// The keys `ipv4hint` and `ipv6hint` (RFC 9460 §14.3.2).
-    private static var ipv4Hint: UInt16 { 4 }
-    private static var ipv6Hint: UInt16 { 6 }
 }

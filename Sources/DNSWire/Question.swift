@@ -98,22 +98,25 @@ extension Question {
         switch message.integer16(at: 4) {
         case 0: return nameOffset
         case 1:
-            guard let end = uncompressedNameEnd(message, at: nameOffset), message.count - end >= 4 else { return nil }
+            guard let end = Name.uncompressedEnd(message, at: nameOffset), message.count - end >= 4 else { return nil }
             return end
         default: return nil
         }
     }
+}
 
+extension Name {
     /// The offset behind the root label of a name without compression; nil if it is compressed, broken or too long. A
     /// question is the first name of its message, so there is no earlier name a pointer could lead to.
-    private static func uncompressedNameEnd(_ message: Span<UInt8>, at start: Int) -> Int? {
-        let limit = min(message.count, start + Name.maximumLength)
+    @inline(__always)
+    static func uncompressedEnd(_ octets: Span<UInt8>, at start: Int) -> Int? {
+        let limit = min(octets.count, start + maximumLength)
         var offset = start
         while offset < limit {
-            let length = Int(message[offset])
+            let length = Int(octets[offset])
             offset += 1
             if length == 0 { return offset }
-            guard length <= Name.maximumLabelLength else { return nil }
+            guard length <= maximumLabelLength else { return nil }
             offset += length
         }
         return nil

@@ -42,22 +42,14 @@ extension DecodedRecord: CustomStringConvertible {
     /// `count` uncompressed names from `offset` on, after which `suffix` octets must remain; nil if they do not fit.
     private func names(_ count: Int, at offset: Int, suffix: Int) -> String? {
         var offset = offset
+        let bytes = rdata.span
         var names: [String] = []
         for _ in 0..<count {
-            guard let end = DecodedRecord.nameEnd(rdata, at: offset) else { return nil }
-            names.append(Name(wire: rdata.span, at: offset, length: end - offset).absolute)
+            guard let end = Name.uncompressedEnd(bytes, at: offset) else { return nil }
+            names.append(Name(wire: bytes, at: offset, length: end - offset).absolute)
             offset = end
         }
         return offset + suffix == rdata.count ? names.joined(separator: " ") : nil
-    }
-
-    private static func nameEnd(_ data: [UInt8], at start: Int) -> Int? {
-        var offset = start
-        while offset < data.count, data[offset] <= Name.maximumLabelLength, offset - start < Name.maximumLength {
-            if data[offset] == 0 { return offset + 1 }
-            offset += Int(data[offset]) + 1
-        }
-        return nil
     }
 
     /// The whole RDATA as character-strings (RFC 1035 §3.3), quoted.

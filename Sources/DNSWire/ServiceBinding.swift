@@ -25,14 +25,10 @@ struct ServiceBinding {
     }
 
     /// Nil for data that is not valid: clients must not use such a record (§2.2), and one may be more lenient.
-    init?(_ data: [UInt8]) {
-        let span = data.span
+    init?(_ span: Span<UInt8>) {
         // The name is not compressed (§2.2).
-        guard span.count > 2, case .some(let end) = RecordHeader.skipName(span, at: 2), end <= span.count,
-            let name = Name.uncompressed(span, 2..<end)
-        else { return nil }
-        (priority, target) = (span.integer16(at: 0), name)
-        var offset = end
+        guard var offset = Name.uncompressedEnd(span, at: 2) else { return nil }
+        (priority, target) = (span.integer16(at: 0), Name(wire: span, at: 2, length: offset - 2))
         while offset < span.count {
             guard span.count - offset >= 4 else { return nil }
             let (key, length) = (span.integer16(at: offset), Int(span.integer16(at: offset + 2)))
@@ -62,6 +58,18 @@ struct ServiceBinding {
         case Self.ipv4Hint: return !value.isEmpty && value.count.isMultiple(of: 4)
         case Self.ipv6Hint: return !value.isEmpty && value.count.isMultiple(of: 16)
         default: return true
+        }
+    }
+
+    /// Whether a hint has an unwanted address, or, in an alias, is malformed.
+    func hintsHold(_ isUnwanted: (IPAddress) -> Bool) -> Bool {
+        parameters.contains { key, value in
+            guard key == Self.ipv4Hint || key == Self.ipv6Hint else { return false }
+            let size = key == Self.ipv4Hint ? 4 : 16
+            guard value.count.isMultiple(of: size) else { return true }
+            return stride(from: 0, to: value.count, by: size).contains { start in
+                IPAddress(bytes: value.span.extracting(start..<start + size)).map(isUnwanted) ?? true
+            }
         }
     }
 
@@ -99,19 +107,6 @@ struct ServiceBinding {
             data += value
         }
         return data
-    }
-}
-
-extension Name {
-    /// The name that stands in a range of octets without compression; nil if none does, or something else as well.
-    fileprivate static func uncompressed(_ octets: Span<UInt8>, _ range: Range<Int>) -> Name? {
-        guard range.count <= maximumLength else { return nil }
-        var offset = range.lowerBound
-        while offset < range.upperBound, octets[offset] > 0, octets[offset] <= maximumLabelLength {
-            offset += Int(octets[offset]) + 1
-        }
-        guard offset == range.upperBound - 1, octets[offset] == 0 else { return nil }
-        return Name(wire: octets, at: range.lowerBound, length: range.count)
     }
 }
 
@@ -160,7 +155,7 @@ extension Answer {
                 if let target = Name.whole(record.rdata), owners.contains(record.name) { owners.insert(target) }
                 made.append(record, ttl: record.ttl)
             case type where isInAnswer:
-                guard var binding = ServiceBinding(record.rdata) else { continue }
+                guard var binding = ServiceBinding(record.rdata.span) else { continue }
                 if binding.isAlias {
                     binding.dropParameters()
                 } else {
@@ -183,5 +178,8 @@ extension Answer {
 
 extension Name {
     /// The name that is all of some octets, without compression.
-    fileprivate static func whole(_ octets: [UInt8]) -> Name? { uncompressed(octets.span, 0..<octets.count) }
+    fileprivate static func whole(_ octets: [UInt8]) -> Name? {
+        uncompressedEnd(octets.span, at: 0) == octets.count
+            ? Name(wire: octets.span, at: 0, length: octets.count) : nil
+    }
 }

@@ -6,82 +6,58 @@ import Testing
 
 /// What the ends of connections teach, and what becomes of their queries: values, in invented time.
 @Suite struct ConnectionLessonsTests {
-    private static let usual: UInt64 = 25_000_000_000
-
     private static func at(_ seconds: Double) -> Tick { Tick(nanoseconds: UInt64(seconds * 1e9)) }
 
     /// The connections of a server, of which one is opened after the other.
     private struct Story {
-        var lessons = ConnectionLessons(StreamLimits(idleTime: ConnectionLessonsTests.usual))
+        var lessons = ConnectionLessons(StreamLimits(idleTime: 25_000_000_000))
         var serial = 0
 
-        mutating func close(_ close: ConnectionLessons.Close, at seconds: Double) {
+        mutating func close(answers: Int, isClean: Bool = true, isAgain: Bool = false, at seconds: Double) {
             serial += 1
-            lessons.take(close, of: serial, newest: serial, at: ConnectionLessonsTests.at(seconds))
+            lessons.take(
+                ConnectionLessons.Close(answers: answers, isClean: isClean, isAgain: isAgain), of: serial,
+                newest: serial,
+                at: ConnectionLessonsTests.at(seconds))
         }
 
-        /// In milliseconds.
-        mutating func idle(_ milliseconds: UInt64, at seconds: Double) {
-            close(.idle(milliseconds * 1_000_000), at: seconds)
-        }
-        func idleTime(at seconds: Double) -> UInt64 {
-            lessons.idleTime(at: ConnectionLessonsTests.at(seconds)) / 1_000_000
-        }
         func queries(at seconds: Double) -> Int {
             lessons.queriesPerConnection(at: ConnectionLessonsTests.at(seconds))
         }
     }
 
-    /// In milliseconds: two idle times, and for how long connections are kept then.
-    @Test(
-        arguments: [
-            (5000, 5000, 4000), (5000, 5400, 4000), (5400, 5000, 4000), (5000, 6000, 25_000), (1000, 1000, 1500),
-            (900, 900, 25_000), (200_000, 200_000, 25_000),
-        ] as [(UInt64, UInt64, UInt64)])
-    func twoClosesThatAreAlikeShowTheIdleTime(first: UInt64, second: UInt64, kept: UInt64) {
-        var story = Story()
-        story.idle(first, at: 10)
-        #expect(story.idleTime(at: 10) == 25_000)
-        story.idle(second, at: 20)
-        #expect(story.idleTime(at: 20) == kept && story.queries(at: 20) == .max)
-    }
-
     /// What is learned holds for ten minutes, may rise again, and is forgotten with the network.
     @Test func whatIsLearnedIsForgotten() {
         var story = Story()
-        for seconds in [10.0, 20] { story.idle(2000, at: seconds) }
-        #expect(story.idleTime(at: 619) == 1600 && story.idleTime(at: 621) == 25_000)
-        for seconds in [30.0, 40] { story.idle(10_000, at: seconds) }
-        #expect(story.idleTime(at: 41) == 8000)
-        for seconds in [50.0, 60] { story.close(.busy(answers: 100), at: seconds) }
-        #expect(story.queries(at: 61) == 100)
+        for seconds in [10.0, 20] { story.close(answers: 20, at: seconds) }
+        #expect(story.queries(at: 619) == 20 && story.queries(at: 621) == .max)
+        for seconds in [630.0, 640] { story.close(answers: 100, at: seconds) }
+        #expect(story.queries(at: 641) == 100)
         story.lessons.forget()
-        #expect(story.idleTime(at: 61) == 25_000 && story.queries(at: 61) == .max)
+        #expect(story.queries(at: 641) == .max)
         // Nor does what came before count as the first of two.
-        story.idle(10_000, at: 70)
-        #expect(story.idleTime(at: 70) == 25_000)
+        story.close(answers: 100, at: 650)
+        #expect(story.queries(at: 650) == .max)
     }
 
     /// A restart closes several connections at once.
     @Test func closesOfOneRestartAreOne() {
-        var lessons = ConnectionLessons(StreamLimits(idleTime: Self.usual))
+        var lessons = ConnectionLessons(StreamLimits(idleTime: 25_000_000_000))
         for serial in 1...2 {
-            lessons.take(.idle(3_000_000_000), of: serial, newest: 2, at: Self.at(10))
-            lessons.take(.busy(answers: 50), of: serial, newest: 2, at: Self.at(10))
+            lessons.take(ConnectionLessons.Close(answers: 50), of: serial, newest: 2, at: Self.at(10))
         }
-        #expect(
-            lessons.idleTime(at: Self.at(10)) == Self.usual && lessons.queriesPerConnection(at: Self.at(10)) == .max)
-        lessons.take(.busy(answers: 50), of: 3, newest: 3, at: Self.at(20))
+        #expect(lessons.queriesPerConnection(at: Self.at(10)) == .max)
+        lessons.take(ConnectionLessons.Close(answers: 50), of: 3, newest: 3, at: Self.at(20))
         #expect(lessons.queriesPerConnection(at: Self.at(20)) == 50)
     }
 
     /// Where each connection is opened before the one before it has ended, as while others wait, there are independent ends all the
     /// same.
     @Test func connectionsThatOverlap() {
-        var lessons = ConnectionLessons(StreamLimits(idleTime: Self.usual))
+        var lessons = ConnectionLessons(StreamLimits(idleTime: 25_000_000_000))
         for serial in 1...3 {
             #expect(lessons.queriesPerConnection(at: Self.at(10)) == .max)
-            lessons.take(.busy(answers: 1), of: serial, newest: serial + 1, at: Self.at(10))
+            lessons.take(ConnectionLessons.Close(answers: 1), of: serial, newest: serial + 1, at: Self.at(10))
         }
         #expect(lessons.queriesPerConnection(at: Self.at(10)) == 1)
     }
@@ -89,11 +65,11 @@ import Testing
     /// Days apart they have nothing to do with each other.
     @Test func closesFarApartShowNothing() {
         var story = Story()
-        story.idle(3000, at: 10)
-        story.idle(3000, at: 700)
-        #expect(story.idleTime(at: 700) == 25_000)
-        story.idle(3000, at: 710)
-        #expect(story.idleTime(at: 710) == 2400)
+        story.close(answers: 30, at: 10)
+        story.close(answers: 30, at: 700)
+        #expect(story.queries(at: 700) == .max)
+        story.close(answers: 30, at: 710)
+        #expect(story.queries(at: 710) == 30)
     }
 
     /// Answers on two connections, how many queries are put on one then, and for how many seconds.
@@ -103,9 +79,9 @@ import Testing
     ])
     func twoClosesThatAreAlikeShowTheLimitOfQueries(first: Int, second: Int, most: Int, seconds: Double) {
         var story = Story()
-        story.close(.busy(answers: first), at: 10)
+        story.close(answers: first, at: 10)
         #expect(story.queries(at: 10) == .max)
-        story.close(.busy(answers: second), at: 11)
+        story.close(answers: second, at: 11)
         #expect(story.queries(at: 11) == most)
         if seconds > 0 { #expect(story.queries(at: 10.9 + seconds) == most && story.queries(at: 11 + seconds) == .max) }
     }
@@ -119,8 +95,8 @@ import Testing
     ])
     func resetsTeachWhatQueriesAreLostToAgain(first: Bool, second: Bool, isAgain: Bool, seconds: Double) {
         var story = Story()
-        story.close(.busy(answers: 50, isClean: first), at: 10)
-        story.close(.busy(answers: 50, isClean: second, isAgain: isAgain), at: 11)
+        story.close(answers: 50, isClean: first, at: 10)
+        story.close(answers: 50, isClean: second, isAgain: isAgain, at: 11)
         let most = seconds > 0 ? 50 : Int.max
         #expect(story.queries(at: 11) == most && story.queries(at: 10.9 + seconds) == most)
         #expect(story.queries(at: 11 + seconds) == .max)
@@ -129,13 +105,13 @@ import Testing
     /// One reset shows nothing, whatever it takes along, nor do two that are not alike; and a clean close before it still counts.
     @Test func oneResetShowsNothing() {
         var story = Story()
-        story.close(.busy(answers: 1, isClean: false, isAgain: true), at: 10)
+        story.close(answers: 1, isClean: false, isAgain: true, at: 10)
         #expect(story.queries(at: 10) == .max)
-        story.close(.busy(answers: 2, isClean: false, isAgain: true), at: 11)
+        story.close(answers: 2, isClean: false, isAgain: true, at: 11)
         #expect(story.queries(at: 11) == .max)
-        story.close(.busy(answers: 100), at: 20)
-        story.close(.busy(answers: 100, isClean: false), at: 21)
-        story.close(.busy(answers: 100), at: 22)
+        story.close(answers: 100, at: 20)
+        story.close(answers: 100, isClean: false, at: 21)
+        story.close(answers: 100, at: 22)
         #expect(story.queries(at: 621) == 100)
     }
 

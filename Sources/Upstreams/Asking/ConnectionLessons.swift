@@ -1,7 +1,8 @@
 import Base
 
-/// What the ends of a server's connections have shown about it: for how long it keeps idle ones, and how many queries it
-/// answers on one.
+/// How many queries a server answers on one connection, as the ends of its connections have shown. Without that, many queries at once
+/// would lose more connections than ``PlannedQuery/mostLosses``. For how long the server keeps idle connections it says itself (RFC
+/// 7828), and a query that meets such an end goes out again.
 ///
 /// Only what a server does by itself teaches anything, so clean closes count: not silence or a failure of TLS. A restart
 /// closes cleanly, too, so two closes have to be alike, and independent: the second connection was opened after the first had
@@ -13,35 +14,33 @@ import Base
 ///
 /// A value without sockets; the time is an argument.
 struct ConnectionLessons {
-    /// What ends ``take(_:of:newest:at:)`` learns from.
-    enum Close: Equatable {
-        /// Cleanly, when the connection had been idle for so many nanoseconds.
-        case idle(UInt64)
-        /// So many queries were answered on it, and others were under way.
-        /// - Parameters:
-        ///   - isClean: it was no reset.
-        ///   - isAgain: one of those others had been lost with another connection before.
-        case busy(answers: Int, isClean: Bool = true, isAgain: Bool = false)
+    /// An end of a connection with queries under way.
+    struct Close: Equatable {
+        /// So many queries were answered on it.
+        var answers: Int
+        /// It was no reset.
+        var isClean = true
+        /// A query under way had been lost with another connection before.
+        var isAgain = false
     }
 
     private let limits: StreamLimits
-    private var (idle, busy) = (Lesson(), Lesson())
-    /// The two as they were when a connection was last established.
-    private var proven = (idle: Lesson(), busy: Lesson())
+    private var busy = Lesson()
+    /// The same as it was when a connection was last established.
+    private var proven = Lesson()
 
-    /// One number that a server's closes show.
     private struct Lesson {
-        /// The end that the next one is compared with: what it showed, and which connections were opened before it.
-        var first: (value: UInt64, isClean: Bool, newest: Int, at: Tick)?
-        var learned: (value: UInt64, until: Tick)?
+        /// The end that the next one is compared with: its answers, and which connections were opened before it.
+        var first: (answers: Int, isClean: Bool, newest: Int, at: Tick)?
+        var learned: (answers: Int, until: Tick)?
 
-        /// - Returns: The smaller of two values that are alike, and whether both ends were clean; nil if that shows nothing.
+        /// - Returns: The smaller of two numbers that are alike, and whether both ends were clean; nil if that shows nothing.
         mutating func take(
-            _ value: UInt64, isClean: Bool = true, isAgain: Bool = false, of serial: Int, newest: Int, at now: Tick
-        ) -> (value: UInt64, isClean: Bool)? {
-            let end = (value: value, isClean: isClean, newest: newest, at: now)
+            _ close: Close, of serial: Int, newest: Int, at now: Tick
+        ) -> (answers: Int, isClean: Bool)? {
+            let end = (answers: close.answers, isClean: close.isClean, newest: newest, at: now)
             guard let first, now.milliseconds(since: first.at) < ConnectionLessons.memory,
-                max(value, first.value) - min(value, first.value) <= max(value, first.value) / 8
+                abs(close.answers - first.answers) <= max(close.answers, first.answers) / 8
             else {
                 self.first = end
                 return nil
@@ -49,11 +48,11 @@ struct ConnectionLessons {
             // The end of a connection that was open when the first one ended is passed over. If it took the place of the first,
             // there would never be two independent ends where another connection is always open.
             guard serial > first.newest else { return nil }
-            let areClean = isClean && first.isClean
-            let isShown = areClean || isAgain
+            let areClean = close.isClean && first.isClean
+            let isShown = areClean || close.isAgain
             // A reset that shows nothing does not take the place of a clean close like it.
-            if isShown || isClean { self.first = end }
-            return isShown ? (min(value, first.value), areClean) : nil
+            if isShown || close.isClean { self.first = end }
+            return isShown ? (min(close.answers, first.answers), areClean) : nil
         }
     }
 
@@ -68,19 +67,10 @@ struct ConnectionLessons {
 
     init(_ limits: StreamLimits) { self.limits = limits }
 
-    /// For how long an idle connection is kept, in nanoseconds.
-    /// - Parameter told: For how long the server has said that it keeps one, if it has.
-    func idleTime(told: UInt64? = nil, at now: Tick) -> UInt64 {
-        // A little less than the server keeps it, so that no query meets the end.
-        let usual = told.map { min(StreamLimits.idleRange.upperBound, $0 / 5 * 4) } ?? limits.idleTime
-        guard let learned = idle.learned, now < learned.until else { return usual }
-        return min(usual, learned.value)
-    }
-
     /// The most queries on one connection in its life.
     func queriesPerConnection(at now: Tick) -> Int {
         guard let learned = busy.learned, now < learned.until else { return limits.queriesPerConnection }
-        return min(limits.queriesPerConnection, Int(learned.value))
+        return min(limits.queriesPerConnection, learned.answers)
     }
 
     /// The server has ended a connection.
@@ -88,29 +78,18 @@ struct ConnectionLessons {
     ///   - serial: The connection's number, which increases with each that is opened.
     ///   - newest: The number of the connection that was opened last.
     mutating func take(_ close: Close, of serial: Int, newest: Int, at now: Tick) {
-        switch close {
-        case .idle(let time):
-            // It was something else than idleness.
-            guard time >= StreamLimits.shortestIdle else { return }
-            guard let (time, _) = idle.take(time, of: serial, newest: newest, at: now) else { return }
-            let range = StreamLimits.idleRange
-            let kept = max(range.lowerBound, min(range.upperBound, time / 5 * 4))
-            idle.learned = (kept, now.advanced(milliseconds: Self.memory))
-        case .busy(let answers, let isClean, let isAgain):
-            guard answers > 0,
-                let (count, areClean) = busy.take(
-                    UInt64(answers), isClean: isClean, isAgain: isAgain, of: serial, newest: newest, at: now)
-            else { return }
-            let time = areClean && count >= Self.fewestQueries ? Self.memory : Self.shortMemory
-            busy.learned = (count, now.advanced(milliseconds: time))
+        guard close.answers > 0, let (count, areClean) = busy.take(close, of: serial, newest: newest, at: now) else {
+            return
         }
+        let time = areClean && count >= Self.fewestQueries ? Self.memory : Self.shortMemory
+        busy.learned = (count, now.advanced(milliseconds: time))
     }
 
     /// A connection was established: the server is there, and the ends until now were its own doing.
-    mutating func established() { proven = (idle, busy) }
+    mutating func established() { proven = busy }
 
     /// A connection could not be made: the server has gone, and the ends since the last one that could say nothing else.
-    mutating func unreachable() { (idle, busy) = proven }
+    mutating func unreachable() { busy = proven }
 
     /// Connections are not trusted any more, for instance because the network is another: so may be the server.
     mutating func forget() { self = ConnectionLessons(limits) }

@@ -50,7 +50,8 @@ extension ConnectionPlan {
     /// - Parameter time: In nanoseconds; 0: the connection is to be closed when nothing is under way on it.
     mutating func told(_ number: ConnectionNumber, idleTime time: UInt64) {
         guard time > 0 else { return drain(number) }
-        toldIdleTime = time
+        // A little less than the server keeps it, so that no query meets the end.
+        idleTime = min(StreamLimits.longestIdle, time / 5 * 4)
     }
 
     // MARK: Room
@@ -125,7 +126,6 @@ extension ConnectionPlan {
 
     mutating func expire(at now: Tick) {
         for query in raced where queries.contains(query) { raceIfDue(query, at: now) }
-        heedLessons(at: now)
         while let first = idle.first, idleEnd(of: first) <= now { close(first) }
         while let first = quiet.first, quietEnd(of: first) <= now { close(first) }
     }
@@ -135,7 +135,6 @@ extension ConnectionPlan {
         for connection in connections.numbers { drain(connection) }
         for connection in idle + quiet { close(connection) }
         lessons.forget()
-        toldIdleTime = nil
         (idleTime, queriesPerConnection) = (limits.idleTime, limits.queriesPerConnection)
         firstFlightLimit = .max
     }
@@ -146,9 +145,8 @@ extension ConnectionPlan {
         networkChanged()
     }
 
-    /// Another time may be learned from how connections have ended, or forgotten.
+    /// Another number may be learned from how connections have ended, or forgotten.
     mutating func heedLessons(at now: Tick) {
-        idleTime = lessons.idleTime(told: toldIdleTime, at: now)
         queriesPerConnection = lessons.queriesPerConnection(at: now)
     }
 }

@@ -208,17 +208,9 @@ extension ConnectionPlan {
         case .reset: isClean = false
         case .finished, .timedOut, .tls, .protocolBroken, .tooSlow: return
         }
-        if connection.isDoubted { return }
-        let close: ConnectionLessons.Close
-        if !connection.carried.isEmpty, connection.idleBefore == 0 {
-            let isAgain = connection.carried.contains { queries[$0].losses > 0 }
-            close = .busy(answers: connection.answers, isClean: isClean, isAgain: isAgain)
-        } else if isClean {
-            let since = connection.carried.isEmpty ? connection.idleSince : now.nanoseconds &- connection.idleBefore
-            close = .idle(now.nanoseconds &- since)
-        } else {
-            return
-        }
+        if connection.isDoubted || connection.carried.isEmpty || connection.idleBefore > 0 { return }
+        let isAgain = connection.carried.contains { queries[$0].losses > 0 }
+        let close = ConnectionLessons.Close(answers: connection.answers, isClean: isClean, isAgain: isAgain)
         lessons.take(close, of: Int(number), newest: Int(newest), at: now)
         heedLessons(at: now)
     }

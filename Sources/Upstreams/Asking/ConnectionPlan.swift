@@ -15,7 +15,8 @@ typealias QueryNumber = UInt64
 /// | a connection is dialled | queries are put on it at once; they are sent when it is established |
 /// | a connection cannot be made | its queries fail; so do those that wait, unless another connection may take them; what the closes just before seemed to show is forgotten |
 /// | an answer comes | its query is cancelled on other connections; a connection without queries becomes idle |
-/// | a connection is idle | it is closed after the time that the server has told (RFC 7828), that its closes have shown (``ConnectionLessons``), or ``StreamLimits/idleTime`` |
+/// | a connection is idle | it is closed after the time that the server has told (RFC 7828), or ``StreamLimits/idleTime`` |
+/// | connections end beside queries that were not answered, twice alike | further ones carry no more queries than those (``ConnectionLessons``) |
 /// | a query is to be raced, and was sent long enough ago | its connections are doubted, and it is sent once more on one that was made later, or on a new one; at most on ``maximumRacing`` |
 /// | a query is overdue | its connections that have been silent since it was sent are doubted; one that is still being made is kept |
 /// | a connection is doubted | it takes no query until octets come; once it carries none, it may still finish for ``doubtTime``, or until another connection needs its place |
@@ -55,10 +56,10 @@ struct ConnectionPlan: ~Copyable {
     /// The group does not have the server any more.
     var isRemoved = false
     var lessons: ConnectionLessons
-    /// What the lessons and the server say now: nanoseconds, and the most queries on a connection in its life.
-    var (idleTime, queriesPerConnection): (UInt64, Int)
-    /// For how long the server keeps idle connections, as it has said; in nanoseconds.
-    var toldIdleTime: UInt64?
+    /// How long an idle connection is kept, in nanoseconds: ``StreamLimits/idleTime``, or by what the server has said.
+    var idleTime: UInt64
+    /// The most queries on a connection in its life, by what the lessons show now.
+    var queriesPerConnection: Int
     /// The connection that was dialled last.
     var newest: ConnectionNumber = 0
     /// The connection that was dialled last when one ended: this one and older ones may end together with it.

@@ -9,8 +9,8 @@ struct StreamLimits: Sendable {
     var sharesConnections: Bool { atOnce > 1 }
     /// The most queries on one connection in its life.
     var queriesPerConnection = Int.max
-    /// How long an idle connection is kept, in nanoseconds; 0: not at all. Shorter once the server has closed one
-    /// earlier.
+    /// How long an idle connection is kept, in nanoseconds; 0: not at all. The server may say another time (RFC
+    /// 7828).
     var idleTime: UInt64
     /// How many idle connections are kept for ``idleTime``. Where each request needs a connection of its own, a busy
     /// second uses more of them again and again, and opening one costs more than many requests; so further ones are
@@ -26,8 +26,6 @@ struct StreamLimits: Sendable {
     static let maximumQueued = 128 * 1024
     /// The most queries that wait for room on a connection to one server.
     static let maximumWaiting = 1024
-    /// If the server closes a connection after a shorter idle time, in nanoseconds, idleness was not the reason.
-    static let shortestIdle: UInt64 = 1_000_000_000
-    /// The range of idle times that are learned from servers, in nanoseconds.
-    static let idleRange: ClosedRange<UInt64> = 1_500_000_000...120_000_000_000
+    /// The longest idle time that a server can ask for, in nanoseconds.
+    static let longestIdle: UInt64 = 120_000_000_000
 }

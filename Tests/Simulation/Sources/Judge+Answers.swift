@@ -190,6 +190,12 @@ extension Judge {
         if !answer.groups.contains(told.host.group) {
             fault("\(who) what \(told.host.name) said, which is not to be asked")
         }
+        if told.host.group == "fallback" {
+            let plans = plans(at: told.at)
+            if !answer.plans.contains(where: { plan in plans.contains(where: plan.isOfSameNetwork) }) {
+                fault("\(who) what \(told.host.name) said in another network")
+            }
+        }
         if let asked = told.query, !asked.suits(query) {
             fault("\(who) what \(told.host.name) said to a query with other bits DO and CD")
         }

@@ -134,6 +134,13 @@ final class Judge {
         return place
     }
 
+    /// The plans that may have held at a moment.
+    func plans(at moment: UInt64) -> [Plan] {
+        plans.indices.filter {
+            plans[$0].from <= moment && ($0 + 1 == plans.count || plans[$0 + 1].by + Self.underWay >= moment)
+        }.map { plans[$0].plan }
+    }
+
     /// The plans that have held since a moment.
     func plans(since moment: UInt64) -> [Plan] {
         plans.indices.filter { $0 + 1 == plans.count || plans[$0 + 1].by + Self.underWay >= moment }.map {

@@ -289,6 +289,14 @@ struct Plan {
         groups.contains { $0.hosts.contains { $0.serverName == name } }
     }
 
+    /// Whether what local resolvers have said by another plan is of the same network: those that the settings name are of any, and
+    /// for the store it does not matter what names them.
+    func isOfSameNetwork(as other: Plan) -> Bool {
+        if resolvers != nil, other.resolvers != nil { return true }
+        return Set(resolvers ?? files.resolvers) == Set(other.resolvers ?? other.files.resolvers)
+            && (resolvers == other.resolvers || hasStore || other.hasStore)
+    }
+
     /// Whether servers' own names are looked up at a host.
     func looksServersUp(at host: Host) -> Bool {
         Topology.accounts.contains { has(host, in: $0) } || files.resolvers.contains(host.name)

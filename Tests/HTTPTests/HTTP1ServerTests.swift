@@ -136,7 +136,7 @@ import Testing
         ("\r\n", 400), (";x\r\n", 400), (" 1\r\na\r\n0\r\n\r\n", 400), ("+1\r\n", 400), ("-1\r\n", 400),
         ("0x1\r\n", 400), ("1 1\r\n", 400), ("1,\r\n", 400), ("g\r\n", 400), ("1\na\r\n0\r\n\r\n", 400),
         ("1\r\na\n0\r\n\r\n", 400),
-        ("1\r\naX\r\n", 400), ("1;a\rb\r\n", 400), ("1;a\0\r\n", 400), ("1\r\na\r\n0\r\n\n", 400),
+        ("1\r\n3X\r\n", 400), ("1;a\rb\r\n", 400), ("1;a\0\r\n", 400), ("1\r\na\r\n0\r\n\n", 400),
         ("0\r\nx: a\nGET / HTTP/1.1\r\n\r\n", 400), ("0\r\nx: \rb\r\n\r\n", 400),
         ("b\r\n", 413), ("ffffffffffffffff\r\n", 413), ("10000000000000001\r\n", 413), ("5\r\nabcde\r\n6\r\n", 413),
         (String(repeating: "0", count: 1100), 400), ("1;" + String(repeating: "x", count: 1100), 400),

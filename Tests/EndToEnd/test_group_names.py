@@ -59,22 +59,14 @@ def test_a_relative_file_of_names_stands_beside_the_configuration(groups, binary
     assert processes.run(binary, "check", "--all", "-c", str(tmp_path / "own.toml"), cwd="/").returncode == 0
 
 
-@pytest.mark.parametrize("wrong", ["not there", "wrong line", "empty", "a folder", "a pipe"])
-def test_a_wrong_file_of_names_at_start(binary, tmp_path, wrong):
-    names = tmp_path / "names"
-    make(names, wrong)
-    file = tmp_path / "own.toml"
-    file.write_text(toml(LISTEN | {"fallback": {"servers": ["127.0.0.2"]},
-                                   "upstreams.office": {"servers": ["127.0.0.3"], "domainsFile": str(names)}}))
-    for command in ("run", "check"):
-        ended = processes.run(binary, command, "-c", str(file))
-        assert ended.returncode == 78 and len(ended.stderr.splitlines()) == 1, ended
-        place = f"{names}:2" if wrong == "wrong line" else "upstreams.office.domainsFile"
-        assert place in ended.stderr and "; " in ended.stderr, ended
-
-
 def make(names, wrong):
     """Puts something that cannot be used in the place of a file of names."""
+    if wrong in ("truncated", "cut off"):
+        names.write_text({"truncated": "", "cut off": "corp.exa"}[wrong])
+        return
+    if wrong in ("empty put in place", "half-written put in place"):
+        replace(names, "" if wrong == "empty put in place" else "corp.exa")
+        return
     if names.is_dir():
         names.rmdir()
     names.unlink(missing_ok=True)
@@ -84,47 +76,81 @@ def make(names, wrong):
         names.touch()
     elif wrong == "half-written":
         names.write_text("corp.exa")
+    elif wrong == "octets that are no text":
+        names.write_bytes(b"corp.example\n\xff\xfe\n")
     elif wrong == "a folder":
         names.mkdir()
     elif wrong == "a pipe":
         os.mkfifo(names)
+    elif wrong == "a loop of links":
+        names.symlink_to(names)
 
 
-WRONG = ["not there", "wrong line", "empty", "half-written", "a folder", "a pipe"]
+NEW = ["not there", "wrong line", "empty", "octets that are no text", "a folder", "a pipe", "a loop of links"]
+CHANGED = ["half-written", "truncated", "cut off", "empty put in place", "half-written put in place"]
+# The keys whose files say which server gets a name, and the server that gets it.
+WALLS = {"upstreams.office.domainsFile": "office", "domains.interceptFile": "httpdns", "domains.bypassFile": "fallback"}
 
 
-def test_a_wall_stays_whatever_becomes_of_its_file(groups, binary, tmp_path):
+@pytest.mark.parametrize("key", WALLS)
+@pytest.mark.parametrize("wrong", NEW)
+def test_a_wrong_file_of_names_at_start(groups, binary, tmp_path, wrong, key):
+    names = tmp_path / "names"
+    make(names, wrong)
+    file = tmp_path / "own.toml"
+    section, _, name = key.rpartition(".")
+    whole = LISTEN | {"fallback": {"servers": ["127.0.0.2"]}, "httpdns": groups.chosen.settings(),
+                      section: {"servers": ["127.0.0.3"]} if section != "domains" else {}}
+    whole[section][name] = str(names)
+    file.write_text(toml(whole))
+    for command in ("run", "check"):
+        ended = processes.run(binary, command, "-c", str(file))
+        assert ended.returncode == 78 and len(ended.stderr.splitlines()) == 1, ended
+        place = f"{names}:2" if wrong in ("wrong line", "octets that are no text") else key
+        assert place in ended.stderr and "; " in ended.stderr, ended
+
+
+@pytest.mark.parametrize("key", WALLS)
+def test_a_wall_stays_whatever_becomes_of_its_file(groups, binary, tmp_path, key):
     """At a change, a reload and a restart, and while another list changes; log, status and check say so."""
     names, other, socket_path = tmp_path / "names", tmp_path / "other", str(tmp_path / "s")
     names.write_text("corp.example\n")
     other.write_text("other.example\n")
-    settings = {"httpdns": False, "office": {"domainsFile": str(names)},
-                "ads": {"answer": "nxdomain", "domainsFile": str(other)},
-                "cache": {"file": str(tmp_path / "cache")}, "control": {"socket": socket_path}}
+    section, name = key.split(".")[-2:]
+    settings = {"ads": {"answer": "nxdomain", "domainsFile": str(other)},
+                "cache": {"file": str(tmp_path / "cache")}, "control": {"socket": socket_path}, section: {name: str(names)}}
     running = groups.run(**settings)
-    fresh = (f"f{number}" for number in itertools.count())
+    fresh, stay = (f"f{number}" for number in itertools.count()), f"{key}: the 1 name of before stay"
+
+    def status():
+        return processes.run(binary, "status", "--socket", socket_path).stdout
 
     def holds():
-        return last_of(f"{next(fresh)}.corp.example") == [2]
+        asked = f"{next(fresh)}.corp.example"
+        assert ask(asked, port=PORT).answer
+        seen = {"httpdns": groups.chosen.names, "fallback": groups.names("fallback")}
+        if section == "office":
+            seen["office"] = groups.names("office")
+        return [server for server, its in seen.items() if asked in its] == [WALLS[key]]
     assert holds()
-    eventually(lambda: list(tmp_path.glob("cache.names-*")) and len(list(tmp_path.glob("cache.names-*"))) == 2, "copies are kept")
-    for number, wrong in enumerate(WRONG):
-        lines = len(running.log_lines("upstreams.office.domainsFile: the 1 name of before stay"))
+    eventually(lambda: len(list(tmp_path.glob("cache.names-*"))) == 2, "copies are kept")
+    for number, wrong in enumerate(NEW + CHANGED):
+        lines = len(running.log_lines(stay))
         make(names, wrong)
         replace(other, f"o{number}.example\n")
-        eventually(lambda lines=lines: len(running.log_lines("upstreams.office.domainsFile: the 1 name of before stay")) > lines, wrong)
+        eventually(lambda lines=lines: len(running.log_lines(stay)) > lines, wrong)
         assert holds(), wrong
         assert processes.run(binary, "reload", "--socket", socket_path).returncode == 0
         assert holds(), wrong
-        assert "office.domainsFile: the 1 name of before stay" in processes.run(binary, "status", "--socket", socket_path).stdout
+        assert stay in status()
         running.stop()
         running = groups.run(**settings)
         assert running.log_lines("the 1 name of before stay, from the copy beside cache.file"), wrong
         assert holds(), wrong
-        if names.is_dir() or names.is_fifo():
+        if names.is_dir() or names.is_fifo() or names.is_symlink():
             make(names, "not there")
         replace(names, "corp.example\n")
-        eventually(lambda: "of before stay" not in processes.run(binary, "status", "--socket", socket_path).stdout, "it is right again")
+        eventually(lambda: "of before stay" not in status(), "it is right again")
 
 
 def test_a_file_that_is_being_written_is_not_read_for_another_ones_sake(groups, binary, tmp_path):

@@ -1,3 +1,5 @@
+internal import Base
+
 /// The credentials for a ``DemoService``. Prints without its secrets.
 public struct DemoAccount: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     /// The authorization ID of the aes and des modes.
@@ -8,6 +10,13 @@ public struct DemoAccount: Sendable, Equatable, CustomStringConvertible, CustomR
     public let desKey: [UInt8]
     /// Decimal digits.
     public let token: [UInt8]
+
+    /// The secret that signs requests where another provider's protocol is spoken: hexadecimal digits.
+    public var secret: [UInt8] {
+        var digits: [UInt8] = []
+        Hexadecimal.append(aesKey.span, to: &digits)
+        return digits
+    }
 
     public init(id: UInt32, aesKey: [UInt8], desKey: [UInt8], token: [UInt8]) {
         self.id = id

@@ -10,6 +10,7 @@ public import Transport
 /// Not `Sendable`: confined, with its conversations, to one queue.
 public final class ServiceEngine {
     private let accounts: ServiceAccounts
+    private let signed: SignedRequests
     private let result: (Name, Families) -> NameAddresses
     private let configuration: String
 
@@ -31,6 +32,7 @@ public final class ServiceEngine {
     ) throws(CryptographyError) {
         self.result = result
         accounts = try ServiceAccounts(account, unixSeconds: unixSeconds)
+        signed = try SignedRequests(account, unixSeconds: unixSeconds)
         let list = addresses.map(\.description).joined(separator: ";")
         configuration = "log:0|domain:0|ip:\(list)|ttl:\(Self.configurationMinutes)"
     }
@@ -53,6 +55,7 @@ public final class ServiceEngine {
     /// The body of a 200, or another status.
     func answer(_ request: HTTPRequest, isSecure: Bool, client: IPAddress) throws(Refusal) -> [UInt8] {
         guard request.method == .get else { throw .notImplemented }
+        if isSecure, let body = try signed.answer(request.target, result) { return body }
         switch try accounts.parse(request.target, isSecure: isSecure) {
         case .configuration(let cipher): return try body(configuration, cipher)
         case .lookup(let lookup):

@@ -24,6 +24,13 @@ struct Demo: ParsableCommand {
         transform: Endpoint.init(argument:))
     var listen: [Endpoint] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "Whose protocol is spoken: \(Provider.allCases.map(\.rawValue).joined(separator: ", ")).", valueName: "name"
+        ),
+        transform: Provider.init(argument:))
+    var provider = Provider.tencent
+
     @Flag(help: "The service fails until Ctrl-C is typed once, so that one sees what the daemon does then.")
     var fail = false
 
@@ -45,7 +52,7 @@ struct Demo: ParsableCommand {
             let doors = DemoFolder.Doors(
                 listen: listen.isEmpty ? [Self.free(5300...5309)] : listen, tls: Self.free(5853...5859),
                 https: Self.free(5443...5449), page: Self.free(5380...5389))
-            let settings = try folder.settings(service, doors)
+            let settings = try folder.settings(service, provider, doors)
             let log = LogWriter(LogForm(settings.log.format))
             defer { log.flush() }
             let daemon: Daemon
@@ -85,7 +92,7 @@ struct Demo: ParsableCommand {
         let file = folder.configuration
         StandardOutput.write(
             """
-            An HTTPDNS service runs on \(service.https), as \(Provider.tencent.facts.title) has one.
+            An HTTPDNS service runs on \(service.https), as \(provider.facts.title) has one.
             A resolver runs on tls://\(tls) and https://\(https)\(path);
             the daemon asks it for example.net, and the resolver of this machine for
             what neither knows. The status page is on http://\(page)/
@@ -118,5 +125,14 @@ struct Demo: ParsableCommand {
 
             Ctrl-C ends all of it\(fail ? ", the second time" : "").
             """)
+    }
+}
+
+extension Provider {
+    fileprivate init(argument: String) throws {
+        guard let provider = Provider(rawValue: argument) else {
+            throw ValidationError("\(argument) is none of \(Provider.allCases.map(\.rawValue).joined(separator: ", "))")
+        }
+        self = provider
     }
 }

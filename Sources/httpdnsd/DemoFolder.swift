@@ -39,8 +39,10 @@ struct DemoFolder {
 
     /// Writes the configuration of an operator whose account is at the service, and reads it as every command does, but for
     /// variables of the environment.
-    func settings(_ service: DemoService, _ doors: Doors) throws -> Settings {
-        let text = text(service, doors)
+    func settings(
+        _ service: DemoService, _ provider: Provider, _ doors: Doors
+    ) throws -> Settings {
+        let text = text(service, provider, doors)
         do throws(SystemError) {
             try FileState.file(service.certificatePEM, mode: 0o600).put(at: authorities)
             try FileState.file(service.keyPEM, mode: 0o600).put(at: key)
@@ -66,8 +68,12 @@ struct DemoFolder {
         let page: Endpoint
     }
 
-    private func text(_ service: DemoService, _ doors: Doors) -> String {
-        let token = String(decoding: service.account.token, as: UTF8.self)
+    private func text(_ service: DemoService, _ provider: Provider, _ doors: Doors) -> String {
+        let account = service.account
+        func quoted(_ octets: [UInt8]) -> String { "\"\(String(decoding: octets, as: UTF8.self))\"" }
+        let secrets =
+            provider == .tencent
+            ? "token = \(quoted(account.token))" : "dnsId = \(account.id)\ndnsKey = \(quoted(account.secret))"
         let (tls, https) = (service.dnsOverTLS, service.dnsOverHTTPS)
         return """
             # Of httpdnsd demo, while it runs.
@@ -80,8 +86,8 @@ struct DemoFolder {
             keyFile = "key.pem"
 
             [httpdns]
-            provider = "tencent"
-            token = "\(token)"
+            provider = "\(provider.rawValue)"
+            \(secrets)
             dnsIp = ["\(service.https)"]
             # A proxy could not reach this machine's loopback, which needs no route either, by which "auto" would choose.
             proxy = "ignore"

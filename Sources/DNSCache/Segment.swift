@@ -98,9 +98,7 @@ struct Segment: ~Copyable {
     private mutating func place(
         hash: UInt64, _ name: Name, type: RecordType, where fulfils: (Entry) -> Bool
     ) -> Int? {
-        while let place = ring.place(
-            hash: hash, name.wire.span, name: 0..<name.wire.count, type: type.rawValue, where: fulfils)
-        {
+        while let place = ring.place(hash: hash, name, type: type, where: fulfils) {
             if ring.entry(at: place).epoch == epoch || isRight(at: place) { return place }
         }
         return nil

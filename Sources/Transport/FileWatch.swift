@@ -220,8 +220,8 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         return Self.isWhole("\(watched.folder)/\(event.name)") ? paths : []
     }
 
-    /// Whether a path that was just made is no file into which a program is still to write: another kind of file, such as a
-    /// symbolic link, a folder or a pipe, or a further link to a file.
+    /// Whether a path that was just made is complete: a symbolic link, a folder, a pipe, or a further link to a file. A new regular
+    /// file is not: its program has still to write it.
     private static func isWhole(_ path: String) -> Bool {
         var status = stat()
         guard unsafe lstat(path, &status) == 0 else { return false }

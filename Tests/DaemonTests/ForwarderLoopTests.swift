@@ -37,10 +37,14 @@ import Testing
         return forwarder
     }
 
-    private func ask(_ forwarder: ForwarderLoop, _ name: Name = example, isRefresh: Bool = false) {
+    private func ask(
+        _ forwarder: ForwarderLoop, _ name: Name = example, isRefresh: Bool = false,
+        reply: (@Sendable ([UInt8]) -> Void)? = nil
+    ) {
         let message = query(name)
         guard case .question(let question) = Question.read(message.span) else { return }
-        let way = Client.Way.stream(from: .v4(127, 0, 0, 1), over: .tcp) { [replies] in replies.append($0) }
+        let way = Client.Way.stream(
+            from: .v4(127, 0, 0, 1), over: .tcp, reply ?? { [replies] in replies.append($0) })
         let client = Client(question, message: message.span, way: way, at: Tick(nanoseconds: Clock.now()))
         #expect(forwarder.queue.enter(.host))
         forwarder.submit([Miss(client: client, isRefresh: isRefresh)])
@@ -50,6 +54,24 @@ import Testing
         let gate = Gate()
         forwarder.drain(within: 10_000_000_000) { forwarder.stop { gate.open() } }
         #expect(gate.wait())
+    }
+
+    /// A client waits while the cache's file is read, or for a server that is silent.
+    @Test(arguments: [false, true]) func aStopLetsGoOfAClientWithoutAnAnswer(isRead: Bool) throws {
+        final class Listener: Sendable {}
+        var settings = settings(nil)
+        settings.fallback.servers = [.server(Server(Endpoint(.v4(192, 0, 2, 1), port: 53)))]
+        let forwarder = try started(settings)
+        if isRead { forwarder.cacheIsRead() }
+        var listener: Listener? = Listener()
+        let isHeld = { [weak listener] in listener != nil }
+        ask(forwarder) { [listener] _ in withExtendedLifetime(listener) {} }
+        listener = nil
+        #expect(isHeld())
+        let gate = Gate()
+        forwarder.drain(within: 0) { forwarder.stop { gate.open() } }
+        #expect(gate.wait())
+        #expect(!isHeld())
     }
 
     private func lastAddress(_ reply: [UInt8]?) -> [UInt8]? { reply.map { Array($0.suffix(4)) } }

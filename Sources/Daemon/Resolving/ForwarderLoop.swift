@@ -202,6 +202,8 @@ final class ForwarderLoop: @unchecked Sendable {
     func close() {
         inEffect.close()
         trials.close()
+        // A client over TCP holds its listener, which holds this loop: a client without an answer would keep all of them.
+        (clients, paced, early) = (WaitingClients(), PacedReplies(), nil)
     }
 
     private func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool) {

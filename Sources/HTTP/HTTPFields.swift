@@ -57,3 +57,26 @@ package struct HTTPFields {
         }
     }
 }
+
+/// Finds the empty line that ends a head (RFC 9112 §2.1). Each octet is looked at once, in however many pieces the head comes.
+struct HeadEnd {
+    /// Octets of the head that were looked at.
+    private(set) var looked = 0
+    private var lineStart = 0
+
+    /// - Parameters:
+    ///   - octets: What has come so far, the head and perhaps what follows it.
+    ///   - start: Where the head begins.
+    /// - Returns: How long the head is, with the empty line; nil if that has not come.
+    mutating func find(in octets: [UInt8], from start: Int = 0) -> Int? {
+        let head = octets.span.extracting(start...)
+        while let feed = firstIndex(of: UInt8(ascii: "\n"), in: head, looked..<head.count) {
+            looked = feed + 1
+            let length = feed - lineStart
+            if length == 0 || length == 1 && head[lineStart] == UInt8(ascii: "\r") { return looked }
+            lineStart = looked
+        }
+        looked = head.count
+        return nil
+    }
+}

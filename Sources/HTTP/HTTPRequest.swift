@@ -34,7 +34,7 @@ package struct HTTPRequest: Equatable {
         let mustNameHost = keepAlive
         var hosts = 0
         var length: Int?
-        var isChunked = false
+        var codings = TransferCodings()
         do throws(HTTPError) {
             while let (name, value) = try fields.next(head) {
                 if isEqual(head, name, to: "host") {
@@ -47,23 +47,24 @@ package struct HTTPRequest: Equatable {
                     guard let given, given == length ?? given else { throw .badContentLength }
                     length = given
                 } else if isEqual(head, name, to: "transfer-encoding") {
-                    // One coding and one only, and none in HTTP/1.0, as of a response.
-                    guard mustNameHost, !isChunked, isEqual(head, value, to: "chunked") else { throw .transferEncoding }
-                    isChunked = true
+                    guard mustNameHost else { throw .transferEncoding }  // HTTP/1.0 has none (RFC 9112 §6.1)
+                    try codings.add(head, value)
                 } else if isEqual(head, name, to: "content-type") {
                     contentType = value.map { head[$0] }
                 } else if isEqual(head, name, to: "expect") {
                     expectsContinue = mustNameHost && isEqual(head, value, to: "100-continue")
                 }
             }
-            if isChunked, length != nil { throw .twoLengths }
+            if codings.isGiven, length != nil { throw .twoLengths }
+            if codings.isGiven, !codings.isChunked { throw .transferEncoding }
         } catch {
             throw MalformedRequest()
         }
         // RFC 9112 §3.2.
         guard hosts == 1 || !mustNameHost && hosts == 0 else { throw MalformedRequest() }
         if let authority { host = authority.map { head[$0] } }
-        bodyLength = isChunked ? nil : length ?? 0
+        guard !codings.isUnknown else { throw MalformedRequest(.notImplemented) }
+        bodyLength = codings.isChunked ? nil : length ?? 0
         guard bodyLength ?? 0 <= bodyLimit else { throw MalformedRequest(.contentTooLarge) }
     }
 
@@ -84,6 +85,26 @@ package struct HTTPRequest: Equatable {
             return (start..<end, end..<target.upperBound)
         }
         return (nil, target)
+    }
+}
+
+/// How the body of a request is coded, by its Transfer-Encoding fields: in chunks, or in a way that this program does not know
+/// (RFC 9112 §6.1). `chunked` comes once, as the last one: else the length of the body is in doubt (§6.3).
+private struct TransferCodings {
+    private(set) var isGiven = false
+    private(set) var isChunked = false
+    private(set) var isUnknown = false
+
+    mutating func add(_ head: Span<UInt8>, _ value: Range<Int>) throws(HTTPError) {
+        isGiven = true
+        var start = value.lowerBound
+        repeat {
+            let end = firstIndex(of: UInt8(ascii: ","), in: head, start..<value.upperBound) ?? value.upperBound
+            let coding = trimmed(head, start..<end)
+            guard !isChunked, !coding.isEmpty else { throw .transferEncoding }
+            if isEqual(head, coding, to: "chunked") { isChunked = true } else { isUnknown = true }
+            start = end + 1
+        } while start <= value.upperBound
     }
 }
 
@@ -119,6 +140,7 @@ package struct HTTPRequestReader {
     private let pipelineLimit: Int
     private let bodyLimit: Int
     private var buffer: [UInt8] = []
+    private(set) var headEnd = HeadEnd()
     /// The head of a request whose body is not whole yet.
     private var head: HTTPRequest?
     private var chunks = ChunkReader()
@@ -180,23 +202,14 @@ package struct HTTPRequestReader {
         // RFC 9112 §2.2: empty lines before a request are ignored.
         let start = buffer.firstIndex { $0 != UInt8(ascii: "\r") && $0 != UInt8(ascii: "\n") } ?? buffer.count
         if start > 0 { buffer.removeSubrange(..<start) }
-        guard let end = headEnd() else {
+        guard let end = headEnd.find(in: buffer) else {
             guard buffer.count <= headLimit else { throw MalformedRequest() }
             return nil
         }
+        headEnd = HeadEnd()
         guard end <= headLimit else { throw MalformedRequest() }
         let request = try HTTPRequest(buffer.span.extracting(..<end), bodyLimit: bodyLimit)
         buffer.removeSubrange(..<end)
         return request
-    }
-
-    private func headEnd() -> Int? {
-        var lineStart = 0
-        for index in buffer.indices where buffer[index] == UInt8(ascii: "\n") {
-            let length = index - lineStart
-            if length == 0 || length == 1 && buffer[lineStart] == UInt8(ascii: "\r") { return index + 1 }
-            lineStart = index + 1
-        }
-        return nil
     }
 }

@@ -27,9 +27,7 @@ public struct HTTPResponseReader: Sendable {
     /// The received bytes that are not consumed yet; `position` is the first of them.
     private var buffer: [UInt8] = []
     private var position = 0
-    /// How far the search for the end of a line has come, and where that line begins.
-    private var scanned = 0
-    private var lineStart = 0
+    private var headEnd = HeadEnd()
     private var interims = 0
     private var head: HTTPHead?
     private var body: [UInt8] = []
@@ -98,7 +96,7 @@ public struct HTTPResponseReader: Sendable {
                 guard left == 0 else { return nil }
             case .chunks:
                 let taken = try chunks.read(buffer[position...], into: &body, limit: bodyLimit)
-                consume(to: position + taken)
+                position += taken
                 guard chunks.isWhole else { return nil }
                 state = .complete
             case .untilClose:
@@ -120,13 +118,14 @@ public struct HTTPResponseReader: Sendable {
         for offset in 0..<min(start.count, buffer.count - position) where buffer[position + offset] != start[offset] {
             throw .badStatusLine
         }
-        guard let end = headEnd() else {
+        guard let length = headEnd.find(in: buffer, from: position) else {
             guard buffer.count - position <= Self.headLimit else { throw .headTooLong }
             return false
         }
-        guard end - position <= Self.headLimit else { throw .headTooLong }
-        let head = try HTTPHead(buffer.span.extracting(position..<end))
-        consume(to: end)
+        headEnd = HeadEnd()
+        guard length <= Self.headLimit else { throw .headTooLong }
+        let head = try HTTPHead(buffer.span.extracting(position..<position + length))
+        position += length
         guard head.status >= 200 else {
             interims += 1
             guard head.status != 101, interims <= Self.interimLimit else { throw .interim }
@@ -144,30 +143,12 @@ public struct HTTPResponseReader: Sendable {
         return true
     }
 
-    /// The offset behind the empty line that ends a head; nil if that has not come.
-    private mutating func headEnd() -> Int? {
-        while let feed = firstIndex(of: UInt8(ascii: "\n"), in: buffer.span, scanned..<buffer.count) {
-            scanned = feed + 1
-            let length = feed - lineStart
-            if length == 0 || length == 1 && buffer[lineStart] == UInt8(ascii: "\r") { return scanned }
-            lineStart = scanned
-        }
-        scanned = buffer.count
-        return nil
-    }
-
     /// Moves at most `count` bytes to the body and returns how many they were.
     private mutating func take(_ count: Int) -> Int {
         let taken = min(count, buffer.count - position)
         body.append(contentsOf: buffer[position..<position + taken])
-        consume(to: position + taken)
+        position += taken
         return taken
-    }
-
-    private mutating func consume(to end: Int) {
-        position = end
-        scanned = end
-        lineStart = end
     }
 
     private mutating func finish(isWhole: Bool = true) -> HTTPResponse? {
@@ -188,14 +169,12 @@ public struct HTTPResponseReader: Sendable {
         } else {
             buffer.removeSubrange(0..<position)
         }
-        scanned -= position
-        lineStart -= position
         position = 0
     }
 
     private mutating func fail(_ error: HTTPError) {
         state = .failed(error)
         buffer = []
-        consume(to: 0)
+        position = 0
     }
 }

@@ -190,7 +190,8 @@ extension Settings {
     public var accounts: [Group] { groups.filter { $0.account != nil } }
 
     /// Changes each of ``everyGroup``.
-    mutating func changeGroups<Failure: Error>(_ change: (inout Group) throws(Failure) -> Void) throws(Failure) {
+    package mutating func changeGroups<Failure: Error>(_ change: (inout Group) throws(Failure) -> Void) throws(Failure)
+    {
         try change(&ownAccount)
         try change(&fallback.group)
         try change(&privateNames)

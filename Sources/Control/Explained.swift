@@ -5,7 +5,7 @@ package import Forwarding
 
 /// What becomes of a name, why, and what could be done about it: the one value that `explain` prints, as text or JSON.
 package struct Explained: Sendable {
-    let explanation: Explanation
+    package let explanation: Explanation
     package var source = Source.daemon
     /// Where the rule stands that gives the name to its group; nil for a name that RFCs reserve.
     package var rule: Rule?
@@ -39,6 +39,10 @@ package struct Explained: Sendable {
         package let type: RecordType
         /// HTTPDNS accounts are asked as well, which bill for it.
         package let asksAccounts: Bool
+
+        package init(_ name: Name, _ type: RecordType, asksAccounts: Bool) {
+            (self.name, self.type, self.asksAccounts) = (name, type, asksAccounts)
+        }
     }
 
     /// A key that decides, and where it stands.
@@ -72,6 +76,8 @@ package struct Explained: Sendable {
     static let longestRecord = 100
     /// The most servers of all groups together; the rest is counted.
     package static let mostServers = 32
+    /// Milliseconds for which servers are asked, short enough for a person who waits.
+    package static let longest = 4000
 }
 
 // MARK: Conclusions

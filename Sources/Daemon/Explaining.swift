@@ -67,20 +67,18 @@ extension ForwarderLoop {
     private func explain(
         _ question: Explained.Question, _ looks: StoreLooks, _ done: @escaping @Sendable (Explained?) -> Void
     ) {
-        let inEffect = look { $1 }
-        guard let names = inEffect.names else { return done(nil) }
         let now = Tick(nanoseconds: Clock.now())
-        let explanation = look { forwarder, _ in
-            forwarder.explain(question.name, question.type, looks, at: now)
-        }
-        var explained = Explained(
-            explanation, inEffect.settings, inEffect.numbers, names, inEffect.provenance, at: now)
-        explained.leftOut = inEffect.leftOut
-        let targets = targets(explanation, question)
+        guard var explained = explained(question, looks, at: now) else { return done(nil) }
+        let targets = targets(explained.explanation, question)
         guard !targets.joined().isEmpty else { return done(explained) }
-        let asked = targets.joined().filter { $0.target != nil }
-        let isTaken = inEffect.upstreams.inquire(asked.compactMap(\.target), at: now) { results in
-            var results = results[...]
+        let asked = targets.joined().compactMap(\.target)
+        let upstreams = look { $1.upstreams }
+        let inquiry = Inquiry(
+            asked, upstreams.apart(Set(asked.map(\.group)), lookup: upstreams.lookup.onlooker),
+            within: Explained.longest, at: now)
+        let isTaken = upstreams.begin(inquiry, at: now) {
+            inquiry.close()
+            var results = inquiry.said[...]
             explained.said = targets.map { servers in
                 servers.map { server in
                     guard server.target != nil else { return Explained.Said(.notAsked(server.whyNot)) }
@@ -93,6 +91,18 @@ extension ForwarderLoop {
             done(explained)
         }
         if !isTaken { done(nil) }
+    }
+
+    /// Nil before the first settings.
+    fileprivate func explained(_ question: Explained.Question, _ looks: StoreLooks, at now: Tick) -> Explained? {
+        look { forwarder, inEffect in
+            guard let names = inEffect.names else { return nil }
+            var explained = Explained(
+                forwarder.explain(question.name, question.type, looks, at: now), inEffect.settings, inEffect.numbers,
+                names, inEffect.provenance, at: now)
+            explained.leftOut = inEffect.leftOut
+            return explained
+        }
     }
 
     /// A server that may be asked; with nil, why it is not.
@@ -135,22 +145,11 @@ extension Daemon {
         environment: [String: String] = [:], because why: String, asJSON: Bool
     ) throws(StartFailure) -> String {
         let (settings, proxies) = settings.applyingProxy(in: environment)
-        var numbers = GroupNumbers()
-        numbers.add(settings)
-        let names = try NameLists(settings, numbers)
-        let local = LocalReading(settings, [.resolvers, .hosts])
-        let described = UpstreamGroups(settings, numbers, services: settings.services(numbers)) {
-            local.servers(of: $0)
+        let forwarderLoop = try ForwarderLoop.alone(settings, Provenance(origins: origins, proxies: proxies))
+        let question = Explained.Question(name, type, asksAccounts: false)
+        guard var explained = forwarderLoop.explained(question, StoreLooks(), at: Tick(nanoseconds: Clock.now())) else {
+            preconditionFailure("the loop has settings")
         }
-        let policy = Policy(settings, numbers, described, names, hosts: local.hosts ?? HostsTable())
-        let cache = DNSCache(bytes: 1 << 20, seed: (0, 0))
-        var forwarder = Forwarder(policy: policy, timing: Timing(settings), groups: described.groups, cache: cache)
-        let now = Tick(nanoseconds: Clock.now())
-        forwarder.change(.sharedCache(SharedSettings(settings)), at: now)
-        var explained = Explained(
-            forwarder.explain(name, type, at: now), settings, numbers, names,
-            Provenance(origins: origins, proxies: proxies), at: now)
-        explained.leftOut = local.leftOut(of: settings)
         explained.source = .configuration(why)
         return explained.printed(asJSON: asJSON)
     }

@@ -24,13 +24,13 @@ struct ProbeCommand: ParsableCommand {
             let loaded = try options.load()
             try loaded.checkGroup(group)
             let trouble: String? = try Progress.during("beginning") { progress in
-                let probe = try loaded.naming { () throws(StartFailure) in
+                try loaded.naming { () throws(StartFailure) in
                     try Probe(
                         loaded.settings, group: group, name: lookup.name, environment: Environment.variables,
                         asking: { progress.say("asking \($0)") },
-                        say: { line in progress.aside { StandardOutput.say(line) } })
+                        say: { line in progress.aside { StandardOutput.say(line) } }
+                    ).run()
                 }
-                return waiting { probe.run($0) }
             }
             if let trouble { throw Ending.unreachable(trouble) }
         }

@@ -44,12 +44,13 @@ struct Query: ParsableCommand {
             if query.isOfAccount, let name = names.first(where: { !$0.isHostname }) {
                 throw Ending.usage("\(name) is not a name that HTTPDNS can be asked for")
             }
-            let outcome: Result<[NameAddresses], DirectQuery.Failed> = Progress.during("beginning") { progress in
-                waiting { done in query.ask(names, asking: { progress.say("asking \($0)") }, done) }
-            }
-            switch outcome {
-            case .success(let results): show(first ? results.map(\.firstOfEach) : results)
-            case .failure(let failure): throw Ending.unreachable("\(failure)")
+            do throws(DirectQuery.Failed) {
+                let results = try Progress.during("beginning") { progress throws(DirectQuery.Failed) in
+                    try query.ask(names) { progress.say("asking \($0)") }
+                }
+                show(first ? results.map(\.firstOfEach) : results)
+            } catch {
+                throw Ending.unreachable("\(error)")
             }
         }
     }

@@ -6,25 +6,10 @@ import Forwarding
 /// Asks one group directly for addresses, without cache and other groups, for the command `query`.
 ///
 /// The servers of the group are tried in order, each once a request.
-public final class DirectQuery: @unchecked Sendable {
-    // Unchecked: everything is used on the loop alone once it has started.
-    private let asking: StraightAsking
+public struct DirectQuery {
+    private let straight: StraightAsking
     private let group: UpstreamGroup
     private let families: Families
-    private var pending: [Request] = []
-    private var server = 0
-    private var distinct: [Name] = []
-    private var known: [Name: NameAddresses] = [:]
-    private var failures: [String] = []
-    private var said: @Sendable (String) -> Void = { _ in }
-
-    /// What goes to a server at once.
-    private enum Request {
-        /// To an account.
-        case names([Name])
-        /// To a server that carries messages.
-        case question(Name, RecordType)
-    }
 
     /// Why no server gave an answer, in one line.
     public struct Failed: Error, Equatable, Sendable, CustomStringConvertible {
@@ -40,8 +25,8 @@ public final class DirectQuery: @unchecked Sendable {
             throw .setting(
                 key: "httpdns", "there is no such section; it names the service to ask, and --group another group")
         }
-        asking = try StraightAsking(settings)
-        guard let group = asking.groups.first(where: { $0.name == name }), !group.servers.isEmpty else {
+        straight = try StraightAsking(settings)
+        guard let group = straight.groups.first(where: { $0.name == name }), !group.servers.isEmpty else {
             throw settings.nobodyToAsk(name)
         }
         self.group = group
@@ -51,86 +36,72 @@ public final class DirectQuery: @unchecked Sendable {
     /// Whether the group is an account, which knows no other names than those of hosts.
     public var isOfAccount: Bool { group.carriesAddresses }
 
-    /// Asks about all names and calls back once; only once in this object's life. An account is asked about several names in
-    /// a request, a server about a name and a type.
-    /// - Parameter asking: called on a queue of its own before each request with whom it goes to, and how far this is.
-    public func ask(
-        _ names: [Name], asking said: @escaping @Sendable (String) -> Void = { _ in },
-        _ done: @escaping @Sendable (Result<[NameAddresses], Failed>) -> Void
-    ) {
-        self.said = said
+    /// Asks about all names; only once in this value's life. An account is asked about several names in a request, a server about
+    /// a name and a type.
+    /// - Parameter said: called before each request with whom it goes to, and how far this is.
+    public func ask(_ names: [Name], asking said: (String) -> Void = { _ in }) throws(Failed) -> [NameAddresses] {
+        defer { straight.close() }
         var seen: Set<Name> = []
-        distinct = names.filter { seen.insert($0).inserted }
-        switch group.carries {
-        case .addresses(namesPerRequest: let batch):
-            pending = stride(from: 0, to: distinct.count, by: batch).map {
-                .names(Array(distinct[$0..<min($0 + batch, distinct.count)]))
+        let distinct = names.filter { seen.insert($0).inserted }
+        var (pending, servers) = (requests(distinct), group.servers[...])
+        var (known, failures): ([Name: NameAddresses], [String]) = ([:], [])
+        while let request = pending.first {
+            guard let server = servers.first else { throw Failed(description: failures.joined(separator: "; ")) }
+            let who = "\(group.title.text) \(server)"
+            said("\(who); \(known.count) of \(distinct.count) names are known")
+            if let failure = take(straight.ask(group, server, request).outcome, of: request, &known) {
+                failures.append("\(who): \(failure)")
+                servers.removeFirst()
+                continue
             }
-        case .messages:
-            pending = distinct.flatMap { name in
-                [(Families.ipv4, RecordType.a), (.ipv6, .aaaa)].filter { families.contains($0.0) }
-                    .map { Request.question(name, $0.1) }
+            pending.removeFirst()
+            // The names that the answer leaves out are asked one by one; a name that is left out even then has no record.
+            if case .addresses(let names, _) = request, names.count > 1 {
+                pending.insert(contentsOf: names.filter { known[$0] == nil }.map { .addresses([$0], families) }, at: 0)
             }
         }
-        asking.next = { [unowned self] in next() }
-        asking.settled = { [unowned self] in settle($0) }
-        asking.start(conclude: { [self] in
-            let result: Result<[NameAddresses], Failed> =
-                pending.isEmpty
-                ? .success(names.map { known[$0] ?? withoutRecord($0) })
-                : .failure(Failed(description: failures.joined(separator: "; ")))
-            return { done(result) }
-        })
+        return names.map { known[$0] ?? withoutRecord($0) }
     }
 
-    /// Sends the next request; false: there is none, or nobody left to answer it.
-    private func next() -> Bool {
-        guard server < group.servers.count, let request = pending.first else { return false }
-        said("\(who); \(known.count) of \(distinct.count) names are known")
-        let ask: Ask =
-            switch request {
-            case .names(let names): .addresses(names, families)
-            case .question(let name, let type): .message(MessageQuestion(name: name, type: type))
+    private func requests(_ names: [Name]) -> [Ask] {
+        switch group.carries {
+        case .addresses(namesPerRequest: let batch):
+            stride(from: 0, to: names.count, by: batch).map {
+                .addresses(Array(names[$0..<min($0 + batch, names.count)]), families)
             }
-        asking.ask(group, group.servers[server], ask)
-        return true
+        case .messages:
+            names.flatMap { name in
+                [(Families.ipv4, RecordType.a), (.ipv6, .aaaa)].filter { families.contains($0.0) }
+                    .map { .message(MessageQuestion(name: name, type: $0.1)) }
+            }
+        }
     }
-
-    private var who: String { "\(group.title.text) \(group.servers[server])" }
 
     private func withoutRecord(_ name: Name) -> NameAddresses {
         func family(_ family: Families) -> FamilyAddresses { families.contains(family) ? .noRecord : .notAsked }
         return NameAddresses(name: name, ipv4: family(.ipv4), ipv6: family(.ipv6))
     }
 
-    private func settle(_ outcome: Outcome) {
-        guard let request = pending.first else { return }
+    /// Adds what a server says to what is known.
+    /// - Returns: why that is no answer; nil: it is one.
+    private func take(_ outcome: Outcome, of request: Ask, _ known: inout [Name: NameAddresses]) -> String? {
         switch (outcome, request) {
-        case (.addresses(let results, _), .names(let names)):
+        case (.addresses(let results, _), .addresses):
             for result in results { known[result.name] = result }
-            pending.removeFirst()
-            let leftOut = names.filter { known[$0] == nil }
-            // The names that the answer leaves out are asked one by one; a name that is left out even then has no
-            // record.
-            if names.count > 1 { pending.insert(contentsOf: leftOut.map { .names([$0]) }, at: 0) }
-        case (.answer(let answer), .question(let name, let type)):
+            return nil
+        case (.answer(let answer), .message(let question)):
             guard answer.head.responseCode.isAnswer else {
                 let reason = answer.extendedErrorText
-                return fail("\(answer.head.responseCode)\(reason.isEmpty ? "" : ": \(reason)")")
+                return "\(answer.head.responseCode)\(reason.isEmpty ? "" : ": \(reason)")"
             }
-            pending.removeFirst()
-            var found = known[name] ?? withoutRecord(name)
             let addresses = answer.addresses
             let family = addresses.isEmpty ? FamilyAddresses.noRecord : .addresses(addresses, ttl: answer.keep)
-            if type == .a { found.ipv4 = family } else { found.ipv6 = family }
-            known[name] = found
-        case (.failed(let failure), _): fail(failure.detail)
-        case (.addresses, .question), (.answer, .names): fail("an answer of another kind")
+            var found = known[question.name] ?? withoutRecord(question.name)
+            if question.type == .a { found.ipv4 = family } else { found.ipv6 = family }
+            known[question.name] = found
+            return nil
+        case (.failed(let failure), _): return failure.detail
+        case (.addresses, .message), (.answer, .addresses): return "an answer of another kind"
         }
-    }
-
-    private func fail(_ detail: String) {
-        failures.append("\(who): \(detail)")
-        server += 1
     }
 }

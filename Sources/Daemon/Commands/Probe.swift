@@ -4,37 +4,29 @@ public import DNSWire
 import Forwarding
 import Log
 import Names
+import Synchronization
+import Transport
 import Upstreams
 
 /// Checks what the daemon depends on step by step, over the daemon's own code, and reports in plain words what works.
-public final class Probe: @unchecked Sendable {
-    // Unchecked: everything is used on the loop alone once it has started.
+public struct Probe {
     private let straight: StraightAsking
-    private let httpdns: Settings.Group?
-    private let fallback: GroupTitle
-    private let asking: @Sendable (String) -> Void
-    private let say: @Sendable (String) -> Void
+    private let settings: Settings
     /// What the daemon would log of these settings at its start.
     private var remarks: [String] = []
-    private var steps: [Step]
-    /// The store of the shared cache is still to be tried, after all servers.
-    private var isStoreDue = false
-    /// The only group to be asked; nil: HTTPDNS, and then the fallback.
+    private var steps: [Step] = []
+    /// The only group to be asked; nil: HTTPDNS, then the fallback, then the store.
     private var only: UpstreamGroup?
-    private var current: Step?
-    private var begun = 0
-    /// Whether an address of the current server has taken a connection.
-    private var isConnected = false
-    /// The groups that have a server which answered.
-    private var working: Set<GroupID> = []
-    /// The first failure of each group, in the words of the log.
-    private var failures: [GroupID: String] = [:]
+    private let asking: @Sendable (String) -> Void
+    private let say: @Sendable (String) -> Void
 
     /// A server to be asked, with its group.
     private struct Step {
         let group: UpstreamGroup
         let server: Server
         let name: Name
+        /// The server by its name in the log.
+        var who: String { "\(group.title.text) \(server)" }
     }
 
     /// - Parameters:
@@ -42,149 +34,123 @@ public final class Probe: @unchecked Sendable {
     ///     `[fallback]` are asked, too.
     ///   - name: the name to ask for; nil: one that the group can be expected to know.
     ///   - environment: where `http_proxy` and the like are looked for.
-    ///   - asking: called on the loop with each server before it is asked, and which of how many it is.
-    ///   - say: called on the loop with one line after the other; failures have the words of the daemon's log.
+    ///   - asking: called with each server before it is asked, and which of how many it is.
+    ///   - say: called with one line after the other, perhaps on a queue of its own; failures have the words of the daemon's log.
     public init(
         _ settings: Settings, group chosen: String = Settings.Group.httpdnsName, name: Name? = nil,
         environment: [String: String] = [:], asking: @escaping @Sendable (String) -> Void = { _ in },
         say: @escaping @Sendable (String) -> Void
     ) throws(StartFailure) {
-        (httpdns, fallback) = (settings.httpdns, settings.fallback.group.title)
-        (self.asking, self.say) = (asking, say)
+        (self.settings, self.asking, self.say) = (settings, asking, say)
         straight = try StraightAsking(settings)
-        let (servers, leftOut) = straight.local.fallback(of: settings)
-        let any = settings.nameToLookUp
-        steps = straight.groups.flatMap { group in
+        let isUsual = chosen == Settings.Group.httpdnsName
+        let groups = straight.groups.filter { $0.name == chosen || isUsual && $0.id == .fallback }
+        for group in groups {
             let named = settings.upstreams.first { $0.name == group.name }
-            let name = name ?? named?.domains.lazy.compactMap(\.nameToAsk).first ?? any
-            return group.servers.map { Step(group: group, server: $0, name: name) }
-        }
-        steps.removeAll { step in
-            step.group.name != chosen && (chosen != Settings.Group.httpdnsName || step.group.id != .fallback)
+            let name = name ?? named?.domains.lazy.compactMap(\.nameToAsk).first ?? settings.nameToLookUp
+            steps += group.servers.map { Step(group: group, server: $0, name: name) }
         }
         remarks += settings.applyingProxy(in: environment).found.filter { $0.account == chosen }.map(\.text)
-        if chosen != Settings.Group.httpdnsName {
-            guard let group = steps.first?.group else {
-                throw settings.nobodyToAsk(chosen)
-            }
+        if !isUsual {
+            guard let group = steps.first?.group else { throw settings.nobodyToAsk(chosen) }
             only = group
             return
         }
-        isStoreDue = settings.sharedCache.server != nil
         if settings.httpdns == nil { remarks.append(Report.noService(settings)) }
         guard settings.isFallbackNeeded else { return }
-        remarks += leftOut.map(\.words)
-        if servers.isEmpty { remarks.append(Report.noFallback(settings)) }
+        remarks += straight.leftOut[Settings.Group.fallbackName, default: []].map(\.words)
+        if !steps.contains(where: { $0.group.id == .fallback }) { remarks.append(Report.noFallback(settings)) }
     }
 
-    /// Takes all steps, one after the other.
-    /// - Parameter done: called once at the end; with nil if questions can be answered as configured, else with what
-    ///   does not work, what becomes of clients' questions, and the first reason.
-    public func run(_ done: @escaping @Sendable (String?) -> Void) {
-        straight.next = { [unowned self] in begin() }
-        straight.settled = { [unowned self] in settle($0) }
-        straight.progressed = { [unowned self] in progressed($0) }
-        straight.start(
-            begin: { [self] in for remark in remarks { say(remark) } },
-            conclude: { [self] in
-                let trouble = conclude()
-                return { done(trouble) }
-            })
+    /// Takes all steps, one after the other; only once in this value's life.
+    /// - Returns: nil if questions can be answered as configured, else what does not work, what becomes of clients' questions, and
+    ///   the first reason.
+    public func run() throws(StartFailure) -> String? {
+        defer { straight.close() }
+        for line in remarks + [straight.reach].compactMap(\.self) { say(line) }
+        var working: Set<GroupID> = []
+        /// The first failure of each group.
+        var failures: [GroupID: String] = [:]
+        for (place, step) in steps.enumerated() {
+            asking("\(step.who) (\(place + 1) of \(steps.count))")
+            let (line, isAnswer) = ask(step)
+            say(line)
+            if isAnswer {
+                working.insert(step.group.id)
+            } else if failures[step.group.id] == nil {
+                failures[step.group.id] = line
+            }
+        }
+        if only == nil, settings.sharedCache.server != nil { try tryStore() }
+        guard let trouble = conclude(working) else { return nil }
+        let first = failures[only?.id ?? (settings.httpdns == nil ? .fallback : .httpdns)]
+        return first.map { "\(trouble); \($0)" } ?? trouble
     }
 
-    private func begin() -> Bool {
-        if let reach = straight.reach, begun == 0 { say(reach) }
-        guard !steps.isEmpty else { return tryStore() }
-        let step = steps.removeFirst()
-        begun += 1
-        (current, isConnected) = (step, false)
-        asking("\(who) (\(begun) of \(begun + steps.count))")
-        straight.ask(
-            step.group, step.server,
-            step.group.carriesAddresses
-                ? .addresses([step.name], .both) : .message(MessageQuestion(name: step.name, type: .a)))
-        return true
-    }
-
-    /// - Returns: whether there is a store that was not tried yet.
-    private func tryStore() -> Bool {
-        guard isStoreDue else { return false }
-        (isStoreDue, current) = (false, nil)
+    private func tryStore() throws(StartFailure) {
         asking("the shared cache")
-        straight.askStore { [unowned self] why in
-            say(
-                why.map { Report.withoutStore($0) }
-                    ?? "shared cache: takes and gives answers, after \(straight.elapsed) ms")
-        }
-        return true
+        let began = Clock.now()
+        let trouble = try straight.tryStore(settings.sharedCache)
+        say(
+            trouble.map { Report.withoutStore($0) }
+                ?? "shared cache: takes and gives answers, after \(Self.elapsed(since: began)) ms")
     }
 
-    private func progressed(_ progress: StreamUpstream.Progress) {
-        switch progress {
-        case .connected(let endpoint, let silent):
-            isConnected = true
-            for other in silent { say("\(who): connect: no answer yet from \(other)") }
-            say("\(who): connected to \(endpoint) after \(straight.elapsed) ms")
-        case .secured(let version): say("\(who): \(version), certificate accepted after \(straight.elapsed) ms")
-        }
-    }
+    /// In milliseconds.
+    private static func elapsed(since began: UInt64) -> UInt64 { (Clock.now() - began) / 1_000_000 }
 
-    private func settle(_ outcome: Outcome) {
-        guard let step = current else { return }
+    /// - Returns: what the server says, or its failure in the words of the log.
+    private func ask(_ step: Step) -> (line: String, isAnswer: Bool) {
+        let (began, who) = (Clock.now(), step.who)
+        let isConnected = Mutex(false)
+        let question: Ask =
+            step.group.carriesAddresses
+            ? .addresses([step.name], .both) : .message(MessageQuestion(name: step.name, type: .a))
+        let (outcome, took) = straight.ask(step.group, step.server, question) { [say] progress in
+            let elapsed = Self.elapsed(since: began)
+            switch progress {
+            case .connected(let endpoint, let silent):
+                isConnected.withLock { $0 = true }
+                for other in silent { say("\(who): connect: no answer yet from \(other)") }
+                say("\(who): connected to \(endpoint) after \(elapsed) ms")
+            case .secured(let version): say("\(who): \(version), certificate accepted after \(elapsed) ms")
+            }
+        }
         switch outcome {
-        case .failed(let failure):
-            var failure = failure
+        case .failed(var failure):
             // A firewall that drops packets is told apart from a server that takes connections and is silent.
             if failure.kind == .timedOut, step.server.kind != .plain {
                 let addresses = step.server.endpoints.map { " \($0)" }.joined(separator: ",")
                 failure.detail =
-                    isConnected
+                    isConnected.withLock(\.self)
                     ? "connected, but \(failure.detail)"
                     : "connect: \(failure.detail)" + (addresses.isEmpty ? "" : " from\(addresses)")
             }
-            let line = Report.fails(who, failure)
-            if failures[step.group.id] == nil { failures[step.group.id] = line }
-            say(line)
+            return (Report.fails(who, failure), false)
         case .addresses(let results, _):
-            working.insert(step.group.id)
-            say("\(who) answers after \(straight.elapsed) ms: \(results.first?.words ?? "nothing about") \(step.name)")
+            return ("\(who) answers after \(took) ms: \(results.first?.words ?? "nothing about") \(step.name)", true)
         case .answer(let answer):
-            working.insert(step.group.id)
             let words = answer.head.responseCode == .noError ? "" : ": \(answer.head.responseCode) for \(step.name)"
-            say("\(who) answers after \(straight.elapsed) ms\(words)")
+            return ("\(who) answers after \(took) ms\(words)", true)
         }
     }
 
-    /// The server that is asked now, by its name in the log.
-    private var who: String {
-        current.map { "\($0.group.title.text) \($0.server)" } ?? "nobody"
-    }
-
+    /// Says what works.
     /// - Returns: what does not work; nil if the group does, or without a service the fallback.
-    private func conclude() -> String? {
-        if let only {
-            let title = only.title.noun
-            guard working.contains(only.id) else {
-                return failures[only.id].map { "\(title) does not work; \($0)" } ?? "\(title) does not work"
-            }
-            say("\(title) works")
+    private func conclude(_ working: Set<GroupID>) -> String? {
+        let fallback = settings.fallback.group.title.noun
+        if only == nil, settings.httpdns?.httpOnly ?? false { say("httpOnly: \(fallback) is never asked") }
+        let (id, noun) =
+            only.map { ($0.id, $0.title.noun) }
+            ?? (settings.httpdns == nil ? (.fallback, fallback) : (.httpdns, "HTTPDNS"))
+        if working.contains(id) {
+            say("\(noun) works")
             return nil
         }
-        if httpdns?.httpOnly ?? false { say("httpOnly: \(fallback.noun) is never asked") }
-        if httpdns != nil, working.contains(.httpdns) {
-            say("HTTPDNS works")
-            return nil
-        }
-        if httpdns == nil, working.contains(.fallback) {
-            say("\(fallback.noun) works")
-            return nil
-        }
-        let trouble =
-            working.contains(.fallback)
-            ? "HTTPDNS does not work, so \(fallback.noun) would answer its names"
-            : "\(httpdns == nil ? fallback.noun : "HTTPDNS") does not work, so clients would get SERVFAIL, or what is cached"
-        let first = failures[httpdns == nil ? .fallback : .httpdns]
-        return first.map { "\(trouble); \($0)" } ?? trouble
+        if only != nil { return "\(noun) does not work" }
+        return working.contains(.fallback)
+            ? "HTTPDNS does not work, so \(fallback) would answer its names"
+            : "\(noun) does not work, so clients would get SERVFAIL, or what is cached"
     }
 }
 

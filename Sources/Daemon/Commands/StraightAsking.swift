@@ -3,103 +3,144 @@ import Configuration
 import DNSCache
 import DNSWire
 import Forwarding
+import Log
+import Logging
 import Transport
 import Upstreams
 
-/// Asks servers for commands, one question after the other, over the daemon's own code: no cache, no other server in the
-/// place of one that fails.
+/// Asks servers for a command, over the daemon's own code: no cache, no other server in the place of one that fails. Each
+/// call waits for the answer.
 final class StraightAsking: @unchecked Sendable {
-    // Unchecked: everything is used on the loop alone once it has started.
-    private let loop: EventLoop
-    private let upstreams: UpstreamRegistry
-    /// How IPv4 servers are reached.
-    private let translation: Translation
-    /// Finds servers whose host is a name.
-    private var forwarder: Forwarder
+    // Unchecked: what changes is used on the loop alone, once it has started.
+    private let forwarderLoop: ForwarderLoop
     /// The groups of the settings with their present servers.
     let groups: [UpstreamGroup]
-    /// What was read of this machine's own resolvers.
-    let local: LocalReading
-    /// The store of the shared cache, which is connected to only if it is tried.
-    private let store: Store
-    /// Is told once why the store, which is tried now, cannot be used; nil: it can.
-    private var storeTried: ((String?) -> Void)?
-    /// The deadline of the question, or of the trial of the store, under way.
-    private var deadline: Tick?
-    private var current: (group: UpstreamGroup, number: UInt32)?
-    private var number: UInt32 = 0
-    /// When the present question, or the trial of the store, began.
-    private var began = Tick(nanoseconds: 0)
-
-    /// Begins the next question with ``ask(_:_:_:)``, if there is one more; called on the loop.
-    var next: () -> Bool = { false }
-    /// Is told what came of the last question; called on the loop.
-    var settled: (Outcome) -> Void = { _ in }
-    /// Is told of the steps of the present question; called on the loop.
-    var progressed: (StreamUpstream.Progress) -> Void = { _ in }
+    /// The servers of each group that are named and not asked, by its name.
+    let leftOut: [String: [LeftOutServer]]
+    /// What is to be said of the network.
+    private(set) var reach: String?
+    private var upstreams: [GroupID: any Upstream] = [:]
+    /// Called with the steps of the present question.
+    private var progressed: @Sendable (StreamUpstream.Progress) -> Void = { _ in }
 
     init(_ settings: Settings) throws(StartFailure) {
-        loop = try StartFailure.ofSystem { () throws(SystemError) in try EventLoop(label: "httpdnsd.straight") }
-        var numbers = GroupNumbers()
-        numbers.add(settings)
-        upstreams = UpstreamRegistry(
-            loop: loop, ServerLookup(loop: loop, listening: settings.listen.everyAddress))
-        translation = Translation(upstreams.lookup)
-        store = Store(nil, loop: loop, outbox: upstreams.outbox)
-        upstreams.apply(settings, try UpstreamRegistry.Prepared(settings), numbers)
-        _ = store.apply(try Store.Prepared(settings.sharedCache))
-        let local = LocalReading(settings, [.resolvers, .hosts])
-        let services = settings.services(numbers)
-        let described = UpstreamGroups(settings, numbers, services: services) { local.servers(of: $0) }
-        let names = try NameLists(settings, numbers)
-        forwarder = Forwarder(
-            policy: Policy(settings, numbers, described, names, hosts: local.hosts ?? HostsTable()),
-            timing: Timing(settings), groups: described.groups, cache: DNSCache(bytes: 1 << 20, seed: (0, 0)))
-        (groups, self.local) = (described.groups, local)
-        translation.apply(settings.nat64, at: Tick(nanoseconds: Clock.now()))
+        forwarderLoop = try ForwarderLoop.alone(settings.askingNothing)
+        (groups, leftOut) = forwarderLoop.look { ($1.groups, $1.leftOut) }
+        upstreams = forwarderLoop.look { [groups] in
+            $1.upstreams.apart(groups.map(\.id), lookup: $1.upstreams.lookup.finder) { [unowned self] in progressed($0)
+            }
+        }
+        forwarderLoop.loop.start()
+        reach = wait(for: { [self] _ in forwarderLoop.look { $1.translation } }, { $0.reach.words })
     }
 
     /// - Parameters:
-    ///   - begin: called once on the loop, before the first question.
-    ///   - conclude: called once on the loop when there is no question left; what it returns is called when all is closed.
-    func start(begin: @escaping @Sendable () -> Void = {}, conclude: @escaping () -> @Sendable () -> Void) {
-        upstreams.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }
-        upstreams.lookup.ask = { [unowned self] in forwarder.findServer($0, $1, for: $2, at: now) }
-        upstreams.follow { [unowned self] in progressed($0) }
-        loop.deadlineReached = { [unowned self] in deadlineReached() }
-        loop.turnEnded = { [unowned self] in
-            repeat {
-                translation.expire(at: now)
-                while isIdle, next() {}
-            } while findServers() || upstreams.outbox.send()
-            guard isIdle else { return setDeadline() }
-            let done = conclude()
-            store.upstream?.close()
-            upstreams.close()
-            loop.stop(done)
+    ///   - group: one of ``groups``.
+    ///   - progressed: called on the loop with the steps of this question.
+    func ask(
+        _ group: UpstreamGroup, _ server: Server, _ ask: Ask,
+        progressed: @escaping @Sendable (StreamUpstream.Progress) -> Void = { _ in }
+    ) -> (outcome: Outcome, milliseconds: Int) {
+        wait { [self] now in
+            self.progressed = progressed
+            let target = Inquiry.Target(server, of: group.id, timeout: group.timeout, ask)
+            return Inquiry([target], upstreams, within: group.timeout, at: now)
+        } _: {
+            guard let said = $0.said[0] else { preconditionFailure("an inquiry that is over was answered") }
+            return (said.outcome, Int(said.milliseconds))
         }
-        loop.start()
-        loop.submit(begin)
     }
-
-    /// - Parameter group: one of ``groups``.
-    func ask(_ group: UpstreamGroup, _ server: Server, _ ask: Ask) {
-        number += 1
-        let now = now
-        (current, began) = ((group, number), now)
-        deadline = now.advanced(milliseconds: group.timeout)
-        upstreams[group.id]?.ask(QueryID(standalone: number, of: group.id), server, ask, at: now)
-    }
-
-    private var isIdle: Bool { current == nil && storeTried == nil && !translation.isSearching }
 
     /// Tries the store of the shared cache: connection, certificate, password, and the rights to read and to write.
-    /// - Parameter done: called once, with the reason if it cannot be used.
-    func askStore(_ done: @escaping (String?) -> Void) {
-        began = now
-        deadline = began.advanced(milliseconds: Self.storeTime)
-        storeTried = done
+    /// - Returns: why it cannot be used; nil: it can.
+    func tryStore(_ settings: Settings.SharedCache) throws(StartFailure) -> String? {
+        let prepared = try Store.Prepared(settings)
+        return wait { [self] now in
+            let store = forwarderLoop.look { $1.store }
+            _ = store.apply(prepared)
+            return StoreTrial(store, at: now)
+        } _: {
+            $0.trouble
+        }
+    }
+
+    /// Has something found out on the loop, and waits for it.
+    private func wait<Work: Inquiring & SendableMetatype, Result: Sendable>(
+        for begin: @escaping @Sendable (Tick) -> Work, _ result: @escaping @Sendable (Work) -> Result
+    ) -> Result {
+        waiting { [self] done in
+            forwarderLoop.loop.submit { [self] in
+                let now = Tick(nanoseconds: Clock.now())
+                let work = begin(now)
+                _ = forwarderLoop.look { $1.upstreams }.begin(work, at: now) { done(result(work)) }
+            }
+        }
+    }
+
+    /// Closes all connections. Call once, at the end.
+    func close() {
+        waiting { [self] done in
+            forwarderLoop.loop.submit { [self] in for upstream in upstreams.values { upstream.close() } }
+            forwarderLoop.stop { done(()) }
+        }
+    }
+}
+
+extension ForwarderLoop {
+    /// One for a command, with the groups, servers and rules of these settings, and without listeners. It is not started.
+    static func alone(
+        _ settings: Settings, _ provenance: Provenance = Provenance()
+    ) throws(StartFailure) -> ForwarderLoop {
+        let loop = try StartFailure.ofSystem { () throws(SystemError) in try EventLoop(label: "httpdnsd.command") }
+        let report = Report(log: Logger(label: "command") { _ in SwiftLogNoOpLogHandler() })
+        let listening = settings.listen.everyAddress
+        let local = LocalServers(listening: listening, loop: loop, report: report, asksResolvedFirst: true)
+        let forwarderLoop = ForwarderLoop(
+            loop: loop, cache: DNSCache(bytes: 1 << 20, seed: (0, 0)), local: local,
+            lookup: ServerLookup(loop: loop, listening: listening, report: report), report: report)
+        var numbers = GroupNumbers()
+        forwarderLoop.begin(try forwarderLoop.prepare(settings, after: nil, &numbers, provenance))
+        return forwarderLoop
+    }
+}
+
+extension Settings {
+    /// Without all by which the daemon asks servers of its own accord.
+    fileprivate var askingNothing: Settings {
+        var settings = self
+        settings.sharedCache.server = nil
+        settings.changeGroups { group in
+            guard group.account != nil else { return }
+            (group.confIp, group.enableReport) = ([], false)
+        }
+        return settings
+    }
+}
+
+/// How IPv4 servers are reached is found out.
+extension Translation: Inquiring {
+    func proceed(at now: Tick) {}
+    var isOver: Bool { !isSearching }
+}
+
+/// One connection to a store, and one command that reads and writes.
+private final class StoreTrial: Inquiring {
+    private let store: Store
+    private let end: Tick
+    private(set) var isOver = false
+    /// Why the store cannot be used.
+    private(set) var trouble: String?
+
+    /// Milliseconds for which the store is waited for.
+    private static let longest = 2000
+
+    init(_ store: Store, at now: Tick) {
+        self.store = store
+        end = now.advanced(milliseconds: Self.longest)
         store.handle = { [unowned self] in happened($0) }
+    }
+
+    func proceed(at now: Tick) {
         store.upstream?.apply([.fallback: []])
         store.upstream?.perform(.dial, wall: WallClock.unixSeconds())
     }
@@ -110,73 +151,17 @@ final class StraightAsking: @unchecked Sendable {
         case .connected:
             let question = SharedQuestion(group: .fallback, name: .root, type: .ns, audience: .everyone)
             store.upstream?.perform(.claim(SharedReadID(standalone: 1), question), wall: WallClock.unixSeconds())
-        case .claimed: settleStore(nil)
-        case .lost(let why), .failed(_, let why): settleStore(why)
+        case .claimed: conclude(nil)
+        case .lost(let why), .failed(_, let why): conclude(why)
         case .found, .written, .writeFailed, .dropped, .refused: break
         }
     }
 
-    private func settleStore(_ why: String?) {
-        guard let done = storeTried else { return }
-        done(why)
-        (storeTried, deadline) = (nil, nil)
+    private func conclude(_ why: String?) {
+        if !isOver { (isOver, trouble) = (true, why) }
     }
 
-    /// Milliseconds for which the store is waited for.
-    private static let storeTime = 2000
-
-    /// What is to be said of the network; nil: nothing, or not yet.
-    var reach: String? { translation.isSearching ? nil : translation.reach.words }
-
-    /// How long the present question, or the trial of the store, has taken so far, in milliseconds.
-    var elapsed: Int { now.milliseconds(since: began) }
-
-    /// Carries out what the forwarder wants for the servers that are looked up.
-    /// - Returns: whether there was anything.
-    private func findServers() -> Bool {
-        forwarder.endTurn(at: now)
-        let actions = forwarder.takeActions()
-        for action in actions {
-            switch action {
-            case .ask(let id, let server, let ask): upstreams[id.group]?.ask(id, server, ask, at: now)
-            case .askAgain(let id): upstreams[id.group]?.askAgain(id)
-            case .cancel(let id, let isOverdue): upstreams[id.group]?.cancel(id, isOverdue: isOverdue)
-            case .reply(let numbers, let answer, _, by: let answerer, way: _):
-                for number in numbers { upstreams.lookup.answered(number, answer, by: forwarder.words(of: answerer)) }
-            default: break
-            }
-        }
-        return !actions.isEmpty
-    }
-
-    private var now: Tick { Tick(nanoseconds: Clock.now()) }
-
-    private func setDeadline() {
-        loop.setDeadline(
-            deadline.orEarlier(upstreams.nextDeadline).orEarlier(forwarder.nextDeadline)?.nanoseconds)
-    }
-
-    private func deadlineReached() {
-        let now = now
-        forwarder.expire(at: now)
-        upstreams.expire(at: now)
-        guard let deadline, deadline <= now else { return }
-        guard let current else { return settleStore("no answer within \(Self.storeTime) ms") }
-        upstreams[current.group.id]?.cancel(
-            QueryID(standalone: current.number, of: current.group.id), isOverdue: true)
-        settle(.failed(Failure(.timedOut, "no answer within \(current.group.timeout) ms")))
-    }
-
-    private func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool) {
-        guard let current, id == QueryID(standalone: current.number, of: current.group.id) else {
-            return forwarder.settle(id, outcome, toRepeat: toRepeat, at: now)
-        }
-        settle(outcome)
-    }
-
-    private func settle(_ outcome: Outcome) {
-        guard current != nil else { return }
-        settled(outcome)
-        (current, deadline) = (nil, nil)
-    }
+    var nextDeadline: Tick? { end }
+    func expire(at now: Tick) { if end <= now { conclude("no answer within \(Self.longest) ms") } }
+    func close() {}
 }

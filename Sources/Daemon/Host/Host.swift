@@ -208,13 +208,12 @@ public struct Host {
         } catch {
             throw .system("\(error)")
         }
-        switch waiting(for: { query.ask([name], $0) }) {
-        case .success(let found) where found.contains(where: \.hasAddresses): return
-        case .success:
-            throw .unreachable("the daemon at \(who) has no address of \(name); give a name that has one with --name")
-        case .failure(let failure):
-            throw .unreachable("the daemon must answer first: \(failure); systemctl enable --now httpdnsd starts it")
+        do throws(DirectQuery.Failed) {
+            if try query.ask([name]).contains(where: \.hasAddresses) { return }
+        } catch {
+            throw .unreachable("the daemon must answer first: \(error); systemctl enable --now httpdnsd starts it")
         }
+        throw .unreachable("the daemon at \(who) has no address of \(name); give a name that has one with --name")
     }
 
     /// Looks the name up as programs do.

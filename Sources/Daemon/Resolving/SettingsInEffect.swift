@@ -33,7 +33,7 @@ final class SettingsInEffect: @unchecked Sendable {
     private let cache: DNSCache
     private let frontend: CurrentFrontend
     /// The groups with their servers, as the forwarder knows them.
-    private var groups: [UpstreamGroup] = []
+    private(set) var groups: [UpstreamGroup] = []
 
     init(
         loop: EventLoop, cache: DNSCache, frontend: CurrentFrontend, local: LocalServers, lookup: ServerLookup,

@@ -122,20 +122,22 @@ final class UpstreamRegistry {
         }
     }
 
-    /// Asks servers for an operator; see ``Inquiry``.
-    /// - Parameter done: called later with what each target says.
-    /// - Returns: false if too many inquire already.
-    func inquire(
-        _ targets: [Inquiry.Target], at now: Tick, _ done: @escaping ([Inquiry.Said]) -> Void
-    ) -> Bool {
-        var upstreams: [GroupID: any Upstream] = [:]
-        for group in Set(targets.map(\.group)) {
-            upstreams[group] =
-                accesses[group].map { StreamUpstream(loop: loop, access: $0) }
-                ?? (self[group] as? GroupUpstream)?.apart(lookup: lookup.onlooker)
+    /// Other upstreams, which ask groups' servers in the same way, for an ``Inquiry``.
+    /// - Parameter progressed: called with the progress of fresh connections.
+    func apart(
+        _ groups: some Sequence<GroupID>, lookup: ServerFinder,
+        progressed: @escaping (StreamUpstream.Progress) -> Void = { _ in }
+    ) -> [GroupID: any Upstream] {
+        groups.reduce(into: [:]) { upstreams, id in
+            if let access = accesses[id] {
+                let account = StreamUpstream(loop: loop, access: access)
+                account.progressed = progressed
+                upstreams[id] = account
+            } else if let group = (self[id] as? GroupUpstream)?.apart(lookup: lookup) {
+                group.progressed = progressed
+                upstreams[id] = group
+            }
         }
-        let inquiry = Inquiry(targets, upstreams, at: now)
-        return begin(inquiry, at: now) { done(inquiry.said) }
     }
 
     /// - Parameter done: called later, when the inquiry is over.
@@ -167,14 +169,6 @@ final class UpstreamRegistry {
             figures[GroupID(index)] = tallies?.figures
         }
         return figures
-    }
-
-    /// Passes on the progress of fresh connections, for `probe`.
-    func follow(_ progressed: @escaping (StreamUpstream.Progress) -> Void) {
-        for upstream in all {
-            (upstream as? StreamUpstream)?.progressed = progressed
-            (upstream as? GroupUpstream)?.progressed = progressed
-        }
     }
 
     /// On this network the resolvers of `resolvConf` may be asked that were not on the one before.

@@ -41,10 +41,14 @@ final class LocalServers: @unchecked Sendable {
     /// Increases when a reading begins or becomes needless: the result of an earlier one is ignored.
     private var turn = 0
     private var isReading = false
+    private let asksResolvedFirst: Bool
 
-    /// - Parameter listening: the endpoints of the daemon itself.
-    init(listening: [Endpoint], loop: EventLoop, report: Report) {
+    /// - Parameters:
+    ///   - listening: the endpoints of the daemon itself.
+    ///   - asksResolvedFirst: the first reading waits for systemd-resolved, which a start of the daemon does not.
+    init(listening: [Endpoint], loop: EventLoop, report: Report, asksResolvedFirst: Bool = false) {
         (self.listening, self.loop, self.report) = (listening, loop, report)
+        self.asksResolvedFirst = asksResolvedFirst
     }
 
     /// What an ``apply(_:_:)`` needs: read on any thread.
@@ -55,7 +59,7 @@ final class LocalServers: @unchecked Sendable {
         return LocalReading(
             new, listening: listening, Self.resolvers(new).union(knowsHosts ? [] : .hosts),
             // A start does not wait for others: the bus may begin later.
-            asksResolved: old != nil)
+            asksResolved: asksResolvedFirst || old != nil)
     }
 
     private static func resolvers(_ settings: Settings) -> LocalReading.Parts {

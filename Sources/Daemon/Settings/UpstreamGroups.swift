@@ -138,13 +138,6 @@ struct UpstreamGroups {
     }
 }
 
-extension Settings {
-    /// The addresses of `dnsIp` of each account, as its servers.
-    func services(_ numbers: GroupNumbers) -> [GroupID: [Server]] {
-        accounts.reduce(into: [:]) { services, account in services[numbers[account.name]] = account.services }
-    }
-}
-
 extension Settings.Group {
     /// The addresses of `dnsIp`, as servers; none while it is bypassed.
     var services: [Server] { self.isBypassed ? [] : self.dnsIp.map { Server($0, .account) } }

@@ -2,9 +2,9 @@ package import Base
 package import Forwarding
 import Transport
 
-/// One question put straight to several servers, for an operator who wants to know what each of them says: past the cache
-/// and past everything that decides whom clients' questions are put to. Each group is asked through an upstream of the
-/// inquiry's own, so nothing is learned or counted either. Confined to the forwarder's loop.
+/// Questions put straight to servers, for an operator who wants to know what each of them says: past the cache and past
+/// everything that decides whom clients' questions are put to. Each group is asked through an upstream for inquiries alone, so
+/// nothing is learned or counted either. Confined to the forwarder's loop.
 package final class Inquiry: Inquiring {
     /// A server that is asked, and for how long, in milliseconds.
     package struct Target {
@@ -33,13 +33,13 @@ package final class Inquiry: Inquiring {
 
     /// Servers asked at once.
     private static let mostAtOnce = 16
-    /// Milliseconds for all servers together, short enough for a person who waits.
-    private static let longest = 4000
 
-    /// - Parameter upstreams: used by this inquiry alone, and closed with it.
-    package init(_ targets: [Target], _ upstreams: [GroupID: any Upstream], at now: Tick) {
+    /// - Parameters:
+    ///   - upstreams: used by this inquiry alone until it is over.
+    ///   - longest: milliseconds for all servers together.
+    package init(_ targets: [Target], _ upstreams: [GroupID: any Upstream], within longest: Int, at now: Tick) {
         (self.targets, self.upstreams) = (targets, upstreams)
-        end = now.advanced(milliseconds: Self.longest)
+        end = now.advanced(milliseconds: longest)
         said = Array(repeating: nil, count: targets.count)
         for upstream in upstreams.values { upstream.settle = { [unowned self] id, outcome, _ in settle(id, outcome) } }
     }
@@ -98,6 +98,7 @@ package protocol Inquiring: AnyObject {
     var isOver: Bool { get }
     var nextDeadline: Tick? { get }
     func expire(at now: Tick)
+    /// Gives up.
     func close()
 }
 
@@ -118,15 +119,12 @@ package final class Inquiries {
         inquiry.proceed(at: now)
     }
 
-    /// Ends the inquiries that are over. Called at the end of a turn, when no call of their upstreams is under way.
+    /// Lets go of the inquiries that are over. Called at the end of a turn, when no call of their upstreams is under way.
     package func endTurn() {
         guard !all.isEmpty else { return }
         let over = all.filter(\.inquiry.isOver)
         all.removeAll { $0.inquiry.isOver }
-        for (inquiry, done) in over {
-            inquiry.close()
-            done()
-        }
+        for (_, done) in over { done() }
     }
 
     package var nextDeadline: Tick? {

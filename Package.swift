@@ -34,14 +34,12 @@ func tests(_ name: String, _ dependencies: Target.Dependency..., resources: [Res
 }
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
-let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 
 let package = Package(
     name: "httpdnsd",
     products: [.executable(name: "httpdnsd", targets: ["httpdnsd"])],
     dependencies: [
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2")
     ],
     targets: [
         // System libraries and what Swift cannot import by itself.
@@ -75,7 +73,7 @@ let package = Package(
         // Floor 3: the operating system.
         module("Transport", "Base", "CLinux"),
         module("Counters", "Base", "DNSWire"),
-        module("Log", "Base", "Configuration", "Transport", "CSystemd", logging),
+        module("Log", "Base", "Configuration", "Transport", "CSystemd"),
 
         // Floor 4: connections.
         module("Streams", "Base", "DNSWire", "Cryptography", "HTTP", "Transport"),
@@ -83,17 +81,17 @@ let package = Package(
         // Floor 5: whom the daemon asks, and who asks it how it is; neither sees the other.
         module(
             "Upstreams", "Base", "DNSWire", "Configuration", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-            "Transport", "Counters", "Log", "Streams", logging),
+            "Transport", "Counters", "Log", "Streams"),
 
         module(
             "Control", "Base", "DNSWire", "Names", "Configuration", "DNSCache", "HTTP", "Forwarding", "Transport",
-            "Counters", "Log", "Streams", logging),
+            "Counters", "Log", "Streams"),
 
         // Floor 6: the shell.
         module("DemoService", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "Streams"),
         module(
             "Daemon", "Base", "DNSWire", "Names", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS",
-            "Forwarding", "Transport", "Counters", "Log", "Streams", "Upstreams", "Control", "CSystemd", logging),
+            "Forwarding", "Transport", "Counters", "Log", "Streams", "Upstreams", "Control", "CSystemd"),
 
         // Floor 7: the commands.
         .executableTarget(
@@ -101,7 +99,6 @@ let package = Package(
             dependencies: [
                 "Base", "DNSWire", "Names", "Configuration", "Transport", "Log", "Control", "Daemon", "DemoService",
                 argumentParser,
-                logging,
             ],
             swiftSettings: settings),
 
@@ -109,7 +106,7 @@ let package = Package(
         .target(name: "CAllocations", path: "Tests/CAllocations"),
         .target(name: "TestSupport", path: "Tests/Support", swiftSettings: testSettings),
         .target(
-            name: "ShellTestSupport", dependencies: ["Base", "Log", logging], path: "Tests/ShellSupport",
+            name: "ShellTestSupport", dependencies: ["Base", "Log"], path: "Tests/ShellSupport",
             swiftSettings: testSettings),
         tests("BaseTests", "Base", "TestSupport"),
         tests("DNSWireTests", "Base", "DNSWire", "CAllocations", "TestSupport"),
@@ -126,14 +123,13 @@ let package = Package(
         tests(
             "StreamsTests", "Base", "Cryptography", "HTTP", "Transport", "Streams", "TestSupport", "ShellTestSupport"),
         tests("CountersTests", "Base", "DNSWire", "Counters"),
-        tests("LogTests", "Configuration", "Log", "ShellTestSupport", logging),
+        tests("LogTests", "Configuration", "Log", "ShellTestSupport"),
         tests(
             "DemoServiceTests", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "Streams",
             "DemoService", "TestSupport"),
         tests(
             "DaemonTests", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS",
-            "Forwarding", "Transport", "Counters", "Log", "Streams", "Daemon", "DemoService", "ShellTestSupport",
-            logging),
+            "Forwarding", "Transport", "Counters", "Log", "Streams", "Daemon", "DemoService", "ShellTestSupport"),
         tests(
             "UpstreamsTests", "Base", "DNSWire", "DNSCache", "Configuration", "Cryptography", "HTTP", "HTTPDNS",
             "Forwarding",
@@ -150,7 +146,7 @@ let package = Package(
 // inputs that are kept.
 let readers: [Target.Dependency] = [
     "Base", "DNSWire", "Names", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-    "Transport", "Log", "Streams", "Upstreams", "Control", "DemoService", "Daemon", logging,
+    "Transport", "Log", "Streams", "Upstreams", "Control", "DemoService", "Daemon",
 ]
 if Context.environment["HTTPDNSD_FUZZ"] != nil {
     package.targets.append(
@@ -183,7 +179,6 @@ if Context.environment["HTTPDNSD_SIMULATION"] != nil {
             dependencies: [
                 "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding", "Transport",
                 "Log", "Upstreams", "DemoService", "Daemon", "TestSupport", "SimulatedDispatch", "CKernel", "COpenSSL",
-                logging,
             ],
             path: "Tests/Simulation/Sources",
             swiftSettings: testSettings + unchecked),

@@ -19,7 +19,6 @@ import urllib.parse
 # belongs to no release.
 LICENCES = {
     "swift": "Apache-2.0 WITH Swift-exception", "swift-argument-parser": "Apache-2.0 WITH Swift-exception",
-    "swift-log": "Apache-2.0",
     "gcc": "GPL-3.0-or-later WITH GCC-exception-3.1", "glibc": "LGPL-2.1-or-later", "libcap2": "BSD-3-Clause OR GPL-2.0-only",
     "libgcrypt20": "LGPL-2.1-or-later", "libgpg-error": "LGPL-2.1-or-later", "libzstd": "BSD-3-Clause OR GPL-2.0-only",
     "lz4": "BSD-2-Clause", "nghttp2": "MIT", "openssl": "Apache-2.0", "systemd": "LGPL-2.1-or-later", "xz-utils": "0BSD"}

@@ -4,7 +4,6 @@ package import Counters
 package import DNSWire
 import HTTP
 package import Log
-import Logging
 package import Transport
 
 /// Serves operators on the unix socket and monitoring on the metrics address, over HTTP/1.1.

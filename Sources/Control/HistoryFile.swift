@@ -1,7 +1,6 @@
 import Base
 package import DNSCache
 package import Log
-import Logging
 package import Transport
 
 /// The file that keeps the longer past over a restart: numbers alone, and no name.

@@ -7,7 +7,6 @@ import DNSWire
 import Forwarding
 import HTTPDNS
 import Log
-import Logging
 import Streams
 import Transport
 import Upstreams

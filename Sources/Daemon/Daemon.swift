@@ -7,8 +7,7 @@ import DNSCache
 import DNSWire
 import Dispatch
 import Forwarding
-import Log
-public import Logging
+public import Log
 import Transport
 import Upstreams
 

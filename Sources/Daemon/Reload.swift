@@ -4,7 +4,6 @@ import Control
 import Counters
 import Dispatch
 import Log
-import Logging
 import Synchronization
 import Transport
 
@@ -33,10 +32,8 @@ extension Daemon {
         }
         for _ in streams { isDone.wait() }
         // From here on all that is said is so already. It is written if the level of before or the new one would have it written.
-        var log = report.log
-        let level = Logger.Level(next.log.level)
-        log.logLevel = min(log.logLevel, level)
-        defer { log.logLevel = level }
+        report.log.allow(Logger.Level(next.log.level))
+        defer { report.log.setLevel(Logger.Level(next.log.level)) }
         report.proxies(proxies.filter { !proxiesBefore.contains($0) })
         if prepared.areOtherAccounts || proxies != proxiesBefore { report.service(next) }
         observer.reloads.withLock {

@@ -1,12 +1,11 @@
 import Base
-import Logging
 import Transport
 
 /// One line of the log in each of its forms.
-struct LogText {
-    let level: Logger.Level
-    let text: String
-    let fields: [(name: String, value: String)]
+package struct LogText: Sendable {
+    package let level: Logger.Level
+    package let text: String
+    package let fields: [(name: String, value: String)]
 
     init(level: Logger.Level, text: String, fields: [(name: String, value: String)] = []) {
         self.level = level
@@ -20,7 +19,7 @@ struct LogText {
     /// - Parameter time: Milliseconds since 1970.
     func text(_ form: LogForm, at time: UInt64) -> String {
         switch form {
-        case .journal, .prefixed: "<\(level.priority)>\(text)"
+        case .journal, .prefixed: "<\(level.rawValue)>\(text)"
         case .terminal: "\(TimeText(local: time / 1000).time) \(level) \(text)"
         case .dated: "\(TimeText(utc: time / 1000).dated)Z \(level) \(text)"
         case .json: json(at: time)
@@ -41,7 +40,7 @@ struct LogText {
     /// The fields as `NAME=value` (systemd.journal-fields(7)): an event's identifier, and our own fields with our own
     /// prefix.
     var journalFields: [String] {
-        var journal = ["MESSAGE=\(text)", "PRIORITY=\(level.priority)", "SYSLOG_IDENTIFIER=httpdnsd"]
+        var journal = ["MESSAGE=\(text)", "PRIORITY=\(level.rawValue)", "SYSLOG_IDENTIFIER=httpdnsd"]
         for field in fields {
             if field.name == "event", let event = LogEventID.allCases.first(where: { $0.name == field.value }) {
                 journal.append("MESSAGE_ID=\(event.messageID)")
@@ -50,19 +49,5 @@ struct LogText {
             journal.append("HTTPDNSD_\(name)=\(field.value)")
         }
         return journal
-    }
-}
-
-extension Logger.Level {
-    /// The severity of syslog(3).
-    var priority: Int {
-        switch self {
-        case .trace, .debug: 7
-        case .info: 6
-        case .notice: 5
-        case .warning: 4
-        case .error: 3
-        case .critical: 2
-        }
     }
 }

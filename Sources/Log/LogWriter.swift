@@ -1,5 +1,4 @@
 import Dispatch
-import Logging
 import Synchronization
 import Transport
 

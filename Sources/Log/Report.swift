@@ -1,4 +1,3 @@
-package import Logging
 import Synchronization
 package import Transport
 
@@ -26,14 +25,14 @@ package struct Report: Sendable {
         _ level: Logger.Level, _ event: LogEventID, about subject: String? = nil, _ text: String,
         _ fields: [String: String] = [:]
     ) {
-        var metadata = fields.mapValues { Logger.MetadataValue.string($0) }
-        metadata["event"] = .string(event.name)
-        guard let subject else { return log.log(level: level, "\(text)", metadata: metadata) }
+        var fields = fields
+        fields["event"] = event.name
+        guard let subject else { return log.log(level, text, fields) }
         // The lock is held while the line is written, so lines stand in the order in which they were decided on.
         throttle.state.withLock { throttle in
             guard let note = throttle.take(about: subject, at: Clock.now()) else { return }
-            if note.missing > 0 { metadata["repeated"] = "\(note.missing)" }
-            log.log(level: level, "\(text)\(note.text)", metadata: metadata)
+            if note.missing > 0 { fields["repeated"] = "\(note.missing)" }
+            log.log(level, text + note.text, fields)
         }
     }
 

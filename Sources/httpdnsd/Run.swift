@@ -4,7 +4,6 @@ import Configuration
 import Control
 import Daemon
 import Log
-import Logging
 import Transport
 
 /// The life of the daemon in order.

@@ -107,7 +107,7 @@ import Testing
         let back = failing.map { "notice \(titles[$0] ?? $0) is in use again" }
         #expect(lines.all == expected.map { "warning \($0)" } + back)
         let event = failing[0] == "httpdns" ? "service-lost" : "group-lost"
-        #expect(lines.metadata.first == ["event": "\(event)", "group": "\(failing[0])"])
+        #expect(lines.fields.first == ["event": "\(event)", "group": "\(failing[0])"])
     }
 
     @Test func withoutALocalResolverWhatIsKnownIsAllThereIs() {
@@ -135,7 +135,7 @@ import Testing
             lines.report.event(.failing(.httpdns, server, failure), overview)
             #expect(lines.all == ["warning HTTPDNS 192.0.2.2:443 fails: \(failure.detail)"])
             #expect(
-                lines.metadata == [
+                lines.fields == [
                     [
                         "event": "\(event)", "group": "httpdns", "server": "192.0.2.2:443",
                         "reason": "\(failure.detail)",
@@ -164,7 +164,7 @@ import Testing
                 "notice office tls://10.1.0.53 answers again", "notice local resolver 192.0.2.53:53 answers again",
             ])
         #expect(
-            lines.metadata.map { $0["event"] } == [
+            lines.fields.map { $0["event"] } == [
                 "certificate-refused", "resolver-fails", "resolver-answers-again", "resolver-answers-again",
             ])
     }

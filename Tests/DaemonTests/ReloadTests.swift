@@ -3,7 +3,7 @@ import Configuration
 import Counters
 import DNSWire
 import Forwarding
-import Logging
+import Log
 import ShellTestSupport
 import Synchronization
 import Testing
@@ -13,20 +13,6 @@ import Transport
 
 /// A reload of a whole daemon, on loopback.
 @Suite struct ReloadTests {
-    /// Shows each line when it is logged.
-    private struct Lines: LogHandler {
-        let written: @Sendable (String) -> Void
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.debug
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) { written(event.message.description) }
-    }
-
     @Test func whatIsLoggedIsInEffectAlready() throws {
         var settings = Settings()
         settings.listen.addresses = [Endpoint(.v4(127, 0, 0, 1), port: 0)]
@@ -36,11 +22,9 @@ import Transport
         settings.fallback.resolvConf = []
         let running = Mutex<Daemon?>(nil)
         let lines = Arrivals<(line: String, isInEffect: Bool)>()
-        let logger = Logger(label: "test") { _ in
-            Lines { line in
-                running.withLock { daemon in
-                    if let daemon { lines.append((line, !daemon.forwarderLoop.refuses(IPAddress("192.0.2.7")!))) }
-                }
+        let logger = Logger(.debug) { line in
+            running.withLock { daemon in
+                if let daemon { lines.append((line.text, !daemon.forwarderLoop.refuses(IPAddress("192.0.2.7")!))) }
             }
         }
         let daemon = try Daemon(settings, log: logger)

@@ -1,6 +1,5 @@
 import Configuration
 import Foundation
-import Logging
 import Testing
 
 @testable import Log

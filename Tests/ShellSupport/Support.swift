@@ -1,31 +1,21 @@
 package import Base
 internal import Foundation
 package import Log
-package import Logging
 import Synchronization
 
 /// The log's lines, each with its level.
 package final class LogLines: Sendable {
-    private let lines = Mutex<[(text: String, metadata: Logger.Metadata)]>([])
+    private let lines = Mutex<[LogText]>([])
 
     package init() {}
 
-    package var all: [String] { lines.withLock { $0.map(\.text) } }
-    package var metadata: [Logger.Metadata] { lines.withLock { $0.map(\.metadata) } }
+    package var all: [String] { lines.withLock { $0.map { "\($0.level) \($0.text)" } } }
+    package var fields: [[String: String]] {
+        lines.withLock { $0.map { Dictionary(uniqueKeysWithValues: $0.fields.map { ($0.name, $0.value) }) } }
+    }
 
-    package var report: Report { Report(log: Logger(label: "test") { _ in Handler(lines: self) }) }
-
-    private struct Handler: LogHandler {
-        let lines: LogLines
-        var logLevel = Logger.Level.trace
-        var metadata: Logger.Metadata = [:]
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-        func log(event: LogEvent) {
-            lines.lines.withLock { $0.append(("\(event.level) \(event.message)", event.metadata ?? [:])) }
-        }
+    package var report: Report {
+        Report(log: Logger(.debug) { [self] line in lines.withLock { $0.append(line) } })
     }
 }
 

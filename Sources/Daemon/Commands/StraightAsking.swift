@@ -4,7 +4,6 @@ import DNSCache
 import DNSWire
 import Forwarding
 import Log
-import Logging
 import Transport
 import Upstreams
 
@@ -92,7 +91,7 @@ extension ForwarderLoop {
         _ settings: Settings, _ provenance: Provenance = Provenance()
     ) throws(StartFailure) -> ForwarderLoop {
         let loop = try StartFailure.ofSystem { () throws(SystemError) in try EventLoop(label: "httpdnsd.command") }
-        let report = Report(log: Logger(label: "command") { _ in SwiftLogNoOpLogHandler() })
+        let report = Report(log: Logger(.error) { _ in })
         let listening = settings.listen.everyAddress
         let local = LocalServers(listening: listening, loop: loop, report: report, asksResolvedFirst: true)
         let forwarderLoop = ForwarderLoop(

@@ -5,7 +5,6 @@ import Counters
 import Cryptography
 import DNSWire
 import Log
-import Logging
 import Streams
 import Transport
 

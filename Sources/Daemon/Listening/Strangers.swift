@@ -1,6 +1,5 @@
 import Base
 import Log
-import Logging
 import Synchronization
 
 /// Counts the questions of clients that `listen.allow` does not have, and has the first one logged. Shared by all listeners.

@@ -2,7 +2,6 @@ import Base
 import DNSCache
 import DNSWire
 import Log
-import Logging
 import Synchronization
 import Transport
 

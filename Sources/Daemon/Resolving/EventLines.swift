@@ -1,7 +1,6 @@
 import Base
 import Forwarding
 import Log
-import Logging
 
 /// Lines of the log about what the forwarder tells of servers, limits and the store.
 extension Report {

@@ -3,7 +3,6 @@ import Configuration
 import DNSWire
 import Forwarding
 import Log
-import Logging
 
 extension Report {
     /// An account's `debug`: logs each lookup with its names.

@@ -1,7 +1,6 @@
 import Base
 import Configuration
 import Log
-import Logging
 import Names
 import Transport
 

@@ -1,6 +1,5 @@
 import Base
 import Log
-import Logging
 
 /// When changes of the network are heeded: the first few at once, and while they go on, once a second. A router that
 /// announces and withdraws an address all the time could otherwise have connections made anew without end.

@@ -1,6 +1,5 @@
 import Forwarding
 import Log
-import Logging
 
 /// Finds the groups that are out of use as a whole, each of their servers having failed several times in a row. The
 /// states of groups go in, changes come out.

@@ -1,7 +1,6 @@
 import Configuration
 import Forwarding
 import Log
-import Logging
 
 /// Where settings come from, as far as an operator wants to know it.
 struct Provenance: Sendable {

@@ -3,7 +3,6 @@ import Configuration
 import DNSWire
 import Forwarding
 import Log
-import Logging
 import Transport
 import Upstreams
 

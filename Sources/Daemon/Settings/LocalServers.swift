@@ -3,7 +3,6 @@ import Configuration
 import DNSWire
 import Forwarding
 import Log
-import Logging
 import Transport
 
 /// The servers of groups that `resolvConf` finds, and the hosts file, read again when their files change.

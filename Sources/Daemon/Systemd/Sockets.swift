@@ -3,7 +3,6 @@ import CSystemd
 import Configuration
 import Counters
 import Log
-import Logging
 import Transport
 
 /// The listening sockets: those handed over by the service manager (sd_listen_fds(3)), else bound here.

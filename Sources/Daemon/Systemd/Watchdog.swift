@@ -1,7 +1,6 @@
 import Base
 import Dispatch
 import Log
-import Logging
 import Transport
 
 /// Regularly tells the service manager that the daemon is well, and gives it a line about the state.

@@ -5,7 +5,6 @@ import DNSWire
 package import Forwarding
 import HTTP
 package import Log
-import Logging
 import Streams
 package import Transport
 

@@ -4,7 +4,6 @@ import Forwarding
 import HTTP
 import HTTPDNS
 package import Log
-import Logging
 import Streams
 package import Transport
 

@@ -1,7 +1,6 @@
 import Base
 import DNSWire
 package import Log
-import Logging
 package import Transport
 
 /// The file that keeps the addresses of servers over a restart. Written on a loop of its own, so that no query waits

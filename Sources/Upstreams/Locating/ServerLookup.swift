@@ -2,7 +2,6 @@ package import Base
 package import DNSWire
 package import Forwarding
 package import Log
-import Logging
 package import Transport
 
 /// Finds servers whose host is a name, and has the forwarder asked where they are. Confined to the forwarder's loop, whose

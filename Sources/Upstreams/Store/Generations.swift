@@ -1,6 +1,5 @@
 import Base
 package import Log
-import Logging
 import Transport
 
 /// The highest generation of a store's entries that was seen under each key of the fleet. With `cache.file` it outlives a

@@ -1,7 +1,6 @@
 import Base
 import Glibc
 import Log
-import Logging
 import Upstreams
 
 @testable import Configuration
@@ -52,7 +51,7 @@ private final class Server: @unchecked Sendable {
         cache.store(.pointers(name, targets, ttl: 600_000), to: name, type: .ptr, for: .everyone, at: now)
         let frontend = QueryFrontend(cache: cache, Settings.Listen(), queue: MissQueue(maximum: 0))
         let loop = try EventLoop(label: "fuzz")
-        let report = Report(log: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
+        let report = Report(log: Logger(.error) { _ in })
         let forwarderLoop = ForwarderLoop(
             loop: loop, cache: cache, local: LocalServers(listening: [], loop: loop, report: report),
             lookup: ServerLookup(loop: loop), report: report)

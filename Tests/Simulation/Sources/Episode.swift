@@ -1,6 +1,5 @@
 import Base
 import CKernel
-import Logging
 import SimulatedDispatch
 import TestSupport
 
@@ -9,6 +8,7 @@ import TestSupport
 @testable import DNSWire
 @testable import Daemon
 @testable import Forwarding
+@testable import Log
 
 /// One machine with a daemon on it, from its start to its end.
 final class Episode {
@@ -77,7 +77,7 @@ final class Episode {
         kernel.withoutDescriptors(until: 0)
         guard let settings = settings() else { return }
         do throws(StartFailure) {
-            let daemon = try Daemon(settings, log: Logger(label: "simulation") { _ in Lines() })
+            let daemon = try Daemon(settings, log: Logger(.info) { log($0) })
             self.daemon = daemon
             try daemon.start()
         } catch {
@@ -441,15 +441,7 @@ final class Episode {
     }
 }
 
-/// The log, which nobody reads.
-private struct Lines: LogHandler {
-    var logLevel = Logger.Level.info
-    var metadata: Logger.Metadata = [:]
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-    func log(event: LogEvent) {
-        if isVerbose { print("\(Script.time(kernel.now - Script.start))     \(event.level) \(event.message)") }
-    }
+/// A line of the log, which nobody reads.
+private func log(_ line: LogText) {
+    if isVerbose { print("\(Script.time(kernel.now - Script.start))     \(line.level) \(line.text)") }
 }

@@ -1,0 +1,64 @@
+public import Configuration
+import Synchronization
+import Transport
+
+/// Takes lines for the log, and leaves out those of too little importance.
+public struct Logger: Sendable {
+    /// The severities of syslog(3).
+    public enum Level: Int, Sendable {
+        case error = 3
+        case warning, notice, info, debug
+
+        package init(_ level: Settings.Log.Level) {
+            self =
+                switch level {
+                case .error: .error
+                case .warning: .warning
+                case .notice: .notice
+                case .info: .info
+                case .debug: .debug
+                }
+        }
+    }
+
+    private let threshold: Threshold
+    private let write: @Sendable (LogText) -> Void
+
+    /// The least important level that is written, shared by all copies of a logger.
+    private final class Threshold: Sendable {
+        let level: Atomic<Int>
+        init(_ level: Level) { self.level = Atomic(level.rawValue) }
+    }
+
+    package init(_ level: Level, _ write: @escaping @Sendable (LogText) -> Void) {
+        (threshold, self.write) = (Threshold(level), write)
+    }
+
+    /// Whether lines of a level are written.
+    private func takes(_ level: Level) -> Bool { level.rawValue <= threshold.level.load(ordering: .relaxed) }
+
+    /// Has lines of this level and of more important ones written, by all copies of the logger. From any thread.
+    package func setLevel(_ level: Level) { threshold.level.store(level.rawValue, ordering: .relaxed) }
+
+    /// Has lines of this level written as well, whatever else is.
+    package func allow(_ level: Level) { if !takes(level) { setLevel(level) } }
+
+    /// - Parameter fields: for programs; written in the order of their names.
+    package func log(_ level: Level, _ text: String, _ fields: [String: String] = [:]) {
+        guard takes(level) else { return }
+        let fields = fields.map { (name: $0.key, value: $0.value) }.sorted { $0.name < $1.name }
+        write(LogText(level: level, text: text, fields: fields))
+    }
+
+    package func info(_ text: String) { log(.info, text) }
+    package func notice(_ text: String) { log(.notice, text) }
+    package func warning(_ text: String) { log(.warning, text) }
+}
+
+extension LogWriter {
+    /// A logger that writes here.
+    /// - Parameter level: the least important that is written.
+    public func logger(_ level: Settings.Log.Level) -> Logger {
+        Logger(Logger.Level(level)) { [self] in write($0, at: WallClock.unixMilliseconds()) }
+    }
+}

@@ -7,6 +7,8 @@ import DNSWire
 /// instructions a question.
 struct Decision: ~Copyable {
     let reason: RouteReason
+    /// Where the rules have its route; nil: it finds a server, or no group is asked.
+    let row: Policy.Row?
     fileprivate(set) var fate = Fate.cached
     /// The groups that may be asked, in this order; none where their word would change nothing.
     fileprivate(set) var route: [Step] = []
@@ -44,11 +46,11 @@ extension Forwarder {
     mutating func decide(
         _ key: Flight.Key, isClients: Bool, recursionDesired: Bool, of source: Source, at now: Tick
     ) -> Decision {
-        let (route, reason) =
+        let (route, reason, row) =
             key.findsServer
-            ? (policy.routeToServer(key.name, key.type), .addresses)
+            ? (policy.routeToServer(key.name, key.type), .addresses, nil)
             : policy.route(key.name, key.type, for: key.audience, isOfThisHost: source.isThisHost)
-        var decision = Decision(reason: reason)
+        var decision = Decision(reason: reason, row: row)
         decision.fate = fate(
             of: key, by: route, isClients: isClients, recursionDesired: recursionDesired, &decision, at: now)
         return decision

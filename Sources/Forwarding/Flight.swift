@@ -48,8 +48,10 @@ final class Flight {
     private(set) var hedgeAt: Tick?
     private(set) var secondBest: SecondBest?
     private(set) var trouble: Trouble?
-    /// Whether it began under the rules that hold now. If not, its answer is given and not cached, and nobody joins it. One that
-    /// finds a server never is: its answer did not come by the route of clients' questions.
+    /// What its answers depend on, by the rules under which it began.
+    let bases: AnswerBases
+    /// Whether its bases are those of the rules that hold now. If not, its answer is given and not cached, and nobody joins it. One
+    /// that finds a server never is: its answer did not come by the route of clients' questions.
     private(set) var isCurrent: Bool
     /// Whether it is for a service binding in an account's place. Here it makes the flight no larger.
     let isBinding: Bool
@@ -65,9 +67,11 @@ final class Flight {
     ///   - staleAt: When a stale answer is given; nil: there is none.
     init(
         _ key: Key, _ route: [Step], id: TableID, for waiter: Waiter?, share: Int, of source: Source,
-        after before: StepsBefore, staleAt: Tick?, answerBy: Tick, isBinding: Bool = false
+        after before: StepsBefore, staleAt: Tick?, answerBy: Tick, isBinding: Bool = false,
+        bases: AnswerBases = AnswerBases()
     ) {
         (self.key, self.route, self.id, self.isBinding, isCurrent) = (key, route, id, isBinding, !key.findsServer)
+        self.bases = bases
         crowd = Crowd(clients: SmallList(waiter), share: share, source: source)
         phase = .open(isWanted: waiter != nil, staleAt: staleAt, answerBy: answerBy)
         for step in 0..<before.count { steps[step] = before.state(of: step) }
@@ -77,7 +81,7 @@ final class Flight {
     init(copying flight: Flight) {
         (key, id, route, steps, phase) = (flight.key, flight.id, flight.route, flight.steps, flight.phase)
         (secondBest, trouble, isCurrent, crowd) = (flight.secondBest, flight.trouble, flight.isCurrent, flight.crowd)
-        isBinding = flight.isBinding
+        (isBinding, bases) = (flight.isBinding, flight.bases)
     }
 
     // MARK: Who waits, and what was sent

@@ -99,14 +99,13 @@ extension Forwarder {
             return
         }
         let isStandIn = lookup.flights.contains { $0.standsIn($0.step(of: group), desk.rules) }
-        let bases = lookup.isCurrent ? policy.basesOfAddresses(lookup.key) : (ipv4: 0, ipv6: 0)
         let a = cacheFamily(
-            lookup, .a, result.ipv4, beside: result.ipv6, reasons, at: group, isStandIn: isStandIn, bases.ipv4, now)
+            lookup, .a, result.ipv4, beside: result.ipv6, reasons, at: group, isStandIn: isStandIn, lookup.bases.ipv4, now)
         let both = made(of: a, result.ipv6, lookup, at: group)
         let aaaa =
             both?.absence
             ?? cacheFamily(
-                lookup, .aaaa, result.ipv6, beside: result.ipv4, reasons, at: group, isStandIn: isStandIn, bases.ipv6,
+                lookup, .aaaa, result.ipv6, beside: result.ipv4, reasons, at: group, isStandIn: isStandIn, lookup.bases.ipv6,
                 now)
         if let both, !isStandIn { cacheMade(both, lookup, by: group, at: now) }
         if isShared, lookup.isCurrent, !isStandIn {
@@ -231,7 +230,9 @@ extension Forwarder {
         answer.clampTTLs(minimum: min(timing.minTTL(of: answer), longest), maximum: longest)
         rank(&answer, of: key.name, key.type, at: now)
         guard flight.isCurrent else { return answer }
-        cacheAnswer(answer, by: group, to: key.name, key.type, for: key.audience, at: now, isStandIn: isStandIn)
+        cacheAnswer(
+            answer, by: group, to: key.name, key.type, for: key.audience, at: now, isStandIn: isStandIn,
+            basis: flight.bases.ofMessages)
         if store.isOn, !isFromStore, !isStandIn, !flight.isBinding, answer.isCacheable,
             !answer.addresses.contains(where: policy.isTranslated)
         {
@@ -249,7 +250,7 @@ extension Forwarder {
         guard flight.isCurrent else { return answer }
         cacheAnswer(
             answer, by: flight.route[best.step].group, to: flight.key.name, flight.key.type,
-            for: flight.key.audience, at: now, isStandIn: isStandIn)
+            for: flight.key.audience, at: now, isStandIn: isStandIn, basis: flight.bases.ofMessages)
         return answer
     }
 

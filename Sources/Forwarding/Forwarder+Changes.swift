@@ -71,9 +71,9 @@ extension Forwarder {
         admission.forgetFailures(of: isMeant)
         ranks.forget(isMeant)
         outdate {
-            isMeant($0.name)
+            key, _ in isMeant(key.name)
         } lookups: {
-            isMeant($0)
+            key, _ in isMeant(key)
         }
         // An entry of the store does not say of which name it is.
         if case .only(let name) = scope { forgetShared(name) } else { forgetAllShared() }
@@ -84,17 +84,15 @@ extension Forwarder {
     /// Changes the rules, and with them the epoch of all answers: those in the cache are compared when they are asked for, those
     /// under way at once.
     private mutating func obey(_ change: (inout Policy) -> Void) {
-        let before = policy
         change(&policy)
         let policy = policy
         cache.obey(policy.basis)
-        func isOther(_ name: Name, _ type: RecordType, _ audience: Audience) -> Bool {
-            policy.basis(name, type, audience) != before.basis(name, type, audience)
-        }
         outdate {
-            isOther($0.name.name, $0.type, $0.audience)
-        } lookups: { key in
-            [RecordType.a, .aaaa].contains { isOther(key.name, $0, .everyone) }
+            $1 != policy.bases($0)
+        } lookups: {
+            // One that finds servers alone is not cached anyway.
+            let now = policy.bases(Flight.Key(name: $0, type: .a, audience: .plain))
+            return $1 != AnswerBases() && ($1.ipv4, $1.ipv6) != (now.ipv4, now.ipv6)
         }
     }
 
@@ -102,14 +100,14 @@ extension Forwarder {
     /// joins it any more.
     /// - Parameter lookups: whether this is so of an account's lookup of a name.
     private mutating func outdate(
-        where isMeant: (Flight.Key) -> Bool, lookups isMeantOfAccounts: (NameKey) -> Bool
+        where isMeant: (Flight.Key, AnswerBases) -> Bool, lookups isMeantOfAccounts: (NameKey, AnswerBases) -> Bool
     ) {
-        for flight in flightOf.values where isMeant(flight.key) {
+        for flight in flightOf.values where isMeant(flight.key, flight.bases) {
             flight.outdate()
             flightOf[flight.key] = nil
         }
         store.outdate(where: isMeant)
-        desk.outdateLookups(of: isMeantOfAccounts)
+        desk.outdateLookups(where: isMeantOfAccounts)
     }
 
     private mutating func reconfigure(
@@ -153,6 +151,7 @@ extension Forwarder {
     /// they get what there is stay the same.
     private mutating func beginAnew(_ flight: Flight, at now: Tick) {
         let (key, phase, clients) = (flight.key, flight.phase, flight.takeClients())
+        desk.withdraw(flight)
         end(flight)
         for client in clients {
             let source = admission.source(of: client.share)

@@ -12,7 +12,7 @@ extension Forwarder {
         {
             let key = flight.key
             let subject = StoreSubject(
-                flight: flight.id, step: step, key: key,
+                flight: flight.id, step: step, key: key, bases: flight.bases,
                 question: sharedQuestion(group, key.name.name, key.type, for: key.audience),
                 isAccount: desk.rules[group].carriesAddresses)
             if store.look(for: subject, isWanted: flight.isWanted, at: now, &actions) { return }

@@ -149,12 +149,22 @@ public struct Forwarder: ~Copyable {
             key, decision.route, id: flights.nextID, for: client.map { admission.wait($0) },
             share: share, of: source, after: decision.before,
             staleAt: decision.known != nil ? now.advanced(milliseconds: timing.staleWithin) : nil,
-            answerBy: now.advanced(milliseconds: timing.answerWithin), isBinding: decision.isBinding)
+            answerBy: now.advanced(milliseconds: timing.answerWithin), isBinding: decision.isBinding,
+            bases: bases(key, decision.row, of: source))
         flights.insert(flight)
         flightOf[key] = flight
         if !key.findsServer { counters.flights += 1 }
         if let account = policy.leavesToValidators(key) { noteLeft(account, asked: decision.route[0].group) }
         tell(flight, .begun, at: now)
+    }
+
+    /// The bases of a flight's answers. To a client of another host the hosts file may say less than to all who get them.
+    private mutating func bases(_ key: Flight.Key, _ row: Policy.Row?, of source: Source) -> AnswerBases {
+        if let row, source.isThisHost || !policy.hosts.holds(key.name) {
+            policy.bases(key, by: row)
+        } else {
+            policy.bases(key)
+        }
     }
 
     /// A client that validates asks for a name of an account, and another group is asked in its place.

@@ -67,8 +67,8 @@ extension GroupDesk {
     }
 
     /// What is under way for these names is not cached, and no further flight joins it.
-    mutating func outdateLookups(of isMeant: (NameKey) -> Bool) {
-        for group in groups.indices { groups[group].outdateLookups(of: isMeant) }
+    mutating func outdateLookups(where isMeant: (NameKey, AnswerBases) -> Bool) {
+        for group in groups.indices { groups[group].outdateLookups(where: isMeant) }
     }
 
     // MARK: What can be seen from outside

@@ -178,9 +178,12 @@ extension GroupDesk {
             // The names of a request that may be asked for are sent again.
             for lookup in lookups where lookup.query == id {
                 lookup.query = nil
-                if !isBarred(lookup, query.group) { groups[query.group.rawValue].outbox.append(lookup) }
+                groups[query.group.rawValue].outbox.append(lookup)
             }
         }
-        for group in groups.indices { groups[group].outbox.removeAll { isBarred($0, GroupID(group)) } }
+        for group in groups.indices {
+            for lookup in groups[group].outbox where isBarred(lookup, GroupID(group)) { groups[group].remove(lookup) }
+            groups[group].outbox.removeAll { isBarred($0, GroupID(group)) }
+        }
     }
 }

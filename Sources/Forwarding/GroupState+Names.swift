@@ -133,8 +133,8 @@ extension GroupState {
     mutating func remove(_ lookup: Lookup) { lookups.remove(lookup, forKey: lookup.key) }
 
     /// What is under way for these names is not shared with later questions, nor cached.
-    mutating func outdateLookups(of isMeant: (NameKey) -> Bool) {
-        for lookup in lookups.values where isMeant(lookup.key) {
+    mutating func outdateLookups(where isMeant: (NameKey, AnswerBases) -> Bool) {
+        for lookup in lookups.values where isMeant(lookup.key, lookup.bases) {
             lookup.outdate()
             lookups[lookup.key] = nil
         }

@@ -28,6 +28,8 @@ final class Lookup {
     let started: Tick
     /// Whether it began under the rules that hold now: see ``Flight/isCurrent``.
     private(set) var isCurrent: Bool
+    /// See ``Flight/bases``.
+    private(set) var bases: AnswerBases
     private(set) var flights: SmallList<Flight>
     /// The servers at which the lookup has failed, by ``ServerState/number``.
     var tried: [Int] = []
@@ -42,7 +44,7 @@ final class Lookup {
 
     init(_ key: NameKey, for flight: Flight, at now: Tick) {
         self.key = key
-        isCurrent = flight.isCurrent
+        (isCurrent, bases) = (flight.isCurrent, flight.bases)
         started = now
         flights = SmallList(flight)
     }
@@ -60,7 +62,7 @@ final class Lookup {
 
     func add(_ flight: Flight) {
         // One that was begun to find a server, and is a client's as well from now on.
-        if flight.isCurrent { isCurrent = true }
+        if flight.isCurrent { (isCurrent, bases) = (true, flight.bases) }
         var all = flights
         all.append(flight)
         flights = all

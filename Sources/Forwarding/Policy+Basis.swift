@@ -45,30 +45,52 @@ extension Policy {
 
     func basis(_ key: NameKey, _ type: RecordType, _ audience: Audience) -> Basis {
         let client: Audience = audience.isOfAccounts ? .everyone : audience == .validators ? .validating : audience
-        guard case .group(let index, let kind) = way(key, type, for: client).way else { return 0 }
-        if type == .ptr, synthesis != nil, translatedReverse(key.name) != nil { return 0 }
-        let bases = groupRoutes[index].bases
-        let addresses = audience.isOfAccounts ? bases.ofAccounts : bases.ofOthers
+        guard case .group(let row) = way(key, type, for: client).way, !isTranslatedReverse(key, type) else { return 0 }
+        let group = groupRoutes[row.index]
         let number =
-            switch kind {
-            case .messages: bases.messages
-            case .signed: bases.signed
-            case .binding: bases.binding
-            case .addresses: type == .a ? addresses.ipv4 : addresses.ipv6
-            }
-        let leavesValidators = audience == .everyone && kind == .addresses && groupRoutes[index].signedSteps != nil
-        let isTranslated = type == .aaaa && synthesis(for: client) != nil
+            audience.isOfAccounts && row.kind == .addresses
+            ? (type == .a ? group.bases.ofAccounts.ipv4 : group.bases.ofAccounts.ipv6) : number(of: row, type)
+        let leavesValidators = audience == .everyone && row.kind == .addresses && group.signedSteps != nil
         return basis(
-            number, (refusesPrivate(key.name) ? 1 : 0) + (leavesValidators ? 2 : 0), isTranslated: isTranslated)
+            number, (refusesPrivate(key.name) ? 1 : 0) + (leavesValidators ? 2 : 0),
+            isTranslated: type == .aaaa && synthesis(for: client) != nil)
     }
 
-    /// The bases of both families that an account has answered with, for those whom they serve now: with one look at the rules.
-    func basesOfAddresses(_ key: NameKey) -> (ipv4: Basis, ipv6: Basis) {
-        guard case .group(let index, .addresses) = way(key, .a, for: .everyone).way else { return (0, 0) }
-        let (bases, mark) = (groupRoutes[index].bases.ofAccounts, UInt64(refusesPrivate(key.name) ? 1 : 0))
-        return (
-            basis(bases.ipv4, mark, isTranslated: false), basis(bases.ipv6, mark, isTranslated: synthesis != nil)
-        )
+    /// The bases of the answers to a question under way, for the clients that they serve now.
+    func bases(_ key: Flight.Key) -> AnswerBases {
+        guard !key.findsServer, case .group(let row) = way(key.name, key.type, for: key.audience).way else {
+            return AnswerBases()
+        }
+        return bases(key, by: row)
+    }
+
+    /// - Parameter row: whom the rules have asked for it.
+    func bases(_ key: Flight.Key, by row: Row) -> AnswerBases {
+        guard !isTranslatedReverse(key.name, key.type) else { return AnswerBases() }
+        let (group, mark) = (groupRoutes[row.index], UInt64(refusesPrivate(key.name.name) ? 1 : 0))
+        var bases = AnswerBases()
+        bases.ofMessages = basis(
+            number(of: row, key.type), mark, isTranslated: key.type == .aaaa && synthesis(for: key.audience) != nil)
+        if row.kind == .addresses, group.messageSteps.count < group.steps.count {
+            bases.ipv4 = basis(group.bases.ofAccounts.ipv4, mark, isTranslated: false)
+            bases.ipv6 = basis(group.bases.ofAccounts.ipv6, mark, isTranslated: synthesis != nil)
+        }
+        return bases
+    }
+
+    /// Whether the answer is made of that about an IPv4 address.
+    private func isTranslatedReverse(_ key: NameKey, _ type: RecordType) -> Bool {
+        type == .ptr && synthesis != nil && translatedReverse(key.name) != nil
+    }
+
+    private func number(of row: Row, _ type: RecordType) -> UInt64 {
+        let bases = groupRoutes[row.index].bases
+        return switch row.kind {
+        case .messages: bases.messages
+        case .signed: bases.signed
+        case .binding: bases.binding
+        case .addresses: type == .a ? bases.ofOthers.ipv4 : bases.ofOthers.ipv6
+        }
     }
 
     private func basis(_ number: UInt64, _ mark: UInt64, isTranslated: Bool) -> Basis {
@@ -117,4 +139,12 @@ extension Policy {
         }
         return max(hash.value, 1)
     }
+}
+
+/// The bases of what groups may answer to a question. 0: it is not cached.
+struct AnswerBases: Equatable {
+    /// Of an answer to the question itself.
+    var ofMessages: Basis = 0
+    /// Of the addresses of each family that an account gives.
+    var ipv4: Basis = 0, ipv6: Basis = 0
 }

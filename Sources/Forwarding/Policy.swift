@@ -197,35 +197,45 @@ public struct Policy: Sendable {
     ///   - isOfThisHost: whether the client is a program of this machine.
     func route(
         _ key: NameKey, _ type: RecordType, for audience: Audience = .everyone, isOfThisHost: Bool = true
-    ) -> (route: Route, reason: RouteReason) {
+    ) -> (route: Route, reason: RouteReason, row: Row?) {
         let (way, reason) = way(key, type, for: audience, isOfThisHost: isOfThisHost)
-        guard case .group(let index, let kind) = way else {
+        guard case .group(let row) = way else {
             guard case .answer(let answer, let group) = way else { preconditionFailure() }
-            return (.answer(answer, by: group), reason)
+            return (.answer(answer, by: group), reason, nil)
         }
         let steps: [Step]
-        switch kind {
-        case .messages: steps = groupRoutes[index].messageSteps
-        case .signed: steps = groupRoutes[index].signedSteps ?? []
+        switch row.kind {
+        case .messages: steps = groupRoutes[row.index].messageSteps
+        case .signed: steps = groupRoutes[row.index].signedSteps ?? []
         case .binding:
-            return (.serviceBinding(groupRoutes[index].steps, asked: groupRoutes[index].bindingStep), reason)
+            return (
+                .serviceBinding(groupRoutes[row.index].steps, asked: groupRoutes[row.index].bindingStep), reason, row
+            )
         case .addresses:
-            guard let asked = type == .a ? groupRoutes[index].ipv4Steps : groupRoutes[index].ipv6Steps else {
-                return (.answer(.noData(key.name, type: type, negativeTTL: negativeTTL)), .familyLeftOut)
+            guard let asked = type == .a ? groupRoutes[row.index].ipv4Steps : groupRoutes[row.index].ipv6Steps else {
+                return (.answer(.noData(key.name, type: type, negativeTTL: negativeTTL)), .familyLeftOut, nil)
             }
             steps = asked
         }
-        return (steps.isEmpty ? .answer(notSupported(key.name, type)) : .ask(steps), reason)
+        return steps.isEmpty ? (.answer(notSupported(key.name, type)), reason, nil) : (.ask(steps), reason, row)
     }
 
     /// Who decides about a question.
     enum Way {
         /// The daemon, or a group that answers by itself.
         case answer(Answer, by: GroupID? = nil)
-        /// The steps of one kind for the names of a group, by its index in `groupRoutes`.
-        case group(Int, Kind)
+        /// The groups that are asked.
+        case group(Row)
+    }
+
+    /// The steps of one kind for the names of a group, by its index in `groupRoutes`.
+    struct Row {
+        let index: Int
+        let kind: Kind
 
         enum Kind { case messages, signed, binding, addresses }
+
+        init(_ index: Int, _ kind: Kind) { (self.index, self.kind) = (index, kind) }
     }
 
     /// - Parameters: see ``route(_:_:for:isOfThisHost:)``.
@@ -253,20 +263,20 @@ public struct Policy: Sendable {
                 : (.answer(noPrivateNames(name, type)), .noPrivateNames)
         }
         let index = index(finding)
-        if finding.reserved == .privateName { return (.group(index, .messages), .privateName) }
+        if finding.reserved == .privateName { return (.group(Row(index, .messages)), .privateName) }
         guard Self.canBeAddressed(name) else {
-            return (.group(index, .messages), name.labelCount <= 1 ? .singleLabel : .notHostname)
+            return (.group(Row(index, .messages)), name.labelCount <= 1 ? .singleLabel : .notHostname)
         }
         if hasSignedSteps, audience.validates, Self.isAnsweredByAccounts(type),
             groupRoutes[index].signedSteps != nil
         {
-            return (.group(index, .signed), .addresses)
+            return (.group(Row(index, .signed)), .addresses)
         }
         switch type {
-        case .a, .aaaa: return (.group(index, .addresses), .addresses)
+        case .a, .aaaa: return (.group(Row(index, .addresses)), .addresses)
         case .https where groupRoutes[index].beginsWithAddresses, .svcb where groupRoutes[index].beginsWithAddresses:
-            return (.group(index, .binding), .serviceBinding)
-        default: return (.group(index, .messages), .type)
+            return (.group(Row(index, .binding)), .serviceBinding)
+        default: return (.group(Row(index, .messages)), .type)
         }
     }
 

@@ -118,9 +118,9 @@ struct StoreDesk {
     }
 
     /// The rules have changed for these questions: what the store says of what is under way is not the answer any more.
-    mutating func outdate(where isMeant: (Flight.Key) -> Bool) {
+    mutating func outdate(where isMeant: (Flight.Key, AnswerBases) -> Bool) {
         for id in reads.ids {
-            guard var read = reads[id], isMeant(read.subject.key) else { continue }
+            guard var read = reads[id], isMeant(read.subject.key, read.subject.bases) else { continue }
             read.isOutdated = true
             reads[id] = read
         }

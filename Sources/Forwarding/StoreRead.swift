@@ -6,6 +6,8 @@ struct StoreSubject {
     let step: Int
     /// What the flight is asked, for the cache.
     let key: Flight.Key
+    /// See ``Flight/bases``.
+    var bases = AnswerBases()
     /// What the store is asked.
     let question: SharedQuestion
     /// Whether the group carries addresses: only then can it have "no record".

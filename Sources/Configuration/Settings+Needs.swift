@@ -62,11 +62,6 @@ extension Settings.Group {
         servers.compactMap { if case .server(let server) = $0, server.endpoints.isEmpty { server } else { nil } }
     }
 
-    /// Whether each of its servers is encrypted, so that no answer can be forged on the way.
-    package var isEncryptedWhole: Bool {
-        entries.allSatisfy { if case .server(let server) = $0 { server.isEncrypted } else { false } }
-    }
-
     /// Whether it has encrypted servers, whose certificates are verified.
     package var isEncrypted: Bool {
         servers.contains { if case .server(let server) = $0 { server.isEncrypted } else { false } }

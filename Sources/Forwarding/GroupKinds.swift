@@ -40,7 +40,7 @@ extension GroupKinds.Mark {
     fileprivate init(_ group: UpstreamGroup) {
         var (name, trust) = (FNV(), FNV())
         name.add("\(group.name.isEmpty ? "\(group.id.rawValue)" : group.name) \(group.carriesAddresses)")
-        trust.add("\(group.trust) \(group.leavesValidators)")
+        trust.add("\(group.trust) \(group.leavesValidators) \(group.isEncrypted)")
         self.init(
             name: name.value, trust: trust.value, isAccount: group.carriesAddresses, isOfNetwork: group.isOfNetwork,
             families: group.families)

@@ -14,8 +14,8 @@ struct GroupIdentity: Sendable, Equatable {
     /// Of an account: where abnormal lookups are reported; the outer nil: nowhere.
     let reports: Settings.Account.ReportURL??
 
-    /// For whose network it is asked, whose AD bit counts, and whether all its servers are encrypted; the same over restarts. If it
-    /// changes, answers of before are not right any more.
+    /// For whose network it is asked, and whose AD bit counts; the same over restarts. If it changes, answers of before are not right
+    /// any more.
     let trust: String
 
     private let kind: [String]
@@ -47,7 +47,7 @@ struct GroupIdentity: Sendable, Equatable {
             access = .messages(group.isEncrypted ? group.tls : nil, group.egress)
             (services, reports) = ([], nil)
             (kind, trust, customer) = (
-                ["dns", group.name], "\(network) \(group.trustAD) \(group.isEncryptedWhole)", []
+                ["dns", group.name], "\(network) \(group.trustAD)", []
             )
             return
         }

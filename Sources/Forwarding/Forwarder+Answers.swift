@@ -100,12 +100,14 @@ extension Forwarder {
         }
         let isStandIn = lookup.flights.contains { $0.standsIn($0.step(of: group), desk.rules) }
         let a = cacheFamily(
-            lookup, .a, result.ipv4, beside: result.ipv6, reasons, at: group, isStandIn: isStandIn, lookup.bases.ipv4, now)
+            lookup, .a, result.ipv4, beside: result.ipv6, reasons, at: group, isStandIn: isStandIn, lookup.bases.ipv4,
+            now)
         let both = made(of: a, result.ipv6, lookup, at: group)
         let aaaa =
             both?.absence
             ?? cacheFamily(
-                lookup, .aaaa, result.ipv6, beside: result.ipv4, reasons, at: group, isStandIn: isStandIn, lookup.bases.ipv6,
+                lookup, .aaaa, result.ipv6, beside: result.ipv4, reasons, at: group, isStandIn: isStandIn,
+                lookup.bases.ipv6,
                 now)
         if let both, !isStandIn { cacheMade(both, lookup, by: group, at: now) }
         if isShared, lookup.isCurrent, !isStandIn {

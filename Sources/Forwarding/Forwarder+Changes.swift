@@ -71,9 +71,11 @@ extension Forwarder {
         admission.forgetFailures(of: isMeant)
         ranks.forget(isMeant)
         outdate {
-            key, _ in isMeant(key.name)
+            key, _ in
+            isMeant(key.name)
         } lookups: {
-            key, _ in isMeant(key)
+            key, _ in
+            isMeant(key)
         }
         // An entry of the store does not say of which name it is.
         if case .only(let name) = scope { forgetShared(name) } else { forgetAllShared() }

@@ -12,7 +12,7 @@ extension Flight {
     }
 
     /// Whether the clients were already given a stale answer or a failure.
-    var isAnswered: Bool { if case .answered = phase { true } else { false } }
+    var isAnswered: Bool { if case .answered = phase { true } else { isOver } }
 
     /// When something is due that no server brings about.
     var nextMoment: Tick? {

@@ -53,6 +53,8 @@ final class Flight {
     /// Whether its bases are those of the rules that hold now. If not, its answer is given and not cached, and nobody joins it. One
     /// that finds a server never is: its answer did not come by the route of clients' questions.
     private(set) var isCurrent: Bool
+    /// Whether it has ended: events that come later lead to nothing.
+    private(set) var isOver = false
     /// Whether it is for a service binding in an account's place. Here it makes the flight no larger.
     let isBinding: Bool
     /// The clients that wait, and the source for which the flight counts, with its index in ``Shares``.
@@ -99,6 +101,9 @@ final class Flight {
 
     /// The rules under which it began do not hold any more: see ``isCurrent``.
     func outdate() { isCurrent = false }
+
+    /// The flight is over.
+    func end() { isOver = true }
 }
 
 // MARK: - The machine
@@ -108,6 +113,7 @@ extension Flight {
     /// - Returns: what is to be done for it.
     func take(_ event: FlightEvent, _ rules: FlightRules, at now: Tick) -> FlightOrders {
         var orders = FlightOrders()
+        guard !isOver else { return orders }
         switch event {
         case .begun:
             begin(after: .any, rules, at: now, &orders)

@@ -66,9 +66,7 @@ extension Forwarder {
 
     private mutating func handle(_ event: DeskEvent, at now: Tick) {
         switch event {
-        case .flight(let flight, let event):
-            // It may have ended by an earlier event.
-            if flights.contains(flight.id) { tell(flight, event, at: now) }
+        case .flight(let flight, let event): tell(flight, event, at: now)
         case .pastPlan: counters.pastPlan += 1
         case .short(let detail):
             counters.short += 1
@@ -87,6 +85,7 @@ extension Forwarder {
         _ lookup: Lookup, _ result: NameAddresses, _ reasons: [AbsenceReason], _ found: GroupDesk.Found, at now: Tick
     ) {
         let (group, answerer) = (found.group, Answerer.server(found.group, found.server))
+        lookup.dropEnded()
         // What comes for nobody any more is cached of the group that is asked first: another's would replace its answer.
         if lookup.flights.isEmpty, !policy.asksFirst(group, lookup.key.name) { lookup.outdate() }
         let isShared = store.isOn && found.families == policy.families(of: group)

@@ -86,6 +86,7 @@ extension Forwarder {
         // An account that was slow, beside which the next one has answered.
         if let last = flight.last, last > 0, !flight.isDone { desk.withdraw(flight) }
         guard flights.remove(flight.id) != nil else { return }
+        flight.end()
         admission.end(flight.crowd.share)
         let exposure = desk.end(flight, &actions)
         if !flight.key.findsServer { counters.ended(exposure) }

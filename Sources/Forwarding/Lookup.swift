@@ -68,9 +68,14 @@ final class Lookup {
         flights = all
     }
 
-    func drop(_ flight: Flight) {
+    func drop(_ flight: Flight) { drop { $0 === flight } }
+
+    /// Flights may end while their lookup is outdated, and so not found by its name.
+    func dropEnded() { if flights.contains(where: \.isOver) { drop(where: \.isOver) } }
+
+    private func drop(where isMeant: (Flight) -> Bool) {
         var rest = flights
-        rest.removeAll { $0 === flight }
+        rest.removeAll(where: isMeant)
         flights = rest
     }
 }

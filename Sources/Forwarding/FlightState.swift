@@ -1,4 +1,5 @@
 import Base
+import DNSCache
 import DNSWire
 
 /// What one step of a flight's route is doing, or how it has ended.
@@ -214,4 +215,12 @@ struct FlightOrders {
         /// No step can still answer: a stale answer, or ``Flight/secondBest``, or a failure; and the flight ends.
         case failure
     }
+}
+
+/// The bases of what groups may answer to a question. 0: it is not cached.
+struct AnswerBases: Equatable {
+    /// Of an answer to the question itself.
+    var ofMessages: Basis = 0
+    /// Of the addresses of each family that an account gives.
+    var ipv4: Basis = 0, ipv6: Basis = 0
 }

@@ -140,11 +140,3 @@ extension Policy {
         return max(hash.value, 1)
     }
 }
-
-/// The bases of what groups may answer to a question. 0: it is not cached.
-struct AnswerBases: Equatable {
-    /// Of an answer to the question itself.
-    var ofMessages: Basis = 0
-    /// Of the addresses of each family that an account gives.
-    var ipv4: Basis = 0, ipv6: Basis = 0
-}

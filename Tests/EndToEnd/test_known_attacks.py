@@ -503,8 +503,10 @@ def test_17_a_dead_zone_as_a_lever(asked_of, encrypted_resolver):
         time.sleep(0.1)
     good = clients.all_answered()
     assert all(addresses(one.reply) == OURS for one in good)
-    moved = [asked.name.to_text() for asked in second.questions if "dead" not in asked.name.to_text()]
-    assert not moved, moved
+    # The second one may be asked as well where the first, on a busy machine, has not answered within 250 ms.
+    at_once = {f"{one.name}." for one in good if one.took < 0.25}
+    moved = at_once & {asked.name.to_text() for asked in second.questions}
+    assert at_once and not moved, moved
 
 
 def test_18_an_error_and_more_in_one_record(asked_of, encrypted_resolver):

@@ -8,7 +8,7 @@ import Base
 /// | it has no names | the names of before | the names of before, if there were any |
 /// | a line that is no pattern | the names of before | the line is left out, and counted |
 /// | most lines are | | the names of before |
-/// | it ends within a line, and the one before did not | the names of before | taken |
+/// | it ends within a line, as one does that is half-written | the names of before | taken |
 ///
 /// The names of before are those in effect, or those of the copy that was kept of the file. Without either, names of the first
 /// kind cannot be used, since they decide where names may go; a list is empty then.
@@ -50,8 +50,6 @@ public struct NameFile: Sendable {
     public let rules: BlockList.LeftOut
     /// The other lines of a list that are left out.
     public let others: BlockList.LeftOut
-    /// Whether the text ends with a line feed.
-    private let endsWithLine: Bool
 
     /// A list with fewer lines is judged by its names alone.
     private static let fewLines = 20
@@ -78,7 +76,6 @@ public struct NameFile: Sendable {
             if use == .answers, new.taken.count == 0, known().map({ $0.taken.count > 0 }) ?? false {
                 return keep(.noNames)
             }
-            if use == .servers, !new.endsWithLine, known()?.endsWithLine ?? false { return keep(.cutOff) }
             return Outcome(names: new, fault: nil, isCopy: false)
         } catch {
             return keep(error)
@@ -86,12 +83,12 @@ public struct NameFile: Sendable {
     }
 
     private init(_ text: [UInt8], for use: Use) throws(Fault) {
-        endsWithLine = text.last == UInt8(ascii: "\n")
         switch use {
         case .servers:
             taken = try Self.parse(text, DomainList.init(parsing:))
             (released, rules, others) = (DomainList(), BlockList.LeftOut(), BlockList.LeftOut())
             if taken.count == 0 { throw .noNames }
+            guard text.last == UInt8(ascii: "\n") else { throw .cutOff }
         case .answers:
             let list = try Self.parse(text, BlockList.init(parsing:))
             (taken, released, rules, others) = (list.taken, list.released, list.rules, list.others)
@@ -114,7 +111,6 @@ public struct NameFile: Sendable {
     /// A list without names.
     public init() {
         (taken, released, rules, others) = (DomainList(), DomainList(), BlockList.LeftOut(), BlockList.LeftOut())
-        endsWithLine = true
     }
 }
 

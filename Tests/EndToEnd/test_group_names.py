@@ -86,8 +86,8 @@ def make(names, wrong):
         names.symlink_to(names)
 
 
-NEW = ["not there", "wrong line", "empty", "octets that are no text", "a folder", "a pipe", "a loop of links"]
-CHANGED = ["half-written", "truncated", "cut off", "empty put in place", "half-written put in place"]
+NEW = ["not there", "wrong line", "empty", "half-written", "octets that are no text", "a folder", "a pipe", "a loop of links"]
+CHANGED = ["truncated", "cut off", "empty put in place", "half-written put in place"]
 # The keys whose files say which server gets a name, and the server that gets it.
 WALLS = {"upstreams.office.domainsFile": "office", "domains.interceptFile": "httpdns", "domains.bypassFile": "fallback"}
 

@@ -51,11 +51,14 @@ def pytest_cmdline_main(config):
         return subprocess.run(again, env=variables).returncode
 
 
-# Several sessions share the tests: each takes the next file that none has taken. The files whose tests keep a core busy are
-# taken together, so that one of them runs at a time; those of the others mostly wait, so that many fit beside it.
-BUSY = {f"test_{name}.py" for name in (
-    "client_attacks", "client_shares", "comparison", "cost", "flights", "floods", "instructions", "known_attacks", "reload",
-    "status_page")}
+# Several sessions share the tests: each takes the next file that none has taken, and first one of these sets of files. What is
+# measured in one set, such as times beside floods, would suffer from another file of it that keeps a core busy; numbers that are
+# counted do not. All other tests mostly wait, so that many fit beside these.
+SETS = {
+    "floods": ("client_attacks", "client_shares", "flights", "floods", "known_attacks", "reload", "status_page"),
+    "counts": ("instructions", "cost", "comparison"),
+}
+SET_OF = {f"test_{name}.py": name_of_set for name_of_set, names in SETS.items() for name in names}
 
 
 def pytest_addoption(parser):
@@ -69,7 +72,7 @@ def pytest_configure(config):
 
 def share_of(item):
     """The tests that are taken together with this one."""
-    return "busy" if item.path.name in BUSY else item.path.name
+    return SET_OF.get(item.path.name, item.path.name)
 
 
 def takes(config, share):
@@ -86,10 +89,12 @@ def takes(config, share):
 
 
 def pytest_collection_modifyitems(config, items):
-    if config.getoption("beside") and not takes(config, "busy"):
-        config.hook.pytest_deselected(items=[item for item in items if share_of(item) == "busy"])
-        items[:] = [item for item in items if share_of(item) != "busy"]
-    items.sort(key=lambda item: share_of(item) != "busy")
+    if config.getoption("beside"):
+        mine = next((share for share in SETS if takes(config, share)), None)
+        others = [item for item in items if share_of(item) in SETS and share_of(item) != mine]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in others]
+    items.sort(key=lambda item: share_of(item) not in SETS)
 
 
 @pytest.hookimpl(tryfirst=True)

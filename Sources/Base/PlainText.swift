@@ -18,3 +18,6 @@ extension String {
         return String(UnicodeScalarView(unicodeScalars.map { $0.isPlain || lines && $0 == "\n" ? $0 : " " }))
     }
 }
+
+/// `1 answer`, `2 answers`.
+package func counted(_ number: some BinaryInteger, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }

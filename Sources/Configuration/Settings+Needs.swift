@@ -54,9 +54,6 @@ extension Settings.Group {
         servers.isEmpty && name == Self.fallbackName ? [.resolvConf] : servers
     }
 
-    /// Whether each of its servers is this network's own: then `[fallback]` is called the local resolver.
-    package var isLocal: Bool { entries.allSatisfy(\.isLocal) }
-
     /// Its servers whose host is a name without addresses.
     package var named: [Server] {
         servers.compactMap { if case .server(let server) = $0, server.endpoints.isEmpty { server } else { nil } }

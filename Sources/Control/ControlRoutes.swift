@@ -82,7 +82,7 @@ extension ControlServer {
         }
         func next(_ place: Int, _ sum: Int) {
             guard place < scopes.count else {
-                return done(ControlResponse(.ok, "\(sum) \(sum == 1 ? "answer" : "answers") forgotten\n"))
+                return done(ControlResponse(.ok, "\(counted(sum, "answer")) forgotten\n"))
             }
             forget(scopes[place]) { next(place + 1, sum + $0) }
         }

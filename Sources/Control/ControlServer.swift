@@ -244,6 +244,6 @@ extension Report {
     }
 
     func flushed(_ answers: Int) {
-        log.notice("flushed: \(answers) answers forgotten")
+        log.notice("flushed: \(counted(answers, "answer")) forgotten")
     }
 }

@@ -34,7 +34,7 @@ extension Explained {
             part.group.servers.contains { $0.server.exposure == .clear }
             ? " Answers of a server that is asked in the clear can be forged on the way." : ""
         return
-            "Run httpdnsd flush \(explanation.name) if what is cached is wrong: \(part.group.noun) says something else now."
+            "Run httpdnsd flush \(explanation.name) if what is cached is wrong: \(part.group.title) says something else now."
             + forged
     }
 
@@ -76,12 +76,12 @@ extension Explained {
     /// Who answers in the place of a server that fails.
     private func standIn(for part: Part) -> String {
         if part.said.contains(where: \.isAnswer) {
-            return "another server of \(part.group.noun) answers in its place"
+            return "another server of \(part.group.title) answers in its place"
         }
-        let others = part.group.servers.count > 1 ? "no other server of \(part.group.noun) answers, and " : ""
+        let others = part.group.servers.count > 1 ? "no other server of \(part.group.title) answers, and " : ""
         let later = parts.dropFirst(part.place + 1)
         let next = later.first { $0.part.after.contains(.failure) && $0.said.contains(where: \.isAnswer) }
-        if let next { return others + "\(next.group.noun) is asked in the place of \(part.group.noun)" }
+        if let next { return others + "\(next.group.title) is asked in the place of \(part.group.title)" }
         return others + (later.isEmpty ? "no other group may be asked" : "no group answers in its place")
     }
 

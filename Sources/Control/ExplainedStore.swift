@@ -6,7 +6,7 @@ import Forwarding
 extension Explained {
     /// Which groups look into the store before their servers are asked; nil: none does.
     var storeText: String? {
-        let nouns = parts.filter(\.part.group.isShared).map { $0.group.noun }
+        let nouns = parts.filter(\.part.group.isShared).map { $0.group.title }
         guard let shared = explanation.sharedCache, let last = nouns.last else { return nil }
         let others = nouns.dropLast().joined(separator: ", ")
         let who = others.isEmpty ? last : "\(others) or \(last)"
@@ -16,7 +16,7 @@ extension Explained {
     /// What the store has, a line for each group.
     var storedLines: [String] {
         let lines = parts.compactMap { part in
-            part.part.stored.map { "of \(part.group.noun): \(text($0))" }
+            part.part.stored.map { "of \(part.group.title): \(text($0))" }
         }
         guard !lines.isEmpty, explanation.sharedCache?.budget == 0 else { return lines }
         return lines + ["no question waits for it now: it seldom has anything, or takes too long"]

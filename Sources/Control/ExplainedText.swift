@@ -39,7 +39,7 @@ extension Explained {
         var left = Self.mostServers
         for part in parts {
             let standing = standingText(part.part.standing).map { " (\($0))" } ?? ""
-            lines.append("\(part.group.heading)\(standing):")
+            lines.append("\(part.group.title)\(standing):")
             let servers = part.group.servers
             for (place, server) in servers.prefix(left).enumerated() {
                 lines.append("  \(server.address), \(server.way)\(state(server, of: part))")

@@ -36,7 +36,7 @@ extension Explained {
             return "none takes the name, so HTTPDNS does\(rule.map { " ([\($0.key)] at \($0.place.text))" } ?? "")"
         }
         guard hasAccount else {
-            let noun = explanation.taker?.title.noun ?? GroupTitle.fallback.noun
+            let noun = explanation.taker?.title ?? "fallback"
             return "none takes the name, so \(noun) does: there is no [httpdns] section"
         }
         return
@@ -93,7 +93,7 @@ extension Explained {
 
     /// The account that takes the name, or does so by its `thenTry`.
     private var account: String {
-        explanation.taker.flatMap { $0.carriesAddresses ? $0.title.text : nil } ?? "HTTPDNS"
+        explanation.taker.flatMap { $0.carriesAddresses ? $0.title : nil } ?? "HTTPDNS"
     }
 
     /// Whether names of the group that takes this one go to an HTTPDNS account, so that it has to be said why this one does not.
@@ -105,7 +105,7 @@ extension Explained {
     var routeText: String {
         guard !explanation.parts.isEmpty else { return "nobody" }
         return parts.map { part in
-            let noun = part.group.noun
+            let noun = part.group.title
             guard part.place > 0 else { return noun }
             let hedge = part.part.hedgeAfter.map { $0 > 0 ? ", or takes \($0) ms" : ", and beside it" } ?? ""
             return "then \(noun) if it \(part.part.after.words)\(hedge)"
@@ -118,14 +118,14 @@ extension Explained {
         case .refused: return "\(explanation.type.refusal ?? .refused)"
         case .cached: return "from the cache"
         case .stored(let place):
-            let noun = parts[place].group.noun
+            let noun = parts[place].group.title
             let wait = explanation.sharedCache?.budget ?? 0
             return
                 "from the shared cache, what \(noun) has said, if that comes within \(wait) ms; else \(noun) is asked"
         case .made(let answer): return "made here: \(summary(answer, age: 0))"
         case .asked(let place):
             let part = parts[place]
-            let noun = part.group.noun
+            let noun = part.group.title
             var text = "\(noun) is asked"
             if case .ready(let server) = part.part.standing { text += ", at \(server)" }
             switch part.part.standing {
@@ -177,7 +177,7 @@ extension Explained {
     }
 
     func tellerText(_ held: DNSCache.Held) -> String {
-        if let teller = explanation.teller { return GroupView(teller, at: at).noun }
+        if let teller = explanation.teller { return GroupView(teller, at: at).title }
         return held.audience.isOfAccounts ? "HTTPDNS, from cache.file" : "a group that cache.file does not name"
     }
 

@@ -164,7 +164,7 @@ extension Overview {
     /// The group of `[fallback]`; nil if it is not used.
     var fallback: GroupView? { groups.first { $0.id == .fallback } }
     /// Who is asked instead of an account or beside it; nil: that is not one group alone.
-    var substitute: GroupTitle? {
+    var substitute: String? {
         let next = Set(groups.filter(\.isAccount).flatMap(\.thenTry))
         return next.count == 1 ? groups.first { next.contains($0.id) }?.title : nil
     }

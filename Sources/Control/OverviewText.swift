@@ -16,7 +16,7 @@ extension Overview {
             }
         var parts = [head]
         for group in headlined {
-            if let server = group.asked { parts.append("\(group.title.text) \(brief(server))") }
+            if let server = group.asked { parts.append("\(group.title) \(brief(server))") }
         }
         if sources.isEmpty { parts.append("no server to ask") }
         parts.append(
@@ -35,7 +35,7 @@ extension Overview {
 
     /// The operator's own groups that do not fail.
     private var ownAnswering: [String] {
-        ownGroups.filter { !$0.servers.isEmpty && !$0.isFailing }.map(\.title.text)
+        ownGroups.filter { !$0.servers.isEmpty && !$0.isFailing }.map(\.title)
     }
 
     private func brief(_ server: ServerView) -> String {
@@ -55,7 +55,7 @@ extension Overview {
         case .degraded, .healthy:
             let failing = ownGroups.filter(\.isFailing)
             guard failing.count > 1 else { return ([mainVerdict] + failing.map(failure)).joined(separator: " ") }
-            let names = failing.map(\.title.text).joined(separator: ", ")
+            let names = failing.map(\.title).joined(separator: ", ")
             return "\(mainVerdict) \(failing.count) of \(groups.count) groups fail: \(names)."
         }
     }
@@ -65,9 +65,9 @@ extension Overview {
         if let account, account.isFailing { return failure(account) }
         if account?.asked?.isFailing ?? false { return "An HTTPDNS server fails. Another answers in its place." }
         if account?.isSwitched ?? false { return "The first HTTPDNS server is given up. The next answers." }
-        if let fallback, fallback.isFailing { return "\(fallback.title.subject) fails. HTTPDNS is all there is." }
+        if let fallback, fallback.isFailing { return "\(fallback.title) fails. HTTPDNS is all there is." }
         if let account, lacksRecords {
-            let source = successor(of: account).map { " Names come from \($0.noun)." } ?? ""
+            let source = successor(of: account).map { " Names come from \($0.title)." } ?? ""
             return "HTTPDNS answers, but had a record of none of the last \(Self.fewestNames) names.\(source)"
         }
         if lacksFallback {
@@ -75,17 +75,17 @@ extension Overview {
         }
         let path = (mainGroups + ownGroups).filter { !$0.servers.isEmpty && !$0.isFailing }
         guard let first = path.first(where: { !$0.isOwn }) else {
-            return "Names resolve through \(path.map(\.title.text).joined(separator: ", ")) alone."
+            return "Names resolve through \(path.map(\.title).joined(separator: ", ")) alone."
         }
         let isKnown = sources.contains { $0.standing != .unknown }
-        return "\(isKnown ? "Names resolve" : "Ready to resolve names") through \(first.noun)."
+        return "\(isKnown ? "Names resolve" : "Ready to resolve names") through \(first.title)."
     }
 
     /// The consequence of a group whose servers all fail.
     private func failure(_ group: GroupView) -> String {
         let names = group.isOwn ? "Its names" : "Names"
-        guard let successor = successor(of: group) else { return "\(group.heading) fails. Its names do not resolve." }
-        return "\(group.heading) fails. \(names) come from \(successor.noun)."
+        guard let successor = successor(of: group) else { return "\(group.title) fails. Its names do not resolve." }
+        return "\(group.title) fails. \(names) come from \(successor.title)."
     }
 
     /// The reasons for the verdict, in one or two sentences.
@@ -133,7 +133,7 @@ extension Overview {
         let asked = group.asked.flatMap { $0.isFailing ? $0 : nil }
         guard let server = asked ?? group.servers.first else { return "" }
         let detail = server.last?.detail ?? "it does not answer"
-        return "\(group.heading) \(server.brief) \(server.isFailing ? "fails" : "has failed"): \(detail)."
+        return "\(group.title) \(server.brief) \(server.isFailing ? "fails" : "has failed"): \(detail)."
     }
 
     /// What `httpdnsd status` prints.
@@ -151,7 +151,7 @@ extension Overview {
         if let sharedCacheLine { lines.append(sharedCacheLine) }
         for (reason, count) in fallbacks {
             lines.append(
-                "\(substitute?.heading ?? "Another group") asked \(Self.counted(count, "time")): \(reason.text)")
+                "\(substitute ?? "Another group") asked \(Self.counted(count, "time")): \(reason.text)")
         }
         return lines.joined(separator: "\n") + "\n"
     }
@@ -185,7 +185,7 @@ extension Overview {
     private func order(of group: GroupView) -> String {
         if let answer = group.answer { return "answers \(answer) itself, asks no server" }
         if group.isWall { return "no other server is asked" }
-        let next = group.thenTry.compactMap { id in groups.first { $0.id == id }?.noun }
+        let next = group.thenTry.compactMap { id in groups.first { $0.id == id }?.title }
         return next.isEmpty ? "" : "then \(next.joined(separator: ", "))"
     }
 
@@ -204,7 +204,7 @@ extension Overview {
                     cell.1 == 0 ? line : line + cell.0 + String(repeating: " ", count: cell.1 - cell.0.count + 2)
                 } + row[3]
             }
-            return ["\(group.heading): \(facts.filter { !$0.isEmpty }.joined(separator: "; "))"]
+            return ["\(group.title): \(facts.filter { !$0.isEmpty }.joined(separator: "; "))"]
                 + (servers.isEmpty && group.answer == nil ? ["  no server"] : servers)
         }
     }

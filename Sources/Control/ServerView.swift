@@ -116,9 +116,7 @@ package struct GroupView: Sendable {
     let id: GroupID
     let name: String
     /// What it is called in sentences.
-    let title: GroupTitle
-    var heading: String { title.heading }
-    var noun: String { title.noun }
+    let title: String
     let isAccount: Bool
     /// What it answers by itself; nil: its servers are asked.
     let answer: GroupAnswer?

@@ -176,7 +176,7 @@ struct StatusPage {
                 ? "<p class=\"quiet\">It has no server: what only it could answer fails.</p>"
                 : "<ul class=\"servers\">\n\(group.servers.map { item($0, isAlone: group.servers.count == 1) })\n</ul>"
         let heading: HTML =
-            "<h3>\(group.heading) \(way) <span>\(overview.facts(group).joined(separator: "; "))</span></h3>"
+            "<h3>\(group.title) \(way) <span>\(overview.facts(group).joined(separator: "; "))</span></h3>"
         guard overview.groups.count > Self.mostUnfolded else {
             return "<div class=\"group\">\n\(heading)\n\(list)\n</div>"
         }
@@ -275,16 +275,16 @@ struct StatusPage {
         let fallbacks = overview.fallbacks
         guard let most = fallbacks.first?.count else {
             return
-                "<p class=\"quiet\">No question for HTTPDNS had to go to \(overview.substitute?.noun ?? "another group").</p>"
+                "<p class=\"quiet\">No question for HTTPDNS had to go to \(overview.substitute ?? "another group").</p>"
         }
         let items = fallbacks.map { reason, count -> HTML in
             """
-            <li><p><b>\(Overview.grouped(count))</b> \(reason.text)</p>\
+            <li><p><b>\(Overview.counted(count, "time"))</b>: \(reason.text)</p>\
             \(Bars.meter(Double(count) / Double(most), label: reason.text))</li>
             """
         }
         return """
-            <p>Questions for HTTPDNS that \(overview.substitute?.noun ?? "another group") was asked:</p>
+            <p>Questions for HTTPDNS that \(overview.substitute ?? "another group") was asked:</p>
             <ul class="reasons">
             \(items)
             </ul>

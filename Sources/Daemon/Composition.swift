@@ -293,7 +293,7 @@ extension Report {
     }
 
     static func noService(_ settings: Settings) -> String {
-        let noun = settings.fallback.group.title.noun
+        let noun = settings.fallback.group.title
         return settings.upstreams.isEmpty
             ? "no [httpdns] section: \(noun) answers everything"
             : "no [httpdns] section: \(noun) answers what no [upstreams] group takes"

@@ -263,7 +263,7 @@ extension Daemon {
         if settings.httpdns?.httpOnly ?? false { return words }
         let found = local.fallback(of: settings)
         if !found.usable.isEmpty { return words }
-        return words + [found.leftOut.first?.words ?? Report.noFallback(settings)]
+        return words + [found.leftOut.first?.words ?? Report.noFallback]
     }
 }
 
@@ -289,11 +289,11 @@ extension Report {
 
     private static func counters(_ group: GroupOverview) -> String {
         let counters = group.counters
-        if group.answer != nil { return "\(group.title.text) answered \(counters.questions) questions itself" }
+        if group.answer != nil { return "\(group.title) answered \(counted(counters.questions, "question")) itself" }
         let asked =
             group.carriesAddresses
             ? "\(counters.queries) requests for \(counters.names) names"
             : "\(counters.queries + counters.repeats) queries, \(counters.repeats) repeated"
-        return "\(group.title.text) \(asked), \(counters.failures) failed"
+        return "\(group.title) \(asked), \(counters.failures) failed"
     }
 }

@@ -26,7 +26,7 @@ public struct GroupOverview: Sendable, Equatable {
     /// The group's name in the configuration.
     public let name: String
     /// What it is called in sentences.
-    public let title: GroupTitle
+    public let title: String
     /// Whether it is an HTTPDNS account, which is asked for the addresses of names alone.
     public let carriesAddresses: Bool
     /// What it answers by itself; nil: its servers are asked.

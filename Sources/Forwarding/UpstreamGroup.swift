@@ -23,45 +23,12 @@ public struct GroupID: Hashable, Sendable {
     }
 }
 
-/// What a group is called in the log, the status and all other sentences.
-public enum GroupTitle: Sendable, Hashable {
-    /// The account of `[httpdns]`.
-    case httpdns
-    /// `[fallback]`, if each of its servers is this network's own.
-    case localResolver
-    /// `[fallback]`, if a server of it is encrypted or public.
-    case fallback
-    /// Any other group, by its name in the configuration.
-    case named(String)
-
-    /// In front of a server.
-    public var text: String {
-        switch self {
-        case .httpdns: "HTTPDNS"
-        case .localResolver: "local resolver"
-        case .fallback: "fallback"
-        case .named(let name): name
-        }
-    }
-
-    /// Within a sentence.
-    public var noun: String { hasArticle ? "the \(text)" : text }
-    /// At the beginning of a sentence.
-    public var subject: String { hasArticle ? "The \(text)" : text }
-    /// Alone, or in front of a colon.
-    public var heading: String { hasArticle ? text.prefix(1).uppercased() + text.dropFirst() : text }
-
-    private var hasArticle: Bool { self == .localResolver || self == .fallback }
-}
-
 /// A group of servers that are asked in the same way, each in the place of another.
 public struct UpstreamGroup: Sendable, Equatable {
     /// The number of the group.
     public var id: GroupID
     /// The group's name in the configuration.
     public var name = ""
-    /// Of `[fallback]`: whether each of its servers is this network's own, so that it is called the local resolver.
-    public var isLocal = true
     /// In the order of preference.
     public var servers: [Server]
     /// What is put to its servers: names, or whole messages.
@@ -138,14 +105,8 @@ public struct UpstreamGroup: Sendable, Equatable {
         (self.id, self.servers, self.carries, self.choice, self.timeout) = (id, servers, carries, choice, timeout)
     }
 
-    /// What it is called in sentences.
-    public var title: GroupTitle {
-        switch id {
-        case .httpdns: .httpdns
-        case .fallback: isLocal ? .localResolver : .fallback
-        default: .named(name)
-        }
-    }
+    /// What it is called in sentences: its name in the configuration, but for the account of `[httpdns]`.
+    public var title: String { id == .httpdns ? "HTTPDNS" : name }
 
     /// Whether it is an HTTPDNS account.
     public var carriesAddresses: Bool {

@@ -51,7 +51,7 @@ import Testing
         "Connection refused", "Network is unreachable", "Address already in use", "Permission denied", "connect",
         "recv", "http_proxy", "resolv.conf ADDRESS",
         "what is wrong, and what would be right", " https ", "alert", "certificate ", "FILE:LINE",
-        "local resolver", "tls://",
+        "fallback", "tls://", "N answers", "N times",
     ]
 
     /// The parts of a quoted line that stand for themselves: between names in capitals, numbers, and joints at which

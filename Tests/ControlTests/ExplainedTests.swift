@@ -94,14 +94,14 @@ import Testing
                 www.example.com A
 
                 Rule:  example.com, in upstreams.office.domains (/etc/h.toml:14)
-                Asked: office, then the local resolver if it fails
+                Asked: office, then fallback if it fails
                 Cache: nothing
                 Now:   office is asked, at 192.0.2.1:53
 
                 office:
                   192.0.2.1:53, DNS over UDP and TCP, in the clear
                     NOERROR: A 192.0.2.7, ttl 60, in 3 ms
-                Local resolver:
+                fallback:
                   192.0.2.1:53, DNS over UDP and TCP, in the clear
                     NOERROR: A 192.0.2.8, ttl 60, in 3 ms
                 """)
@@ -112,7 +112,7 @@ import Testing
         for (said, wall, advice) in [
             (
                 [[fails()], [says(8)]], false,
-                "Check 192.0.2.1:53: no route; the local resolver is asked in the place of office."
+                "Check 192.0.2.1:53: no route; fallback is asked in the place of office."
             ),
             ([[fails()], [fails()]], false, "Check 192.0.2.1:53: no route; no group answers in its place."),
             ([[fails()]], true, "Check 192.0.2.1:53: no route; no other group may be asked."),

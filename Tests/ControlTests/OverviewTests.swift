@@ -95,12 +95,12 @@ import Testing
             overview([good], [local]).headline == "serving; HTTPDNS 119.29.29.99 21 ms; cache 0 answers")
         #expect(
             overview([bad], [local]).headline
-                == "serving; HTTPDNS 119.29.29.99 fails; local resolver 192.0.2.53 21 ms; cache 0 answers")
+                == "serving; HTTPDNS 119.29.29.99 fails; fallback 192.0.2.53 21 ms; cache 0 answers")
         #expect(overview([], []).headline == "serving from the cache alone; no server to ask; cache 0 answers")
         let second = overview([bad, other], [], current: 1)
         #expect(second.verdict == "The first HTTPDNS server is given up. The next answers.")
-        #expect(overview([bad], [local]).verdict == "HTTPDNS fails. Names come from the local resolver.")
-        #expect(overview([good], [deaf]).verdict == "The local resolver fails. HTTPDNS is all there is.")
+        #expect(overview([bad], [local]).verdict == "HTTPDNS fails. Names come from fallback.")
+        #expect(overview([good], [deaf]).verdict == "fallback fails. HTTPDNS is all there is.")
         let only = overview([bad], nil)
         #expect(only.state == .down && !only.isReady)
     }
@@ -142,9 +142,9 @@ import Testing
         let overview = overview(
             [server("119.29.29.99:443", .account, roundTrip: nil)], [server("192.0.2.53:53")], own: [own])
         let expected = """
-            HTTPDNS: encrypted; then the local resolver; 0 questions; billed for at most 0 names, 0 in the last hour
+            HTTPDNS: encrypted; then fallback; 0 questions; billed for at most 0 names, 0 in the last hour
               119.29.29.99:443  HTTPDNS by https, encrypted                 not asked yet
-            Local resolver: in the clear; 0 questions
+            fallback: in the clear; 0 questions
               192.0.2.53:53     DNS over UDP and TCP, in the clear          answers in 21 ms
             office: partly in the clear; no other server is asked; 0 questions
               tls://10.1.0.53   DNS over TLS, encrypted                     fails (1 in a row): certificate is for <b>"x"</b> & 'y', 4 s ago
@@ -270,7 +270,7 @@ import Testing
                 #expect(overview.state == (isSaid ? .degraded : .healthy) && overview.isReady)
                 let said =
                     "HTTPDNS answers, but had a record of none of the last 20 names."
-                    + (hasLocal ? " Names come from the local resolver." : "")
+                    + (hasLocal ? " Names come from fallback." : "")
                 #expect(overview.verdict == (isSaid ? said : "Names resolve through HTTPDNS."))
                 #expect(overview.text.contains("Register the domains") == isSaid)
                 #expect(StatusPage(overview).html.text.contains("<body class=\"degraded\">") == isSaid)

@@ -72,13 +72,13 @@ import Testing
 
     /// What is said of each group in turn when all that are named here fail.
     @Test(arguments: [
-        (["httpdns"], ["HTTPDNS is out of use: the local resolver is asked in its place"]),
-        (["fallback"], ["local resolver is out of use: what HTTPDNS does not answer gets SERVFAIL, or what is stale"]),
+        (["httpdns"], ["HTTPDNS is out of use: fallback is asked in its place"]),
+        (["fallback"], ["fallback is out of use: what HTTPDNS does not answer gets SERVFAIL, or what is stale"]),
         (
             ["httpdns", "fallback"],
             [
-                "HTTPDNS is out of use, and so is the local resolver: questions get SERVFAIL, or what is cached, even if stale",
-                "local resolver is out of use, and so is HTTPDNS: questions get SERVFAIL, or what is cached, even if stale",
+                "HTTPDNS is out of use, and so is fallback: questions get SERVFAIL, or what is cached, even if stale",
+                "fallback is out of use, and so is HTTPDNS: questions get SERVFAIL, or what is cached, even if stale",
             ]
         ),
         (["office"], ["office is out of use: its names get SERVFAIL, or what is stale"]),
@@ -86,7 +86,7 @@ import Testing
         (
             ["httpdns", "shop"],
             [
-                "HTTPDNS is out of use: the local resolver is asked in its place",
+                "HTTPDNS is out of use: fallback is asked in its place",
                 "shop is out of use, and so is HTTPDNS: its names get SERVFAIL, or what is stale",
             ]
         ),
@@ -103,7 +103,7 @@ import Testing
         for groups in [groups(failing), groups([])] {
             for group in outages.update(groups) { lines.report.outage(of: group, among: groups, out: outages.out) }
         }
-        let titles = ["httpdns": "HTTPDNS", "fallback": "local resolver"]
+        let titles = ["httpdns": "HTTPDNS", "fallback": "fallback"]
         let back = failing.map { "notice \(titles[$0] ?? $0) is in use again" }
         #expect(lines.all == expected.map { "warning \($0)" } + back)
         let event = failing[0] == "httpdns" ? "service-lost" : "group-lost"
@@ -161,7 +161,7 @@ import Testing
         #expect(
             lines.all == [
                 "warning office tls://10.1.0.53 fails: certificate expired", "warning office tls://10.1.0.53 fails: x",
-                "notice office tls://10.1.0.53 answers again", "notice local resolver 192.0.2.53:53 answers again",
+                "notice office tls://10.1.0.53 answers again", "notice fallback 192.0.2.53:53 answers again",
             ])
         #expect(
             lines.fields.map { $0["event"] } == [

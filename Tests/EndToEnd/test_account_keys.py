@@ -147,7 +147,7 @@ def test_each_account_reports_for_itself(world):
 
 PROXIES = {  # variables, keys of `shop`; who is asked instead, and what the log says
     "next group": ({"https_proxy": PROXY}, {"thenTry": ["other"]}, "other", "other answers its names"),
-    "both bypassed": ({"https_proxy": PROXY}, {"thenTry": ["other", "fallback"]}, "local", "the local resolver answers"),
+    "both bypassed": ({"https_proxy": PROXY}, {"thenTry": ["other", "fallback"]}, "local", "fallback answers"),
     "a wall": ({"https_proxy": PROXY}, {}, None, "upstreams.shop.thenTry names no other group to ask"),
     "no_proxy has the certificate's name": (
         {"https_proxy": PROXY, "no_proxy": "aliyuncs.com"}, {"thenTry": ["other"]}, None, None),

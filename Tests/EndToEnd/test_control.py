@@ -61,7 +61,7 @@ def test_status_says_how_it_is(controlled, service):
     text = operator("status")
     assert overview["headline"].startswith("serving; HTTPDNS 127.0.0.3")
     assert overview["headline"].split(" ms")[0] in text and "cache 2 answers, 50 % hits" in text, text
-    assert "\nHTTPDNS: encrypted; then the local resolver; 1 question; billed for at most 1 name, 1 in the last hour\n  127.0.0.3:" in text, text
+    assert "\nHTTPDNS: encrypted; then fallback; 1 question; billed for at most 1 name, 1 in the last hour\n  127.0.0.3:" in text, text
     assert "  HTTPDNS by https, encrypted " in text and "  DNS over UDP and TCP, in the clear " in text, text
     assert "example.com" not in text + str(overview)
 
@@ -73,7 +73,7 @@ def test_status_says_who_fails_and_why(controlled, service):
     ask("service.example.com")
     overview = operator.json()
     assert overview["state"] == "degraded" and overview["ready"] is True
-    assert overview["verdict"] == "HTTPDNS fails. Names come from the local resolver."
+    assert overview["verdict"] == "HTTPDNS fails. Names come from fallback."
     [server] = overview["groups"][0]["servers"]
     assert server["state"] == "fails" and server["lastFailure"]["reason"] == "connect: Connection refused"
     assert server["lastFailure"]["kind"] == "unreachable" and server["lastFailure"]["secondsAgo"] < 10

@@ -262,7 +262,7 @@ def test_what_servers_say_and_how_long_it_takes(world):
     assert said[1]["records"][0].startswith("A 192.0.2.") and 0 < said[1]["milliseconds"] < 2000
     assert fallback["after"] == ["failure"] and fallback["servers"][0]["says"]["rcode"] == "NOERROR"
     text = world.operator("explain", "a.corp.example")
-    assert "office, then the local resolver if it fails" in text and "SERVFAIL" in text
+    assert "office, then fallback if it fails" in text and "SERVFAIL" in text
     assert text.splitlines()[-1].startswith("Check 127.0.0.")
     wall = world.operator("explain", "a.wall.example").splitlines()[-1]
     assert wall.startswith("Check 127.0.0.99") and wall.endswith("no other group may be asked."), wall
@@ -384,7 +384,7 @@ def test_by_the_configuration_alone(alone):
     assert all(server["says"] is None for group in said["groups"] for server in group["servers"])
     assert json.loads(alone("x.localhost", "aaaa", "--json").stdout)["now"]["records"] == ["AAAA ::1, ttl 3600"]
     ended = alone("www.example.com", "--ask", code=69)
-    assert "HTTPDNS, then the local resolver" in ended.stdout and "running daemon" in ended.stderr
+    assert "HTTPDNS, then fallback" in ended.stdout and "running daemon" in ended.stderr
 
 
 @pytest.mark.parametrize("arguments", [

@@ -96,7 +96,7 @@ def test_what_the_store_holds_is_what_is_answered(fleet):
             agreed += 1
     assert agreed >= 8
     text = fleet.operator("explain", name)
-    assert "\n       of HTTPDNS: NOERROR: A " in text and "\n       of the local resolver: nothing\n" in text, text
+    assert "\n       of HTTPDNS: NOERROR: A " in text and "\n       of fallback: nothing\n" in text, text
 
 
 def test_what_it_does_not_hold_is_asked(fleet):

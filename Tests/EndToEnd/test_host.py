@@ -106,7 +106,7 @@ def test_there_and_back(host):
     assert host.resolv_conf.read_text() == AFTER
     eventually(lambda: host.resolves() == HTTPDNS, "programs are answered by HTTPDNS")
     # What HTTPDNS does not know, the resolver of before is asked.
-    assert host.daemon.log_lines(r"local resolver 127\.0\.0\.2:53") or host.resolves("service.example.com") == "127.0.0.1"
+    assert host.daemon.log_lines(r"fallback 127\.0\.0\.2:53") or host.resolves("service.example.com") == "127.0.0.1"
     shown = host().stdout
     assert "Programs ask this daemon at 127.0.0.1." in shown and "  put back /etc/resolv.conf\n" in shown
     # Once more puts back first, so that what is put back later is what was here before the first time.

@@ -50,7 +50,7 @@ def test_it_is_asked_on_its_link(daemon, scripted_resolver, home, tmp_path, way)
         running = daemon(None, settings(**fallback), port=PORT)
         assert addresses(ask("small.example.net", port=PORT)) == ["192.0.2.1"]
         assert addresses(ask("big.example.net", port=PORT)) == ["192.0.2.1"], "over TCP"
-        assert running.log_lines(f"local resolver \\[{ROUTER}%{zone}\\]:53")
+        assert running.log_lines(f"fallback \\[{ROUTER}%{zone}\\]:53")
 
 
 def test_a_link_that_goes_and_comes_back(daemon, scripted_resolver, home):

@@ -64,7 +64,7 @@ def test_it_never_asks_itself(daemon, tmp_path):
         reply = ask(f"l{i}.example.com", "MX", edns=True, timeout=4)
         assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply)
     assert len(running.log_lines("itself")) == 1, running.log()
-    assert len(running.log_lines("no local resolver")) == 1, running.log()
+    assert len(running.log_lines("fallback has no server")) == 1, running.log()
 
 
 @pytest.mark.parametrize(("resolved_asks", "is_loop"), [("127.0.0.1", True), ("192.0.2.1", False)])

@@ -190,7 +190,7 @@ def test_every_kind_of_change(reloading, service, scripted_resolver, tmp_path):
     change(httpdns={"httpOnly": True})
     assert not ask("mx.example.com", "MX").answer and addresses(ask(names["kept"]))
     lines = running.change(None, fallback={"servers": [local.endpoint]})
-    assert any("no [httpdns] section: the local resolver answers everything" in line for line in lines)
+    assert any("no [httpdns] section: fallback answers everything" in line for line in lines)
     assert addresses(ask(names["kept"])) == ["192.0.2.1"]
     change()
     assert addresses(ask(names["kept"])) == [address_of(names["kept"])]
@@ -282,7 +282,7 @@ def test_the_settings_may_come_through_a_pipe(daemon):
     """As of a shell's `<(…)`, at the start alone."""
     script = """exec "$0" "$@" -c <(sleep 0.1; echo '[fallback]'; echo 'servers = ["127.0.0.99"]')"""
     running = daemon(None, whole={}, prefix=["bash", "-c", script])
-    assert running.log_lines("local resolver 127.0.0.99:53")
+    assert running.log_lines("fallback 127.0.0.99:53")
 
 
 def test_the_metrics_say_how_it_went(reloading):

@@ -102,13 +102,13 @@ def test_it_says_who_failed_and_why(daemon, service):
 def test_it_says_what_went_elsewhere(daemon, service):
     chosen = service("aes")
     daemon(chosen, CONTROL)
-    assert "No question for HTTPDNS had to go to the local resolver." in page()[1]
+    assert "No question for HTTPDNS had to go to fallback." in page()[1]
     assert heading(page()[1]) == "Ready to resolve names through HTTPDNS."
     ask("missing.example.com")
     assert "HTTPDNS has no record of the name" in page()[1]
     chosen.stop()
     ask("n1.example.com")
-    assert heading(page()[1]) == "HTTPDNS fails. Names come from the local resolver."
+    assert heading(page()[1]) == "HTTPDNS fails. Names come from fallback."
 
 
 def test_it_says_which_machine_it_is_and_when(daemon, service):

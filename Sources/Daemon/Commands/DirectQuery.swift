@@ -47,7 +47,7 @@ public struct DirectQuery {
         var (known, failures): ([Name: NameAddresses], [String]) = ([:], [])
         while let request = pending.first {
             guard let server = servers.first else { throw Failed(description: failures.joined(separator: "; ")) }
-            let who = "\(group.title.text) \(server)"
+            let who = "\(group.title) \(server)"
             said("\(who); \(known.count) of \(distinct.count) names are known")
             if let failure = take(straight.ask(group, server, request).outcome, of: request, &known) {
                 failures.append("\(who): \(failure)")

@@ -26,7 +26,7 @@ public struct Probe {
         let server: Server
         let name: Name
         /// The server by its name in the log.
-        var who: String { "\(group.title.text) \(server)" }
+        var who: String { "\(group.title) \(server)" }
     }
 
     /// - Parameters:
@@ -59,7 +59,7 @@ public struct Probe {
         if settings.httpdns == nil { remarks.append(Report.noService(settings)) }
         guard settings.isFallbackNeeded else { return }
         remarks += straight.leftOut[Settings.Group.fallbackName, default: []].map(\.words)
-        if !steps.contains(where: { $0.group.id == .fallback }) { remarks.append(Report.noFallback(settings)) }
+        if !steps.contains(where: { $0.group.id == .fallback }) { remarks.append(Report.noFallback) }
     }
 
     /// Takes all steps, one after the other; only once in this value's life.
@@ -138,10 +138,10 @@ public struct Probe {
     /// Says what works.
     /// - Returns: what does not work; nil if the group does, or without a service the fallback.
     private func conclude(_ working: Set<GroupID>) -> String? {
-        let fallback = settings.fallback.group.title.noun
+        let fallback = settings.fallback.group.title
         if only == nil, settings.httpdns?.httpOnly ?? false { say("httpOnly: \(fallback) is never asked") }
         let (id, noun) =
-            only.map { ($0.id, $0.title.noun) }
+            only.map { ($0.id, $0.title) }
             ?? (settings.httpdns == nil ? (.fallback, fallback) : (.httpdns, "HTTPDNS"))
         if working.contains(id) {
             say("\(noun) works")

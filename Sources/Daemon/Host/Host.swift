@@ -233,7 +233,7 @@ public struct Host {
         if let others = others(try facts()) { throw .system(others) }
         guard settings.isFallbackNeeded else { return }
         let local = LocalReading(settings, [.resolvers])
-        if local.fallback(of: settings).usable.isEmpty { throw .unreachable(Report.noFallback(settings)) }
+        if local.fallback(of: settings).usable.isEmpty { throw .unreachable(Report.noFallback) }
     }
 
     // MARK: Errors

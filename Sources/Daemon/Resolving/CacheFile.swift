@@ -111,10 +111,10 @@ extension CacheFile {
         }
         guard let fault else {
             let rest = others == 0 ? "" : ", \(others) of other settings left out"
-            return report.log.notice("\(answers) answers taken over from cache.file\(rest)")
+            return report.log.notice("\(counted(answers, "answer")) taken over from cache.file\(rest)")
         }
         let extent =
-            answers == 0 ? "cache.file is not taken over" : "cache.file is taken over in part, \(answers) answers"
+            answers == 0 ? "cache.file is not taken over" : "cache.file is taken over in part, \(counted(answers, "answer"))"
         report.cacheFileFails("\(extent): \(failure.map { "\($0)" } ?? "\(fault); \(setAside())")")
     }
 

@@ -29,13 +29,13 @@ extension Report {
         case .switched(let id, let former, let next):
             let group = group(id)
             say(
-                .warning, .serviceGivenUp, about: group.title.text,
+                .warning, .serviceGivenUp, about: group.title,
                 "\(Self.name(group, former)) is given up: \(Self.name(group, next)) is asked in its place",
                 ["group": group.name, "server": "\(former)", "next": "\(next)"])
         case .returned(let id, let former, let next):
             let group = group(id)
             say(
-                .notice, .serviceReturned, about: group.title.text,
+                .notice, .serviceReturned, about: group.title,
                 "back from \(Self.name(group, former)) to \(Self.name(group, next))",
                 ["group": group.name, "server": "\(former)", "next": "\(next)"])
         case .planExceeded(let id): planExceeded(group(id), before: next(group(id), group))
@@ -44,7 +44,7 @@ extension Report {
             let (group, asked) = (group(account), group(asked))
             say(
                 .notice, .leftToValidators, about: "clients that validate at \(group.name)",
-                "clients that validate (DO without CD) get names of \(group.title.noun) from \(asked.title.noun), since HTTPDNS has no signatures; \(Self.section(group)).signed = \"addresses\" gives them its addresses, which they find bogus in signed zones",
+                "clients that validate (DO without CD) get names of \(group.title) from \(asked.title), since HTTPDNS has no signatures; \(Self.section(group)).signed = \"addresses\" gives them its addresses, which they find bogus in signed zones",
                 ["group": group.name, "asked": asked.name])
         case .short(let reason):
             say(
@@ -67,21 +67,21 @@ extension Report {
     }
 
     /// The group that is asked in the place of an account; nil: there is none.
-    private func next(_ account: GroupOverview, _ group: (GroupID) -> GroupOverview) -> GroupTitle? {
+    private func next(_ account: GroupOverview, _ group: (GroupID) -> GroupOverview) -> String? {
         account.thenTry.lazy.map(group).first { !$0.servers.isEmpty }?.title
     }
 
-    private func planExceeded(_ group: GroupOverview, before next: GroupTitle?) {
+    private func planExceeded(_ group: GroupOverview, before next: String?) {
         let text =
-            "\(Self.section(group)).queriesPerSecond is reached: names beyond it \(next.map { "go to \($0.noun)" } ?? "wait")"
+            "\(Self.section(group)).queriesPerSecond is reached: names beyond it \(next.map { "go to \($0)" } ?? "wait")"
         say(.warning, .planExceeded, about: "plan of \(group.name)", text, ["group": group.name])
     }
 
-    private func noRecordBudgetSpent(_ group: GroupOverview, before next: GroupTitle?) {
+    private func noRecordBudgetSpent(_ group: GroupOverview, before next: String?) {
         let head =
-            "\(group.title.text) is asked for names without a record below one domain as if an attacker made them up"
+            "\(group.title) is asked for names without a record below one domain as if an attacker made them up"
         let text =
-            next.map { "\(head): new ones below it go to \($0.noun); httpdnsd watch shows who asks" }
+            next.map { "\(head): new ones below it go to \($0); httpdnsd watch shows who asks" }
             ?? "\(head): new ones below it are refused; httpdnsd watch shows who asks"
         say(
             .warning, .noRecordBudgetSpent, about: "names without a record at \(group.name)", text,
@@ -102,7 +102,7 @@ extension Report {
     }
 
     /// The name of a server in a line.
-    private static func name(_ group: GroupOverview, _ server: Server) -> String { "\(group.title.text) \(server)" }
+    private static func name(_ group: GroupOverview, _ server: Server) -> String { "\(group.title) \(server)" }
 
     static func fails(_ who: String, _ failure: Failure) -> String { "\(who) fails: \(failure.detail)" }
 

@@ -44,14 +44,14 @@ extension Report {
     ///   - out: Those that are out of use.
     func outage(of group: GroupOverview, among groups: [GroupOverview], out: Set<GroupID>) {
         let isService = group.id == .httpdns
-        let subject = "\(group.title.text) as a whole"
+        let subject = "\(group.title) as a whole"
         if out.contains(group.id) {
             say(
                 .warning, isService ? .serviceLost : .groupLost, about: subject, Self.outOfUse(group, groups, out),
                 ["group": group.name])
         } else {
             say(
-                .notice, isService ? .serviceBack : .groupBack, about: subject, "\(group.title.text) is in use again",
+                .notice, isService ? .serviceBack : .groupBack, about: subject, "\(group.title) is in use again",
                 ["group": group.name])
         }
     }
@@ -60,13 +60,13 @@ extension Report {
     private static func outOfUse(_ group: GroupOverview, _ groups: [GroupOverview], _ out: Set<GroupID>) -> String {
         let others = group.thenTry.compactMap { id in groups.first { $0.id == id && !$0.servers.isEmpty } }
         if let next = others.first(where: { !out.contains($0.id) }) {
-            return "\(group.title.text) is out of use: \(next.title.noun) is asked in its place"
+            return "\(group.title) is out of use: \(next.title) is asked in its place"
         }
         let account = groups.first { $0.id == .httpdns && !$0.servers.isEmpty }
         let mates = group.id == .fallback ? groups.filter { $0.id == .httpdns && out.contains($0.id) } : others
         let head =
-            "\(group.title.text) is out of use"
-            + (mates.isEmpty ? "" : ", and so is \(mates.map(\.title.noun).joined(separator: " and "))")
+            "\(group.title) is out of use"
+            + (mates.isEmpty ? "" : ", and so is \(mates.map(\.title).joined(separator: " and "))")
         switch group.id {
         case .fallback where account != nil && mates.isEmpty:
             return "\(head): what HTTPDNS does not answer gets SERVFAIL, or what is stale"

@@ -22,13 +22,13 @@ struct ProxyFound: Equatable {
 
     /// One line for an operator.
     var text: String {
-        let (who, section) = (group.title.noun, group.section)
+        let (who, section) = (group.title, group.section)
         guard let next else {
             return
                 "\(variable) is set, but \(section).thenTry names no other group to ask: \(who) is asked all the same"
         }
         return
-            "\(variable) is set, and \(section).proxy is \"bypass\": \(who) is not asked, \(next.title.noun) answers its names"
+            "\(variable) is set, and \(section).proxy is \"bypass\": \(who) is not asked, \(next.title) answers its names"
     }
 
 }
@@ -41,13 +41,7 @@ extension Report {
 
 extension Settings.Group {
     /// What it is called in sentences.
-    var title: GroupTitle {
-        switch name {
-        case Self.httpdnsName: .httpdns
-        case Self.fallbackName: isLocal ? .localResolver : .fallback
-        default: .named(name)
-        }
-    }
+    var title: String { name == Self.httpdnsName ? "HTTPDNS" : name }
 }
 
 extension Settings {

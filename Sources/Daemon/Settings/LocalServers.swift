@@ -197,9 +197,9 @@ final class LocalServers: @unchecked Sendable {
 extension Report {
     func fallback(_ settings: Settings, _ servers: [Server]) {
         if servers.isEmpty {
-            say(.warning, .noLocalResolver, about: "fallback", Self.noFallback(settings))
+            say(.warning, .noLocalResolver, about: "fallback", Self.noFallback)
         } else {
-            log.notice("\(settings.fallback.group.title.text) \(servers.map(\.description).joined(separator: ", "))")
+            log.notice("\(settings.fallback.group.title) \(servers.map(\.description).joined(separator: ", "))")
         }
     }
 
@@ -221,12 +221,8 @@ extension Report {
     }
 
     /// Why `[fallback]` has no server, and what becomes of its names.
-    static func noFallback(_ settings: Settings) -> String {
-        let what =
-            settings.fallback.group.isLocal
-            ? "no local resolver found" : "no server of [fallback] is another than this daemon"
-        return "\(what): what HTTPDNS does not answer gets SERVFAIL; name one in fallback.servers"
-    }
+    static let noFallback =
+        "fallback has no server: what HTTPDNS does not answer gets SERVFAIL; name one in fallback.servers"
 
     /// Why files that may change cannot be watched.
     func cannotFollow(_ error: SystemError) {
@@ -250,7 +246,7 @@ extension Report {
         if hosts.unread.count > 0 {
             let most = HostsTable.maximumAddresses
             words.append(
-                "\(path): \(hosts.unread.count) times something is left out, the first time on line \(hosts.unread.firstLine): "
+                "\(path): \(counted(hosts.unread.count, "time")) something is left out, the first time on line \(hosts.unread.firstLine): "
                     + "a word that is no name, or more than \(most) addresses of a name or \(most) names of an address")
         }
         return words

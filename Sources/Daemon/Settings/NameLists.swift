@@ -224,21 +224,19 @@ extension NameLists.File {
     var remark: String? {
         guard fault != nil else { return contents == nil ? nil : noEffect }
         guard let names else { return "\(key): no name is taken from the list: \(wrong)" }
-        let count = Self.count(names.taken.count, "name")
+        let count = counted(names.taken.count, "name")
         return "\(key): the \(count) of before stay\(isCopy ? ", from the copy beside cache.file" : ""): \(wrong)"
     }
-
-    private static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
     /// What there is in a list, in words; nil: it has no names in effect.
     var contents: String? {
         guard let names else { return nil }
-        var words = "\(key): \(path) has \(Self.count(names.taken.count, "name"))"
-        if names.released.count > 0 { words += " and \(Self.count(names.released.count, "exception"))" }
+        var words = "\(key): \(path) has \(counted(names.taken.count, "name"))"
+        if names.released.count > 0 { words += " and \(counted(names.released.count, "exception"))" }
         func leftOut(_ lines: BlockList.LeftOut, _ noun: String, _ why: String = "") {
             guard lines.count > 0 else { return }
             words +=
-                "; \(Self.count(lines.count, noun)) of it\(why) \(lines.count == 1 ? "is" : "are") left out, the first on "
+                "; \(counted(lines.count, noun)) of it\(why) \(lines.count == 1 ? "is" : "are") left out, the first on "
                 + "line \(lines.firstLine)"
         }
         leftOut(names.rules, "rule", " that a DNS server cannot follow")

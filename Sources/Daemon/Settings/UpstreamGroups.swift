@@ -101,7 +101,7 @@ struct UpstreamGroups {
         _ choice: UpstreamGroup.Choice
     ) -> UpstreamGroup {
         var group = UpstreamGroup(numbers[settings.name], servers, carries, choice, timeout: settings.timeout)
-        (group.name, group.isLocal) = (settings.name, settings.isLocal)
+        group.name = settings.name
         group.concurrency = settings.concurrency
         group.isShared = settings.share
         (group.trust, group.isOfNetwork) = (GroupIdentity(settings).trust, settings.entries.contains(.resolvConf))

@@ -114,7 +114,8 @@ extension CacheFile {
             return report.log.notice("\(counted(answers, "answer")) taken over from cache.file\(rest)")
         }
         let extent =
-            answers == 0 ? "cache.file is not taken over" : "cache.file is taken over in part, \(counted(answers, "answer"))"
+            answers == 0
+            ? "cache.file is not taken over" : "cache.file is taken over in part, \(counted(answers, "answer"))"
         report.cacheFileFails("\(extent): \(failure.map { "\($0)" } ?? "\(fault); \(setAside())")")
     }
 

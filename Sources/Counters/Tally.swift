@@ -1,3 +1,4 @@
+package import Base
 package import DNSWire
 import Synchronization
 
@@ -12,16 +13,7 @@ package final class Tally: Sendable {
     // Valid as long as the object; every index is checked by `add`.
     private nonisolated(unsafe) let slots: UnsafeMutablePointer<Atomic<UInt64>>
 
-    /// What questions come over, as metrics name it.
-    package enum Transport: String, Sendable, CaseIterable {
-        case udp, tcp
-        /// DNS over TLS.
-        case tls
-        /// DNS over HTTPS.
-        case https
-
-        package var isEncrypted: Bool { self == .tls || self == .https }
-    }
+    package typealias Transport = ClientWay
 
     private static let responses = 2 * QuestionKind.count
     private static let durations = responses + ResponseKind.count

@@ -39,7 +39,7 @@ extension WatchNotes {
                     ? .hosts : .daemon
             }
         let watched = Watched(
-            at: WallClock.unixMicroseconds(), took: took, client: client.address, transport: client.transport,
+            at: WallClock.unixMicroseconds(), took: took, client: client.asker.address, transport: client.asker.way,
             name: Array(client.query[Question.nameOffset..<client.question.nameEnd]), type: client.question.type,
             code: answer.head.responseCode, by: by, way: way, reason: answer.reason)
         note(1) { $0.add(watched) }

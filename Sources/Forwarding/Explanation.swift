@@ -149,9 +149,8 @@ extension Forwarder {
         }
         explanation.sharedCache = sharedCacheOverview
         let flight = Flight(
-            key, decision.route, id: flights.nextID, for: Waiter(number: 0, share: 0, isProven: true), share: 0,
-            of: source,
-            after: decision.before, staleAt: nil, answerBy: now)
+            key, decision.route, id: flights.nextID, for: Waiter(number: 0, source: source, isProven: true),
+            of: source, after: decision.before, staleAt: nil, answerBy: now)
         explanation.parts = decision.route.enumerated().map { index, step in
             var part = Explanation.Part(
                 overview(of: step.group), after: step.after, hedgeAfter: step.hedgeAfter,

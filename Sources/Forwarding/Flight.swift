@@ -57,7 +57,7 @@ final class Flight {
     private(set) var isOver = false
     /// Whether it is for a service binding in an account's place. Here it makes the flight no larger.
     let isBinding: Bool
-    /// The clients that wait, and the source for which the flight counts, with its index in ``Shares``.
+    /// The clients that wait, and the source for which the flight counts.
     private(set) var crowd: Crowd
 
     /// The most steps that a route may have: a route names each group once.
@@ -68,13 +68,13 @@ final class Flight {
     ///   - before: What is known of the route's first steps: their groups are not asked.
     ///   - staleAt: When a stale answer is given; nil: there is none.
     init(
-        _ key: Key, _ route: [Step], id: TableID, for waiter: Waiter?, share: Int, of source: Source,
+        _ key: Key, _ route: [Step], id: TableID, for waiter: Waiter?, of source: Source,
         after before: StepsBefore, staleAt: Tick?, answerBy: Tick, isBinding: Bool = false,
         bases: AnswerBases = AnswerBases()
     ) {
         (self.key, self.route, self.id, self.isBinding, isCurrent) = (key, route, id, isBinding, !key.findsServer)
         self.bases = bases
-        crowd = Crowd(clients: SmallList(waiter), share: share, source: source)
+        crowd = Crowd(clients: SmallList(waiter), source: source)
         phase = .open(isWanted: waiter != nil, staleAt: staleAt, answerBy: answerBy)
         for step in 0..<before.count { steps[step] = before.state(of: step) }
     }
@@ -97,7 +97,7 @@ final class Flight {
     func takeSecondBest() -> SecondBest? { exchange(&secondBest, with: nil) }
 
     /// The flight counts for another source from now on.
-    func count(for share: Int, of source: Source) { (crowd.share, crowd.source) = (share, source) }
+    func count(for source: Source) { crowd.source = source }
 
     /// The rules under which it began do not hold any more: see ``isCurrent``.
     func outdate() { isCurrent = false }

@@ -47,7 +47,6 @@ extension StepEnds {
 extension Flight {
     struct Crowd {
         var clients: SmallList<Waiter>
-        var share: Int
         var source: Source
     }
 }
@@ -55,8 +54,7 @@ extension Flight {
 /// A client that waits for a flight's answer.
 struct Waiter {
     let number: ClientNumber
-    /// That of its source: see ``Admission``.
-    let share: Int
+    let source: Source
     /// See ``Asker/isProven``.
     let isProven: Bool
 }

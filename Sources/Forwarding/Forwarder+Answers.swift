@@ -74,7 +74,7 @@ extension Forwarder {
         case .outageEnded(let keys):
             for key in keys { cache.removeStandIn(key.name.name, type: key.type) }
         case .lookAgain(let key):
-            receive(key.name.name, key.type, for: key.audience, from: nil, of: .daemon, at: now)
+            receive(key.name.name, key.type, for: key.audience, from: nil, by: .daemon, at: now)
         }
     }
 

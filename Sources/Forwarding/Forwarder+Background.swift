@@ -15,7 +15,7 @@ extension Forwarder {
 
     private mutating func refresh(_ name: Name, at now: Tick) {
         for type in [RecordType.a, .aaaa] {
-            receive(name, type, for: .plain, from: nil, of: .daemon, at: now)
+            receive(name, type, for: .plain, from: nil, by: .daemon, at: now)
         }
     }
 

@@ -156,10 +156,9 @@ extension Forwarder {
         desk.withdraw(flight)
         end(flight)
         for client in clients {
-            let source = admission.source(of: client.share)
             admission.answered(client)
-            receive(
-                key, Asker(number: client.number, source: source, isProven: client.isProven), of: source, at: now)
+            let asker = Asker(client.source, isProven: client.isProven)
+            receive(key, AskingClient(number: client.number, asker: asker), of: client.source, at: now)
         }
         if let anew = flightOf[key] { tell(anew, .waitedBefore(phase), at: now) }
     }
@@ -194,7 +193,7 @@ extension Forwarder {
         mutating get {
             _ = nextDeadline
             var counts = [
-                ("clients", admission.clients), ("flights", flights.count), ("questions", flightOf.count),
+                ("clients", admission.clients.all), ("flights", flights.count), ("questions", flightOf.count),
                 ("deadlines", deadlines.count), ("translations", translations.count),
             ]
             counts += desk.underWay

@@ -87,7 +87,7 @@ extension Forwarder {
         if let last = flight.last, last > 0, !flight.isDone { desk.withdraw(flight) }
         guard flights.remove(flight.id) != nil else { return }
         flight.end()
-        admission.end(flight.crowd.share)
+        admission.end(flight.crowd.source)
         let exposure = desk.end(flight, &actions)
         if !flight.key.findsServer { counters.ended(exposure) }
         flightOf.remove(flight, forKey: flight.key)
@@ -185,7 +185,7 @@ extension Forwarder {
 
     /// Answers a client at once.
     mutating func reply(
-        _ client: Asker?, _ answer: Answer, age: Reply.Age = .elapsed(0), by answerer: Answerer = .daemon
+        _ client: AskingClient?, _ answer: Answer, age: Reply.Age = .elapsed(0), by answerer: Answerer = .daemon
     ) {
         guard let client else { return }
         if Translations.isOne(client.number) {
@@ -203,7 +203,7 @@ extension Forwarder {
         reply(flight, clients, known.answer.stale, age: .fixed(timing.staleTTL), by: .stale)
     }
 
-    mutating func replyKnown(_ client: Asker, _ known: DNSCache.Held) {
+    mutating func replyKnown(_ client: AskingClient, _ known: DNSCache.Held) {
         guard !known.isFresh else { return reply(client, known.answer, age: .elapsed(known.elapsed), by: .cache) }
         counters.servedStale += 1
         reply(client, known.answer.stale, age: .fixed(timing.staleTTL), by: .stale)

@@ -93,7 +93,7 @@ extension Forwarder {
         cacheShared(answer, elapsed, subject, at: now)
         desk.withdraw(flight)
         end(flight, with: answer, age: .elapsed(elapsed), by: .sharedCache(group))
-        if isDue { receive(key.name.name, key.type, for: key.audience, from: nil, of: .daemon, at: now) }
+        if isDue { receive(key.name.name, key.type, for: key.audience, from: nil, by: .daemon, at: now) }
     }
 
     /// Puts an entry that comes too late, or whose time is over, into the cache, unless something is there.

@@ -54,22 +54,20 @@ extension Forwarder {
         let key = Flight.Key(name: flight.key.name, type: .a, audience: flight.key.audience)
         // To refresh what was made, the addresses of which it was made are refreshed.
         receive(
-            key, Asker(number: number, source: source, takesCached: flight.isWanted, isProven: true), of: source,
-            at: now)
+            key, AskingClient(number: number, asker: Asker(source), takesCached: flight.isWanted), of: source, at: now)
         return true
     }
 
     /// Puts a client's question for the PTR records of an address under the prefix to the reverse name of the IPv4 address.
     /// - Returns: false: it is another question.
     @inline(never)
-    mutating func follow(_ key: Flight.Key, _ client: Asker?, at now: Tick) -> Bool {
+    mutating func follow(_ key: Flight.Key, _ client: AskingClient?, at now: Tick) -> Bool {
         guard let client, !key.findsServer, let target = policy.translatedReverse(key.name.name) else { return false }
         guard admission.mayWait(client) else { return false }
         let number = translations.add(.pointer(of: key.name.name, client))
-        let asker = Asker(
-            number: number, source: client.source, recursionDesired: client.recursionDesired, isProven: client.isProven)
+        let asking = AskingClient(number: number, asker: client.asker, recursionDesired: client.recursionDesired)
         receive(
-            Flight.Key(name: NameKey(target), type: .ptr, audience: key.audience), asker, of: client.source, at: now)
+            Flight.Key(name: NameKey(target), type: .ptr, audience: key.audience), asking, of: client.source, at: now)
         return true
     }
 
@@ -175,7 +173,7 @@ extension Forwarder {
     }
 }
 
-extension Asker {
+extension AskingClient {
     fileprivate func key(_ name: Name) -> Flight.Key {
         Flight.Key(name: NameKey(name), type: .ptr, audience: .plain)
     }

@@ -81,20 +81,14 @@ public struct Forwarder: ~Copyable {
     ///
     /// - Parameters:
     ///   - client: nil for a question the daemon asks for itself, to refresh an entry.
-    ///   - source: that of the client, or of the client whose question caused the refresh.
-    ///   - address: that of the client, which may be a server.
-    ///   - isProven: false: somebody else may have asked in the source's name.
+    ///   - asker: the client, or the one whose question caused the refresh.
     ///   - recursionDesired: false: the client is answered only from the cache and local data (RFC 1034 §4.3.1).
     public mutating func receive(
         _ name: Name, _ type: RecordType, for audience: Audience, from client: ClientNumber?,
-        of source: Source = .host, address: IPAddress? = nil, isProven: Bool = true, recursionDesired: Bool = true,
-        at now: Tick
+        by asker: Asker = .host, recursionDesired: Bool = true, at now: Tick
     ) {
-        let client = client.map {
-            Asker(
-                number: $0, source: source, address: address, recursionDesired: recursionDesired, isProven: isProven)
-        }
-        receive(Flight.Key(name: NameKey(name), type: type, audience: audience), client, of: source, at: now)
+        let client = client.map { AskingClient(number: $0, asker: asker, recursionDesired: recursionDesired) }
+        receive(Flight.Key(name: NameKey(name), type: type, audience: audience), client, of: asker.source, at: now)
     }
 
     /// The daemon asks where a server is: see ``Policy/routeToServer(_:_:)``.
@@ -104,10 +98,10 @@ public struct Forwarder: ~Copyable {
     public mutating func findServer(_ name: Name, _ type: RecordType, for client: ClientNumber, at now: Tick) {
         let key = Flight.Key(
             name: NameKey(name), type: type, audience: .plain, findsServer: true)
-        receive(key, Asker(number: client, source: .daemon, isProven: true), of: .daemon, at: now)
+        receive(key, AskingClient(number: client, asker: .daemon), of: .daemon, at: now)
     }
 
-    mutating func receive(_ key: Flight.Key, _ client: Asker?, of source: Source, at now: Tick) {
+    mutating func receive(_ key: Flight.Key, _ client: AskingClient?, of source: Source, at now: Tick) {
         if key.type == .ptr, policy.synthesis != nil, follow(key, client, at: now) { return }
         let decision = decide(
             key, isClients: client?.takesCached ?? false, recursionDesired: client?.recursionDesired ?? true,
@@ -133,7 +127,7 @@ public struct Forwarder: ~Copyable {
                 counters.fellBack(because: .noRecordBudget)
             }
             if let client, !admission.mayWait(client) { return refuse(key, client, decision.known, .tooManyWaiting) }
-            guard !admission.isFull || makeRoom(for: source, at: now) else {
+            guard makesRoom(for: source, isClients: client != nil, at: now) else {
                 return refuse(key, client, decision.known, .tooManyFlights)
             }
             begin(key, decision, for: client, of: source, at: now)
@@ -142,12 +136,12 @@ public struct Forwarder: ~Copyable {
     }
 
     private mutating func begin(
-        _ key: Flight.Key, _ decision: borrowing Decision, for client: Asker?, of source: Source, at now: Tick
+        _ key: Flight.Key, _ decision: borrowing Decision, for client: AskingClient?, of source: Source, at now: Tick
     ) {
-        let share = admission.begin(source)
+        admission.begin(source)
         let flight = Flight(
             key, decision.route, id: flights.nextID, for: client.map { admission.wait($0) },
-            share: share, of: source, after: decision.before,
+            of: source, after: decision.before,
             staleAt: decision.known != nil ? now.advanced(milliseconds: timing.staleWithin) : nil,
             answerBy: now.advanced(milliseconds: timing.answerWithin), isBinding: decision.isBinding,
             bases: bases(key, decision.row, of: source))
@@ -177,16 +171,16 @@ public struct Forwarder: ~Copyable {
     /// Ends a loop: a server asks this daemon what another client has asked, and the daemon it. Each of them would wait for the
     /// other, so that server counts as failing.
     /// - Returns: false: there is none.
-    private mutating func endLoop(_ flight: Flight, _ client: Asker?, at now: Tick) -> Bool {
-        guard let client, let address = client.address, client.source != .host, client.source != flight.crowd.source,
-            let query = desk.query(of: flight, at: address)
+    private mutating func endLoop(_ flight: Flight, _ client: AskingClient?, at now: Tick) -> Bool {
+        guard let client, client.source != .host, client.source != flight.crowd.source,
+            let query = desk.query(of: flight, at: client.asker.address)
         else { return false }
         reply(client, failure(flight.key, FailureReason(code: .other, text: Failure.loop.detail)))
         desk.abandon(query, Failure.loop, at: now, &actions)
         return true
     }
 
-    private mutating func join(_ flight: Flight, _ client: Asker?, _ known: DNSCache.Held?, at now: Tick) {
+    private mutating func join(_ flight: Flight, _ client: AskingClient?, _ known: DNSCache.Held?, at now: Tick) {
         guard let client else { return }
         if !flight.isWanted {
             tell(flight, .wanted, at: now)
@@ -199,18 +193,20 @@ public struct Forwarder: ~Copyable {
         guard admission.mayWait(client, with: flight.crowd.clients) else {
             return refuse(flight.key, client, known, .tooManyWaiting)
         }
-        if let share = admission.takeOver(from: flight.crowd.share, client.source) {
-            flight.count(for: share, of: client.source)
-        }
+        if admission.takesOver(from: flight.crowd.source, client.source) { flight.count(for: client.source) }
         flight.add(admission.wait(client))
         if !flight.key.findsServer { counters.joined += 1 }
         if flight.isAnswered { tell(flight, .reopened, at: now) }
     }
 
-    /// Ends a flight so that one of this source can begin, if it may.
-    private mutating func makeRoom(for source: Source, at now: Tick) -> Bool {
-        guard let share = admission.shareToLose(to: source),
-            let newest = flights.newest(where: { $0.crowd.share == share })
+    /// Ends a flight so that one of this source can begin, if there is no room for it.
+    /// - Parameter isClients: false: it refreshes an answer, for which no flight ends.
+    /// - Returns: false: there is no room.
+    private mutating func makesRoom(for source: Source, isClients: Bool, at now: Tick) -> Bool {
+        let place = admission.place(for: source)
+        if case .free = place { return true }
+        guard isClients, case .ofNewest(let other) = place,
+            let newest = flights.newest(where: { $0.crowd.source == other })
         else { return false }
         say(.tooManyFlights)
         let clients = newest.takeClients()
@@ -225,7 +221,11 @@ public struct Forwarder: ~Copyable {
         return true
     }
 
-    private mutating func refuse(_ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Held?, _ refusal: Refusal) {
+    private mutating func refuse(
+        _ key: Flight.Key, _ client: AskingClient?, _ known: DNSCache.Held?, _ refusal: Refusal
+    ) {
+        // An answer that is not refreshed now is looked up when a client asks for it.
+        guard client != nil else { return }
         switch refusal {
         case .tooManyFlights: counters.refusedFlights += 1
         case .tooManyWaiting: counters.refusedWaiting += 1
@@ -241,7 +241,7 @@ public struct Forwarder: ~Copyable {
     /// Answers without asking: with a stale answer, else a failure.
     /// - Parameter reason: why nobody is asked; nil: one of the daemon's own limits is reached.
     private mutating func giveUp(
-        _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Held?, _ reason: FailureReason?
+        _ key: Flight.Key, _ client: AskingClient?, _ known: DNSCache.Held?, _ reason: FailureReason?
     ) {
         guard let client else { return }
         if let known { return replyKnown(client, known) }

@@ -50,7 +50,7 @@ extension GroupDesk {
 
     /// Servers have room again: the flights that wait for one are sent, of each source one in turn, and its oldest first.
     private mutating func sendWaiting(at group: Int, _ now: Tick, _ actions: inout [Action]) {
-        if groups[group].waiting.count > 2 * Admission.maximumFlights { groups[group].waiting.compact() }
+        if groups[group].waiting.count > 2 * Shares.flights { groups[group].waiting.compact() }
         var isServed = true
         while isServed, !groups[group].isFull(at: now) {
             isServed = false

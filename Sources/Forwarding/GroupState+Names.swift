@@ -80,7 +80,9 @@ extension GroupState {
             return (turn: turn, offset: offset, lookup: lookup)
         }
         guard turns.count > 1 else { return }
-        outbox = inTurn.sorted { ($0.turn, $0.offset) < ($1.turn, $1.offset) }.map(\.lookup)
+        outbox = inTurn.sorted { ($0.turn, $0.offset) < ($1.turn, $1.offset) }.map(\.lookup).spread {
+            $0.source.network
+        }
     }
 
     /// Whether names can be sent, so that each source has its turn.

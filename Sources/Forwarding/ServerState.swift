@@ -11,7 +11,7 @@ public struct ServerState: Sendable, Equatable {
     /// Requests and messages under way to it.
     private(set) var underWay = 0
     /// How many of them are of each source, of those that count for one.
-    private var holders = SourceCounts()
+    private var holders = SourceCounts<Int>()
     /// When the last answer came from it, or the last refusal of its own.
     var heardAt: Tick?
     /// With ``UpstreamGroup/Choice/inPreference(nextWithin:)``: the server has failed, so others are asked first.
@@ -68,13 +68,13 @@ public struct ServerState: Sendable, Equatable {
     /// - Parameters:
     ///   - configured: `concurrency`; 0: no limit.
     ///   - source: where other sources wait, the one that asks: it may have its share, see
-    ///     ``Source/mayHaveMore(own:all:most:)``. Nil: nobody else waits.
+    ///     ``Shares``. Nil: nobody else waits.
     func hasRoom(_ configured: Int, for source: Source? = nil, at now: Tick) -> Bool {
         guard configured > 0 else { return true }
         var most = configured
         if let limit, now < limit.until { most = limit.most }
         guard underWay < most else { return false }
-        return source.map { Source.mayHaveMore(own: holders[$0], all: underWay, most: most) } ?? true
+        return source.map { holders.mayHaveMore($0, all: underWay, most: most) } ?? true
     }
 
     /// The server was asked too often: half as many queries at once are allowed for a while.

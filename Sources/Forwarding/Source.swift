@@ -1,17 +1,22 @@
 public import Base
 
-/// The host that asks, so that none can take everything that all share: an IPv4 address, or the first 64 bits of an
-/// IPv6 address, since one host has as many of the rest as it likes.
+/// Who has a share of what all clients share: an IPv4 address; an IPv6 address where its network is on a link of this machine; else
+/// the first 64 bits of an IPv6 address, since one host has as many of the rest as it likes.
+///
+/// On a link a host may invent addresses too, so all that a /64 of it has together is bounded as well: see ``network`` and
+/// ``Shares``.
 ///
 /// All programs of this machine are one source: over loopback neither the port, which a stub resolver changes with each
 /// query, nor the address, of which each program has the 16 million of 127.0.0.0/8, identifies a program, and UDP does
 /// not tell the user.
 public struct Source: Hashable, Sendable {
     /// The first 64 bits of an IPv6 address; an IPv4 address behind bits with which only a multicast address begins.
-    private let bits: UInt64
+    private let high: UInt64
+    /// The rest of an IPv6 address that is a source of its own, else 0.
+    private let low: UInt64
 
-    private init(bits: UInt64) { self.bits = bits }
-    private init(v4 address: UInt64) { self.init(bits: 0xFFFF_FFFF << 32 | address) }
+    private init(_ high: UInt64, _ low: UInt64) { (self.high, self.low) = (high, low) }
+    private init(v4 address: UInt64) { self.init(0xFFFF_FFFF << 32 | address, 0) }
 
     /// The daemon's own questions: refreshes, `preResolve`, `keepAliveDomains`. It has the value of 0.0.0.0.
     static var daemon: Source { Source(v4: 0) }
@@ -21,15 +26,20 @@ public struct Source: Hashable, Sendable {
     /// Whether it is a program of this machine, or the daemon itself.
     var isThisHost: Bool { self == .host || self == .daemon }
 
-    /// An IPv4 address is a source of its own; of IPv6 all that share a /64 are one.
-    public init(_ address: IPAddress) {
+    /// The first 64 bits of an IPv6 address that is a source of its own; nil: it is the only source of its network.
+    public var network: UInt64? { low == 0 ? nil : high }
+
+    /// - Parameter isOnLink: whether the network of an IPv6 address is on a link of this machine. It counts as one where no router
+    ///   of the Internet leads to it: link-local (fe80::/10) and unique local addresses (fc00::/7, RFC 4193).
+    public init(_ address: IPAddress, isOnLink: Bool = false) {
         let address = address.unmapped
         if address.isLoopback {
             self = .host
         } else if address.isIPv4 {
             self.init(v4: address.low)
         } else {
-            self.init(bits: address.high)
+            let isWhole = isOnLink || address.isIPv6LinkLocal || address.high >> 57 == 0xFC >> 1
+            self.init(address.high, isWhole ? address.low : 0)
         }
     }
 
@@ -37,17 +47,28 @@ public struct Source: Hashable, Sendable {
     /// - Parameters:
     ///   - salt: secret and random for this process.
     ///   - count: 1 to 2^32.
-    public func place(of count: Int, salt: UInt64) -> Int {
+    public func place(of count: Int, salt: (UInt64, UInt64)) -> Int {
         // Multiply-shift hashing: an odd factor loses no information, and the product's upper half depends on every
         // bit.
-        Int(truncatingIfNeeded: (((bits &* (salt | 1)) >> 32) &* UInt64(count)) >> 32)
+        let product = high &* (salt.0 | 1) &+ low &* (salt.1 | 1)
+        return Int(truncatingIfNeeded: ((product >> 32) &* UInt64(count)) >> 32)
     }
 
-    /// Whether a source that has `own` of something may have one more: at most seven times what is left of it. So a
-    /// single source may have seven eighths, and however many sources there are, some is left for the next.
-    ///
-    /// - Parameters:
-    ///   - all: how many all sources have together.
-    ///   - most: how many there are to share.
-    public static func mayHaveMore(own: Int, all: Int, most: Int) -> Bool { own < 7 * (most - all) }
+    /// The same for its ``network``; nil: it has none.
+    public func placeOfNetwork(of count: Int, salt: (UInt64, UInt64)) -> Int? {
+        network.map { Source($0, 0).place(of: count, salt: salt) }
+    }
+}
+
+/// The IPv6 networks on links of this machine.
+public struct Links: Sendable, Equatable {
+    private let networks: [Network]
+
+    /// - Parameter networks: see `Routes.networksOnLinks()`.
+    public init(_ networks: [Network] = []) { self.networks = networks }
+
+    /// Whose share an address has.
+    public func source(of address: IPAddress) -> Source {
+        Source(address, isOnLink: !address.isIPv4 && networks.contains { $0.contains(address) })
+    }
 }

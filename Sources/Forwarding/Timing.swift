@@ -55,9 +55,9 @@ public struct Counters: Sendable, Equatable {
     public internal(set) var flights: UInt64 = 0
     /// Questions that were not in the cache, and waited for the answer to an equal one.
     public internal(set) var joined: UInt64 = 0
-    /// Questions refused because `maximumFlights` were under way: the newest of the source that has the most.
+    /// Questions refused because ``Shares/flights`` were under way: the newest of the source that has the most.
     public internal(set) var refusedFlights: UInt64 = 0
-    /// Questions refused because their source had its share of `maximumWaiting` or `maximumClients`.
+    /// Questions refused because their source had its share of ``Shares/waiting`` or ``Shares/clients``.
     public internal(set) var refusedWaiting: UInt64 = 0
     /// Flights of HTTPDNS names for which the next group of their route was asked.
     public internal(set) var fallbacks: UInt64 = 0

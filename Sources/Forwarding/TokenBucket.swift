@@ -4,14 +4,15 @@ import Base
 ///
 /// The sources that use it share it. Of what is spent each has a part, which falls as the bucket fills again. The source
 /// with the greatest part has what is in the bucket; the less another has spent, the more of a reserve it may use, which
-/// those who spend most then wait for. In the long run no more is spent than the plan allows, whoever asks.
+/// those who spend most then wait for. The sources of a network on a link have seven eighths of the reserve together. In the long
+/// run no more is spent than the plan allows, whoever asks.
 struct TokenBucket {
     private let perSecond: Double
     private var tokens: Double
     private var filledAt: Tick?
-    /// What is spent and not filled again, by source.
-    private var spent: [Source: Double] = [:]
-    /// The greatest of ``spent``.
+    /// What is spent and not filled again.
+    private var spent = SourceCounts<Double>()
+    /// The greatest part of a source or a network.
     private var most = 0.0
     /// Limits the reports that it is empty.
     var news = News()
@@ -29,28 +30,29 @@ struct TokenBucket {
     private var reserve: Double { max(1, perSecond / 8) }
 
     /// What a source has spent lately, in names.
-    func spent(by source: Source) -> Double { spent[source] ?? 0 }
+    func spent(by source: Source) -> Double { spent[source] }
 
     mutating func fill(at now: Tick) {
         if let filledAt, filledAt < now {
             let seconds = Double(now.nanoseconds - filledAt.nanoseconds) / 1e9
             let before = perSecond - tokens
             tokens = min(perSecond, tokens + seconds * perSecond)
-            if before > 0, !spent.isEmpty { forget(by: (perSecond - tokens) / before) }
+            if before > 0, most > 0 { forget(by: (perSecond - tokens) / before) }
         }
         filledAt = filledAt.map { max($0, now) } ?? now
     }
 
     private mutating func forget(by factor: Double) {
-        spent = spent.compactMapValues { $0 * factor < Self.leastPart ? nil : $0 * factor }
-        most = spent.values.max() ?? 0
+        spent.scale(by: factor, least: Self.leastPart)
+        most = spent.most
     }
 
     /// Whether a source may have one more name sent now. To be filled before.
     func hasRoom(for source: Source) -> Bool {
         if tokens >= 1 { return true }
         guard most > 0 else { return false }
-        return tokens - 1 >= -reserve * (1 - spent(by: source) / most)
+        let part = source.network == nil ? reserve : reserve * 7 / 8
+        return tokens - 1 >= -part * (1 - spent(by: source) / most)
     }
 
     /// Whether even the whole reserve is used up.
@@ -61,9 +63,9 @@ struct TokenBucket {
 
     mutating func take(for source: Source) {
         tokens -= 1
-        guard spent.count < Self.maximumSources || spent[source] != nil else { return }
-        let part = spent(by: source) + 1
-        (spent[source], most) = (part, max(most, part))
+        guard spent.count < Self.maximumSources || spent[source] > 0 else { return }
+        spent.add(1, to: source)
+        most = max(most, spent[source], source.network.map { spent[network: $0] } ?? 0)
     }
 
     /// When there is room for one more name of any source.

@@ -11,7 +11,7 @@ struct Translations {
         /// - Parameter absence: what was said of AAAA; nil: nothing, and the flight fails if there is no A record.
         case synthesis(TableID, absence: SecondBest?)
         /// - Parameter name: the reverse name of an IPv6 address under the prefix.
-        case pointer(of: Name, Asker)
+        case pointer(of: Name, AskingClient)
     }
 
     /// An answer for a subject.

@@ -51,6 +51,31 @@ extension Routes {
         return isWhole ? links : nil
     }
 
+    /// The IPv6 networks whose hosts are reached over a link without a router, by the kernel's own routes and by those that a router
+    /// has announced (RFC 4861 §6.3.4); nil if the kernel does not say them. Prefixes of less than 48 bits, which tunnels have, are
+    /// left out.
+    public static func networksOnLinks() -> [Network]? {
+        var networks: [Network] = []
+        let isWhole = dump(RTM_GETROUTE) { type, body in
+            let size = MemoryLayout<rtmsg>.size
+            guard type == RTM_NEWROUTE, body.count >= size, body[0] == UInt8(AF_INET6), body[1] >= 48,
+                [UInt8(RTPROT_KERNEL), UInt8(RTPROT_RA)].contains(body[5]), body[7] == UInt8(RTN_UNICAST)
+            else { return }
+            var (network, isOnLink) = (IPAddress?.none, true)
+            Netlink.forEachAttribute(body, from: size) { type, value in
+                switch UInt32(type) {
+                case RTA_DST.rawValue: network = IPAddress(bytes: value)
+                case RTA_GATEWAY.rawValue, RTA_MULTIPATH.rawValue: isOnLink = false
+                default: break
+                }
+            }
+            if isOnLink, let network = network.flatMap({ Network($0, prefixLength: Int(body[1])) }) {
+                networks.append(network)
+            }
+        }
+        return isWhole ? networks : nil
+    }
+
     /// Asks the kernel for all objects of a type.
     /// - Returns: false if it does not say them all, or there are too many.
     @discardableResult

@@ -43,9 +43,8 @@ import Testing
     ) {
         let message = query(name)
         guard case .question(let question) = Question.read(message.span) else { return }
-        let way = Client.Way.stream(
-            from: .v4(127, 0, 0, 1), over: .tcp, reply ?? { [replies] in replies.append($0) })
-        let client = Client(question, message: message.span, way: way, at: Tick(nanoseconds: Clock.now()))
+        let way = Client.Way.stream(reply ?? { [replies] in replies.append($0) })
+        let client = Client(question, message: message.span, of: .host, way: way, at: Tick(nanoseconds: Clock.now()))
         #expect(forwarder.queue.enter(.host))
         forwarder.submit([Miss(client: client, isRefresh: isRefresh)])
     }

@@ -21,6 +21,18 @@ import Testing
         #expect(queue.enter(Self.flooding))
     }
 
+    /// A host that floods leaves room for its neighbours, and one that invents addresses for the rest.
+    @Test func aNetworkOnALinkLeavesRoom() {
+        func neighbour(_ number: Int) -> Source { Source(IPAddress(v6: 0xFD00 << 48, UInt64(number) + 1)) }
+        let queue = MissQueue()
+        let taken = (0..<5000).filter { queue.enter(neighbour($0)) }
+        #expect(taken.count == 896)
+        #expect(queue.enter(.host) && queue.enter(Self.flooding))
+        for number in taken { queue.leave(neighbour(number)) }
+        let again = (0..<5000).count { _ in queue.enter(neighbour(0)) }
+        #expect(again > 890)
+    }
+
     @Test func neverMoreThanThereIsRoomFor() {
         let queue = MissQueue(maximum: 64)
         let taken = (0..<10_000).count { queue.enter(Source(IPAddress(v6: UInt64($0) << 32, 1))) }

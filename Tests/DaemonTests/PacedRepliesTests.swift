@@ -55,7 +55,7 @@ import Testing
 
     @Test func noMoreAreHeldBackThanThereIsRoomFor() {
         var paced = PacedReplies<Int>()
-        let most = PacedReplies<Int>.maximum + PacedReplies<Int>.most
+        let most = PacedReplies<Int>.maximum + Shares.lateReplies
         for number in 0..<most { _ = paced.take(number, to: victim, waited: 1_700_000_000, at: start) }
         #expect(paced.take(most, to: victim, waited: 1_700_000_000, at: start) == most)
     }

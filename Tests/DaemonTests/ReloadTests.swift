@@ -56,8 +56,8 @@ extension ForwarderLoop {
         let outcome = frontend.receive(
             frontend.read(message.span), message.span, from: client, at: Tick(nanoseconds: Clock.now()), limit: nil,
             tally: Tally(.udp), into: &room)
-        if case .ask = outcome {
-            queue.leave(Source(client))
+        if case .ask(_, let asker) = outcome {
+            queue.leave(asker.source)
             return false
         }
         return responseCode(reply) == 5

@@ -70,7 +70,8 @@ import Testing
         let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
         try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
         let socket = StreamSocket(adopting: Descriptor(adopting: ends[0]))
-        return Connection(client: try StreamClient(socket, from: .v4(127, 0, 0, 1), server: server), end: ends[1])
+        return Connection(
+            client: try StreamClient(socket, from: .v4(127, 0, 0, 1), of: .host, server: server), end: ends[1])
     }
 
     private func framed(_ message: [UInt8]) -> [UInt8] { octets(UInt16(message.count)) + message }

@@ -8,58 +8,77 @@ import Testing
 @Suite struct AdmissionTests {
     private static func source(_ number: Int) -> Source { Source(.v4(192, 0, UInt8(number >> 8), UInt8(number & 255))) }
 
-    private static func client(_ source: Int, isProven: Bool = true) -> Asker {
-        Asker(number: 1, source: Self.source(source), isProven: isProven)
+    /// On a link of this machine.
+    private static func neighbour(_ number: Int) -> Source { Source(IPAddress(v6: 0xFD00 << 48, UInt64(number) + 1)) }
+
+    private static func client(_ source: Int, isProven: Bool = true) -> AskingClient {
+        client(Self.source(source), isProven: isProven)
+    }
+
+    private static func client(_ source: Source, isProven: Bool = true) -> AskingClient {
+        AskingClient(number: 1, asker: Asker(source, isProven: isProven))
     }
 
     @Test func whoHasTheMostMakesRoomForWhoHasFew() {
         var admission = Admission()
-        let flood = (0..<Admission.maximumFlights - 2).map { _ in admission.begin(Self.source(1)) }
-        #expect(!admission.isFull)
-        let few = (0..<2).map { _ in admission.begin(Self.source(2)) }
-        #expect(admission.isFull && admission.sources == 2)
-        #expect(admission.shareToLose(to: Self.source(2)) == flood[0])
-        #expect(admission.shareToLose(to: Self.source(3)) == flood[0])
-        #expect(admission.shareToLose(to: Self.source(1)) == nil)
-        for share in flood { admission.end(share) }
-        #expect(admission.flights == 2)
-        // Between equals those stay that have come further.
-        #expect(admission.shareToLose(to: Self.source(3)) == few[0])
-        admission.end(few[0])
-        #expect(admission.shareToLose(to: Self.source(3)) == nil)
-        admission.end(few[1])
-        #expect(admission.flights == 0 && admission.sources == 0)
+        func place(_ source: Int) -> Admission.Place { admission.place(for: Self.source(source)) }
+        for _ in 0..<Shares.flights - 2 { admission.begin(Self.source(1)) }
+        #expect(place(1) == .free)
+        for _ in 0..<2 { admission.begin(Self.source(2)) }
+        #expect(admission.flights.all == Shares.flights && admission.flights.count == 2)
+        #expect(place(2) == .ofNewest(Self.source(1)) && place(3) == .ofNewest(Self.source(1)) && place(1) == .none)
+    }
+
+    @Test func betweenEqualsThoseStayThatHaveComeFurther() {
+        var admission = Admission()
+        for number in 0..<Shares.flights { admission.begin(Self.source(number)) }
+        #expect(admission.place(for: Self.source(Shares.flights)) == .none)
+    }
+
+    /// A host of a link that floods makes room for its neighbours, and one that invents addresses leaves an eighth to the rest.
+    @Test func aNetworkOnALinkLeavesRoom() {
+        var admission = Admission()
+        while case .free = admission.place(for: Self.neighbour(0)) { admission.begin(Self.neighbour(0)) }
+        #expect(admission.flights.all == Shares.flights / 8 * 7)
+        #expect(admission.place(for: Self.neighbour(0)) == .none)
+        #expect(admission.place(for: Self.neighbour(1)) == .ofNewest(Self.neighbour(0)))
+        #expect(admission.place(for: Self.source(1)) == .free)
+        admission = Admission()
+        for number in 0..<2 * Shares.flights {
+            if case .free = admission.place(for: Self.neighbour(number)) { admission.begin(Self.neighbour(number)) }
+        }
+        #expect(admission.flights.all == Shares.flights / 8 * 7)
+        #expect(admission.place(for: Self.source(1)) == .free)
+        // A flood from elsewhere makes room for them as for each other.
+        admission = Admission()
+        for _ in 0..<Shares.flights { admission.begin(Self.source(1)) }
+        #expect(admission.place(for: Self.neighbour(0)) == .ofNewest(Self.source(1)))
     }
 
     @Test func aFlightThatAFloodHasBegunCountsForWhoAsksTheSame() {
         var admission = Admission()
-        let flood = (0..<3).map { _ in admission.begin(Self.source(1)) }
-        let taken = admission.takeOver(from: flood[0], Self.source(2))
-        #expect(taken.map { admission.source(of: $0) } == Self.source(2))
-        #expect(admission.flights(of: Self.source(1)) == 2 && admission.flights(of: Self.source(2)) == 1)
+        for _ in 0..<3 { admission.begin(Self.source(1)) }
+        let isTaken = admission.takesOver(from: Self.source(1), Self.source(2))
+        #expect(isTaken && admission.flights[Self.source(1)] == 2 && admission.flights[Self.source(2)] == 1)
         // Not from one that would have no more than the other then.
-        let more = admission.takeOver(from: flood[1], Self.source(2))
-        #expect(more == nil)
-        #expect(admission.flights == 3)
+        let isAnother = admission.takesOver(from: Self.source(1), Self.source(2))
+        #expect(!isAnother && admission.flights.all == 3)
     }
 
-    @Test func aShareIsUsedAgainOnceItsSourceHasNothing() {
+    @Test func aSourceThatHasNothingIsForgotten() {
         var admission = Admission()
-        let first = admission.begin(Self.source(1))
+        admission.begin(Self.source(1))
         let waiter = admission.wait(Self.client(1))
-        admission.end(first)
-        #expect(admission.source(of: waiter.share) == Self.source(1) && admission.sources == 1)
+        admission.end(Self.source(1))
+        #expect(waiter.source == Self.source(1) && admission.flights.count == 0 && admission.clients.count == 1)
         admission.answered(waiter)
-        #expect(admission.sources == 0 && admission.clients == 0)
-        let second = admission.begin(Self.source(2))
-        let third = admission.begin(Self.source(3))
-        #expect(Set([second, third]).count == 2 && [second, third].contains(first))
+        #expect(admission.clients.count == 0 && admission.clients.all == 0)
     }
 
     @Test func ofOneQuestionASourceHasItsPartOfThePlaces() {
         var (admission, waiting) = (Admission(), SmallList<Waiter>())
         while admission.mayWait(Self.client(1), with: waiting) { waiting.append(admission.wait(Self.client(1))) }
-        #expect(waiting.count == Admission.maximumWaiting / 8 * 7)
+        #expect(waiting.count == Shares.waiting / 8 * 7)
         #expect(admission.mayWait(Self.client(2), with: waiting))
         // Another question has places of its own.
         #expect(admission.mayWait(Self.client(1), with: SmallList()))
@@ -67,7 +86,7 @@ import Testing
 
     @Test func inAllASourceHasItsPartOfThePlaces() {
         var admission = Admission()
-        for _ in 0..<Admission.maximumClients / 8 * 7 { _ = admission.wait(Self.client(1)) }
+        for _ in 0..<Shares.clients / 8 * 7 { _ = admission.wait(Self.client(1)) }
         #expect(!admission.mayWait(Self.client(1), with: SmallList()))
         #expect(admission.mayWait(Self.client(2), with: SmallList()))
         // The first client of a question is always taken.
@@ -78,23 +97,38 @@ import Testing
         let client = Self.client(1, isProven: false)
         var (admission, waiting) = (Admission(), SmallList<Waiter>())
         while admission.mayWait(client, with: waiting) { waiting.append(admission.wait(client)) }
-        #expect(waiting.count == Admission.maximumUnprovenWaiting && waiting.allSatisfy { !$0.isProven })
+        #expect(waiting.count == Shares.unprovenWaiting && waiting.allSatisfy { !$0.isProven })
         #expect(admission.mayWait(Self.client(1), with: waiting))
         #expect(admission.mayWait(Self.client(2, isProven: false), with: waiting))
         while admission.mayWait(client) { _ = admission.wait(client) }
-        #expect(admission.clients == Admission.maximumUnproven)
+        #expect(admission.clients.all == Shares.unproven)
         #expect(!admission.mayWait(client, with: SmallList()) && admission.mayWait(Self.client(1)))
+    }
+
+    /// Sixty-five hosts of one link ask the same, without a cookie.
+    @Test(arguments: [false, true]) func neighboursDoNotTakeEachOthersPlaces(isProven: Bool) {
+        var (admission, waiting) = (Admission(), SmallList<Waiter>())
+        func wait(_ source: Source) -> Bool {
+            let client = Self.client(source, isProven: isProven)
+            guard admission.mayWait(client, with: waiting) else { return false }
+            waiting.append(admission.wait(client))
+            return true
+        }
+        for number in 0..<Shares.unprovenWaiting + 1 { #expect(wait(Self.neighbour(number))) }
+        let more = (0..<2 * Shares.waiting).count { wait(Self.neighbour(1000 + $0)) }
+        #expect(waiting.count == Shares.waiting / 8 * 7 && more == waiting.count - Shares.unprovenWaiting - 1)
+        #expect(wait(Self.source(1)))
     }
 
     @Test func aLimitIsSaidAgainOnlyAfterPlentyOfRoom() {
         var admission = Admission()
-        let shares = (0..<Admission.maximumFlights).map { _ in admission.begin(Self.source(1)) }
+        for _ in 0..<Shares.flights { admission.begin(Self.source(1)) }
         let first = admission.isNews(.tooManyFlights)
         let second = admission.isNews(.tooManyFlights)
         #expect(first && !second)
-        for share in shares.prefix(Admission.maximumFlights / 2) { admission.end(share) }
+        for _ in 0..<Shares.flights / 2 { admission.end(Self.source(1)) }
         let withLittleRoom = admission.isNews(.tooManyFlights)
-        admission.end(shares[0])
+        admission.end(Self.source(1))
         let withPlenty = admission.isNews(.tooManyFlights)
         #expect(!withLittleRoom && withPlenty)
     }

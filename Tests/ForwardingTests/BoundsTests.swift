@@ -22,7 +22,7 @@ import Testing
 
     @Test func pastTheMostFlightsANewQuestionIsRefusedAndAnOldOneIsJoined() {
         var forwarder = Self.forwarder()
-        let most = Admission.maximumFlights
+        let most = Shares.flights
         for number in 0..<most { forwarder.receive(name(number), .a, for: .everyone, from: number, at: Self.now) }
         #expect(forwarder.actions.isEmpty)
         forwarder.receive(name(most), .a, for: .everyone, from: most, at: Self.now)
@@ -43,6 +43,22 @@ import Testing
         forwarder.receive(name(5), .a, for: .everyone, from: -1, at: Self.now)
         #expect(forwarder.actions.isEmpty)
         #expect(forwarder.counters.joined == 1)
+    }
+
+    /// Of whatever source: the clients of the flight would get SERVFAIL, for an answer that no one waits for.
+    @Test func aRefreshTakesNoPlaceOfAClientsFlight() {
+        var forwarder = Self.forwarder()
+        for number in 0..<Shares.flights {
+            forwarder.receive(name(number), .a, for: .everyone, from: number, at: Self.now)
+        }
+        for asker in [Asker.daemon, .host, Asker(Source(.v4(192, 0, 2, 1)))] {
+            forwarder.receive(name(-1), .a, for: .everyone, from: nil, by: asker, at: Self.now)
+        }
+        #expect(forwarder.actions.isEmpty && forwarder.counters.refusedFlights == 0)
+        #expect(forwarder.flightsUnderWay == Shares.flights)
+        // The same question of a client takes it.
+        forwarder.receive(name(-1), .a, for: .everyone, from: -1, by: Asker(Source(.v4(192, 0, 2, 1))), at: Self.now)
+        #expect(forwarder.actions.count == 2 && forwarder.counters.refusedFlights == 1)
     }
 
     @Test func nobodyIsWokenForAQueryThatHasEnded() {
@@ -180,14 +196,14 @@ import Testing
             most.grow(forwarder)
         }
         print("at most \(most)")
-        #expect(most.flights <= Admission.maximumFlights)
-        #expect(most.clients <= Admission.maximumFlights)
-        #expect(most.lookups <= Admission.maximumFlights)
-        #expect(most.outbox <= Admission.maximumFlights)
-        #expect(most.queries <= GroupState.maximumRequests + Admission.maximumFlights)
-        #expect(most.deadlines <= 12 * Admission.maximumFlights)
+        #expect(most.flights <= Shares.flights)
+        #expect(most.clients <= Shares.flights)
+        #expect(most.lookups <= Shares.flights)
+        #expect(most.outbox <= Shares.flights)
+        #expect(most.queries <= GroupState.maximumRequests + Shares.flights)
+        #expect(most.deadlines <= 12 * Shares.flights)
         #expect(most.namesWithoutRecord <= GroupState.maximumNamesWithoutRecord)
-        #expect(most.failures <= Admission.maximumFlights)
+        #expect(most.failures <= Shares.flights)
         // And when it is over, nothing of it is under way.
         while let next = forwarder.nextDeadline {
             now = max(now, next)
@@ -208,7 +224,7 @@ import Testing
         var (deadlines, namesWithoutRecord, failures) = (0, 0, 0)
 
         mutating func grow(_ forwarder: borrowing Forwarder) {
-            clients = max(clients, forwarder.admission.clients)
+            clients = max(clients, forwarder.admission.clients.all)
             flights = max(flights, forwarder.flights.count, forwarder.flightOf.count)
             lookups = max(lookups, forwarder.desk.groups.reduce(0) { $0 + $1.lookups.count })
             outbox = max(outbox, forwarder.desk.groups.reduce(0) { $0 + $1.outbox.count })
@@ -222,18 +238,18 @@ import Testing
     /// Clients of few names, more than one source has room for: the newest are refused, and all are answered.
     @Test func pastItsPartOfTheMostClientsASourcesNewestAreRefused() {
         var forwarder = Self.forwarder()
-        let (most, names) = (Admission.maximumClients / 8 * 7, 100)
+        let (most, names) = (Shares.clients / 8 * 7, 100)
         for number in 0..<most + 1000 {
             forwarder.receive(name(number % names), .a, for: .everyone, from: number, at: Self.now)
         }
-        #expect(forwarder.admission.clients == most)
+        #expect(forwarder.admission.clients.all == most)
         #expect(forwarder.counters.refusedWaiting == 1000)
         // Another source is taken on.
-        forwarder.receive(name(0), .a, for: .everyone, from: -1, of: Source(.v4(192, 0, 2, 1)), at: Self.now)
-        #expect(forwarder.admission.clients == most + 1)
+        forwarder.receive(name(0), .a, for: .everyone, from: -1, by: Asker(Source(.v4(192, 0, 2, 1))), at: Self.now)
+        #expect(forwarder.admission.clients.all == most + 1)
         let late = Self.now.advanced(milliseconds: 4000)
         forwarder.expire(at: late)
-        #expect(forwarder.admission.clients == 0)
+        #expect(forwarder.admission.clients.all == 0)
         var answered = 0
         for case .reply(let clients, _, _, _, way: _) in forwarder.actions { answered += clients.count }
         #expect(answered == most + 1001)
@@ -244,43 +260,47 @@ import Testing
         let source = Source(.v4(192, 0, 2, 66))
         var forwarder = Self.forwarder()
         for number in 0..<100 {
-            forwarder.receive(name(0), .a, for: .everyone, from: number, of: source, isProven: false, at: Self.now)
+            forwarder.receive(
+                name(0), .a, for: .everyone, from: number, by: Asker(source, isProven: false), at: Self.now)
         }
-        #expect(forwarder.admission.clients == Admission.maximumUnprovenWaiting)
+        #expect(forwarder.admission.clients.all == Shares.unprovenWaiting)
         #expect(forwarder.counters.refusedWaiting == 36)
-        forwarder.receive(name(0), .a, for: .everyone, from: -1, of: source, at: Self.now)
+        forwarder.receive(name(0), .a, for: .everyone, from: -1, by: Asker(source), at: Self.now)
         forwarder.receive(
-            name(0), .a, for: .everyone, from: -2, of: Source(.v4(192, 0, 2, 1)), isProven: false, at: Self.now)
-        #expect(forwarder.admission.clients == Admission.maximumUnprovenWaiting + 2)
+            name(0), .a, for: .everyone, from: -2, by: Asker(Source(.v4(192, 0, 2, 1)), isProven: false), at: Self.now)
+        #expect(forwarder.admission.clients.all == Shares.unprovenWaiting + 2)
         for number in 100..<2000 {
-            forwarder.receive(name(number), .a, for: .everyone, from: number, of: source, isProven: false, at: Self.now)
+            forwarder.receive(
+                name(number), .a, for: .everyone, from: number, by: Asker(source, isProven: false), at: Self.now)
         }
-        #expect(forwarder.admission.clients(of: source) == Admission.maximumUnproven)
-        forwarder.receive(name(1), .a, for: .everyone, from: -3, of: source, at: Self.now)
-        #expect(forwarder.admission.clients(of: source) == Admission.maximumUnproven + 1)
+        #expect(forwarder.admission.clients[source] == Shares.unproven)
+        forwarder.receive(name(1), .a, for: .everyone, from: -3, by: Asker(source), at: Self.now)
+        #expect(forwarder.admission.clients[source] == Shares.unproven + 1)
     }
 
     /// Those whose questions are asked anew after a change of rules are no more proven by that.
     @Test func ofASourceThatIsNotProvenFewWaitAlsoAfterAChangeOfRules() throws {
         let source = Source(.v4(192, 0, 2, 66))
-        let most = Admission.maximumUnprovenWaiting
+        let most = Shares.unprovenWaiting
         var forwarder = Self.forwarder()
         for number in 0..<most {
-            forwarder.receive(name(0), .a, for: .everyone, from: number, of: source, isProven: false, at: Self.now)
+            forwarder.receive(
+                name(0), .a, for: .everyone, from: number, by: Asker(source, isProven: false), at: Self.now)
         }
         // What is under way is joined by nobody any more, so that a second flight begins.
         _ = forwarder.forget(.only(name(0)), at: Self.now)
         for number in most..<2 * most {
-            forwarder.receive(name(0), .a, for: .everyone, from: number, of: source, isProven: false, at: Self.now)
+            forwarder.receive(
+                name(0), .a, for: .everyone, from: number, by: Asker(source, isProven: false), at: Self.now)
         }
-        #expect(forwarder.admission.clients == 2 * most && forwarder.flightsUnderWay == 2)
+        #expect(forwarder.admission.clients.all == 2 * most && forwarder.flightsUnderWay == 2)
         var upstreams = TestUpstreams()
         upstreams.named = [try #require(NamedGroup(["office", "1", "takes", "example"]))]
         forwarder.change(
             .settings(upstreams.policy(), Timing(), upstreams.groups, renewed: []),
             at: Self.now)
         #expect(forwarder.flightsUnderWay == 1)
-        #expect(forwarder.admission.clients == most)
+        #expect(forwarder.admission.clients.all == most)
         #expect(forwarder.counters.refusedWaiting == UInt64(most))
     }
 }

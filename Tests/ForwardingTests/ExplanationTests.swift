@@ -102,7 +102,7 @@ import Testing
         for number in 0..<20 {
             forwarder.receive(
                 Name("flood\(number).example.com")!, .a, for: .those(dnssecOK: false, checkingDisabled: false),
-                from: number, of: flood, at: Self.now)
+                from: number, by: Asker(flood), at: Self.now)
         }
         #expect(queries(&forwarder, at: Self.now).count == 1)
         let own = forwarder.explain(name, .a, of: flood, at: Self.now)
@@ -115,7 +115,7 @@ import Testing
         }
         forwarder.receive(
             name, .a, for: .those(dnssecOK: false, checkingDisabled: false), from: 20,
-            of: Source(.v4(192, 0, 2, 1)), at: Self.now)
+            by: Asker(Source(.v4(192, 0, 2, 1))), at: Self.now)
         #expect(queries(&forwarder, at: Self.now).map(\.1) == [.addresses([name], .both)])
     }
 

@@ -227,11 +227,11 @@ final class ScenarioRunner {
         ).spelled(spelling).withRecursion(!words.skip("norec"))
         let address = words.skip("from") ? words.next().flatMap { IPAddress($0) } : .v4(127, 0, 0, 1)
         guard let address else { throw malformed() }
-        let source = Source(address)
+        let asker = Asker(address, over: .udp, isProven: true, source: Source(address))
         guard case .question(let question) = Question.read(query.span) else { throw malformed() }
         isTurnOpen = true
         guard let client else {
-            forwarder.receive(name, type, for: Audience(of: question), from: nil, at: now)
+            forwarder.receive(name, type, for: Audience(of: question), from: nil, by: asker, at: now)
             return collect()
         }
         questions[client] = query
@@ -244,12 +244,12 @@ final class ScenarioRunner {
         {
         case .miss:
             forwarder.receive(
-                name, type, for: Audience(of: question), from: client, of: source, address: address,
+                name, type, for: Audience(of: question), from: client, by: asker,
                 recursionDesired: question.recursionDesired, at: now)
         case .hit(let length): unexpected.append("\(Said.client) \(client) \(query.reading(reply[..<length]))")
         case .hitDueForRefresh(let length):
             unexpected.append("\(Said.client) \(client) \(query.reading(reply[..<length]))")
-            forwarder.receive(name, type, for: Audience(of: question), from: nil, at: now)
+            forwarder.receive(name, type, for: Audience(of: question), from: nil, by: asker, at: now)
         }
         collect()
     }

@@ -36,7 +36,7 @@ import Testing
             clients += 1
             let name = Name(name)!
             if !name.description.hasPrefix("dead"), source == SharingTests.other { live[clients] = name }
-            forwarder.receive(name, type, for: .everyone, from: clients, of: source, at: now)
+            forwarder.receive(name, type, for: .everyone, from: clients, by: Asker(source), at: now)
         }
 
         /// A millisecond.
@@ -125,7 +125,7 @@ import Testing
         for _ in 0..<5000 { world.pass() }
         #expect([world.answered, world.refused, world.live.count] == [159, 0, 0])
         #expect(world.forwarder.desk.groups[2].waiting.isEmpty && world.forwarder.desk.groups[2].waiting.count == 0)
-        #expect(world.forwarder.admission.sources == 0)
+        #expect(world.forwarder.admission.flights.count == 0)
     }
 
     /// 100 names a second of one source under a plan of 20, beside 2 a second of another.

@@ -16,9 +16,54 @@ import Testing
         #expect(source("192.0.2.1") != source("192.0.2.2"))
         #expect(
             source("2001:db8::1") == source("2001:db8::ffff:1") && source("2001:db8::1") != source("2001:db8:0:1::1"))
+        #expect(source("2001:db8::1").network == nil && source("192.0.2.1").network == nil)
         // An IPv6 network whose bits are an IPv4 address's.
         #expect(source("192.0.2.1") != Source(IPAddress(v6: 0xC000_0201, 1)))
         #expect(Source.daemon != .host)
+    }
+
+    /// Where the networks are on links of this machine, and where no router of the Internet leads to them.
+    @Test(arguments: [
+        ("2001:db8:1::1", "2001:db8:1::2", true), ("2001:db8:2::1", "2001:db8:2::2", true),
+        ("2001:db8:2:ff::1", "2001:db8:2:ff::2", true), ("2001:db8:3::1", "2001:db8:3::2", false),
+        ("2001:db8:4::11", "2001:db8:4::12", true), ("2001:db8:4::1:1", "2001:db8:4::1:2", false),
+        ("fe80::1", "fe80::2", true), ("febf::1", "febf::2", true), ("fec0::1", "fec0::2", false),
+        ("fd00:1::1", "fd00:1::2", true), ("fc00::1", "fc00::2", true), ("fe00::1", "fe00::2", false),
+    ])
+    func whereAnAddressIsASourceOfItsOwn(first: String, second: String, isWhole: Bool) {
+        let links = Links(["2001:db8:1::/64", "2001:db8:2::/48", "2001:db8:4::/112"].map { Network($0)! })
+        let (one, other) = (links.source(of: IPAddress(first)!), links.source(of: IPAddress(second)!))
+        #expect((one != other) == isWhole)
+        #expect((one.network != nil) == isWhole && one.network == other.network)
+    }
+
+    /// All addresses of a link leave an eighth of each book, whatever is invented there, and one that floods leaves the others theirs.
+    @Test func aNetworkOnALinkLeavesSomething() {
+        func source(_ number: Int) -> Source { Source(IPAddress(v6: 0xFD00 << 48, UInt64(number) + 1)) }
+        let elsewhere = Source(.v4(192, 0, 2, 1))
+        var counts = SourceCounts<Int>()
+        while counts.mayHaveMore(source(0), most: 1024) { counts.add(1, to: source(0)) }
+        #expect(
+            counts.all == 896 && !counts.mayHaveMore(source(1), most: 1024), "alone it has what all of them may have")
+        #expect(counts.mayHaveMore(elsewhere, most: 1024))
+        counts = SourceCounts()
+        for number in 0..<10_000 where counts.mayHaveMore(source(number), most: 1024) {
+            counts.add(1, to: source(number))
+        }
+        #expect(counts.all == 896 && counts.mayHaveMore(elsewhere, most: 1024))
+        for number in 0..<10_000 where counts[source(number)] > 0 { counts.add(-1, to: source(number)) }
+        #expect(counts.all == 0 && counts.count == 0 && counts.mayHaveMore(source(1), most: 1024))
+    }
+
+    @Test func afterSevenOfANetworkComesAnother() {
+        func spread(_ text: String) -> String {
+            String(Array(text).spread { $0.isLowercase ? UInt64($0.asciiValue!) : nil })
+        }
+        #expect(
+            spread("") == "" && spread("ABCDEFGHIJKL") == "ABCDEFGHIJKL" && spread("aaaaaaaaaaaa") == "aaaaaaaaaaaa")
+        #expect(spread("aaaaaaaaaaaaaaaaXY") == "aaaaaaaXaaaaaaaYaa")
+        #expect(spread("XYaaaaaaaaaa") == "XYaaaaaaaaaa" && spread("aaaaaaaaXbbbbbbbbb") == "aaaaaaaXabbbbbbbbb")
+        #expect(spread("aaaaaaaaabbbbbbbbbX") == "aaaaaaabaabbbbbbbXb")
     }
 
     @Test func howeverManyThereAreSomeIsLeft() {
@@ -28,13 +73,13 @@ import Testing
             while grows {
                 grows = false
                 for source in has.indices
-                where Source.mayHaveMore(own: has[source], all: has.reduce(0, +), most: 1024) {
+                where Shares.mayHaveMore(own: has[source], all: has.reduce(0, +), most: 1024) {
                     has[source] += 1
                     grows = true
                 }
             }
             let all = has.reduce(0, +)
-            #expect(all < 1024 && Source.mayHaveMore(own: 0, all: all, most: 1024))
+            #expect(all < 1024 && Shares.mayHaveMore(own: 0, all: all, most: 1024))
             if sources == 1 { #expect(all == 896) }
         }
     }
@@ -61,7 +106,7 @@ import Testing
 
         mutating func ask(_ name: String, of source: Source) -> Int {
             clients += 1
-            forwarder.receive(Name(name)!, .a, for: .everyone, from: clients, of: source, at: now)
+            forwarder.receive(Name(name)!, .a, for: .everyone, from: clients, by: Asker(source), at: now)
             return clients
         }
 
@@ -124,21 +169,21 @@ import Testing
         print(
             "seed \(seed): \(Int(inOneShare * 100)) % answered in the flood's share, \(Int(inItsOwn * 100)) % in its own"
         )
-        #expect(beside.most == Admission.maximumFlights, "the flood is one")
+        #expect(beside.most == Shares.flights, "the flood is one")
         #expect(inOneShare < 0.6)
         #expect(inItsOwn == 1)
-        #expect(beside.forwarder.admission.sources == 0 && beside.forwarder.admission.clients == 0)
+        #expect(beside.forwarder.admission.flights.count == 0 && beside.forwarder.admission.clients.all == 0)
     }
 
     /// Names that still wait to be sent make room as well, and are not sent.
     @Test func whatWaitsForARequestMakesRoom() {
         var flood = Flood(seed: 9)
-        for number in 0..<Admission.maximumFlights {
+        for number in 0..<Shares.flights {
             _ = flood.ask("dead\(number).example.com", of: Source(.v4(192, 0, 2, 66)))
         }
         flood.turn()
         let waiting = flood.forwarder.desk.groups[0].outbox.count
-        #expect(waiting == Admission.maximumFlights - 8 * GroupState.maximumRequests)
+        #expect(waiting == Shares.flights - 8 * GroupState.maximumRequests)
         _ = flood.ask("live.example.com", of: .host)
         #expect(flood.forwarder.desk.groups[0].outbox.count == waiting)
         #expect(flood.forwarder.desk.groups[0].outbox.last?.key.name == Name("live.example.com"))
@@ -149,7 +194,7 @@ import Testing
     /// A name of the flood's that was sent already is kept when its answer comes, though nobody waits any more.
     @Test func whatWasSentIsKept() throws {
         var flood = Flood(seed: 9)
-        for number in 0..<Admission.maximumFlights {
+        for number in 0..<Shares.flights {
             _ = flood.ask("live\(number).example.com", of: Source(.v4(192, 0, 2, 66)))
             if number % 8 == 7 { flood.turn() }
         }

@@ -1,5 +1,4 @@
 import Base
-import Counters
 import DNSWire
 import Forwarding
 import Transport
@@ -12,33 +11,17 @@ struct Client: Sendable {
     let way: Way
     /// When the query came.
     let arrived: Tick
-    /// Whether it is sure that this address has asked: it is this host's, has a connection, or has sent our cookie.
-    let isProven: Bool
+    let asker: Asker
 
     enum Way: Sendable {
         case datagram(DatagramSocket, to: SocketAddress, from: IPAddress?)
         /// Takes the reply; may be called from any thread.
-        case stream(from: IPAddress, over: Tally.Transport, @Sendable ([UInt8]) -> Void)
+        case stream(@Sendable ([UInt8]) -> Void)
     }
 
-    var address: IPAddress {
-        switch way {
-        case .datagram(_, let address, _): address.address
-        case .stream(let address, _, _): address
-        }
-    }
-
-    var transport: Tally.Transport { if case .stream(_, let transport, _) = way { transport } else { .udp } }
-
-    /// The source that asks.
-    var source: Source { Source(address) }
-
-    init(_ question: Question, message: Span<UInt8>, way: Way, isProven: Bool = true, at now: Tick) {
-        self.question = question
-        arrived = now
-        self.isProven = isProven
+    init(_ question: Question, message: Span<UInt8>, of asker: Asker, way: Way, at now: Tick) {
+        (self.question, self.asker, self.way, arrived) = (question, asker, way, now)
         query = unsafe message.withUnsafeBufferPointer { unsafe Array($0[..<question.end]) }
-        self.way = way
     }
 }
 

@@ -1,6 +1,7 @@
 import Base
 import Counters
 import DNSWire
+import Forwarding
 import Transport
 
 /// One UDP socket and the queue that reads it: hits are answered here, in batches; misses go to the forwarder's loop
@@ -82,20 +83,20 @@ struct QueryReceiver: DatagramReceiver, ~Copyable {
                 let outcome = frontend.current.receive(
                     reads[index &- start], message, from: sender.address, at: now, limit: nil, tally: tally,
                     into: &reply)
-                let miss: (question: Question, isProven: Bool, isRefresh: Bool)
+                let miss: (question: Question, asker: Asker, isRefresh: Bool)
                 switch outcome {
                 case .silence: continue
                 case .reply(let length):
                     replies.commit(length, to: sender, from: batch.local(index))
                     continue
-                case .replyAndRefresh(let length, let question):
+                case .replyAndRefresh(let length, let question, let asker):
                     replies.commit(length, to: sender, from: batch.local(index))
-                    miss = (question, true, true)
-                case .ask(let question, let isProven): miss = (question, isProven, false)
+                    miss = (question, asker, true)
+                case .ask(let question, let asker): miss = (question, asker, false)
                 }
                 let client = Client(
-                    miss.question, message: message, way: .datagram(socket, to: sender, from: batch.local(index)),
-                    isProven: miss.isProven, at: now)
+                    miss.question, message: message, of: miss.asker,
+                    way: .datagram(socket, to: sender, from: batch.local(index)), at: now)
                 if misses.isEmpty { misses.reserveCapacity(batch.count &- index) }
                 misses.append(Miss(client: client, isRefresh: miss.isRefresh))
             }

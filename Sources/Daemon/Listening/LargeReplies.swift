@@ -12,16 +12,14 @@ import Transport
 final class LargeReplies: Sendable {
     /// The longest reply that is not counted, in octets: what every client takes.
     static let longestFree = Reply.minimumUDPSize
-    /// The most that a source gets in a second.
-    static let most: UInt64 = 100
 
     /// The second in the upper half, and in the lower how many went out in it.
     private let buckets = InlineArray<1024, Atomic<UInt64>> { _ in Atomic(0) }
-    private let salt: UInt64
+    private let salt: (UInt64, UInt64)
 
     init() {
         var random = Random()
-        salt = random.uint64()
+        salt = (random.uint64(), random.uint64())
     }
 
     /// Counts one more for a source. From any thread.
@@ -35,7 +33,7 @@ final class LargeReplies: Sendable {
             buckets[bucket].store(second | 1, ordering: .relaxed)
             return true
         }
-        guard before & 0xFFFF_FFFF < Self.most else { return false }
+        guard before & 0xFFFF_FFFF < Shares.longReplies else { return false }
         buckets[bucket].add(1, ordering: .relaxed)
         return true
     }

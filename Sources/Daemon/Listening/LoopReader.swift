@@ -1,3 +1,4 @@
+import Base
 import Counters
 import Synchronization
 import Transport

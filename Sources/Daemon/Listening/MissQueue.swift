@@ -6,23 +6,23 @@ import Transport
 /// octets each: the listeners together are faster than the one loop. No source may fill the queue, so a flood from one
 /// source is refused while other sources' questions are accepted.
 ///
-/// Sources are told apart by a secretly keyed hash with 256 values; sources with the same value share one limit.
-/// Datagrams that the kernel drops from a full socket are dropped regardless of their source.
+/// Sources, and the networks on links, are told apart by a secretly keyed hash with 256 values; those with the same value share one
+/// limit. Datagrams that the kernel drops from a full socket are dropped regardless of their source.
 final class MissQueue: Sendable {
-    /// The most questions that wait. A source with its share of them gets SERVFAIL for further ones: see
-    /// ``Source/mayHaveMore(own:all:most:)``.
-    static let usualMaximum = 1024
-
     private let maximum: Int
     private let all = Atomic(0)
-    private let buckets = InlineArray<256, Atomic<Int>> { _ in Atomic(0) }
+    private let sources = Buckets { _ in Atomic(0) }
+    private let networks = Buckets { _ in Atomic(0) }
     private let turnedAway = Atomic<UInt64>(0)
-    private let salt: UInt64
+    private let salt: (UInt64, UInt64)
 
-    init(maximum: Int = usualMaximum) {
+    private typealias Buckets = InlineArray<256, Atomic<Int>>
+
+    /// - Parameter maximum: the most questions that wait. A source with its share of them gets SERVFAIL for further ones.
+    init(maximum: Int = Shares.submitted) {
         self.maximum = maximum
         var random = Random()
-        salt = random.uint64()
+        salt = (random.uint64(), random.uint64())
     }
 
     /// Questions refused since the start.
@@ -41,19 +41,22 @@ final class MissQueue: Sendable {
     /// The same for a refresh of an entry whose client was answered. If there is no room the entry is looked up when it
     /// expires, and that is not counted as a refusal.
     func enterToRefresh(_ source: Source) -> Bool {
-        let counted = count(source, 1)
-        if Source.mayHaveMore(own: counted.own, all: counted.all, most: maximum) { return true }
+        if count(source, 1) { return true }
         leave(source)
         return false
     }
 
     func leave(_ source: Source) { _ = count(source, -1) }
 
-    /// - Returns: the counts before the change, of the source's bucket and of all.
-    private func count(_ source: Source, _ change: Int) -> (own: Int, all: Int) {
-        let bucket = source.place(of: buckets.count, salt: salt)
-        return (
-            buckets[bucket].add(change, ordering: .relaxed).oldValue, all.add(change, ordering: .relaxed).oldValue
-        )
+    /// - Returns: whether there was room for one more, of the source and of its network.
+    private func count(_ source: Source, _ change: Int) -> Bool {
+        let all = all.add(change, ordering: .relaxed).oldValue
+        func count(_ place: Int, of buckets: borrowing Buckets) -> Bool {
+            let own = buckets[place].add(change, ordering: .relaxed).oldValue
+            return Shares.mayHaveMore(own: own, all: all, most: maximum)
+        }
+        let hasRoom = count(source.place(of: sources.count, salt: salt), of: sources)
+        guard let place = source.placeOfNetwork(of: networks.count, salt: salt) else { return hasRoom }
+        return count(place, of: networks) && hasRoom
     }
 }

@@ -4,16 +4,11 @@ import Forwarding
 /// Holds back replies to sources that are not proven, where many have waited for long and get theirs in the same moment:
 /// whoever asks slowly in somebody's name, for what takes its time, would otherwise hit him with all of it at once (DNSBomb,
 /// CVE-2024-33655).
-///
-/// What a source is given at most in each interval is as much as can wait in all, divided by the shortest wait: so nothing
-/// is held back while questions come and are answered evenly.
 struct PacedReplies<Reply> {
     /// Replies to questions that have waited less, in nanoseconds, leave at once.
     static var shortestWait: UInt64 { 100_000_000 }
-    /// In nanoseconds.
+    /// In nanoseconds: in each a source gets ``Shares/lateReplies`` at most.
     static var interval: UInt64 { 10_000_000 }
-    /// The most for one source in an interval.
-    static var most: Int { 100 }
     /// The most that are held back; further ones leave at once.
     static var maximum: Int { 8192 }
 
@@ -62,7 +57,7 @@ struct PacedReplies<Reply> {
             current = interval
             counts.removeAll(keepingCapacity: counts.count < Self.maximum)
         }
-        guard counts[source, default: 0] < Self.most else { return false }
+        guard counts[source, default: 0] < Shares.lateReplies else { return false }
         counts[source, default: 0] += 1
         return true
     }

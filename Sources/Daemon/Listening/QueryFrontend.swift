@@ -22,6 +22,8 @@ struct QueryFrontend: Sendable {
     private let queue: MissQueue
     private let largeReplies: LargeReplies
     private let strangers: Strangers?
+    /// By these it is told whose share a client has.
+    var links = Links()
 
     /// - Parameters:
     ///   - queue: where misses wait to be looked up; without room in it they get SERVFAIL.
@@ -56,9 +58,9 @@ struct QueryFrontend: Sendable {
         case reply(Int)
         case silence
         /// Not in the cache; the question has entered the queue.
-        case ask(Question, isProven: Bool)
+        case ask(Question, Asker)
         /// The reply was written, and the entry needs a refresh; the question has entered the queue.
-        case replyAndRefresh(Int, Question)
+        case replyAndRefresh(Int, Question, Asker)
     }
 
     /// The part of a message that was parsed before its sender is looked at.
@@ -137,16 +139,16 @@ struct QueryFrontend: Sendable {
             return .reply(length)
         case .hitDueForRefresh(let length):
             tally.answered(flags: reply[3])
-            guard queue.enterToRefresh(Source(client)) else { return .reply(length) }
+            let asker = Asker(client, over: tally.transport, isProven: true, source: links.source(of: client))
+            guard queue.enterToRefresh(asker.source) else { return .reply(length) }
             tally.refreshed()
-            return .replyAndRefresh(length, question)
+            return .replyAndRefresh(length, question, asker)
         case .miss:
             // Behind the look, since the cache holds no answers to these.
             if let code = question.type.refusal { return refuse(code, question, message, tally, into: &reply) }
-            guard queue.enter(Source(client)) else {
-                return refuse(.servFail, question, message, tally, into: &reply)
-            }
-            return .ask(question, isProven: isProven())
+            let source = links.source(of: client)
+            guard queue.enter(source) else { return refuse(.servFail, question, message, tally, into: &reply) }
+            return .ask(question, Asker(client, over: tally.transport, isProven: isProven(), source: source))
         }
     }
 
@@ -168,13 +170,13 @@ struct QueryFrontend: Sendable {
         guard !isSure else { return outcome }
         func mayBeLong(_ length: Int) -> Bool {
             length <= LargeReplies.longestFree || hasOurCookie(question, message, client, now)
-                || largeReplies.add(Source(client), at: now)
+                || largeReplies.add(links.source(of: client), at: now)
         }
         switch outcome {
         case .reply(let length) where !mayBeLong(length):
             return .reply(Reply.truncate(&reply, question, query: message))
-        case .replyAndRefresh(let length, let question) where !mayBeLong(length):
-            return .replyAndRefresh(Reply.truncate(&reply, question, query: message), question)
+        case .replyAndRefresh(let length, let question, let asker) where !mayBeLong(length):
+            return .replyAndRefresh(Reply.truncate(&reply, question, query: message), question, asker)
         default: return outcome
         }
     }

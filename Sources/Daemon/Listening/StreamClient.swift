@@ -46,10 +46,11 @@ final class StreamClient: @unchecked Sendable {
 
     /// - Parameter tls: nil: the client speaks DNS in the clear.
     init(
-        _ socket: consuming StreamSocket, from address: IPAddress, as number: UInt64 = 0, tls: TLSSession? = nil,
+        _ socket: consuming StreamSocket, from address: IPAddress, of source: Source, as number: UInt64 = 0,
+        tls: TLSSession? = nil,
         server: StreamServer
     ) throws(SystemError) {
-        (self.address, source, self.number, self.server) = (address, Source(address), number, server)
+        (self.address, self.source, self.number, self.server) = (address, source, number, server)
         handshakeBegan = tls == nil ? nil : lastActivity
         conversation =
             server.tally.transport == .https ? ServerHTTP(clock: server.clock) : ServerFrames()
@@ -71,7 +72,7 @@ final class StreamClient: @unchecked Sendable {
     /// and not when the last of its questions has an answer.
     private func way(_ message: Span<UInt8>, _ id: RequestID) -> Client.Way {
         let isPadded = server.isPadded(message)
-        return .stream(from: address, over: server.tally.transport) { [server, number] reply in
+        return .stream { [server, number] reply in
             server.loop.submit { server.client(number)?.send(reply, isPadded, id) }
         }
     }
@@ -190,12 +191,12 @@ extension StreamClient: MessageOwner {
         case .silence: conversation.answer(nil, to: id)
         case .reply(let length):
             unsafe answered(written.first(length), to: message, id, at: now)
-        case .ask(let question, _):
-            let client = Client(question, message: message, way: way(message, id), at: now)
+        case .ask(let question, let asker):
+            let client = Client(question, message: message, of: asker, way: way(message, id), at: now)
             server.forwarderLoop.submit([Miss(client: client)])
-        case .replyAndRefresh(let length, let question):
+        case .replyAndRefresh(let length, let question, let asker):
             unsafe answered(written.first(length), to: message, id, at: now)
-            let client = Client(question, message: message, way: way(message, id), at: now)
+            let client = Client(question, message: message, of: asker, way: way(message, id), at: now)
             server.forwarderLoop.submit([Miss(client: client, isRefresh: true)])
         }
     }

@@ -22,7 +22,7 @@ final class StreamServer: @unchecked Sendable {
     /// Those that are connected, by their numbers.
     private var clients: [UInt64: StreamClient] = [:]
     /// How many clients each source other than this host has.
-    private var ofSource: [Source: Int] = [:]
+    private var ofSource = SourceCounts<Int>()
     /// Octets kept for all clients: partial queries and unread answers.
     private var kept = 0
     private(set) var counters = StreamCounters()
@@ -49,8 +49,6 @@ final class StreamServer: @unchecked Sendable {
 
     /// The handshakes of each source other than this host, which costs a hundred times as much as an answer.
     private var handshakes: [Source: Handshakes] = [:]
-    /// The most handshakes of one source under way at a time; its further clients wait for them.
-    static let handshakesOfSource = 8
 
     private struct Handshakes {
         var underWay = 0
@@ -174,12 +172,18 @@ final class StreamServer: @unchecked Sendable {
             counters.notAllowed += 1
             return
         }
-        let source = Source(address.address)
-        if source != .host, ofSource[source, default: 0] >= maximumOfSource, !makeRoom(of: source) {
+        let source = frontend.current.links.source(of: address.address)
+        if source != .host, ofSource[source] >= maximumOfSource, !makeRoom({ $0 == source }) {
             counters.refusedOfOneSource += 1
             return
         }
-        if clients.count >= settings.tcpClients, !makeRoom(of: nil) {
+        if let network = source.network, ofSource[network: network] >= Shares.ofNetwork(settings.tcpClients),
+            !makeRoom({ $0.network == network })
+        {
+            counters.refusedOfOneSource += 1
+            return
+        }
+        if clients.count >= settings.tcpClients, !makeRoom({ _ in true }) {
             counters.refused += 1
             return
         }
@@ -192,9 +196,9 @@ final class StreamServer: @unchecked Sendable {
         do {
             // The numbers of those that have left are not used again.
             let client = try StreamClient(
-                socket, from: address.address, as: counters.accepted, tls: tls, server: self)
+                socket, from: address.address, of: source, as: counters.accepted, tls: tls, server: self)
             clients[client.number] = client
-            if source != .host { ofSource[source, default: 0] += 1 }
+            ofSource.add(1, to: source)
             counters.accepted += 1
             if certificate != nil, source != .host { mayShakeHands(client) }
             checkInTime(client)
@@ -206,12 +210,11 @@ final class StreamServer: @unchecked Sendable {
     /// At a limit, closes the client whose handshake has been under way longest, else the one that has been idle longest, as
     /// RFC 7766 §6.2.3 advises, else the one with the oldest half-sent query or unread answer; if all wait for answers, the
     /// new connection is refused.
-    /// - Parameter source: considers only its clients; nil: all.
-    private func makeRoom(of source: Source?) -> Bool {
+    private func makeRoom(_ isMeant: (Source) -> Bool) -> Bool {
         func oldest(_ clients: [StreamClient]) -> StreamClient? {
             clients.min { $0.lastActivity < $1.lastActivity }
         }
-        let those = clients.values.filter { source == nil || $0.source == source }
+        let those = clients.values.filter { isMeant($0.source) }
         guard
             let client = oldest(those.filter { $0.handshakeBegan != nil }) ?? oldest(those.filter(\.isIdle))
                 ?? oldest(those.filter(\.isQuiet))
@@ -238,7 +241,7 @@ final class StreamServer: @unchecked Sendable {
 
     /// Has a client wait until others of its source are done with their handshakes, if there are many of them.
     private func mayShakeHands(_ client: StreamClient) {
-        client.waits = handshakes[client.source]?.underWay ?? 0 >= Self.handshakesOfSource
+        client.waits = handshakes[client.source]?.underWay ?? 0 >= Shares.handshakes
         if client.waits {
             handshakes[client.source]?.waiting.append(client.number)
         } else {
@@ -253,7 +256,7 @@ final class StreamServer: @unchecked Sendable {
         if client.waits { handshakes[client.source]?.waiting.removeAll { $0 == client.number } }
         guard !client.waits, var those = handshakes[client.source] else { return }
         those.underWay -= 1
-        while !those.waiting.isEmpty, those.underWay < Self.handshakesOfSource {
+        while !those.waiting.isEmpty, those.underWay < Shares.handshakes {
             guard let next = clients[those.waiting.removeFirst()] else { continue }
             next.waits = false
             those.underWay += 1
@@ -277,9 +280,7 @@ final class StreamServer: @unchecked Sendable {
     func client(_ number: UInt64) -> StreamClient? { clients[number] }
 
     func remove(_ client: StreamClient) {
-        guard clients.removeValue(forKey: client.number) != nil, client.source != .host else { return }
-        let left = ofSource[client.source, default: 1] - 1
-        ofSource[client.source] = left > 0 ? left : nil
+        if clients.removeValue(forKey: client.number) != nil { ofSource.add(-1, to: client.source) }
     }
 
     /// When a client is closed if nothing happens until then; one that waits for an answer is not.

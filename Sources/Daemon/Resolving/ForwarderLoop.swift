@@ -118,12 +118,12 @@ final class ForwarderLoop: @unchecked Sendable {
         // By index: to walk over the misses themselves would copy each of them.
         for index in misses.indices {
             let client = misses[index].client
-            let (question, source) = (client.question, client.source)
-            queue.leave(source)
+            let question = client.question
+            queue.leave(client.asker.source)
             forwarder.receive(
                 question.name(in: client.query.span), question.type, for: Audience(of: question),
-                from: misses[index].isRefresh ? nil : clients.insert(client), of: source, address: client.address,
-                isProven: client.isProven, recursionDesired: question.recursionDesired, at: now)
+                from: misses[index].isRefresh ? nil : clients.insert(client), by: client.asker,
+                recursionDesired: question.recursionDesired, at: now)
             readers.step()
         }
     }
@@ -148,7 +148,10 @@ final class ForwarderLoop: @unchecked Sendable {
     }
 
     /// Takes over the first settings, before the loop starts.
-    func begin(_ prepared: SettingsInEffect.Prepared) { inEffect.apply(prepared) }
+    func begin(_ prepared: SettingsInEffect.Prepared) {
+        inEffect.takeLinks()
+        inEffect.apply(prepared)
+    }
 
     /// Takes over other settings in one turn, which comes after the reading of the cache's file. From any thread.
     /// - Parameter done: called in that turn.
@@ -282,8 +285,8 @@ final class ForwarderLoop: @unchecked Sendable {
                     let client = clients.remove(number)
                     let took = now.nanoseconds &- min(now.nanoseconds, client.arrived.nanoseconds)
                     let isHeld =
-                        !client.isProven
-                        && paced.take((client, answer, age), to: client.source, waited: took, at: now) == nil
+                        !client.asker.isProven
+                        && paced.take((client, answer, age), to: client.asker.source, waited: took, at: now) == nil
                     if !isHeld { outgoing.reply(to: client, answer, age, at: now) }
                     tally.answered(answer.head.responseCode)
                     tally.took(took)

@@ -177,10 +177,17 @@ final class SettingsInEffect: @unchecked Sendable {
 
     /// This machine's addresses or routes have changed.
     func networkChanged(at now: Tick) {
+        takeLinks()
         local.networkChanged()
         upstreams.networkChanged(settings, numbers)
         translation.networkChanged(at: now)
         askAnew(at: now)
+    }
+
+    /// Whose share a client has follows the networks on the links of this machine.
+    func takeLinks() {
+        // While the kernel does not say them, those of before hold.
+        if let networks = Routes.networksOnLinks() { frontend.change { $0.links = Links(networks) } }
     }
 
     /// Servers may be reached now that were not, and others not any more.

@@ -1,5 +1,6 @@
 import Base
 import DNSWire
+import Forwarding
 import Transport
 
 /// The replies of one turn, sent together while they leave through the same socket.
@@ -20,11 +21,13 @@ struct TurnReplies: ~Copyable {
             var length = Reply.write(
                 answer, age: age, to: client.question, query: client.query.span,
                 limit: Reply.udpLimit(client.question, isLoopback: address.address.isLoopback), into: &room)
-            if length > LargeReplies.longestFree, !client.isProven, !largeReplies.add(client.source, at: now) {
+            if length > LargeReplies.longestFree, !client.asker.isProven,
+                !largeReplies.add(client.asker.source, at: now)
+            {
                 length = Reply.truncate(&room, client.question, query: client.query.span)
             }
             replies.commit(length, to: address, from: source)
-        case .stream(_, _, let deliver):
+        case .stream(let deliver):
             var bytes = [UInt8](
                 repeating: 0, count: min(Int(UInt16.max), answer.body.count + Self.mostAddedOctets))
             var room = bytes.mutableSpan

@@ -88,7 +88,9 @@ private final class Server: @unchecked Sendable {
         }
         defer { close(ends[1]) }
         let socket = StreamSocket(adopting: Descriptor(adopting: ends[0]))
-        guard let client = try? StreamClient(socket, from: Self.client, server: server) else { fatalError("a client") }
+        guard let client = try? StreamClient(socket, from: Self.client, of: .host, server: server) else {
+            fatalError("a client")
+        }
         var replies: [UInt8] = []
         for piece in pieces {
             var piece = Array(piece)

@@ -101,6 +101,16 @@ def test_a_page_in_chinese_has_the_commands_keys_and_tables_of_the_english_one(p
         assert len(content) == len(chinese[part]), part
 
 
+def test_the_page_in_chinese_for_operators_says_what_the_english_ones_say():
+    """It is the half of three pages that is needed first: it has no command, key or line of its own."""
+    pages = ("systemd", "troubleshooting", "metrics", "hosts", "log", "settings")
+    english = "".join((TOP / f"docs/{page}.md").read_text() for page in pages)
+    chinese = (TOP / "docs/operating.zh-CN.md").read_text()
+    commands = [re.sub(r"\s+#[^#]*$", "", line) for _, block in blocks(chinese) for line in block.splitlines()]
+    for text in commands + re.findall(r"`([^`\n]+)`", prose(chinese)):
+        assert text.removeprefix("# ").removeprefix("httpdnsd ") in english, text
+
+
 def test_the_chinese_readme_has_the_commands_and_tables_of_the_english_one():
     """All that stands before the documents."""
     english, chinese = (re.split(r"^## (?:Documents|文档)$", (TOP / path).read_text(), flags=re.MULTILINE)[0]

@@ -61,7 +61,6 @@ public final class Daemon: @unchecked Sendable {
             bytes: settings.cache.megabytes << 20, staleSeconds: settings.cache.staleSeconds,
             prefetchAt: settings.cache.prefetchAt, seed: (random.uint64(), random.uint64()))
         Machine.raiseDescriptorLimit()
-        Heap.share()
         let (sockets, resolverLoop) = try StartFailure.ofSystem(saying: Sockets.words) { () throws(SystemError) in
             (
                 try Sockets.open(

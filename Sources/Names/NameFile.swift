@@ -12,7 +12,7 @@ import Base
 ///
 /// The names of before are those in effect, or those of the copy that was kept of the file. Without either, names of the first
 /// kind cannot be used, since they decide where names may go; a list is empty then.
-public struct NameFile: Sendable {
+public struct NameFile: Sendable, Equatable {
     /// What the names of a file are for.
     public enum Use: Sendable {
         /// For the servers of a group: a name that is missing goes to others.

@@ -20,6 +20,7 @@ struct HTTPDNSD: ParsableCommand {
     /// A daemon starts without the tree of all commands, and as services start it without the parser, too; whatever `run` alone
     /// does not understand, as requests for help, goes through the tree.
     static func main() {
+        Heap.share()
         let words = Environment.arguments
         let isRun = words.first == Run.configuration.commandName
         guard isRun, let run = Run(asServices: words.dropFirst()) ?? (try? Run.parse(Array(words.dropFirst()))) else {

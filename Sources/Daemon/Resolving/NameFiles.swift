@@ -101,8 +101,15 @@ final class NameFiles: @unchecked Sendable {
         if new.isWaiting || new.files.contains(where: { $0.fault != nil }) { watch?.lookAgain() }
         for copy in copies { waiting[copy.path] = copy }
         writeCopies()
-        // The texts and the former rules are free now: of 200,000 names more octets than the names take.
-        if !new.paths.isEmpty { loop.elsewhere(Heap.trim) {} }
+        if !new.paths.isEmpty { giveBackMemory() }
+    }
+
+    /// Gives back what a reading took: texts and former rules, of 200,000 names more octets than the names take. This turn still
+    /// holds some of it.
+    private func giveBackMemory() {
+        loop.elsewhere({}) { [self] in
+            if !isWriting { loop.elsewhere(Heap.trim) {} }
+        }
     }
 
     /// Writes the copies on another thread, since a disk may be slow; one at a time, so that the latest stays.
@@ -118,6 +125,7 @@ final class NameFiles: @unchecked Sendable {
             isWriting = false
             if let error { report.noCopy(error) }
             writeCopies()
+            giveBackMemory()
         }
     }
 }

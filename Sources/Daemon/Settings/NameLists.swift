@@ -187,7 +187,9 @@ extension NameLists.File {
             try? Self.read(NameCopy.path(of: path, beside: known.cacheFile)).get()
         }
         self.init(
-            key: key, path: path, use: use, stamp: stamp, writes: writes, names: outcome.names, fault: outcome.fault,
+            key: key, path: path, use: use, stamp: stamp, writes: writes,
+            // The same names: the same memory too.
+            names: outcome.names == last?.names ? last?.names : outcome.names, fault: outcome.fault,
             isCopy: outcome.isCopy || outcome.fault != nil && last?.isCopy ?? false,
             text: outcome.fault == nil && !known.cacheFile.isEmpty ? try? read.get() : nil)
     }

@@ -58,10 +58,15 @@ struct Admission {
 
     /// Where a flight of a source begins.
     func place(for source: Source) -> Place {
-        let network = source.network.flatMap {
-            flights[network: $0] < Shares.ofNetwork(Shares.flights) ? nil : $0
+        let (most, isFull) = (Shares.flights, flights.all >= Shares.flights)
+        // A network that has its part makes room itself.
+        let network = source.network.flatMap { network in
+            let own = flights[network: network]
+            let mayHaveMore =
+                isFull ? own < Shares.ofNetwork(most) : Shares.mayHaveMore(own: own, all: flights.all, most: most)
+            return mayHaveMore ? nil : network
         }
-        guard network != nil || flights.all >= Shares.flights else { return .free }
+        guard isFull || network != nil else { return .free }
         guard let heaviest = flights.heaviest(of: network), flights[source] + 1 < flights[heaviest] else {
             return .none
         }

@@ -5,7 +5,7 @@
 /// | connections over TCP, TLS or HTTPS | `listen.tcpClients` each | a quarter; this host all | 7 in 8 |
 /// | TLS handshakes under way | those connections | ``handshakes``; this host all | the same |
 /// | questions on their way from listeners | ``submitted`` | 7 of 8 left | 7 of 8 left |
-/// | questions looked up | ``flights`` | the newest of the source with most ends for another's | 7 in 8 |
+/// | questions looked up | ``flights`` | the newest of the source with most ends for another's | 7 of 8 left; once all are taken, 7 in 8 |
 /// | clients that wait | ``clients`` | 7 of 8 left | 7 of 8 left |
 /// | clients that wait for one question | ``waiting`` | 7 of 8 left | 7 of 8 left |
 /// | clients that wait and are not proven; for one question | the same | ``unproven``; ``unprovenWaiting`` | the same |

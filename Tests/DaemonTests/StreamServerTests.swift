@@ -115,7 +115,7 @@ import Testing
         for id in 0..<UInt16(most + 40) {
             connection.send(framed(query(Name("n\(id).example.com")!, id: id)))
         }
-        #expect(!connection.client.isQuiet)
+        #expect(!connection.client.guest.isQuiet)
         // One that the cache knows waits behind those.
         connection.send(framed(query(example)))
         #expect(connection.received() == [])
@@ -127,14 +127,14 @@ import Testing
         let connection = try connect()
         // Each answer is some 30,000 octets: together more than may wait.
         for id in 0..<UInt16(80) { connection.send(framed(query(example, .ptr, id: id))) }
-        #expect(connection.client.kept <= StreamClient.maximumQueued)
+        #expect(connection.client.guest.kept <= StreamClient.maximumQueued)
         var bytes: [UInt8] = []
         while let more = connection.received(), !more.isEmpty {
             bytes += more
             connection.client.link.stream?.ready([.readable, .writable])
         }
         #expect(messages(bytes).map { $0[1] } == Array(0..<80))
-        #expect(connection.client.kept <= StreamClient.maximumQueued)
+        #expect(connection.client.guest.kept <= StreamClient.maximumQueued)
         connection.client.close()
         close(connection.end)
     }

@@ -35,9 +35,13 @@ class Lan:
         self.flooder, *self.others = self.addresses
         self.server = f"{prefix}1"
 
-    def begin(self):
-        """The machine joins the network."""
-        self.machine.ip("address add", self.server + "/64", "dev cable nodad")
+    def begin(self, by="its address"):
+        """The machine joins the network, whose prefix is on the link by its own address or by what a router has said."""
+        if by == "its address":
+            self.machine.ip("address add", self.server + "/64", "dev cable nodad")
+        else:
+            self.machine.ip("address add", self.server + "/128", "dev cable nodad")
+            self.machine.ip("route add", self.prefix + "/64", "dev cable proto ra")
         for address in self.addresses:
             self.hosts.ip("address add", address + "/64", "dev cable nodad")
         return self
@@ -126,11 +130,12 @@ def test_clients_that_wait_for_one_question(lan, served, prefix):
     assert wait_for_one_question(lan, resolver, "held.example.net") == [HOSTS - UNPROVEN, 0]
 
 
-def test_a_network_that_the_machine_joins_later(lan, served):
+@pytest.mark.parametrize("by", ["its address", "a router"])
+def test_a_network_that_the_machine_joins_later(lan, served, by):
     lan = lan("2001")
     with lan.machine:
         running = served(lan)
-    lan.begin()
+    lan.begin(by)
     eventually(lambda: running.log_lines("addresses or routes have changed"), "the daemon has noticed")
     assert wait_for_one_question(lan, running.resolver, "held.example.net") == [HOSTS - UNPROVEN, 0]
 

@@ -49,6 +49,13 @@ import Testing
         }
         #expect(admission.flights.all == Shares.flights / 8 * 7)
         #expect(admission.place(for: Self.source(1)) == .free)
+        // Another network fills no more than its part of the rest.
+        func stranger(_ number: Int) -> Source { Source(IPAddress(v6: 0xFE80 << 48, UInt64(number) + 1)) }
+        for number in 0..<2 * Shares.flights {
+            if case .free = admission.place(for: stranger(number)) { admission.begin(stranger(number)) }
+        }
+        #expect(admission.flights.all == Shares.flights / 64 * 63)
+        #expect(admission.place(for: Self.source(1)) == .free)
         // A flood from elsewhere makes room for them as for each other.
         admission = Admission()
         for _ in 0..<Shares.flights { admission.begin(Self.source(1)) }

@@ -1,5 +1,6 @@
 import Base
 import Counters
+import Forwarding
 import Synchronization
 
 /// The current frontend, for listeners that must not wait for each other: each has a copy of its own, and checks once a
@@ -37,10 +38,10 @@ final class CurrentFrontend: Sendable {
             current = source.current.withLock { $0 }
         }
 
-        /// Whether a client may ask, by the newest frontend.
-        mutating func allows(_ client: IPAddress) -> Bool {
+        /// Whose share a client has, by the newest frontend; nil: it may not ask.
+        mutating func source(ofAllowed client: IPAddress) -> Source? {
             update()
-            return current.isAllowed(client)
+            return current.isAllowed(client) ? current.links.source(of: client) : nil
         }
 
         /// Does both steps for one message: see ``QueryFrontend``. Through this function, since a class that asks for ``current``

@@ -11,24 +11,17 @@ import Transport
 final class StreamClient: @unchecked Sendable {
     // Unchecked: other queues only hold it; every method is called on the server's loop.
     let address: IPAddress
-    let source: Source
-    /// By which the server knows it.
-    let number: UInt64
     private unowned let server: StreamServer
     let link: StreamLink
     private let conversation: any ServerConversation
     private var isClosed = false
-    private(set) var lastActivity = Clock.now()
+    /// What the server's room is told of it.
+    private var standing: ClientRoom.Guest
     /// Octets that wait for the client to read, when they were last counted.
     private var queued = 0
-    /// Octets kept for this client, as last told to the server.
-    private(set) var kept = 0
 
     /// The server calls ``flush()`` when the turn ends.
     private var isGathered = false
-
-    /// When the connection was accepted, while its TLS handshake is under way; nil: it is done, or there is none.
-    private(set) var handshakeBegan: UInt64?
 
     /// Whether others of its source have to be done with their handshakes before it may begin its own; what it sends waits in
     /// the kernel.
@@ -50,8 +43,10 @@ final class StreamClient: @unchecked Sendable {
         tls: TLSSession? = nil,
         server: StreamServer
     ) throws(SystemError) {
-        (self.address, self.source, self.number, self.server) = (address, source, number, server)
-        handshakeBegan = tls == nil ? nil : lastActivity
+        let now = Clock.now()
+        (self.address, self.server) = (address, server)
+        standing = ClientRoom.Guest(
+            number: number, source: source, lastActivity: now, handshakeBegan: tls == nil ? nil : now)
         conversation =
             server.tally.transport == .https ? ServerHTTP(clock: server.clock) : ServerFrames()
         link = StreamLink(server: conversation, isSentByOwner: true)
@@ -63,10 +58,14 @@ final class StreamClient: @unchecked Sendable {
                 loop: server.loop, owner: link))
     }
 
-    /// Whether nothing is on its way in either direction, so that closing costs the client only a new connection.
-    var isIdle: Bool { isQuiet && kept == 0 }
-    /// Whether no query is being looked up for it; half-sent queries or unread answers do not keep it open for ever.
-    var isQuiet: Bool { conversation.underWay == 0 }
+    /// By which the server knows it.
+    var number: UInt64 { standing.number }
+
+    var guest: ClientRoom.Guest {
+        var guest = standing
+        guest.isQuiet = conversation.underWay == 0
+        return guest
+    }
 
     /// The way back for answers from the forwarder's loop. It does not hold the client: what is kept for a client goes with it,
     /// and not when the last of its questions has an answer.
@@ -79,7 +78,7 @@ final class StreamClient: @unchecked Sendable {
 
     private func send(_ reply: [UInt8], _ isPadded: Bool, _ id: RequestID) {
         give(reply.span, isPadded, id)
-        lastActivity = Clock.now()
+        standing.lastActivity = Clock.now()
         gather()
     }
 
@@ -122,8 +121,8 @@ final class StreamClient: @unchecked Sendable {
 
     /// Its handshake is done, if it was under way.
     func handshakeEnded(_ failure: HandshakeFailure?) {
-        guard handshakeBegan != nil else { return }
-        handshakeBegan = nil
+        guard standing.handshakeBegan != nil else { return }
+        standing.handshakeBegan = nil
         server.handshakeEnded(self, failure)
     }
 
@@ -131,10 +130,10 @@ final class StreamClient: @unchecked Sendable {
     private func count() {
         let left = conversation.unsent + link.queued
         // Octets alone do not count as activity: a client that sends one now and then would stay for ever.
-        if left < queued { lastActivity = Clock.now() }
+        if left < queued { standing.lastActivity = Clock.now() }
         queued = left
-        let change = (isClosed ? 0 : conversation.held + link.queued) - kept
-        kept += change
+        let change = (isClosed ? 0 : conversation.held + link.queued) - standing.kept
+        standing.kept += change
         if change != 0 { server.keep(change) }
         if left > Self.maximumQueued, !isClosed { return server.cutOff(self) }
         link.isReading = conversation.mustListen || takesMessages
@@ -143,9 +142,9 @@ final class StreamClient: @unchecked Sendable {
 
 extension StreamClient: LinkOwner {
     func opened(_ link: StreamLink) {
-        guard handshakeBegan != nil else { return }
+        guard standing.handshakeBegan != nil else { return }
         handshakeEnded(nil)
-        lastActivity = Clock.now()
+        standing.lastActivity = Clock.now()
         server.checkInTime(self)
     }
 
@@ -184,7 +183,7 @@ extension StreamClient: MessageOwner {
 
     func asked(_ message: Span<UInt8>, as id: RequestID) {
         let now = Tick(nanoseconds: Clock.now())
-        lastActivity = now.nanoseconds
+        standing.lastActivity = now.nanoseconds
         let server = server
         let written = server.replies
         switch server.receive(message, from: address, at: now) {

@@ -15,16 +15,12 @@ final class StreamServer: @unchecked Sendable {
     let loop: EventLoop
     private var frontend: CurrentFrontend.Copy
     let forwarderLoop: ForwarderLoop
-    private var settings: Settings.Listen
+    private var room: ClientRoom
     private var listeners: [StreamListener]
     /// Those that have something to be sent when the turn ends.
     private var gathered: [StreamClient] = []
     /// Those that are connected, by their numbers.
     private var clients: [UInt64: StreamClient] = [:]
-    /// How many clients each source other than this host has.
-    private var ofSource = SourceCounts<Int>()
-    /// Octets kept for all clients: partial queries and unread answers.
-    private var kept = 0
     private(set) var counters = StreamCounters()
     let tally: Tally
     /// What clients are shown; nil: they speak DNS in the clear.
@@ -39,25 +35,6 @@ final class StreamServer: @unchecked Sendable {
     let replies = Scratch(65_535)
     /// What clients over HTTPS are told of the time.
     let clock = HTTPClock()
-
-    /// The most connections of one source: a quarter of `listen.tcpClients`, so that none can shut out the others. The
-    /// programs of this host all come from loopback and may have all of them.
-    private var maximumOfSource: Int { max(1, settings.tcpClients / 4) }
-    /// The most octets kept for all clients: sixteen at their own limit. Beyond it the client with the most is
-    /// disconnected.
-    static let maximumKept = 16 * StreamClient.maximumQueued
-
-    /// The handshakes of each source other than this host, which costs a hundred times as much as an answer.
-    private var handshakes: [Source: Handshakes] = [:]
-
-    private struct Handshakes {
-        var underWay = 0
-        /// The numbers of the clients that wait to begin theirs, the first one first.
-        var waiting: [UInt64] = []
-    }
-
-    /// How long a TLS handshake may take, in nanoseconds.
-    static let longestHandshake: UInt64 = 10_000_000_000
 
     /// Where clients of one transport come in.
     struct Door {
@@ -79,10 +56,10 @@ final class StreamServer: @unchecked Sendable {
         self.frontend = CurrentFrontend.Copy(of: frontend)
         self.forwarderLoop = forwarderLoop
         self.report = report
-        self.settings = settings
+        room = ClientRoom(settings, isEncrypted: certificate != nil)
     }
 
-    private var idleNanoseconds: UInt64 { UInt64(settings.tcpIdleSeconds) * 1_000_000_000 }
+    private var guests: some Sequence<ClientRoom.Guest> { clients.values.lazy.map(\.guest) }
 
     func start() throws(SystemError) {
         for listener in listeners {
@@ -107,7 +84,7 @@ final class StreamServer: @unchecked Sendable {
     ) {
         loop.submit { [self] in
             defer { done() }
-            self.settings = settings
+            room.settings = settings
             take(certificate)
             checkClients()
         }
@@ -168,24 +145,17 @@ final class StreamServer: @unchecked Sendable {
 
     /// A client that may not ask gets nothing of what those who may have to share, least of all a handshake.
     private func accept(_ socket: consuming StreamSocket, _ address: SocketAddress) {
-        guard frontend.allows(address.address) else {
+        guard let source = frontend.source(ofAllowed: address.address) else {
             counters.notAllowed += 1
             return
         }
-        let source = frontend.current.links.source(of: address.address)
-        if source != .host, ofSource[source] >= maximumOfSource, !makeRoom({ $0 == source }) {
-            counters.refusedOfOneSource += 1
-            return
-        }
-        if let network = source.network, ofSource[network: network] >= Shares.ofNetwork(settings.tcpClients),
-            !makeRoom({ $0.network == network })
-        {
-            counters.refusedOfOneSource += 1
-            return
-        }
-        if clients.count >= settings.tcpClients, !makeRoom({ _ in true }) {
-            counters.refused += 1
-            return
+        while case let entry = room.entry(of: source, among: guests), entry != .free {
+            guard case .inPlace(of: let number) = entry else {
+                if entry == .refused { counters.refused += 1 } else { counters.refusedOfOneSource += 1 }
+                return
+            }
+            counters.closedForRoom += 1
+            clients[number]?.closeIdle()
         }
         let tls = certificate?.session()
         // Without memory for a session a client is turned away: it is never served in the clear.
@@ -198,39 +168,18 @@ final class StreamServer: @unchecked Sendable {
             let client = try StreamClient(
                 socket, from: address.address, of: source, as: counters.accepted, tls: tls, server: self)
             clients[client.number] = client
-            ofSource.add(1, to: source)
             counters.accepted += 1
-            if certificate != nil, source != .host { mayShakeHands(client) }
+            client.waits = room.entered(client.guest)
             checkInTime(client)
         } catch {
             report.systemFailed(turnedAway, error)
         }
     }
 
-    /// At a limit, closes the client whose handshake has been under way longest, else the one that has been idle longest, as
-    /// RFC 7766 §6.2.3 advises, else the one with the oldest half-sent query or unread answer; if all wait for answers, the
-    /// new connection is refused.
-    private func makeRoom(_ isMeant: (Source) -> Bool) -> Bool {
-        func oldest(_ clients: [StreamClient]) -> StreamClient? {
-            clients.min { $0.lastActivity < $1.lastActivity }
-        }
-        let those = clients.values.filter { isMeant($0.source) }
-        guard
-            let client = oldest(those.filter { $0.handshakeBegan != nil }) ?? oldest(those.filter(\.isIdle))
-                ?? oldest(those.filter(\.isQuiet))
-        else { return false }
-        counters.closedForRoom += 1
-        client.closeIdle()
-        return true
-    }
-
     /// Adds to the octets kept for clients; negative to subtract.
     func keep(_ change: Int) {
-        kept += change
-        guard change > 0 else { return }
-        while kept > Self.maximumKept, let largest = clients.values.max(by: { $0.kept < $1.kept }) {
-            cutOff(largest)
-        }
+        room.kept += change
+        while change > 0, let client = room.tooMuch(among: guests).flatMap({ clients[$0] }) { cutOff(client) }
     }
 
     /// Closes the connection of a client for which too much is kept.
@@ -239,29 +188,11 @@ final class StreamServer: @unchecked Sendable {
         client.close()
     }
 
-    /// Has a client wait until others of its source are done with their handshakes, if there are many of them.
-    private func mayShakeHands(_ client: StreamClient) {
-        client.waits = handshakes[client.source]?.underWay ?? 0 >= Shares.handshakes
-        if client.waits {
-            handshakes[client.source]?.waiting.append(client.number)
-        } else {
-            handshakes[client.source, default: Handshakes()].underWay += 1
-        }
-    }
-
     /// A client's handshake is done, or has ended otherwise.
     /// - Parameter failure: nil: it is done, or its failure is none of the client's.
     func handshakeEnded(_ client: StreamClient, _ failure: HandshakeFailure?) {
         if let failure { counters.handshakesFailed[failure.rawValue] += 1 }
-        if client.waits { handshakes[client.source]?.waiting.removeAll { $0 == client.number } }
-        guard !client.waits, var those = handshakes[client.source] else { return }
-        those.underWay -= 1
-        while !those.waiting.isEmpty, those.underWay < Shares.handshakes {
-            guard let next = clients[those.waiting.removeFirst()] else { continue }
-            next.waits = false
-            those.underWay += 1
-        }
-        handshakes[client.source] = those.underWay > 0 ? those : nil
+        if let next = room.handshakeEnded(client.guest) { clients[next]?.waits = false }
     }
 
     /// Whether the reply to this message is padded.
@@ -280,30 +211,23 @@ final class StreamServer: @unchecked Sendable {
     func client(_ number: UInt64) -> StreamClient? { clients[number] }
 
     func remove(_ client: StreamClient) {
-        if clients.removeValue(forKey: client.number) != nil { ofSource.add(-1, to: client.source) }
-    }
-
-    /// When a client is closed if nothing happens until then; one that waits for an answer is not.
-    private func due(_ client: StreamClient) -> UInt64 {
-        client.handshakeBegan.map { $0 + Self.longestHandshake } ?? client.lastActivity + idleNanoseconds
+        if clients.removeValue(forKey: client.number) != nil { room.left(client.guest) }
     }
 
     /// Sees to it that a client is looked at in time. With others a check is due already, and this one must not put it off.
     func checkInTime(_ client: StreamClient) {
-        let due = due(client)
+        let due = room.due(client.guest)
         if due < nextCheck ?? .max { check(at: due) }
     }
 
     private func checkClients() {
         let now = Clock.now()
-        for client in clients.values where client.isQuiet && due(client) <= now {
-            if client.handshakeBegan == nil { counters.closedIdle += 1 } else { client.handshakeEnded(.timeout) }
+        for client in clients.values where client.guest.isQuiet && room.due(client.guest) <= now {
+            if client.guest.handshakeBegan == nil { counters.closedIdle += 1 } else { client.handshakeEnded(.timeout) }
             client.closeIdle()
         }
         certificate?.changeKeys(at: now)
-        // At most once in a quarter of the time that a client has, so that many clients cost little.
-        let shortest = certificate == nil ? idleNanoseconds : min(idleNanoseconds, Self.longestHandshake)
-        check(at: clients.values.lazy.map { self.due($0) }.min().map { max($0, now + shortest / 4) })
+        check(at: room.nextCheck(among: guests, at: now))
     }
 
     private func check(at time: UInt64?) {

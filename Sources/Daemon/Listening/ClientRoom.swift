@@ -1,0 +1,130 @@
+import Configuration
+import Forwarding
+
+/// The room for the clients of one transport, TCP, TLS or HTTPS: who may connect, who is closed, and who begins a handshake. It is
+/// told of the clients and the time, and closes nothing itself.
+///
+/// | what happens | limit | decision |
+/// | --- | --- | --- |
+/// | a client connects | its source has a quarter of `listen.tcpClients`, or its network on a link seven eighths | one of these makes room, else it is refused |
+/// | | there are `listen.tcpClients` | one of all makes room, else it is refused |
+/// | one makes room | | the one whose handshake has been under way longest; else the one that has been idle longest, as RFC 7766 §6.2.3 advises; else the one with the oldest half-sent query or unread answer; never one that waits for an answer |
+/// | a handshake is to begin | its source has ``Shares/handshakes`` under way | it waits until one of them ends |
+/// | octets are kept | all have more than ``maximumKept`` | the one with the most is cut off |
+/// | time passes | a handshake takes ``longestHandshake`` | it is closed |
+/// | | nothing happens for `listen.tcpIdleSeconds`, and no query is being looked up | it is closed |
+///
+/// This host is no source here: its programs may have all connections and handshakes.
+struct ClientRoom {
+    /// A client that is connected.
+    struct Guest {
+        let number: UInt64
+        let source: Source
+        /// When something last came from it or went to it.
+        var lastActivity: UInt64 = 0
+        /// When it connected, while its TLS handshake is under way; nil: that is done, or there is none.
+        var handshakeBegan: UInt64?
+        /// Octets of partial queries and unread answers.
+        var kept = 0
+        /// Whether no query is being looked up for it; half-sent queries or unread answers do not keep it open for ever.
+        var isQuiet = true
+    }
+
+    enum Entry: Equatable {
+        case free
+        /// In the place of this client, which is closed.
+        case inPlace(of: UInt64)
+        case refusedOfSource, refused
+    }
+
+    private struct Handshakes {
+        var underWay = 0
+        /// The numbers of the clients that wait to begin theirs, the first one first.
+        var waiting: [UInt64] = []
+    }
+
+    /// The most octets kept for all clients: sixteen at their own limit.
+    static let maximumKept = 16 * StreamClient.maximumQueued
+    /// In nanoseconds.
+    static let longestHandshake: UInt64 = 10_000_000_000
+
+    private let isEncrypted: Bool
+    /// Those in effect, for present clients too.
+    var settings: Settings.Listen
+    private var counts = SourceCounts<Int>()
+    /// Octets kept for all clients.
+    var kept = 0
+    private var handshakes: [Source: Handshakes] = [:]
+
+    init(_ settings: Settings.Listen, isEncrypted: Bool) { (self.settings, self.isEncrypted) = (settings, isEncrypted) }
+
+    private var idle: UInt64 { UInt64(settings.tcpIdleSeconds) * 1_000_000_000 }
+
+    /// Whether one more client of a source may connect.
+    func entry(of source: Source, among guests: some Sequence<Guest>) -> Entry {
+        let most = settings.tcpClients
+        if source != .host, counts[source] >= max(1, most / 4) {
+            return place(among: guests.filter { $0.source == source }).map { .inPlace(of: $0) } ?? .refusedOfSource
+        }
+        if let network = source.network, counts[network: network] >= Shares.ofNetwork(most) {
+            return place(among: guests.filter { $0.source.network == network }).map { .inPlace(of: $0) }
+                ?? .refusedOfSource
+        }
+        guard counts.all >= most else { return .free }
+        return place(among: Array(guests)).map { .inPlace(of: $0) } ?? .refused
+    }
+
+    /// The one that makes room.
+    private func place(among guests: [Guest]) -> UInt64? {
+        func oldest(_ isMeant: (Guest) -> Bool) -> UInt64? {
+            guests.filter(isMeant).min { $0.lastActivity < $1.lastActivity }?.number
+        }
+        return oldest { $0.handshakeBegan != nil } ?? oldest { $0.isQuiet && $0.kept == 0 } ?? oldest(\.isQuiet)
+    }
+
+    /// A client has connected.
+    /// - Returns: whether it has to wait before its handshake begins.
+    mutating func entered(_ guest: Guest) -> Bool {
+        counts.add(1, to: guest.source)
+        guard isEncrypted, guest.source != .host else { return false }
+        var those = handshakes[guest.source] ?? Handshakes()
+        let waits = those.underWay >= Shares.handshakes
+        if waits { those.waiting.append(guest.number) } else { those.underWay += 1 }
+        handshakes[guest.source] = those
+        return waits
+    }
+
+    mutating func left(_ guest: Guest) { counts.add(-1, to: guest.source) }
+
+    /// A client's handshake is done, or has ended otherwise.
+    /// - Returns: the client that begins its own now.
+    mutating func handshakeEnded(_ guest: Guest) -> UInt64? {
+        guard var those = handshakes[guest.source] else { return nil }
+        defer { handshakes[guest.source] = those.underWay > 0 ? those : nil }
+        if let index = those.waiting.firstIndex(of: guest.number) {
+            those.waiting.remove(at: index)
+            return nil
+        }
+        guard !those.waiting.isEmpty else {
+            those.underWay -= 1
+            return nil
+        }
+        return those.waiting.removeFirst()
+    }
+
+    /// The client that is cut off, since too much is kept for all; nil: there is room.
+    func tooMuch(among guests: some Sequence<Guest>) -> UInt64? {
+        kept > Self.maximumKept ? guests.max { $0.kept < $1.kept }?.number : nil
+    }
+
+    /// When a client is closed if nothing happens until then; one that waits for an answer is not.
+    func due(_ guest: Guest) -> UInt64 {
+        guest.handshakeBegan.map { $0 + Self.longestHandshake } ?? guest.lastActivity + idle
+    }
+
+    /// When clients are to be looked at again: at most once in a quarter of the time that one has, so that many cost little.
+    func nextCheck(among guests: some Sequence<Guest>, at now: UInt64) -> UInt64? {
+        let shortest = isEncrypted ? min(idle, Self.longestHandshake) : idle
+        return guests.map(due).min().map { max($0, now + shortest / 4) }
+    }
+}

@@ -100,14 +100,7 @@ extension IPAddress {
     private static func hexadecimal(_ bytes: Span<UInt8>, at index: inout Int) -> UInt16? {
         var value: UInt16 = 0
         let start = index
-        while index < bytes.count {
-            let digit: UInt8
-            switch bytes[index] {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = bytes[index] - UInt8(ascii: "0")
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = bytes[index] - UInt8(ascii: "a") + 10
-            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = bytes[index] - UInt8(ascii: "A") + 10
-            default: return index > start ? value : nil
-            }
+        while index < bytes.count, let digit = Hexadecimal.value(bytes[index]) {
             guard index - start < 4 else { return nil }
             value = value << 4 | UInt16(digit)
             index += 1

@@ -6,11 +6,10 @@ package import Transport
 /// The file that keeps the longer past over a restart: numbers alone, and no name.
 package final class HistoryFile: @unchecked Sendable {
     // Unchecked: everything that changes is used on the loop alone.
-    private let path: String
+    private var file: KeptFile
     private let loop: EventLoop
     private let moment: @Sendable () -> DNSCache.Moment
     private let report: Report
-    private var isFailing = false
 
     /// - Parameters:
     ///   - cacheFile: `cache.file`, beside which it stands.
@@ -19,7 +18,7 @@ package final class HistoryFile: @unchecked Sendable {
     package init(
         beside cacheFile: String, on loop: EventLoop, moment: @escaping @Sendable () -> DNSCache.Moment, report: Report
     ) {
-        (path, self.loop, self.moment, self.report) = (cacheFile + ".history", loop, moment, report)
+        (file, self.loop, self.moment, self.report) = (KeptFile(cacheFile + ".history"), loop, moment, report)
     }
 
     /// Reads the file on the loop that writes it.
@@ -32,7 +31,7 @@ package final class HistoryFile: @unchecked Sendable {
     /// takes its place; a missing one is the same as an empty one.
     func read(at now: UInt64) -> History {
         do throws(SystemError) {
-            let octets = try SystemFile.read(path, limit: HistoryRecord.mostOctets)
+            let octets = try SystemFile.read(file.path, limit: HistoryRecord.mostOctets)
             if let record = HistoryRecord(octets) { return record.history(at: now, moment()) }
             report.historyFails("the history is not taken over: \(HistoryRecord.fault(of: octets))")
             return History(at: now)
@@ -45,18 +44,8 @@ package final class HistoryFile: @unchecked Sendable {
     /// Writes the past. From any thread.
     func save(_ past: [Course]) {
         let octets = HistoryRecord(written: moment(), past).octets
-        loop.submit { [self] in write(octets) }
-    }
-
-    private func write(_ octets: [UInt8]) {
-        do throws(SystemError) {
-            var file = try ReplacementFile.begin(path)
-            try file.write(octets)
-            try file.commit()
-            isFailing = false
-        } catch {
-            if !isFailing { report.historyFails("the history is not kept over a restart: \(error)") }
-            isFailing = true
+        loop.submit { [self] in
+            file.write(octets) { report.historyFails("the history is not kept over a restart: \($0)") }
         }
     }
 }
@@ -90,8 +79,8 @@ struct HistoryRecord {
 
     /// - Returns: nil for octets that were not written by ``octets``.
     init?(_ octets: [UInt8]) {
-        var reader = Reader(rest: octets[...])
-        guard octets.count > Self.number, reader.take(Self.magic.count).elementsEqual(Self.magic),
+        var reader = OctetReader(octets)
+        guard reader.take(Self.magic.count)?.elementsEqual(Self.magic) ?? false,
             reader.integer(4) == UInt64(Self.version),
             let tick = reader.integer(4), let wall = reader.integer(8), let high = reader.integer(8),
             let low = reader.integer(8)
@@ -121,30 +110,31 @@ struct HistoryRecord {
 
     /// Why octets are no history that this version reads.
     static func fault(of octets: [UInt8]) -> String {
-        var reader = Reader(rest: octets[...])
-        guard reader.take(magic.count).elementsEqual(magic), let number = reader.integer(4), number != UInt64(version)
+        var reader = OctetReader(octets)
+        guard reader.take(magic.count)?.elementsEqual(magic) ?? false, let number = reader.integer(4),
+            number != UInt64(version)
         else { return "it is damaged, or something else" }
         return "it is of version \(number), not \(version)"
     }
 
     var octets: [UInt8] {
         var octets = Self.magic
-        octets.append(UInt64(Self.version), 4)
-        octets.append(UInt64(written.tick), 4)
-        octets.append(written.wall, 8)
+        octets.append(UInt64(Self.version), octets: 4)
+        octets.append(UInt64(written.tick), octets: 4)
+        octets.append(written.wall, octets: 8)
         let boot = written.boot ?? 0
-        octets.append(UInt64(truncatingIfNeeded: boot >> 64), 8)
-        octets.append(UInt64(truncatingIfNeeded: boot), 8)
+        octets.append(UInt64(truncatingIfNeeded: boot >> 64), octets: 8)
+        octets.append(UInt64(truncatingIfNeeded: boot), octets: 8)
         for course in past {
-            octets.append(course.elapsed, 4)
-            octets.append(UInt64(course.steps.count), 4)
+            octets.append(course.elapsed, octets: 4)
+            octets.append(UInt64(course.steps.count), octets: 4)
             for step in course.steps {
                 for count in [step.asked, step.encrypted, step.loopback, step.clear, step.failed] {
-                    octets.append(min(count, Self.mostCounted), Self.number)
+                    octets.append(min(count, Self.mostCounted), octets: Self.number)
                 }
             }
         }
-        octets.append(Self.checksum(octets[...]), Self.number)
+        octets.append(Self.checksum(octets[...]), octets: Self.number)
         return octets
     }
 
@@ -159,28 +149,5 @@ struct HistoryRecord {
         var sum = FNV()
         sum.add(Array(octets))
         return sum.value
-    }
-
-    private struct Reader {
-        var rest: ArraySlice<UInt8>
-
-        /// The next octets, fewer at the end.
-        mutating func take(_ count: Int) -> ArraySlice<UInt8> {
-            defer { rest = rest.dropFirst(count) }
-            return rest.prefix(count)
-        }
-
-        /// A number of so many octets; nil at the end.
-        mutating func integer(_ octets: Int) -> UInt64? {
-            let taken = take(octets)
-            return taken.count == octets ? taken.reduce(0) { $0 << 8 | UInt64($1) } : nil
-        }
-    }
-}
-
-extension [UInt8] {
-    /// Appends a number as so many octets.
-    fileprivate mutating func append(_ number: UInt64, _ octets: Int) {
-        for place in (0..<octets).reversed() { append(UInt8(truncatingIfNeeded: number >> UInt64(8 * place))) }
     }
 }

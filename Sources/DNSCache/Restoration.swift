@@ -243,15 +243,3 @@ private struct SnapshotReader {
         return bytes
     }
 }
-
-extension Span where Element == UInt8 {
-    fileprivate func integer16(at offset: Int) -> UInt16 { UInt16(bigEndian: number(at: offset)) }
-    fileprivate func integer32(at offset: Int) -> UInt32 { UInt32(bigEndian: number(at: offset)) }
-    fileprivate func integer64(at offset: Int) -> UInt64 { UInt64(bigEndian: number(at: offset)) }
-
-    @inline(__always)
-    private func number<Number: FixedWidthInteger & BitwiseCopyable>(at offset: Int) -> Number {
-        // Any octets make a number; the load itself is bounds-checked.
-        unsafe bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: Number.self)
-    }
-}

@@ -1,3 +1,4 @@
+import Base
 import DNSWire
 import Synchronization
 
@@ -29,13 +30,13 @@ enum Snapshot {
 
     static func header(_ written: DNSCache.Moment) -> [UInt8] {
         var bytes = magic
-        bytes.append(version)
-        bytes.append(written.tick)
-        bytes.append(UInt32(truncatingIfNeeded: written.wall >> 32))
-        bytes.append(UInt32(truncatingIfNeeded: written.wall))
+        bytes.append32(version)
+        bytes.append32(written.tick)
+        bytes.append32(UInt32(truncatingIfNeeded: written.wall >> 32))
+        bytes.append32(UInt32(truncatingIfNeeded: written.wall))
         let boot = written.boot ?? 0
-        for shift: UInt128 in [96, 64, 32, 0] { bytes.append(UInt32(truncatingIfNeeded: boot >> shift)) }
-        bytes.append(headerChecksum(bytes.span))
+        for shift: UInt128 in [96, 64, 32, 0] { bytes.append32(UInt32(truncatingIfNeeded: boot >> shift)) }
+        bytes.append32(headerChecksum(bytes.span))
         return bytes
     }
 
@@ -139,10 +140,12 @@ struct SnapshotBlock {
 
     /// The whole block, with its length, count and checksum filled in.
     mutating func sealed() -> [UInt8] {
-        bytes.write(UInt32(bytes.count - Snapshot.blockHeaderLength), at: 0)
-        bytes.write(records, at: 4)
-        bytes.write(sequence, at: 8)
-        bytes.write(Snapshot.blockChecksum(bytes.span, after: headerChecksum), at: 12)
+        let (records, sequence, headerChecksum) = (records, sequence, headerChecksum)
+        var block = bytes.mutableSpan
+        block.write(UInt32(block.count - Snapshot.blockHeaderLength), at: 0)
+        block.write(records, at: 4)
+        block.write(sequence, at: 8)
+        block.write(Snapshot.blockChecksum(block.span, after: headerChecksum), at: 12)
         return bytes
     }
 
@@ -173,36 +176,20 @@ extension Entry {
     /// Leaves out place, hash and name length, which are found again, the epoch, which is of this process, and the mark of a
     /// stand-in, which is never stored.
     func appendRecord(age: UInt32, to bytes: inout [UInt8]) {
-        bytes.append(age)
-        bytes.append(keep)
-        bytes.append(bodyLength)
+        bytes.append32(age)
+        bytes.append32(keep)
+        bytes.append16(bodyLength)
         bytes.append(flags.intersection(.kept).rawValue)
         bytes.append(responseCode)
-        bytes.append(answerCount)
-        bytes.append(authorityCount)
-        bytes.append(additionalCount)
-        bytes.append(extendedErrorLength)
-        bytes.append(basis)
+        bytes.append16(answerCount)
+        bytes.append16(authorityCount)
+        bytes.append16(additionalCount)
+        bytes.append16(extendedErrorLength)
+        bytes.append32(basis)
     }
 }
 
 extension Entry.Flags {
     /// The flags that mean something to another process.
     static let kept = Entry.Flags.audience.union(.authenticData)
-}
-
-extension [UInt8] {
-    fileprivate mutating func append(_ value: UInt16) {
-        append(UInt8(truncatingIfNeeded: value >> 8))
-        append(UInt8(truncatingIfNeeded: value))
-    }
-
-    fileprivate mutating func append(_ value: UInt32) {
-        append(UInt16(truncatingIfNeeded: value >> 16))
-        append(UInt16(truncatingIfNeeded: value))
-    }
-
-    fileprivate mutating func write(_ value: UInt32, at offset: Int) {
-        for index in 0..<4 { self[offset + index] = UInt8(truncatingIfNeeded: value >> UInt32(24 - 8 * index)) }
-    }
 }

@@ -1,23 +1,23 @@
 /// Big-endian fields in spans, and copies of them; the only file of DNSWire that touches pointers.
 extension Span where Element == UInt8 {
-    @inline(__always)
-    func integer16(at offset: Int) -> UInt16 {
+    @inlinable @inline(__always)
+    package func integer16(at offset: Int) -> UInt16 {
         // Any two octets make a UInt16; the load itself is bounds-checked, once.
         unsafe UInt16(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt16.self))
     }
 
-    @inline(__always)
-    func integer32(at offset: Int) -> UInt32 {
+    @inlinable @inline(__always)
+    package func integer32(at offset: Int) -> UInt32 {
         unsafe UInt32(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt32.self))
     }
 
-    @inline(__always)
-    func integer64(at offset: Int) -> UInt64 {
+    @inlinable @inline(__always)
+    package func integer64(at offset: Int) -> UInt64 {
         unsafe UInt64(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
     }
 
     /// A copy of the octets in `range`; traps when it goes beyond the span.
-    func bytes(in range: Range<Int>) -> [UInt8] {
+    package func bytes(in range: Range<Int>) -> [UInt8] {
         // Sound: `extracting` has checked the range, and the copy is done before the closure returns.
         unsafe extracting(range).withUnsafeBufferPointer { unsafe Array($0) }
     }
@@ -30,7 +30,7 @@ extension MutableSpan where Element == UInt8 {
     }
 
     @inline(__always)
-    mutating func write(_ value: UInt32, at offset: Int) {
+    package mutating func write(_ value: UInt32, at offset: Int) {
         store(value.bigEndian, at: offset)
     }
 

@@ -8,7 +8,7 @@ public struct HostsTable: Sendable, Equatable {
     /// How often the file gives an address to a name for which there was no room any more.
     public private(set) var leftOut = 0
     /// What else of the file is left out: words that are no names, more addresses of a name or names of an address than
-    /// ``maximumAddresses``, and what is beyond the longest line.
+    /// ``maximumAddresses``.
     public private(set) var unread = Unread()
 
     public struct Unread: Sendable, Equatable {
@@ -24,8 +24,8 @@ public struct HostsTable: Sendable, Equatable {
     /// The most addresses of one name, and the most names of one address. Only block lists have more, and reading such
     /// a file must not take quadratic time.
     public static let maximumAddresses = 64
-    /// The longest line that is read, in octets.
-    static let maximumLine = 1 << 20
+    /// The longest word that may be a name, in octets: each octet of a name may be written in four.
+    private static let longestWord = 4 * Name.maximumLength
 
     /// A table without names.
     public init() {}
@@ -36,20 +36,23 @@ public struct HostsTable: Sendable, Equatable {
     public init(parsing text: Span<UInt8>, maximumNames: Int = Self.maximumNames) {
         // Block lists give all their names one address: those share its memory.
         var alone: [IPAddress] = []
-        TextLines.forEach(of: text, longest: Self.maximumLine) { line, number, isCut in
-            guard let first = line.first, let address = IPAddress(first) else { return true }
+        var lines = TextLines()
+        while let whole = lines.next(in: text) {
+            var line = whole.lowerBound..<(firstIndex(of: UInt8(ascii: "#"), in: text, whole) ?? whole.upperBound)
+            guard let first = takeWord(text, &line), let address = IPAddress(parsing: text.extracting(first)) else {
+                continue
+            }
             if alone.first != address { alone = [address] }
             var canonical: Name?
-            if isCut { leaveOut(number) }
-            for word in line.dropFirst() {
-                guard let name = Self.name(word) else {
-                    leaveOut(number)
+            while let word = takeWord(text, &line) {
+                guard let name = Self.name(text, word) else {
+                    leaveOut(lines.number)
                     continue
                 }
                 let key = NameKey(name)
                 switch addresses[key]?.appendIfNew(address) {
                 case true?: break
-                case false?: leaveOut(number)
+                case false?: leaveOut(lines.number)
                 case nil:
                     guard addresses.count < maximumNames else {
                         leftOut += 1
@@ -59,25 +62,21 @@ public struct HostsTable: Sendable, Equatable {
                 }
                 canonical = canonical ?? name
             }
-            guard let canonical else { return true }
+            guard let canonical else { continue }
             let reverse = NameKey(.reverse(of: address))
             switch names[reverse]?.appendIfNew(canonical) {
             case true?: break
             // All names of a block list have the same address.
-            case false?: if !address.isUnspecified, !address.isLoopback { leaveOut(number) }
+            case false?: if !address.isUnspecified, !address.isLoopback { leaveOut(lines.number) }
             case nil: if names.count < maximumNames { names[reverse] = [canonical] }
             }
-            return true
         }
     }
 
-    private static func name(_ word: String) -> Name? {
-        if let name = Name(word) { return name }
-        let octets = Array(word.utf8)
-        guard octets.contains(where: { $0 >= 0x80 }), let ascii = UnicodeName.ascii(octets.span, octets.indices) else {
-            return nil
-        }
-        return Name(String(decoding: ascii, as: UTF8.self))
+    private static func name(_ text: Span<UInt8>, _ word: Range<Int>) -> Name? {
+        guard word.count <= longestWord else { return nil }
+        let octets = word.contains { text[$0] >= 0x80 } ? UnicodeName.ascii(text, word) : text.bytes(in: word)
+        return octets.flatMap { Name(String(decoding: $0, as: UTF8.self)) }
     }
 
     private mutating func leaveOut(_ line: Int) {
@@ -140,48 +139,5 @@ extension Array where Element: Equatable {
         guard count < HostsTable.maximumAddresses else { return false }
         append(element)
         return true
-    }
-}
-
-/// The words of each line of a text file, without comments and byte order marks.
-enum TextLines {
-    /// - Parameters:
-    ///   - comment: the octets that begin a comment.
-    ///   - longest: the longest line that is read, in octets; people write shorter ones.
-    ///   - body: is handed one line after the other that has words, with its number, from 1, and whether words of it are left
-    ///     out because it is too long; false: the further ones are not wanted.
-    static func forEach(
-        of text: Span<UInt8>, comment: [UInt8] = [UInt8(ascii: "#")], longest: Int = 4096,
-        _ body: (_ words: [String], _ number: Int, _ isCut: Bool) -> Bool
-    ) {
-        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-        var words: [String] = []
-        var word: [UInt8] = []
-        var (isComment, isCut, length, number) = (false, false, 0, 1)
-        func endWord() {
-            if word.starts(with: mark), words.isEmpty { word.removeFirst(mark.count) }
-            if !word.isEmpty {
-                if length <= longest { words.append(String(decoding: word, as: UTF8.self)) } else { isCut = true }
-            }
-            word.removeAll(keepingCapacity: true)
-        }
-        for at in text.indices {
-            let octet = text[at]
-            length += 1
-            if octet == UInt8(ascii: "\n") {
-                endWord()
-                if !words.isEmpty, !body(words, number, isCut) { return }
-                words.removeAll(keepingCapacity: true)
-                (isComment, isCut, length, number) = (false, false, 0, number + 1)
-            } else if isComment || comment.contains(octet) {
-                isComment = true
-            } else if octet == UInt8(ascii: " ") || octet == UInt8(ascii: "\t") || octet == UInt8(ascii: "\r") {
-                endWord()
-            } else if length <= longest || word.isEmpty {
-                word.append(octet)
-            }
-        }
-        endWord()
-        if !words.isEmpty { _ = body(words, number, isCut) }
     }
 }

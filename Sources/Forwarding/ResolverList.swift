@@ -1,4 +1,5 @@
 public import Base
+import DNSWire
 
 /// The `nameserver` lines of a resolv.conf(5) file.
 public enum ResolverList {
@@ -8,13 +9,17 @@ public enum ResolverList {
     /// The servers in their order; port 53 each.
     public static func parse(_ text: Span<UInt8>) -> [Endpoint] {
         var servers: [Endpoint] = []
-        TextLines.forEach(of: text, comment: [UInt8(ascii: "#"), UInt8(ascii: ";")]) { words, _, _ in
-            if words.count >= 2, words[0] == "nameserver",
-                let endpoint = Endpoint(address: words[1], port: 53, allowsZone: true), !servers.contains(endpoint)
+        var lines = TextLines()
+        while servers.count < maximumServers, let whole = lines.next(in: text) {
+            let comment = whole.first { text[$0] == UInt8(ascii: "#") || text[$0] == UInt8(ascii: ";") }
+            var line = whole.lowerBound..<(comment ?? whole.upperBound)
+            if let key = takeWord(text, &line), isSame(text, key, as: "nameserver"), let server = takeWord(text, &line),
+                let endpoint = Endpoint(
+                    address: String(decoding: text.bytes(in: server), as: UTF8.self), port: 53, allowsZone: true),
+                !servers.contains(endpoint)
             {
                 servers.append(endpoint)
             }
-            return servers.count < maximumServers
         }
         return servers
     }

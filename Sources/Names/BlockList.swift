@@ -152,12 +152,9 @@ public struct BlockList: Sendable {
     ) -> Bool {
         let end = Base.firstIndex(of: UInt8(ascii: "%"), in: text, line.lowerBound..<blank) ?? blank
         guard let address = IPAddress(parsing: text.extracting(line.lowerBound..<end)) else { return false }
-        var next = blank
+        var rest = blank..<line.upperBound
         var isTaken = true
-        while next < line.upperBound {
-            let start = (next..<line.upperBound).first { !isWhiteSpace(text[$0]) } ?? line.upperBound
-            next = (start..<line.upperBound).first { isWhiteSpace(text[$0]) } ?? line.upperBound
-            let name = start..<next
+        while let name = takeWord(text, &rest) {
             if Self.isOfThisMachine(text, name) { continue }
             if address.isNoHost, names.append(text, name, .only, number) { continue }
             // `0.0.0.0 0.0.0.0` is in many lists.

@@ -101,24 +101,18 @@ extension DomainList {
 
 /// The lines of a file of names, within the limits of such files.
 struct ListLines {
-    /// The number of the last line, from 1; 0 before the first.
-    private(set) var number = 0
-    private var start = 0
+    private var lines = TextLines()
 
     init(_ text: Span<UInt8>) throws(DomainListError) {
         guard text.count <= DomainList.maximumOctets else { throw .tooManyOctets }
     }
 
-    /// The next line, without its line feed, and without byte order marks, which files that were put together have in the midst;
-    /// nil at the end.
+    var number: Int { lines.number }
+
     mutating func next(in text: Span<UInt8>) throws(DomainListError) -> Range<Int>? {
-        guard start < text.count else { return nil }
-        number += 1
+        let line = lines.next(in: text)
         guard number <= DomainList.maximumLines else { throw .tooManyLines }
-        let end = Base.firstIndex(of: UInt8(ascii: "\n"), in: text, start..<text.count) ?? text.count
-        defer { start = end + 1 }
-        while end - start >= 3, text[start] == 0xEF, text[start + 1] == 0xBB, text[start + 2] == 0xBF { start += 3 }
-        return start..<end
+        return line
     }
 }
 

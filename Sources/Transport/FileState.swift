@@ -36,27 +36,12 @@ public enum FileState: Sendable, Equatable {
         }
         switch status.st_mode & S_IFMT {
         case S_IFDIR: self = .folder
-        case S_IFLNK: self = .link(try Self.target(of: path))
+        case S_IFLNK: self = .link(try SystemFile.target(ofLink: path))
         case S_IFREG:
             self = .file(
                 try SystemFile.read(path, limit: Self.limit), mode: status.st_mode & 0o7777, owner: status.st_uid,
                 group: status.st_gid)
         default: throw SystemError("read", path, code: EINVAL)
-        }
-    }
-
-    private static func target(of path: String) throws(SystemError) -> String {
-        var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
-        // Sound: the kernel writes at most `count` octets.
-        let outcome = unsafe target.withUnsafeMutableBytes { room in
-            SystemCall.attempt {
-                unsafe readlink(path, room.baseAddress!.assumingMemoryBound(to: CChar.self), room.count)
-            }
-        }
-        switch outcome {
-        case .done(let count): return String(decoding: target[..<count], as: UTF8.self)
-        case .wouldBlock: throw SystemError("readlink", path, code: EAGAIN)
-        case .failed(let code): throw SystemError("readlink", path, code: code)
         }
     }
 

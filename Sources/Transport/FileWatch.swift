@@ -134,7 +134,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
             watches[watch, default: Watched()].folder = folder
             watches[watch]?.names[name, default: []].insert(path)
             let here = folder == "/" ? "/" + name : folder + "/" + name
-            if let target = FileWatch.link(here) {
+            if let target = try? SystemFile.target(ofLink: here) {
                 links += 1
                 guard links <= FileWatch.linkLimit else { return }
                 rest = target.split(separator: "/").map(String.init) + rest
@@ -156,16 +156,6 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         let error = SystemError("inotify_add_watch", path, code: errno)
         if error.isShortage { cannotWatch(error) }
         return nil
-    }
-
-    /// The target of a symbolic link; nil if the path is no link.
-    private static func link(_ path: String) -> String? {
-        var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
-        // Sound: the kernel writes at most `count` bytes.
-        let length = unsafe target.withUnsafeMutableBytes { room in
-            unsafe readlink(path, room.baseAddress!.assumingMemoryBound(to: CChar.self), room.count)
-        }
-        return length > 0 ? String(decoding: target[..<length], as: UTF8.self) : nil
     }
 
     /// Reads all events; nil: none of them concerns the files.

@@ -69,6 +69,30 @@ public struct ReplacementFile: ~Copyable {
     }
 }
 
+/// A small file that is replaced whole, again and again.
+public struct KeptFile {
+    public let path: String
+    private var isFailing = false
+
+    public init(_ path: String) { self.path = path }
+
+    /// - Parameter failed: called with the reason if the file cannot be written; of failures in a row with the first.
+    /// - Returns: whether it was written.
+    @discardableResult
+    public mutating func write(_ octets: [UInt8], failed: (SystemError) -> Void) -> Bool {
+        do throws(SystemError) {
+            var file = try ReplacementFile.begin(path)
+            try file.write(octets)
+            try file.commit()
+            isFailing = false
+        } catch {
+            if !isFailing { failed(error) }
+            isFailing = true
+        }
+        return !isFailing
+    }
+}
+
 extension Descriptor {
     /// Writes all of these bytes.
     /// - Parameter path: The file's, for errors.

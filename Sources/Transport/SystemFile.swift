@@ -89,4 +89,15 @@ public enum SystemFile {
         _ = SystemCall.attempt { Int(unsafe poll(&asked, 1, milliseconds)) }
         return asked.revents
     }
+
+    /// Where a link leads, as it is written.
+    static func target(ofLink path: String) throws(SystemError) -> String {
+        var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
+        // Sound: the kernel writes at most `count` octets.
+        let length = unsafe target.withUnsafeMutableBytes { room in
+            unsafe readlink(path, room.baseAddress!.assumingMemoryBound(to: CChar.self), room.count)
+        }
+        guard length >= 0 else { throw SystemError("readlink", path, code: errno) }
+        return String(decoding: target[..<length], as: UTF8.self)
+    }
 }

@@ -7,21 +7,20 @@ package import Transport
 /// for a disk; ``Generations`` are written there as well.
 package final class ServerAddressFile: @unchecked Sendable {
     // Unchecked: everything that changes is used on the loop alone.
-    private let path: String
+    private var file: KeptFile
     private let report: Report
     let loop: EventLoop
     private var waiting: [UInt8]?
     private var written: [UInt8]?
     /// In the time of ``Clock``.
     private var nextWrite: UInt64 = 0
-    private var isFailing = false
 
     /// The least time between two writes in nanoseconds, to spare disks: addresses may change at any time.
     private static let pause: UInt64 = 60_000_000_000
 
     /// - Parameter cacheFile: `cache.file`, beside which it stands.
     package init(beside cacheFile: String, report: Report) throws(SystemError) {
-        (path, self.report) = (cacheFile + ".servers", report)
+        (file, self.report) = (KeptFile(cacheFile + ".servers"), report)
         loop = try EventLoop(label: "httpdnsd.serverfile")
         loop.deadlineReached = { [unowned self] in writeIfDue() }
         loop.start()
@@ -30,7 +29,7 @@ package final class ServerAddressFile: @unchecked Sendable {
     /// The file's contents; empty if it cannot be read.
     func read() -> [(name: Name, addresses: [IPAddress])] {
         do throws(SystemError) {
-            let file = try ReadableFile(path)
+            let file = try ReadableFile(file.path)
             guard file.length <= ServerAddressText.maximumOctets else { return [] }
             return ServerAddressText.parse(try file.read(0..<file.length))
         } catch {
@@ -65,15 +64,7 @@ package final class ServerAddressFile: @unchecked Sendable {
         waiting = nil
         guard text != written else { return }
         nextWrite = Clock.now() + Self.pause
-        do throws(SystemError) {
-            var file = try ReplacementFile.begin(path)
-            try file.write(text)
-            try file.commit()
-            (written, isFailing) = (text, false)
-        } catch {
-            if !isFailing { report.addressesNotKept(error) }
-            isFailing = true
-        }
+        if file.write(text, failed: report.addressesNotKept) { written = text }
     }
 }
 

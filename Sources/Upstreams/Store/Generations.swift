@@ -5,13 +5,13 @@ import Transport
 /// The highest generation of a store's entries that was seen under each key of the fleet. With `cache.file` it outlives a
 /// restart: a store that lies could give back an earlier one, and with it all that was forgotten.
 package final class Generations: @unchecked Sendable {
-    // Unchecked: `known` is used on the forwarder's loop alone, `isFailing` on the file's.
+    // Unchecked: `known` is used on the forwarder's loop alone, `file` on the file's.
     private let path: String?
+    private var file: KeptFile?
     private let loop: EventLoop?
     private let report: Report
     /// By the text of the key at which the store has the generation, which shows nothing of the fleet's key.
     private var known: [String: UInt64] = [:]
-    private var isFailing = false
     private var isRead = false
 
     private static let maximumOctets = 4096
@@ -23,6 +23,7 @@ package final class Generations: @unchecked Sendable {
     ///   - servers: the other file there, on whose loop this one is written.
     package init(beside cacheFile: String?, with servers: ServerAddressFile?, report: Report) {
         (path, loop, self.report) = (cacheFile.map { $0 + ".generations" }, servers?.loop, report)
+        file = path.map { KeptFile($0) }
     }
 
     /// Reads the file. Call once before there is a store: without one it is not needed, and a disk may be slow.
@@ -53,21 +54,9 @@ package final class Generations: @unchecked Sendable {
         }
         guard present != known else { return }
         known = present
-        guard let path, let loop else { return }
+        guard let loop else { return }
         let text = present.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }.joined()
-        loop.submit { [self] in write(Array(text.utf8), to: path) }
-    }
-
-    private func write(_ text: [UInt8], to path: String) {
-        do throws(SystemError) {
-            var file = try ReplacementFile.begin(path)
-            try file.write(text)
-            try file.commit()
-            isFailing = false
-        } catch {
-            if !isFailing { report.generationsNotKept(error) }
-            isFailing = true
-        }
+        loop.submit { [self] in _ = file?.write(Array(text.utf8), failed: report.generationsNotKept) }
     }
 }
 

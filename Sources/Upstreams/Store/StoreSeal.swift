@@ -43,12 +43,12 @@ package final class StoreSeal {
     func key(_ purpose: Purpose, of question: SharedQuestion) -> Key? {
         guard let identity = identities[question.group] else { return nil }
         var octets: [UInt8] = [purpose.rawValue]
-        octets.append(generation, length: 8)
-        octets.append(UInt64(identity.count), length: 4)
+        octets.append(generation, octets: 8)
+        octets.append(UInt64(identity.count), octets: 4)
         octets += identity
         octets.append(question.traits)
-        octets.append(UInt64(question.type.rawValue), length: 2)
-        octets.append(UInt64(RecordClass.in.rawValue), length: 2)
+        octets.append(UInt64(question.type.rawValue), octets: 2)
+        octets.append(UInt64(RecordClass.in.rawValue), octets: 2)
         octets += question.name.wire
         return Key(name: seal.name(of: octets))
     }
@@ -75,21 +75,21 @@ package final class StoreSeal {
             (head, body, flags) = (answer.head, answer.body, [])
             if head.authenticData { flags.insert(.authenticData) }
         }
-        octets.append(stored, length: 8)
-        octets.append(UInt64(lifetime), length: 4)
+        octets.append(stored, octets: 8)
+        octets.append(UInt64(lifetime), octets: 4)
         octets.append(flags.rawValue)
         octets.append(UInt8(truncatingIfNeeded: head.responseCode.rawValue))
         for number in [head.answerCount, head.authorityCount, head.additionalCount, head.extendedErrorLength] {
-            octets.append(UInt64(number), length: 2)
+            octets.append(UInt64(number), octets: 2)
         }
-        octets.append(UInt64(body.count), length: 2)
+        octets.append(UInt64(body.count), octets: 2)
         octets += body
         return try seal.seal(padded(octets), as: key.name)
     }
 
     func value(generation: UInt64, as key: Key) throws(CryptographyError) -> [UInt8] {
         var octets: [UInt8] = []
-        octets.append(generation, length: 8)
+        octets.append(generation, octets: 8)
         return try seal.seal(padded(octets), as: key.name)
     }
 
@@ -149,11 +149,6 @@ package final class StoreSeal {
 }
 
 extension [UInt8] {
-    /// Appends a number in network byte order.
-    fileprivate mutating func append(_ number: UInt64, length: Int) {
-        for place in (0..<length).reversed() { append(UInt8(truncatingIfNeeded: number >> (8 * UInt64(place)))) }
-    }
-
     fileprivate func number(at offset: Int, length: Int) -> UInt64 {
         self[offset..<offset + length].reduce(0) { $0 << 8 | UInt64($1) }
     }

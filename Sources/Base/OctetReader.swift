@@ -1,0 +1,23 @@
+/// Takes octets, and numbers in network byte order, off the front of some octets.
+package struct OctetReader {
+    package private(set) var rest: ArraySlice<UInt8>
+
+    package init(_ octets: [UInt8]) { rest = octets[...] }
+
+    /// - Returns: nil: there are not so many.
+    package mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
+        guard rest.count >= count else { return nil }
+        defer { rest = rest.dropFirst(count) }
+        return rest.prefix(count)
+    }
+
+    /// - Parameter octets: of the number, at most 8.
+    package mutating func integer(_ octets: Int) -> UInt64? { take(octets)?.reduce(0) { $0 << 8 | UInt64($1) } }
+}
+
+extension [UInt8] {
+    /// Appends the last octets of a number in network byte order.
+    package mutating func append(_ number: UInt64, octets: Int) {
+        for place in (0..<octets).reversed() { append(UInt8(truncatingIfNeeded: number >> UInt64(8 * place))) }
+    }
+}

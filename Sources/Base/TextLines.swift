@@ -1,0 +1,27 @@
+/// Goes through the lines of a text.
+package struct TextLines {
+    /// The number of the line given last, from 1.
+    package private(set) var number = 0
+    private var start = 0
+
+    package init() {}
+
+    /// The next line, without its end; nil: there is none. Byte order marks in front of it are left out: files that were put
+    /// together from several have them in the midst.
+    package mutating func next(in text: Span<UInt8>) -> Range<Int>? {
+        guard start < text.count else { return nil }
+        number += 1
+        let end = firstIndex(of: UInt8(ascii: "\n"), in: text, start..<text.count) ?? text.count
+        defer { start = end + 1 }
+        while end - start >= 3, text[start] == 0xEF, text[start + 1] == 0xBB, text[start + 2] == 0xBF { start += 3 }
+        return start..<end
+    }
+}
+
+/// Takes the first word off the front of a part of a text; nil: there is none.
+package func takeWord(_ text: Span<UInt8>, _ part: inout Range<Int>) -> Range<Int>? {
+    guard let start = part.first(where: { !isWhiteSpace(text[$0]) }) else { return nil }
+    let end = (start..<part.upperBound).first { isWhiteSpace(text[$0]) } ?? part.upperBound
+    part = end..<part.upperBound
+    return start..<end
+}

@@ -172,10 +172,11 @@ final class ScenarioRunner {
         guard words.isEmpty else { throw failure("'\(words.rest)' is one thing too many") }
     }
 
-    /// Whether an action is the expected one; who has given an answer, and why, is looked at where it is expected.
+    /// Whether an action is the expected one; who has given an answer, over what, and why, is looked at where it is expected.
     private static func isMeant(_ action: String, by expected: String) -> Bool {
         let (said, wanted) = (action.components(separatedBy: because), expected.components(separatedBy: because))
-        guard said[0] == wanted[0] || said[0].hasPrefix("\(wanted[0]) by ") else { return false }
+        let hasMore = said[0].hasPrefix("\(wanted[0]) by ") || wanted[0].contains(" by ") && said[0].hasPrefix("\(wanted[0]) ")
+        guard said[0] == wanted[0] || hasMore else { return false }
         return wanted.count == 1 || said.count > 1 && said[1].contains(wanted[1])
     }
 
@@ -227,7 +228,7 @@ final class ScenarioRunner {
         ).spelled(spelling).withRecursion(!words.skip("norec"))
         let address = words.skip("from") ? words.next().flatMap { IPAddress($0) } : .v4(127, 0, 0, 1)
         guard let address else { throw malformed() }
-        let asker = Asker(address, over: .udp, isProven: true, source: Source(address))
+        let asker = Asker(address, over: .udp, isProven: !words.skip("unproven"), source: Source(address))
         guard case .question(let question) = Question.read(query.span) else { throw malformed() }
         isTurnOpen = true
         guard let client else {
@@ -372,7 +373,7 @@ final class ScenarioRunner {
 
     private func said(_ action: Action) -> [String] {
         switch action {
-        case .reply(let clients, let answer, let age, by: let answerer, way: _):
+        case .reply(let clients, let answer, let age, by: let answerer, let way):
             return clients.map { client in
                 guard let query = questions[client], case .question(let question) = Question.read(query.span) else {
                     return "client \(client), who asked nothing"
@@ -383,7 +384,7 @@ final class ScenarioRunner {
                     answer, age: age, to: question, query: query.span,
                     limit: Reply.udpLimit(question, isLoopback: true), into: &out)
                 return
-                    "\(Said.client) \(client) \(query.reading(reply[..<length])) by \(answerer.said)\(answer.because)"
+                    "\(Said.client) \(client) \(query.reading(reply[..<length])) by \(answerer.said) \(way.said)\(answer.because)"
             }
         case .ask(let id, let server, let ask):
             let label = "\(server.placed(id.group)) \(ask.said)"
@@ -413,6 +414,17 @@ final class ScenarioRunner {
     }
 
     func malformed() -> ScenarioFailure { failure("this line is not understood") }
+}
+
+extension Exposure {
+    fileprivate var said: String {
+        switch self {
+        case .none: "unasked"
+        case .loopback: "on this machine"
+        case .encrypted: "encrypted"
+        case .clear: "in the clear"
+        }
+    }
 }
 
 extension Answer {

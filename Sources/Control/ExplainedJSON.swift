@@ -162,6 +162,7 @@ extension Explanation.Standing {
         case .full: "full"
         case .waiting: "waiting"
         case .paused: "paused"
+        case .down: "down"
         }
     }
 }

@@ -162,6 +162,7 @@ extension Explained {
         case .full: "each server has as much under way as concurrency allows"
         case .waiting: "names that came before it wait as well"
         case .paused: "passed over: each server wants to be left alone for a while"
+        case .down: "passed over: none of its servers answers, and another question finds out when one does"
         }
     }
 

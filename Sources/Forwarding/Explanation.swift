@@ -95,6 +95,8 @@ public struct Explanation: Sendable, Equatable {
         case waiting
         /// Each server has asked for a pause.
         case paused
+        /// No server answers, and another question finds out when one does.
+        case down
 
         /// Whether the account was found to have no record of the name.
         public var isWithoutRecord: Bool { if case .withoutRecord = self { true } else { false } }
@@ -211,7 +213,7 @@ extension Forwarder {
             return noRecordEvent(flight, at: group, by: .sharedCache(group))
         }
         switch part.standing {
-        case .paused: return .exhausted(step: step, .failure, desk.trouble(of: group), because: nil)
+        case .paused, .down: return .exhausted(step: step, .failure, desk.trouble(of: group), because: nil)
         // A name that no other group may be asked for waits until the plan has room.
         case .planExceeded where flight.nextStep(after: .failure, desk.rules) != nil:
             return .exhausted(step: step, .failure, nil, because: nil)

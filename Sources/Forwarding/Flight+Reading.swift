@@ -49,8 +49,9 @@ extension Flight {
     var lastUnderWay: Int { route.indices.last { isUnderWay($0) } ?? 0 }
 
     /// The next step whose group has servers and is to be asked after this end of the step before; nil: there is none.
-    func nextStep(after end: StepEnds, _ rules: FlightRules) -> Int? {
-        var step = last.map { $0 + 1 } ?? 0
+    /// - Parameter step: the step before; nil: the last one that has begun.
+    func nextStep(after end: StepEnds, behind step: Int? = nil, _ rules: FlightRules) -> Int? {
+        var step = (step ?? last).map { $0 + 1 } ?? 0
         while step < route.count {
             if !route[step].after.isDisjoint(with: end), rules.hasServers(route[step]) { return step }
             step += 1
@@ -60,11 +61,12 @@ extension Flight {
 
     /// Whether another group is asked once a step has failed, or is being asked already.
     func leadsOn(from step: Int, _ rules: FlightRules) -> Bool {
-        step == last ? nextStep(after: .failure, rules) != nil : has(.asked, in: (step + 1)..<route.count)
+        if let last, last > step { return has(.asked, in: (step + 1)..<route.count) }
+        return nextStep(after: .failure, behind: step, rules) != nil
     }
 
     /// Whether a group before this step still owes an answer, so that the step's own only stands in for it: it failed, has
-    /// not proven that it has no record, or is an account that is still being asked or could not be. An account's answer is
+    /// not proven that it has no record, is still being asked, or is an account that could not be. An account's answer is
     /// as good as another account's.
     /// - Parameter step: the number of steps, if it is not known which answers.
     func standsIn(_ step: Int, _ rules: FlightRules) -> Bool {
@@ -72,8 +74,8 @@ extension Flight {
         for before in 0..<step {
             let isBeforeAccount = rules.carriesAddresses(route[before])
             switch steps[before] {
-            case .failed, .unproven: if !(isAccount && isBeforeAccount) { return true }
-            case .asked, .withoutServer: if !isAccount && isBeforeAccount { return true }
+            case .failed, .unproven, .asked: if !(isAccount && isBeforeAccount) { return true }
+            case .withoutServer: if !isAccount && isBeforeAccount { return true }
             default: continue
             }
         }

@@ -164,11 +164,13 @@ extension Flight {
         (orders.ask, orders.because) = (step, because)
     }
 
-    /// Sets the moment at which the next step begins beside this one, for a flight that clients wait for. The servers of a
-    /// group that carries messages are asked beside each other instead.
+    /// Sets the moment at which the next step begins beside this one, for a flight that clients wait for: at once where the group is
+    /// down. The servers of a group that carries messages are asked beside each other instead.
     private func hedge(_ rules: FlightRules, at now: Tick) -> Bool {
-        guard isWanted, let last, isUnderWay(last), rules.carriesAddresses(route[last]),
-            let next = nextStep(after: .failure, rules), let hedgeAfter = route[next].hedgeAfter
+        guard isWanted, let last, isUnderWay(last) else { return false }
+        let group = rules[route[last].group]
+        guard group.isDown || group.carriesAddresses, let next = nextStep(after: .failure, rules),
+            let hedgeAfter = group.isDown ? 0 : route[next].hedgeAfter
         else { return false }
         hedgeAt = now.advanced(milliseconds: hedgeAfter)
         return true
@@ -191,7 +193,7 @@ extension Flight {
     /// Ends the flight if no step can still answer.
     private func conclude(_ rules: FlightRules, _ orders: inout FlightOrders) {
         guard isDone else { return }
-        if let secondBest, secondBest.answer.head.responseCode.isAnswer {
+        if let secondBest, secondBest.answer.head.responseCode.isAnswer, !wasAnswered {
             deliver(secondBest, isFromStore: false, rules, &orders)
         } else {
             orders.give = .failure

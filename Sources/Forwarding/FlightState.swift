@@ -84,6 +84,8 @@ struct FlightRules {
         /// See ``UpstreamGroup/isProven`` and ``UpstreamGroup/isShared``.
         var isProven = true
         var isShared = false
+        /// Whether no server of it answers, so that the next step begins at once.
+        var isDown = false
     }
 
     func hasServers(_ step: Step) -> Bool { groups[step.group.rawValue].hasServers }

@@ -37,7 +37,7 @@ extension Forwarder {
         case .settings(let policy, let timing, let groups, let renewed):
             reconfigure(policy, timing, groups, renewed, at: now)
         case .servers(let id, let servers):
-            let group = desk.setServers(servers, of: id)
+            let group = desk.setServers(servers, of: id, at: now)
             obey { $0.setServers(of: group) }
             admission.forgetFailures()
             desk.outageEnded(of: id, at: now)
@@ -121,10 +121,10 @@ extension Forwarder {
             policy = new
             policy.synthesis = synthesis
         }
-        desk.replace(groups, timing)
+        desk.replace(groups, timing, at: now)
         // It knows which groups have had servers.
         if desk.ids.contains(policy.privateNames) { self.policy.setServers(of: desk.group(policy.privateNames)) }
-        desk.beginAfresh(renewed)
+        desk.beginAfresh(renewed, at: now)
         admission.forgetFailures()
         let policy = policy
         desk.forgetNamesWithoutRecord {
@@ -145,7 +145,7 @@ extension Forwarder {
                         && !policy.mayAsk(flight.route[$0].group, flight.key)
                 }
         }
-        desk.takeBack(unless: { policy.mayAsk($0, $1) }, &actions)
+        desk.takeBack(unless: { policy.mayAsk($0, $1) }, at: now, &actions)
         for flight in barred { beginAnew(flight, at: now) }
     }
 

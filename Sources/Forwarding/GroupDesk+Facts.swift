@@ -62,8 +62,11 @@ extension GroupDesk {
     }
 
     /// Forgets what is known of the servers of groups, for instance because the account is another.
-    mutating func beginAfresh(_ renewed: Set<GroupID>) {
-        for group in groups.indices where renewed.contains(GroupID(group)) { groups[group].beginAfresh() }
+    mutating func beginAfresh(_ renewed: Set<GroupID>, at now: Tick) {
+        for group in groups.indices where renewed.contains(GroupID(group)) {
+            groups[group].beginAfresh(at: now)
+            noteTraits(of: group)
+        }
     }
 
     /// What is under way for these names is not cached, and no further flight joins it.
@@ -99,28 +102,34 @@ extension GroupDesk {
         guard rules[group].hasServers else { return .noServer }
         var group = groups[group.rawValue]
         guard group.group.carriesAddresses else {
-            switch group.pick(for: flight.crowd.source, at: now, unlessTried: { _ in false }) {
+            switch group.pick(MessageStep(flight, flight.step(of: group.id)), rules, at: now) {
             case .full, .pastPlan: return .full
             case .nobody: return .paused
-            case .server(let index): return .ready(group.servers[index].server)
+            case .down: return .down
+            case .server(let index, _, _): return .ready(group.servers[index].server)
             }
         }
         let known = group.lookups[flight.key.name]
         // It is being looked up for the other family: the question joins that.
         if let query = known?.query, let server = queries[query]?.server { return .ready(server) }
-        let own = known ?? Lookup(flight.key.name, for: flight, at: now)
-        if known == nil { group.outbox.append(own) }
+        let own = known?.joined(by: flight) ?? Lookup(flight.key.name, for: flight, at: now)
+        if let known, let index = group.outbox.firstIndex(where: { $0 === known }) {
+            group.outbox[index] = own
+        } else {
+            group.outbox.append(own)
+        }
         group.plan?.fill(at: now)
         group.putInTurn(at: now)
         var next = 0
         while next < group.outbox.count {
             let isOwn = group.outbox[next] === own
             switch group.next(from: &next, rules, at: now) {
-            case .send(let lookups, let index):
+            case .send(let lookups, let index, let isTrial):
                 if lookups.contains(where: { $0 === own }) { return .ready(group.servers[index].server) }
-                _ = group.asked(index, for: nil)
-            case .abandon where isOwn: return .paused
-            case .pastPlan where isOwn, .waitForPlan where isOwn: return .planExceeded
+                group.choice.take(.asked(index, for: nil, isTrial: isTrial), at: now)
+            case .abandon(let lookup, _) where lookup === own: return group.choice.isDown ? .down : .paused
+            case .pastPlan(let lookup) where lookup === own: return .planExceeded
+            case .waitForPlan where isOwn: return .planExceeded
             case .wait where isOwn: return .full
             case .wait, .waitForPlan: return .waiting
             case .abandon, .pastPlan, .drop: continue

@@ -53,8 +53,47 @@ extension GroupDesk {
             bill(subject, group)
             for lookup in lookups { for flight in lookup.flights { note(exposure, of: flight) } }
         case .message(let messages): note(exposure, of: messages.flight)
-        case .measurement(let flight): note(exposure, of: flight)
+        case .measurement(let messages): note(exposure, of: messages.flight)
         }
+    }
+
+    /// How a query ends.
+    enum QueryEnd {
+        /// - Parameters:
+        ///   - hasAnswer: false for SERVFAIL and the like.
+        ///   - toRepeat: Whether the answer is to the second attempt; its round trip counts from there.
+        case answered(hasAnswer: Bool, toRepeat: Bool)
+        case failed(Failure)
+        /// The answer is not wanted any more, or the name may not be asked.
+        case withdrawn
+    }
+
+    /// A query ends, here and nowhere else: its server and its step know of it, whatever the reason.
+    /// - Returns: nil: it has ended before.
+    mutating func end(
+        _ id: TableID, at now: Tick, _ actions: inout [Action], as end: (Query) -> QueryEnd
+    ) -> Query? {
+        guard let query = queries.remove(id) else { return nil }
+        if case .message(let messages) = query.subject { messages.underWay.removeAll { $0 == id } }
+        var verdict = ServerChoice.Verdict.none
+        switch end(query) {
+        case .answered(let hasAnswer, let toRepeat):
+            // Nobody answers what has not left.
+            if !query.isWritten { noteWritten(query.subject, query.group, query.server.exposure) }
+            let sent = toRepeat ? query.repeated ?? query.sent : query.sent
+            verdict = .answered(hasAnswer: hasAnswer, roundTrip: Double(now.microseconds(since: sent)) / 1000)
+        case .failed(let failure) where failure.kind == .here: noteShort(failure, at: now, &actions)
+        case .failed(let failure):
+            groups[query.group.rawValue].counters.failures += 1
+            failedQueries += 1
+            verdict = .failed(failure)
+        case .withdrawn: break
+        }
+        let said = groups[query.group.rawValue].choice.take(.ended(ServerChoice.Ended(query), verdict), at: now)
+        for event in said { actions.append(.report(event)) }
+        if case .answered = verdict, !said.isEmpty { outageEnded(of: query.group, at: now) }
+        noteTraits(of: query.group.rawValue)
+        return query
     }
 
     /// A server has answered with a message.
@@ -64,16 +103,23 @@ extension GroupDesk {
     mutating func answered(
         _ id: TableID, _ code: ResponseCode, toRepeat: Bool, at now: Tick, _ actions: inout [Action]
     ) -> Answered? {
-        guard let (query, index) = takeQuery(id) else { return nil }
-        switch query.subject {
-        case .names: fail(query, index, Self.answerToAnother, at: now, &actions)
-        case .measurement: heard(query, index, code.isAnswer, toRepeat, at: now, &actions)
-        case .message(let messages):
-            heard(query, index, code.isAnswer, toRepeat, at: now, &actions)
-            if code == .refused { messages.hasRefused = true } else if !code.isAnswer { messages.hasFailed = true }
-            return Answered(messages: messages, by: .server(query.group, query.server))
+        let query = end(id, at: now, &actions) { query in
+            query.subject.isNames
+                ? .failed(Self.answerToAnother) : .answered(hasAnswer: code.isAnswer, toRepeat: toRepeat)
         }
-        return nil
+        guard let query else { return nil }
+        guard case .message(let messages) = query.subject else {
+            if query.subject.isNames { goOn(query, after: Self.answerToAnother, at: now, &actions) }
+            return nil
+        }
+        if code.isAnswer {
+            messages.hasAnswer = true
+        } else if code == .refused {
+            messages.hasRefused = true
+        } else {
+            messages.hasFailed = true
+        }
+        return Answered(messages: messages, by: .server(query.group, query.server))
     }
 
     /// A server has answered a request for names.
@@ -82,12 +128,16 @@ extension GroupDesk {
         _ id: TableID, _ results: [NameAddresses], _ reasons: [AbsenceReason], toRepeat: Bool, at now: Tick,
         _ actions: inout [Action]
     ) -> Found? {
-        guard let (query, server) = takeQuery(id) else { return nil }
+        let query = end(id, at: now, &actions) { query in
+            guard case .names(let lookups, _) = query.subject else { return .failed(Self.answerToAnother) }
+            let speaks = lookups.count > 1 || results.contains { $0.name == lookups[0].key.name }
+            return speaks ? .answered(hasAnswer: true, toRepeat: toRepeat) : .failed(Self.answerWithoutTheName)
+        }
+        guard let query else { return nil }
         guard case .names(let lookups, let families) = query.subject else {
-            fail(query, server, Self.answerToAnother, at: now, &actions)
+            goOn(query, after: Self.answerToAnother, at: now, &actions)
             return nil
         }
-        heard(query, server, true, toRepeat, at: now, &actions)
         let group = query.group.rawValue
         var found = Found(families: families, group: query.group, server: query.server)
         for (index, result) in results.enumerated() {
@@ -110,8 +160,7 @@ extension GroupDesk {
         }
         for lookup in lookups where lookup.query == id {
             guard lookups.count > 1 else {
-                let failure = Failure(.badAnswer, "the answer does not speak of the name asked")
-                fail(query, server, failure, at: now, &actions)
+                goOn(query, after: Self.answerWithoutTheName, at: now, &actions)
                 break
             }
             lookup.wasLeftOut = true
@@ -123,37 +172,19 @@ extension GroupDesk {
 
     /// A query has failed.
     mutating func failed(_ id: TableID, _ failure: Failure, at now: Tick, _ actions: inout [Action]) {
-        if let (query, index) = takeQuery(id) { fail(query, index, failure, at: now, &actions) }
+        let query = end(id, at: now, &actions) { _ in .failed(failure) }
+        if let query { goOn(query, after: failure, at: now, &actions) }
     }
 
     private static var answerToAnother: Failure { Failure(.badAnswer, "an answer to something else") }
-
-    /// Something has come from the server of a query.
-    private mutating func heard(
-        _ query: Query, _ index: Int?, _ hasAnswer: Bool, _ toRepeat: Bool, at now: Tick, _ actions: inout [Action]
-    ) {
-        // Nobody answers what has not left.
-        if !query.isWritten { noteWritten(query.subject, query.group, query.server.exposure) }
-        guard let index else { return }
-        let sent = toRepeat ? query.repeated ?? query.sent : query.sent
-        let said = groups[query.group.rawValue].answered(
-            index, hasAnswer, roundTrip: Double(now.microseconds(since: sent)) / 1000, at: now)
-        guard !said.isEmpty else { return }
-        for event in said { actions.append(.report(event)) }
-        outageEnded(of: query.group, at: now)
+    private static var answerWithoutTheName: Failure {
+        Failure(.badAnswer, "the answer does not speak of the name asked")
     }
 
-    /// A query that has ended has failed: what it asked goes to another server.
-    mutating func fail(
-        _ query: Query, _ index: Int?, _ failure: Failure, at now: Tick, _ actions: inout [Action]
-    ) {
+    /// What a query has asked that failed goes to another server.
+    mutating func goOn(_ query: Query, after failure: Failure, at now: Tick, _ actions: inout [Action]) {
         let group = query.group.rawValue
-        if failure.kind == .here { return failHere(query, index, failure, at: now, &actions) }
-        groups[group].counters.failures += 1
-        failedQueries += 1
-        if let index {
-            for event in groups[group].failed(index, query, failure, at: now) { actions.append(.report(event)) }
-        }
+        if failure.kind == .here { return stopHere(query, failure) }
         let trouble = Trouble(failure: failure, group: query.group, server: query.server)
         switch query.subject {
         case .names(let lookups, let families):
@@ -183,11 +214,7 @@ extension GroupDesk {
 
     /// A query could not be sent, as this machine was short of something. That says nothing of the server, and others of the group or
     /// of the next group would be asked only for this reason: the step ends once nothing of it is under way.
-    private mutating func failHere(
-        _ query: Query, _ index: Int?, _ failure: Failure, at now: Tick, _ actions: inout [Action]
-    ) {
-        noteShort(failure, at: now, &actions)
-        if let index { groups[query.group.rawValue].isUndecided(index, at: now) }
+    private mutating func stopHere(_ query: Query, _ failure: Failure) {
         let trouble = Trouble(failure: failure, group: query.group)
         switch query.subject {
         case .names(let lookups, _):

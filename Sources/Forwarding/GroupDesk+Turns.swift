@@ -9,6 +9,7 @@ extension GroupDesk {
     /// Asks the next server for a flight, or waits until one has room; ends the step when no server is left and no query is
     /// under way.
     mutating func sendNext(_ messages: MessageStep, at now: Tick, _ actions: inout [Action]) {
+        if messages.wasLeft, messages.flight.isAnswered { return drop(messages) }
         guard !messages.isWaiting, !isSent(messages, at: now, &actions) else { return }
         messages.isWaiting = true
         groups[messages.group.rawValue].waiting.append(messages, of: messages.flight.crowd.source)
@@ -17,22 +18,18 @@ extension GroupDesk {
     /// - Returns: whether that is done; false: no server that is left has room.
     private mutating func isSent(_ messages: MessageStep, at now: Tick, _ actions: inout [Action]) -> Bool {
         let (flight, group) = (messages.flight, messages.group.rawValue)
-        let source = flight.crowd.source
-        let pick = groups[group].pick(for: source, at: now) { number in
-            !messages.tried.allSatisfy { $0 != number }
+        func ask(_ subject: Query.Subject, of index: Int, isTrial: Bool) -> TableID {
+            send(
+                subject, .message(flight.question), to: index, of: group, for: flight.crowd.source, isTrial: isTrial,
+                at: now, &actions)
         }
-        switch pick {
-        case .server(let index):
-            let isFirst = messages.tried.isEmpty
+        switch groups[group].pick(messages, rules, at: now) {
+        case .server(let index, let isTrial, let other):
             messages.tried.append(groups[group].servers[index].number)
-            let query = send(
-                .message(messages), .message(flight.question), to: index, of: group, for: source, at: now, &actions)
-            messages.underWay.append(query)
-            guard isFirst, let other = groups[group].serverToTry(besides: index, at: now) else { return true }
-            _ = send(
-                .measurement(flight), .message(flight.question), to: other, of: group, for: source, at: now, &actions)
+            messages.underWay.append(ask(.message(messages), of: index, isTrial: isTrial))
+            if let other { _ = ask(.measurement(messages), of: other, isTrial: true) }
         case .full, .pastPlan: return false
-        case .nobody: if messages.underWay.isEmpty { end(messages) }
+        case .nobody, .down: if messages.underWay.isEmpty { end(messages) }
         }
         return true
     }
@@ -48,11 +45,17 @@ extension GroupDesk {
                 .exhausted(step: messages.step, isRefused ? .refused : .failure, trouble, because: nil)))
     }
 
+    /// No further server is asked: nobody waits for the answer.
+    private mutating func drop(_ messages: MessageStep) {
+        messages.wasLeft = true
+        if messages.underWay.isEmpty { tell(.flight(messages.flight, .dropped(step: messages.step))) }
+    }
+
     /// Servers have room again: the flights that wait for one are sent, of each source one in turn, and its oldest first.
     private mutating func sendWaiting(at group: Int, _ now: Tick, _ actions: inout [Action]) {
         if groups[group].waiting.count > 2 * Shares.flights { groups[group].waiting.compact() }
         var isServed = true
-        while isServed, !groups[group].isFull(at: now) {
+        while isServed, !groups[group].choice.isFull(at: now) {
             isServed = false
             for source in groups[group].waiting.sources where sendNext(of: source, at: group, now, &actions) {
                 isServed = true
@@ -63,7 +66,7 @@ extension GroupDesk {
     /// Sends the oldest flight of a source for which a server has room; false: there is none.
     private mutating func sendNext(of source: Source, at group: Int, _ now: Tick, _ actions: inout [Action]) -> Bool {
         let hasOthers = groups[group].waiting.hasOthers(than: source)
-        guard !groups[group].isFull(for: hasOthers ? source : nil, at: now) else { return false }
+        guard !groups[group].choice.isFull(for: hasOthers ? source : nil, at: now) else { return false }
         var waiting = groups[group].waiting.take(of: source)[...]
         var left: [MessageStep] = []
         var isServed = false
@@ -72,7 +75,7 @@ extension GroupDesk {
             messages.isWaiting = false
             if messages.flight.isAnswered {
                 // All its clients were answered already; sent now, it would only delay flights whose clients still wait.
-                end(messages)
+                drop(messages)
             } else if isSent(messages, at: now, &actions) {
                 isServed = true
             } else {
@@ -105,11 +108,11 @@ extension GroupDesk {
         var taken = 0
         gathering: while taken < groups[group].outbox.count {
             switch groups[group].next(from: &taken, rules, at: now) {
-            case .send(let lookups, let index):
+            case .send(let lookups, let index, let isTrial):
                 let names = lookups.map(\.key.name)
                 let id = send(
-                    .names(lookups, families), .addresses(names, families), to: index, of: group, for: nil, at: now,
-                    &actions)
+                    .names(lookups, families), .addresses(names, families), to: index, of: group, for: nil,
+                    isTrial: isTrial, at: now, &actions)
                 for lookup in lookups { (lookup.query, lookup.wasSent) = (id, true) }
             case .drop(let lookup):
                 groups[group].remove(lookup)
@@ -159,7 +162,9 @@ extension GroupDesk {
     /// Takes names back from groups that may not be asked for them any more, wherever they wait: for their turn, for a
     /// connection, or for being sent once more. The flights are the caller's to end.
     /// - Parameter mayAsk: by the rules of now.
-    mutating func takeBack(unless mayAsk: (GroupID, Flight.Key) -> Bool, _ actions: inout [Action]) {
+    mutating func takeBack(
+        unless mayAsk: (GroupID, Flight.Key) -> Bool, at now: Tick, _ actions: inout [Action]
+    ) {
         func isBarred(_ lookup: Lookup, _ group: GroupID) -> Bool {
             !lookup.isCurrent && !mayAsk(group, Flight.Key(name: lookup.key, type: .a, audience: .everyone))
                 && !lookup.flights.contains { $0.key.findsServer && mayAsk(group, $0.key) }
@@ -174,7 +179,8 @@ extension GroupDesk {
                 // Nobody wants its answer, and what it asks is not known any more.
                 case .measurement: true
                 }
-            guard isMeant, cancel(id, &actions) != nil, case .names(let lookups, _) = query.subject else { continue }
+            guard isMeant, cancel(id, .withdrawn, at: now, &actions) != nil, case .names(let lookups, _) = query.subject
+            else { continue }
             // The names of a request that may be asked for are sent again.
             for lookup in lookups where lookup.query == id {
                 lookup.query = nil

@@ -35,24 +35,24 @@ struct GroupDesk: ~Copyable {
     private struct Record {
         /// The flight; another may have its number later.
         var flight: TableID?
-        /// The last step that has begun at a group that carries messages.
-        var messages: MessageStep?
+        /// The steps that have begun at groups that carry messages.
+        var messages = SmallList<MessageStep>()
         /// The most readable way in which the question was sent so far.
         var exposure = Exposure.none
     }
 
     init(timing: Timing, groups: [UpstreamGroup]) {
         rules = FlightRules(timing: timing)
-        replace(groups, timing)
+        replace(groups, timing, at: Tick(nanoseconds: 0))
     }
 
     // MARK: Groups
 
     /// Puts each group in its place; groups that stay keep what is known of them.
-    mutating func replace(_ new: [UpstreamGroup], _ timing: Timing) {
+    mutating func replace(_ new: [UpstreamGroup], _ timing: Timing, at now: Tick) {
         rules.timing = timing
         for index in groups.indices where !new.contains(where: { $0.id.rawValue == index }) {
-            setServers([], of: GroupID(index))
+            setServers([], of: GroupID(index), at: now)
         }
         for group in new {
             while groups.count <= group.id.rawValue {
@@ -60,21 +60,24 @@ struct GroupDesk: ~Copyable {
                     GroupState(UpstreamGroup(GroupID(groups.count), [], .messages, .lastThatAnswered, timeout: 0)))
                 rules.groups.append(FlightRules.GroupTraits())
             }
-            replace(group)
+            replace(group, at: now)
         }
     }
 
-    private mutating func replace(_ group: UpstreamGroup) {
-        groups[group.id.rawValue].replace(group)
-        rules.groups[group.id.rawValue] = groups[group.id.rawValue].traits
+    private mutating func replace(_ group: UpstreamGroup, at now: Tick) {
+        groups[group.id.rawValue].replace(group, at: now)
+        noteTraits(of: group.id.rawValue)
     }
+
+    /// Lets flights know what a group is like now.
+    mutating func noteTraits(of group: Int) { rules.groups[group] = groups[group].traits }
 
     /// - Returns: the group with its new servers.
     @discardableResult
-    mutating func setServers(_ servers: [Server], of id: GroupID) -> UpstreamGroup {
+    mutating func setServers(_ servers: [Server], of id: GroupID, at now: Tick) -> UpstreamGroup {
         var group = groups[id.rawValue].group
         group.servers = servers
-        replace(group)
+        replace(group, at: now)
         return self.group(id)
     }
 
@@ -93,7 +96,8 @@ struct GroupDesk: ~Copyable {
             groups[group].gather(flight, at: now)
         } else {
             let messages = MessageStep(flight, step)
-            records[number].messages = messages
+            records[number].messages.removeAll { $0.step == step }
+            records[number].messages.append(messages)
             sendNext(messages, at: now, &actions)
         }
     }
@@ -108,7 +112,11 @@ struct GroupDesk: ~Copyable {
 
     /// The answers of a step's servers are not wanted any more.
     mutating func leave(_ flight: Flight, _ step: Int, _ actions: inout [Action]) {
-        guard let messages = messages(of: flight), messages.step == step else { return }
+        for messages in messages(of: flight) where messages.step == step { leave(messages, &actions) }
+    }
+
+    private mutating func leave(_ messages: MessageStep, _ actions: inout [Action]) {
+        messages.isWaiting = false
         for query in messages.underWay { leave(query, &actions) }
     }
 
@@ -125,20 +133,17 @@ struct GroupDesk: ~Copyable {
         let number = flight.id.number
         guard number < records.count else { return .none }
         let record = exchange(&records[number], with: Record())
-        if let messages = record.messages {
-            messages.isWaiting = false
-            for query in messages.underWay { leave(query, &actions) }
-        }
+        for messages in record.messages { leave(messages, &actions) }
         return record.exposure
     }
 
-    private func messages(of flight: Flight) -> MessageStep? {
-        flight.id.number < records.count ? records[flight.id.number].messages : nil
+    private func messages(of flight: Flight) -> SmallList<MessageStep> {
+        flight.id.number < records.count ? records[flight.id.number].messages : SmallList()
     }
 
     /// The query of a flight's question that is under way to a server at this address; nil: there is none.
     func query(of flight: Flight, at address: IPAddress) -> TableID? {
-        messages(of: flight)?.underWay.first { id in
+        messages(of: flight).lazy.flatMap(\.underWay).first { id in
             queries[id]?.server.endpoints.contains { $0.address.unmapped == address.unmapped } ?? false
         }
     }
@@ -167,20 +172,24 @@ struct GroupDesk: ~Copyable {
     // MARK: Queries
 
     /// Sends a query to a server.
-    /// - Parameter source: that of a message's flight.
+    /// - Parameters:
+    ///   - source: that of a message's flight.
+    ///   - isTrial: see ``Query/isTrial``.
     mutating func send(
-        _ subject: Query.Subject, _ ask: Ask, to index: Int, of group: Int, for source: Source?, at now: Tick,
-        _ actions: inout [Action]
+        _ subject: Query.Subject, _ ask: Ask, to index: Int, of group: Int, for source: Source?, isTrial: Bool,
+        at now: Tick, _ actions: inout [Action]
     ) -> TableID {
-        let holder = groups[group].asked(index, for: source)
+        groups[group].choice.take(.asked(index, for: source, isTrial: isTrial), at: now)
+        groups[group].counters.queries += 1
         let (timeout, id) = (groups[group].group.timeout, GroupID(group))
         let server = groups[group].servers[index].server
         let patience = Timing.patience(roundTrip: groups[group].servers[index].health.roundTrip)
         var query = Query(
             group: id, server: server, number: groups[group].servers[index].number, sent: now, subject: subject,
-            holder: holder, endsAt: now.advanced(milliseconds: timeout))
+            holder: groups[group].group.concurrency > 0 ? source : nil, endsAt: now.advanced(milliseconds: timeout),
+            isTrial: isTrial)
         if patience < timeout { query.askAgainAt = now.advanced(milliseconds: patience) }
-        if case .message = subject, let after = groups[group].nextAfter(index) {
+        if case .message = subject, let after = groups[group].choice.nextAfter(index) {
             query.askNextAt = now.advanced(milliseconds: after)
         }
         let moment = query.nextMoment
@@ -197,37 +206,32 @@ struct GroupDesk: ~Copyable {
         deadlines.compact { if case .query(let id) = $0 { queries.contains(id) } else { true } }
     }
 
-    /// - Returns: the query, which has ended, and the index of its server; nil: that was removed from the list.
-    mutating func takeQuery(_ id: TableID) -> (query: Query, index: Int?)? {
-        guard let query = queries.remove(id) else { return nil }
-        let index = groups[query.group.rawValue].index(of: query.number)
-        groups[query.group.rawValue].ended(index, for: query.holder)
-        if case .message(let messages) = query.subject { messages.underWay.removeAll { $0 == id } }
-        return (query, index)
-    }
-
-    /// The answer to a query is not wanted any more. A query whose server was overtaken goes on all the same: its time,
-    /// or its failure, decides the order of servers for later questions.
+    /// The answer to a query is not wanted any more. A query whose server was overtaken, or whose group is down, goes on all the same:
+    /// its time, or its failure, decides which servers later questions go to.
     private mutating func leave(_ id: TableID, _ actions: inout [Action]) {
         guard let query = queries[id] else { return }
-        if query.isOvertaken, case .message(let messages) = query.subject {
-            queries[id]?.subject = .measurement(messages.flight)
+        if query.isOvertaken || rules[query.group].isDown, case .message(let messages) = query.subject {
+            queries[id]?.subject = .measurement(messages)
         } else {
-            _ = cancel(id, &actions)
+            // It is no trial, so nothing follows from the moment.
+            _ = cancel(id, .withdrawn, at: query.sent, &actions)
         }
     }
 
     /// No answer to a query can come, for a reason that the daemon knows.
-    mutating func abandon(_ id: TableID, _ failure: Failure, at now: Tick, _ actions: inout [Action]) {
-        if let (query, index) = cancel(id, &actions) { fail(query, index, failure, at: now, &actions) }
+    mutating func abandon(
+        _ id: TableID, _ failure: Failure, isOverdue: Bool = false, at now: Tick, _ actions: inout [Action]
+    ) {
+        guard let query = cancel(id, .failed(failure), isOverdue: isOverdue, at: now, &actions) else { return }
+        goOn(query, after: failure, at: now, &actions)
     }
 
     mutating func cancel(
-        _ id: TableID, isOverdue: Bool = false, _ actions: inout [Action]
-    ) -> (query: Query, index: Int?)? {
-        guard let taken = takeQuery(id) else { return nil }
-        actions.append(.cancel(QueryID(taken.query.group, id), isOverdue: isOverdue))
-        return taken
+        _ id: TableID, _ end: QueryEnd, isOverdue: Bool = false, at now: Tick, _ actions: inout [Action]
+    ) -> Query? {
+        guard let group = queries.change(id, { $0.group }) else { return nil }
+        actions.append(.cancel(QueryID(group, id), isOverdue: isOverdue))
+        return self.end(id, at: now, &actions) { _ in end }
     }
 
     // MARK: Time
@@ -262,14 +266,13 @@ struct GroupDesk: ~Copyable {
     private mutating func queryMoment(_ id: TableID, at now: Tick, _ actions: inout [Action]) {
         guard let query = queries[id] else { return }
         if query.endsAt <= now {
-            guard let (query, index) = cancel(id, isOverdue: true, &actions) else { return }
             let timeout = groups[query.group.rawValue].group.timeout
             // A repetition that left late may have had too little time, much of it in a queue of this machine.
             let failure =
                 query.isLost
                 ? Failure(.here, "the kernel did not take a datagram")
                 : Failure(.timedOut, "no answer within \(timeout) ms")
-            return fail(query, index, failure, at: now, &actions)
+            return abandon(id, failure, isOverdue: true, at: now, &actions)
         }
         if let moment = query.askAgainAt, moment <= now { askAgain(id, at: now, &actions) }
         if let moment = query.askNextAt, moment <= now { askNextAsWell(id, at: now, &actions) }
@@ -285,7 +288,9 @@ struct GroupDesk: ~Copyable {
         defer { queries[id] = query }
         if case .measurement = query.subject { return }
         // A server that was removed from the list is not asked again.
-        guard query.repeated == nil, groups[group].index(of: query.number) != nil else { return }
+        guard query.repeated == nil, groups[group].servers.contains(where: { $0.number == query.number }) else {
+            return
+        }
         query.repeated = now
         groups[group].counters.repeats += 1
         actions.append(.askAgain(QueryID(query.group, id)))
@@ -308,6 +313,7 @@ struct GroupDesk: ~Copyable {
     mutating func networkChanged(at now: Tick, _ actions: inout [Action]) {
         for group in groups.indices {
             groups[group].networkChanged(at: now)
+            noteTraits(of: group)
             outageEnded(of: GroupID(group), at: now)
         }
         for id in queries.ids { askAgain(id, at: now, &actions) }

@@ -43,33 +43,31 @@ public struct GroupOverview: Sendable, Equatable {
     public let counters: GroupCounters
     /// The groups that are asked when this one has no answer to a question of its own names.
     public let thenTry: [GroupID]
-    /// When the first server is tried again while another is in use.
-    private let returnAt: Tick?
 
     /// The parameters are those of the properties.
     public init(
         _ group: UpstreamGroup, _ servers: [ServerState], current: Server? = nil,
         counters: GroupCounters = GroupCounters(),
-        thenTry: [GroupID] = [], returnAt: Tick? = nil
+        thenTry: [GroupID] = []
     ) {
         (id, name, carriesAddresses, timeout) = (group.id, group.name, group.carriesAddresses, group.timeout)
         (title, answer, isShared) = (group.title, group.answer, group.isShared)
         (self.servers, self.current, self.counters) = (servers, current ?? servers.first?.server, counters)
-        (self.thenTry, self.returnAt) = (thenTry, returnAt)
+        self.thenTry = thenTry
     }
 
     init(_ state: GroupState, thenTry: [GroupID]) {
         self.init(
-            state.group, state.servers, current: state.current, counters: state.counters, thenTry: thenTry,
-            returnAt: state.returnAt)
+            state.group, state.servers, current: state.current?.server, counters: state.counters, thenTry: thenTry)
     }
 
     /// When a server that is passed over is asked again: with the first question from that moment on. Nil: it is not
     /// passed over.
     public func nextTry(of server: ServerState, at now: Tick) -> Tick? {
         let pause = server.health.pausedUntil.flatMap { now < $0 ? $0 : nil }
-        let isFirst = server.server == servers.first?.server && server.server != current
-        return [pause, server.setAside?.until, isFirst ? returnAt : nil].compactMap(\.self).max()
+        // Of an account only servers before the current one are tried.
+        let first = servers.first { $0.server == current || !carriesAddresses || $0.server == server.server }
+        let isTried = server.server != current && first?.server != current
+        return [pause, isTried ? server.setAside?.until : nil].compactMap(\.self).max()
     }
-
 }

@@ -15,7 +15,7 @@ extension GroupState {
     /// What becomes of the next names that wait.
     enum Next {
         /// They go to a server in one request.
-        case send([Lookup], to: Int)
+        case send([Lookup], to: Int, isTrial: Bool)
         /// Nobody waits for the name.
         case drop(Lookup)
         /// No server is left for the name.
@@ -36,10 +36,17 @@ extension GroupState {
             index += 1
             return .drop(first)
         }
-        let source = first.source
-        switch pick(for: source, at: now, unlessTried: { first.tried.contains($0) }) {
-        case .full: return .wait
-        case .nobody:
+        let pick = pick(first, rules, at: now)
+        switch pick {
+        case .full:
+            // A name that fewer servers have failed may have room at one of them.
+            guard !first.tried.isEmpty, !isPastRequests,
+                let next = outbox[index...].firstIndex(where: { $0.tried != first.tried && !isFull($0, rules, at: now) }
+                )
+            else { return .wait }
+            outbox.insert(outbox.remove(at: next), at: index)
+            return self.next(from: &index, rules, at: now)
+        case .nobody, .down:
             index += 1
             return .abandon(first, first.trouble ?? trouble)
         case .pastPlan:
@@ -48,12 +55,17 @@ extension GroupState {
             }
             index += 1
             return .pastPlan(first)
-        case .server(let server):
-            plan?.take(for: source)
+        case .server(let server, let isTrial, _):
+            plan?.take(for: first.source)
             let start = index
-            index += batch(of: first, from: start)
-            return .send(Array(outbox[start..<index]), to: server)
+            // The other names of a group that is down are not billed to find out that it still is.
+            index += choice.isDown && first.leadsOn(from: id, rules) ? 1 : batch(of: first, from: start)
+            return .send(Array(outbox[start..<index]), to: server, isTrial: isTrial)
         }
+    }
+
+    private mutating func isFull(_ lookup: Lookup, _ rules: FlightRules, at now: Tick) -> Bool {
+        if case .full = pick(lookup, rules, at: now) { true } else { false }
     }
 
     /// Removes names from the head of ``outbox``.
@@ -87,7 +99,7 @@ extension GroupState {
 
     /// Whether names can be sent, so that each source has its turn.
     private mutating func servesInTurn(at now: Tick) -> Bool {
-        !(plan?.isEmpty ?? false) && !isPastRequests && !isFull(at: now)
+        !(plan?.isEmpty ?? false) && !isPastRequests && !choice.isFull(at: now)
     }
 
     /// How many of the waiting names are sent together with the first.

@@ -7,12 +7,9 @@ struct GroupState {
     private(set) var group: UpstreamGroup
     /// For a group that carries addresses: the most names in a request.
     private(set) var namesPerRequest: Int
-    private(set) var servers: [ServerState]
-    /// The index of the server that is asked now; 0 without servers.
-    private(set) var currentIndex = 0
+    /// Its servers, and which of them is asked.
+    var choice: ServerChoice
     var counters = GroupCounters()
-    /// Queries under way.
-    private(set) var underWay = 0
     /// `namesPerSecond`.
     var plan: TokenBucket?
     /// Whether a deadline for room in the plan is set; one suffices, however many turns find the plan exceeded.
@@ -33,13 +30,6 @@ struct GroupState {
     /// Seconds from the last look whether it answers again to the next one; nil: none is to come.
     var nextLook: Int?
 
-    /// With `Choice.inOrder`: when the first server is tried again while another is in use.
-    private(set) var returnAt: Tick?
-    private var isProbing = false
-    /// Failed attempts in a row at the current server since it became that.
-    private var failedAttempts = 0
-    private var nextNumber = 0
-
     /// The most requests for names at once to the servers of one group. Beyond it names wait, and are sent in fuller
     /// requests.
     static let maximumRequests = 128
@@ -52,15 +42,16 @@ struct GroupState {
     init(_ group: UpstreamGroup) {
         self.group = group
         namesPerRequest = group.carries.namesPerRequest
-        servers = []
+        choice = ServerChoice(group)
         if group.namesPerSecond > 0 { plan = TokenBucket(perSecond: group.namesPerSecond) }
-        setServers(group.servers)
     }
 
     var id: GroupID { group.id }
-
+    var servers: [ServerState] { choice.servers }
+    /// Queries under way.
+    var underWay: Int { choice.underWay }
     /// The server that is asked now; nil without servers.
-    var current: Server? { servers.isEmpty ? nil : servers[currentIndex].server }
+    var current: ServerState? { choice.current }
 
     /// Whether any of its servers has failed since it last answered.
     var isFailing: Bool { servers.contains { $0.health.consecutiveFailures > 0 } }
@@ -69,242 +60,58 @@ struct GroupState {
     var traits: FlightRules.GroupTraits {
         FlightRules.GroupTraits(
             hasServers: !servers.isEmpty, carriesAddresses: group.carriesAddresses, isProven: group.isProven,
-            isShared: group.isShared)
+            isShared: group.isShared, isDown: choice.isDown)
     }
 
     /// Applies other settings or servers. What is known of servers that stay is kept.
-    mutating func replace(_ new: UpstreamGroup) {
+    mutating func replace(_ new: UpstreamGroup, at now: Tick) {
         if new.namesPerSecond != group.namesPerSecond {
             plan = new.namesPerSecond > 0 ? TokenBucket(perSecond: new.namesPerSecond) : nil
         }
-        let isOtherList = new.servers != group.servers
         let hadServers = group.hadServers || !new.servers.isEmpty
         (group, namesPerRequest) = (new, new.carries.namesPerRequest)
         group.hadServers = hadServers
-        if isOtherList { setServers(new.servers) }
-    }
-
-    /// With ``UpstreamGroup/Choice/inOrder(switchAfter:returnAfterMinutes:)`` the first server of the new list is in use, unless
-    /// it is the first of the former list too and another server has taken over from it: that one stays, and the first is tried
-    /// again when it would have been.
-    private mutating func setServers(_ new: [Server]) {
-        let (former, formerFirst) = (current, servers.first?.server)
-        servers = new.map { server in
-            if let known = servers.first(where: { $0.server == server }) { return known }
-            nextNumber += 1
-            return ServerState(server, number: nextNumber, health: ServerHealth())
-        }
-        currentIndex = new.firstIndex { $0 == former } ?? 0
-        if case .inOrder = group.choice, former == formerFirst || new.first != formerFirst { currentIndex = 0 }
-        if currentIndex == 0 { (failedAttempts, returnAt, isProbing) = (0, nil, false) }
-        prefer()
+        choice.take(.settings(new), at: now)
     }
 
     /// Forgets what is known of the servers, and their results, for instance because the account is another.
-    mutating func beginAfresh() {
+    mutating func beginAfresh(at now: Tick) {
         namesWithoutRecord.removeAll()
-        for index in servers.indices {
-            servers[index].health = ServerHealth()
-            servers[index].isBack()
-        }
-        (currentIndex, failedAttempts, returnAt, isProbing) = (0, 0, nil, false)
+        choice.take(.renewed, at: now)
     }
 
-    /// The index of a server by its ``ServerState/number``; nil: it was removed from the list.
-    func index(of number: Int) -> Int? { servers.firstIndex { $0.number == number } }
-
-    /// Why none of the servers is asked, since all are paused: the last failure of the current one.
+    /// Why none of the servers is asked, since all are paused or the group is down: the last failure of the current one.
     var trouble: Trouble? {
-        guard let current, let failure = servers[currentIndex].health.lastFailure else { return nil }
-        return Trouble(failure: failure, group: id, server: group.carriesAddresses ? nil : current)
+        guard let current, let failure = current.health.lastFailure else { return nil }
+        return Trouble(failure: failure, group: id, server: group.carriesAddresses ? nil : current.server)
     }
 
-    /// The choice of a server for a query.
-    enum Pick {
-        /// The index of a server.
-        case server(Int)
-        /// All servers that could be asked have as many queries under way as they may.
-        case full
-        /// All servers were tried or are paused.
-        case nobody
-        /// A server has room, and the source has had its share of `queriesPerSecond`.
-        case pastPlan
+    /// What becomes of a flight's question at this moment. Mutating, so that reading a group copies nothing.
+    mutating func pick(_ messages: MessageStep, _ rules: FlightRules, at now: Tick) -> ServerChoice.Pick {
+        let source = messages.flight.crowd.source
+        return choice.pick(
+            for: waiting.hasOthers(than: source) ? source : nil, isFirst: messages.tried.isEmpty,
+            leadsOn: { messages.flight.leadsOn(from: messages.step, rules) },
+            unlessTried: { number in !messages.tried.allSatisfy { $0 != number } }, at: now)
     }
 
-    /// What becomes of a question of a source at this moment. The plan is to be filled before. Mutating, like the functions
-    /// below, so that reading a group copies nothing.
-    /// - Parameter isTried: by ``ServerState/number``.
-    mutating func pick(for source: Source, at now: Tick, unlessTried isTried: (Int) -> Bool) -> Pick {
-        guard group.carriesAddresses else {
-            return choose(at: now, for: waiting.hasOthers(than: source) ? source : nil, unlessTried: isTried)
-        }
+    /// What becomes of a name at this moment. The plan is to be filled before.
+    mutating func pick(_ lookup: Lookup, _ rules: FlightRules, at now: Tick) -> ServerChoice.Pick {
         if isPastRequests { return .full }
-        let pick = choose(at: now, for: nil, unlessTried: isTried)
-        if case .server = pick, plan?.hasRoom(for: source) == false { return .pastPlan }
+        let id = id
+        let pick = choice.pick(
+            for: nil, isFirst: !lookup.wasSent, leadsOn: { lookup.leadsOn(from: id, rules) },
+            unlessTried: { lookup.tried.contains($0) }, at: now)
+        if case .server = pick, plan?.hasRoom(for: lookup.source) == false { return .pastPlan }
         return pick
     }
 
     /// Whether as many requests are under way as there may be to a group without `concurrency`.
     var isPastRequests: Bool { group.concurrency == 0 && underWay >= Self.maximumRequests }
 
-    /// The server for a question that some servers did not answer.
-    /// - Parameter source: see ``ServerState/hasRoom(_:for:at:)``.
-    private mutating func choose(at now: Tick, for source: Source?, unlessTried isTried: (Int) -> Bool) -> Pick {
-        var isFull = false
-        func isOpen(_ index: Int) -> Bool {
-            guard !isTried(servers[index].number), !servers[index].health.isPaused(at: now) else { return false }
-            let hasRoom = servers[index].hasRoom(group.concurrency, for: source, at: now)
-            isFull = isFull || !hasRoom
-            return hasRoom
-        }
-        if case .inPreference = group.choice {
-            for isSetAside in [false, true] {
-                for index in servers.indices where servers[index].isSetAside == isSetAside && isOpen(index) {
-                    return .server(index)
-                }
-            }
-            return isFull ? .full : .nobody
-        }
-        if currentIndex > 0, !isProbing, let returnAt, returnAt <= now, isOpen(0) { return .server(0) }
-        for offset in servers.indices {
-            let index = (currentIndex + offset) % servers.count
-            if isOpen(index) { return .server(index) }
-        }
-        return isFull ? .full : .nobody
-    }
-
-    /// Whether none of the servers that could be asked has room: see ``ServerState/hasRoom(_:for:at:)``.
-    mutating func isFull(for source: Source? = nil, at now: Tick) -> Bool {
-        var isFull = false
-        for index in servers.indices where !servers[index].health.isPaused(at: now) {
-            if servers[index].hasRoom(group.concurrency, for: source, at: now) { return false }
-            isFull = true
-        }
-        return isFull
-    }
-
-    /// A server that had failed and is to be tried beside a question that another server answers; it counts as tried
-    /// then.
-    mutating func serverToTry(besides other: Int, at now: Tick) -> Int? {
-        let index = servers.indices.first { index in
-            index != other && servers[index].isDue(at: now) && !servers[index].health.isPaused(at: now)
-                && servers[index].hasRoom(group.concurrency, at: now)
-        }
-        if let index { servers[index].isTried() }
-        return index
-    }
-
-    /// Milliseconds after which the next server is asked as well; nil: it is not.
-    mutating func nextAfter(_ index: Int) -> Int? {
-        guard case .inPreference(let longest) = group.choice, servers.count > 1 else { return nil }
-        guard let usual = servers[index].health.usualRoundTrip else { return longest }
-        return min(max(Timing.shortestPatience, Int(min(2 * usual, 60_000))), longest)
-    }
-
-    /// With ``UpstreamGroup/Choice/inPreference(nextWithin:)`` the current server is the first one that does not fail.
-    private mutating func prefer() {
-        guard case .inPreference = group.choice else { return }
-        currentIndex = servers.firstIndex { !$0.isSetAside } ?? 0
-    }
-
-    /// A query goes to a server. If it is the first server and another one is in use, its answer decides whether it
-    /// returns.
-    /// - Parameter source: the source whose query it is; nil for a request for names, which is of many.
-    /// - Returns: the source for which it counts at the server; nil where there is no limit that sources share.
-    mutating func asked(_ index: Int, for source: Source?) -> Source? {
-        let holder = group.concurrency > 0 ? source : nil
-        servers[index].begins(for: holder)
-        underWay += 1
-        counters.queries += 1
-        if index == 0, currentIndex != 0 { isProbing = true }
-        return holder
-    }
-
-    /// A query has ended.
-    /// - Parameter index: that of its server; nil: it was removed from the list.
-    mutating func ended(_ index: Int?, for holder: Source?) {
-        underWay -= 1
-        if let index { servers[index].ends(for: holder) }
-    }
-
-    /// - Parameter hasAnswer: false for SERVFAIL and the like: the server is there, but another may give an answer.
-    mutating func answered(_ index: Int, _ hasAnswer: Bool, roundTrip: Double, at now: Tick) -> [Event] {
-        var events: [Event] = []
-        if servers[index].health.answered(roundTrip: roundTrip, at: now) {
-            events.append(.answersAgain(id, servers[index].server))
-        }
-        servers[index].heardAt = now
-        switch group.choice {
-        case .lastThatAnswered:
-            servers[index].said(hasAnswer)
-            // Another that was asked for one late name's sake does not replace it.
-            if hasAnswer, servers[currentIndex].isInDoubt { currentIndex = index }
-        case .inPreference:
-            if hasAnswer { servers[index].isBack() } else { servers[index].refused(at: now) }
-            prefer()
-        case .inOrder:
-            if index == currentIndex { failedAttempts = 0 }
-            guard index == 0, currentIndex != 0 else { break }
-            events.append(.returned(id, from: servers[currentIndex].server, to: servers[0].server))
-            (currentIndex, failedAttempts, returnAt, isProbing) = (0, 0, nil, false)
-        }
-        return events
-    }
-
-    mutating func failed(_ index: Int, _ query: Query, _ failure: Failure, at now: Tick) -> [Event] {
-        var silence = Silence.ofServer
-        if failure.kind == .timedOut {
-            silence = Silence(of: query, heardAt: servers[index].heardAt)
-        } else if failure.kind.isServersWord {
-            servers[index].heardAt = now
-        }
-        guard silence != .ofName else {
-            servers[index].health.failures += 1
-            isUndecided(index, at: now)
-            return []
-        }
-        var events: [Event] = []
-        if servers[index].health.failed(failure, at: now) { events.append(.failing(id, query.server, failure)) }
-        if failure.kind == .tooOften { servers[index].halveLimit(group.concurrency, at: now) }
-        if case .inPreference = group.choice {
-            switch silence {
-            case .ofServer: servers[index].putAside(at: now)
-            case .ofConnection: servers[index].refused(at: now)
-            case .ofAll, .ofName: servers[index].isUndecided(at: now)
-            }
-            prefer()
-        }
-        guard case .inOrder(let switchAfter, let minutes) = group.choice else { return events }
-        let returnAfter = now.advanced(milliseconds: minutes * 60_000)
-        if index == currentIndex {
-            failedAttempts += 1
-            guard failedAttempts >= max(1, switchAfter), servers.count > 1 else { return events }
-            let next = (index + 1) % servers.count
-            (currentIndex, failedAttempts, returnAt, isProbing) = (next, 0, returnAfter, false)
-            events.append(.switched(id, from: query.server, to: servers[next].server))
-        } else if index == 0 {
-            (returnAt, isProbing) = (returnAfter, false)
-        }
-        return events
-    }
-
-    /// Nothing follows for a server from how a query has ended. If that was its trial, another one follows.
-    mutating func isUndecided(_ index: Int, at now: Tick) {
-        servers[index].isUndecided(at: now)
-        // The next request tries the first server once more.
-        if index == 0, currentIndex != 0 { isProbing = false }
-    }
-
-    /// The network has changed: servers that failed may work now, and the first one is tried again with the next
-    /// request.
+    /// The network has changed: servers that failed may work now.
     mutating func networkChanged(at now: Tick) {
-        for index in servers.indices {
-            servers[index].health.endPause()
-            servers[index].isBack()
-        }
-        prefer()
-        failedAttempts = 0
-        if currentIndex != 0 { (returnAt, isProbing) = (now, false) }
+        choice.take(.networkChanged, at: now)
         for lookup in lookups.values { lookup.tried = [] }
     }
 }

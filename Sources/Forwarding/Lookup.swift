@@ -12,6 +12,10 @@ final class MessageStep {
     var underWay = SmallList<TableID>()
     /// Whether it is in the group's queue, waiting for a server with room.
     var isWaiting = false
+    /// Whether its clients were answered while it waited, so that no further server is asked.
+    var wasLeft = false
+    /// Whether a server has answered.
+    var hasAnswer = false
     /// Whether a server failed, or said SERVFAIL or the like, so that not all have refused the question.
     var hasFailed = false
     /// Whether a server said REFUSED.
@@ -49,6 +53,15 @@ final class Lookup {
         flights = SmallList(flight)
     }
 
+    /// The same lookup as it would be if a flight joined it.
+    func joined(by flight: Flight) -> Lookup {
+        let copy = Lookup(key, for: flight, at: started)
+        copy.flights = flights
+        copy.add(flight)
+        (copy.tried, copy.trouble, copy.wasLeftOut, copy.wasSent) = (tried, trouble, wasLeftOut, wasSent)
+        return copy
+    }
+
     /// For whom the name counts: of several that ask for it, the first.
     var source: Source {
         var all = flights.makeIterator()
@@ -59,6 +72,11 @@ final class Lookup {
     var findsServer: Bool { !flights.isEmpty && flights.allSatisfy(\.key.findsServer) }
 
     func outdate() { isCurrent = false }
+
+    /// Whether another group is asked for all its flights if this one gives no answer.
+    func leadsOn(from group: GroupID, _ rules: FlightRules) -> Bool {
+        flights.allSatisfy { $0.leadsOn(from: $0.step(of: group), rules) }
+    }
 
     func add(_ flight: Flight) {
         // One that was begun to find a server, and is a client's as well from now on.

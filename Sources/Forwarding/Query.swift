@@ -21,6 +21,8 @@ struct Query {
     var repeated: Tick?
     /// Whether the server took longer than usual, so that the next one was asked as well.
     var isOvertaken = false
+    /// Whether it shows whether its server, which was set aside, answers again.
+    let isTrial: Bool
     /// Whether it has left: see ``GroupDesk/wrote(_:)``.
     var isWritten = false
     /// Whether the kernel has not taken its first datagram, so that silence is no failure of the server.
@@ -33,7 +35,7 @@ struct Query {
         case message(MessageStep)
         /// A query whose answer is not wanted: it only shows the state of the server. Its question was that of a flight,
         /// which may have ended.
-        case measurement(Flight)
+        case measurement(MessageStep)
 
         var isNames: Bool { if case .names = self { true } else { false } }
     }

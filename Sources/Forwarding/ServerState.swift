@@ -14,31 +14,30 @@ public struct ServerState: Sendable, Equatable {
     private var holders = SourceCounts<Int>()
     /// When the last answer came from it, or the last refusal of its own.
     var heardAt: Tick?
-    /// With ``UpstreamGroup/Choice/inPreference(nextWithin:)``: the server has failed, so others are asked first.
+    /// Others are asked first; nil: it has its place.
     private(set) var setAside: SetAside?
-    /// Whether it has failed, or refused several questions in a row, so that others of its group are asked first.
-    public var isSetAside: Bool { setAside != nil }
+    var isPassedOver: Bool { setAside != nil }
+    /// Whether it has failed, or refused several questions in a row, so that others of its group are asked first until it is tried.
+    public var isSetAside: Bool { setAside?.until != nil }
+    /// Failed attempts in a row since it answered, or the network changed.
+    private var failures = 0
+    /// Whether none of its latest attempts was answered.
+    var isLost: Bool { failures >= Self.mostFailures }
     /// Answers such as SERVFAIL in a row.
     private var refusals = 0
     /// The reduced `concurrency` after the server said that it is asked too often, and until when it holds; nil: as
     /// configured.
     private var limit: (most: Int, until: Tick)?
 
-    /// How long a server is set aside.
     struct SetAside: Equatable, Sendable {
-        /// Seconds, doubled with each further failure.
+        /// Seconds, doubled with each trial.
         var pause: Int
-        /// When it is next tried beside a live question.
-        var until: Tick
-        /// Whether it is being tried now.
-        var isTried = false
+        /// When it is next tried; nil: never, it has its place again once it answers.
+        var until: Tick?
     }
 
-    /// In seconds.
-    private static let firstPause = 1
-    private static let longestPause = 60
-    /// After this many answers such as SERVFAIL in a row a server is set aside: a single one may be due to the name.
-    private static let mostRefusals = 3
+    /// After this many failed attempts in a row nothing is expected of a server: a single one may be an accident.
+    public static let mostFailures = 3
     /// Milliseconds for which a halved limit holds.
     private static let limitTime = 10_000
 
@@ -89,40 +88,64 @@ public struct ServerState: Sendable, Equatable {
         limit = (max(1, most / 2), now.advanced(milliseconds: Self.limitTime))
     }
 
+    // MARK: Its place
+
     /// Whether it is to be tried now, to see whether it answers again.
-    func isDue(at now: Tick) -> Bool { setAside.map { !$0.isTried && $0.until <= now } ?? false }
-
-    mutating func isTried() { setAside?.isTried = true }
-
-    mutating func isBack() { (setAside, refusals) = (nil, 0) }
-
-    /// Nothing follows from a time-out. If that was its trial, another one follows after the same time.
-    mutating func isUndecided(at now: Tick) {
-        guard let setAside, setAside.isTried else { return }
-        self.setAside = SetAside(pause: setAside.pause, until: now.advanced(milliseconds: setAside.pause * 1000))
+    func isDue(_ rule: UpstreamGroup.Choice, at now: Tick) -> Bool {
+        rule.pause != nil && setAside.map { $0.until ?? now <= now } ?? false
     }
 
-    /// Whether its last word was a failure or a refusal.
-    var isInDoubt: Bool { health.consecutiveFailures > 0 || refusals > 0 }
-
-    /// It has said an answer, or SERVFAIL or the like.
-    mutating func said(_ hasAnswer: Bool) { refusals = hasAnswer ? 0 : refusals + 1 }
-
-    /// It has answered with SERVFAIL or the like, or left a question unanswered that another server has answered. If
-    /// that was its trial, another one follows.
-    mutating func refused(at now: Tick) {
-        refusals += 1
-        if refusals >= Self.mostRefusals || setAside?.isTried ?? false { putAside(at: now) }
-    }
-
-    /// The server has failed: see ``SetAside``. Of several failures before the next try only the first counts.
-    mutating func putAside(at now: Tick) {
-        guard let before = setAside else {
-            setAside = SetAside(pause: Self.firstPause, until: now.advanced(milliseconds: Self.firstPause * 1000))
-            return
-        }
-        guard before.isTried || before.until <= now else { return }
-        let pause = min(2 * before.pause, Self.longestPause)
+    /// The server has failed, or is tried, which counts as a failure until it answers. Of several failures before the next trial only
+    /// the first counts.
+    mutating func putAside(_ rule: UpstreamGroup.Choice, at now: Tick) {
+        guard let pauses = rule.pause, setAside == nil || isDue(rule, at: now) else { return }
+        let pause = min(max(2 * (setAside?.pause ?? 0), pauses.lowerBound), pauses.upperBound)
         setAside = SetAside(pause: pause, until: now.advanced(milliseconds: pause * 1000))
+    }
+
+    /// Another server has answered: if the last word of this one was a failure or a refusal, the other is asked first from now on.
+    mutating func yield() {
+        if failures + refusals > 0, setAside == nil { setAside = SetAside(pause: 0) }
+    }
+
+    /// Nothing follows from its trial.
+    mutating func tryAgain(at now: Tick) { setAside?.until = now.advanced(milliseconds: ServerChoice.again) }
+
+    /// - Returns: whether it answers again.
+    mutating func answered(
+        _ hasAnswer: Bool, roundTrip: Double, _ rule: UpstreamGroup.Choice, at now: Tick
+    ) -> Bool {
+        (heardAt, failures) = (now, 0)
+        if hasAnswer { (setAside, refusals) = (nil, 0) } else { refused(rule, at: now) }
+        return health.answered(roundTrip: roundTrip, at: now)
+    }
+
+    /// - Returns: whether that is news.
+    mutating func failed(
+        _ failure: Failure, _ silence: Silence, _ rule: UpstreamGroup.Choice, isTrial: Bool, at now: Tick
+    ) -> Bool {
+        if failure.kind.isServersWord { heardAt = now }
+        if silence != .ofName { failures += 1 }
+        switch silence {
+        case .ofConnection where rule.refusals != nil: refused(rule, at: now)
+        case .ofConnection, .ofServer: if failures >= rule.failures { putAside(rule, at: now) }
+        case .ofName, .ofAll: if isTrial { tryAgain(at: now) }
+        }
+        if silence == .ofName { health.failures += 1 }
+        return silence != .ofName && health.failed(failure, at: now)
+    }
+
+    mutating func refused(_ rule: UpstreamGroup.Choice, at now: Tick) {
+        refusals += 1
+        if let most = rule.refusals, refusals >= most { putAside(rule, at: now) }
+    }
+
+    /// It is asked in another way from now on.
+    mutating func renew() { (health, setAside, failures, refusals) = (ServerHealth(), nil, 0, 0) }
+
+    mutating func networkChanged(_ rule: UpstreamGroup.Choice, at now: Tick) {
+        health.endPause()
+        (failures, refusals) = (0, 0)
+        if rule.triesBeside { setAside = nil } else { setAside?.until = now }
     }
 }

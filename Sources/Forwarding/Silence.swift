@@ -14,22 +14,20 @@ import Base
 /// is a failure like any other, and sets it aside at once. One that takes connections and answers nothing is found by the
 /// third question that another server has answered.
 ///
-/// With ``UpstreamGroup/Choice/inOrder(switchAfter:returnAfterMinutes:)`` and
-/// ``UpstreamGroup/Choice/lastThatAnswered`` the servers are asked one after the other, so that only the first column
-/// counts: a time-out in which an answer came is none of the failed attempts in a row, and the server that is asked for the
-/// late name does not take the place of the one before it. A server that is dead has answered nothing since, so each question
-/// counts that was sent after its last answer.
+/// The servers of an account, and plain resolvers, are asked one after the other, so that only the first column counts there: a
+/// time-out in which an answer came is none of the failures in a row, and the server that is asked for the late name does not take the
+/// place of the one before it. A server that is dead has answered nothing since, so each question counts that was sent after its last
+/// answer.
 enum Silence {
     case ofName, ofAll, ofConnection, ofServer
 
-    /// - Parameter heardAt: when anything last came from the server.
-    init(of query: Query, heardAt: Tick?) {
-        if let heardAt, query.sent < heardAt {
+    init(of query: ServerChoice.Ended, by server: ServerState) {
+        if let heardAt = server.heardAt, query.sent < heardAt {
             self = .ofName
         } else if query.others == .silent {
             self = .ofAll
         } else {
-            self = query.server.isEncrypted ? .ofConnection : .ofServer
+            self = server.server.isEncrypted ? .ofConnection : .ofServer
         }
     }
 }
@@ -43,9 +41,16 @@ extension Query {
     var others: Others {
         switch subject {
         case .names: .notAsked
-        case .message(let step): step.flight.wasAnswered ? .answered : isOvertaken ? .silent : .notAsked
-        case .measurement(let flight): flight.wasAnswered ? .answered : .silent
+        case .message(let step): step.hasAnswer ? .answered : isOvertaken ? .silent : .notAsked
+        case .measurement(let step): step.hasAnswer ? .answered : .silent
         }
+    }
+}
+
+extension ServerChoice.Ended {
+    init(_ query: Query) {
+        self.init(
+            number: query.number, holder: query.holder, isTrial: query.isTrial, sent: query.sent, others: query.others)
     }
 }
 

@@ -88,16 +88,34 @@ public struct UpstreamGroup: Sendable, Equatable {
         }
     }
 
-    /// How a server is chosen.
-    public enum Choice: Sendable, Equatable {
+    /// How a server is chosen, in numbers: see ``ServerChoice``.
+    public struct Choice: Sendable, Equatable {
+        /// After this many failures in a row a server is set aside.
+        var failures = 1
+        /// After this many answers such as SERVFAIL in a row it is: a single one may be due to the name. Nil: they say none.
+        var refusals: Int?
+        /// Seconds for which it is, twice as long each time; nil: only where another has answered, and until it answers itself.
+        var pause: ClosedRange<Int>?
+        /// Whether it is tried beside a live question; else by one.
+        var triesBeside = true
+        /// Milliseconds after which the next server is asked as well at the latest, when one takes longer than usual; nil: never.
+        var nextWithin: Int?
+
         /// The first server as long as it answers: after this many failed attempts in a row the next one takes over,
         /// and after this many minutes one live request tries the first again.
-        case inOrder(switchAfter: Int, returnAfterMinutes: Int)
+        public static func inOrder(switchAfter: Int, returnAfterMinutes: Int) -> Choice {
+            let pause = returnAfterMinutes * 60
+            return Choice(failures: switchAfter, pause: pause...pause, triesBeside: false)
+        }
+
         /// The last server that answered; in the beginning the first.
-        case lastThatAnswered
+        public static let lastThatAnswered = Choice(refusals: 1)
+
         /// The first server that does not fail. The next one is asked as well when it takes longer than usual, after
         /// this many milliseconds at the latest; a server that has failed is tried beside a live question now and then.
-        case inPreference(nextWithin: Int)
+        public static func inPreference(nextWithin: Int) -> Choice {
+            Choice(refusals: 3, pause: 1...60, nextWithin: nextWithin)
+        }
     }
 
     /// A group without limits, not shared.

@@ -212,7 +212,7 @@ import Testing
             if seconds > 0 {
                 state.health.pausedUntil = Tick(nanoseconds: Self.now.nanoseconds + seconds * 1_000_000_000)
             }
-            for _ in 0..<refusals { state.refused(at: Self.now) }
+            for _ in 0..<refusals { state.refused(.inPreference(nextWithin: 1000), at: Self.now) }
             return state
         }
         let other = server("192.0.2.2:53")

@@ -10,9 +10,9 @@ import Testing
 @Suite struct BoundsTests {
     private static let now = Tick(nanoseconds: 1_000_000_000_000)
 
-    private static func forwarder(batch: Int = 8) -> Forwarder {
+    private static func forwarder(batch: Int = 8, httpOnly: Bool = false) -> Forwarder {
         var upstreams = TestUpstreams()
-        upstreams.batch = batch
+        (upstreams.batch, upstreams.httpOnly) = (batch, httpOnly)
         return Forwarder(
             policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups,
             cache: DNSCache(bytes: 1 << 20, staleSeconds: 1000, seed: (1, 2)))
@@ -144,7 +144,7 @@ import Testing
     /// Requests that fail while they are handed over, as without a network, must leave room for the names that waited
     /// for it, in the same turn.
     @Test func roomThatComesInTheTurnItselfIsUsed() {
-        var forwarder = Self.forwarder(batch: 1)
+        var forwarder = Self.forwarder(batch: 1, httpOnly: true)
         let most = GroupState.maximumRequests
         for number in 0..<most + 5 {
             forwarder.receive(name(number), .a, for: .everyone, from: number, at: Self.now)

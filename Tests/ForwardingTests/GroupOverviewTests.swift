@@ -152,29 +152,29 @@ import Testing
             let overview = GroupOverview(state, thenTry: [])
             return overview.servers.map { overview.nextTry(of: $0, at: now) }
         }
-        func query(_ server: Server, _ group: GroupID) -> Forwarding.Query {
-            Forwarding.Query(
-                group: group, server: server, number: 0, sent: Self.now, subject: .names([], .both), holder: nil,
-                endsAt: Self.now)
+        func end(_ state: inout GroupState, _ index: Int, _ verdict: ServerChoice.Verdict, at now: Tick = Self.now) {
+            let query = ServerChoice.Ended(
+                number: state.servers[index].number, holder: nil, isTrial: false, sent: Self.now, others: .notAsked)
+            state.choice.take(.ended(query, verdict), at: now)
         }
         var inOrder = GroupState(
             UpstreamGroup(
                 .httpdns, servers, .addresses(namesPerRequest: 1), .inOrder(switchAfter: 1, returnAfterMinutes: 1),
                 timeout: 1000))
         #expect(tries(inOrder, at: Self.now) == [nil, nil])
-        _ = inOrder.failed(0, query(servers[0], .httpdns), Failure(.timedOut, "x"), at: Self.now)
+        end(&inOrder, 0, .failed(Failure(.timedOut, "x")))
         #expect(tries(inOrder, at: Self.now) == [after(60), nil])
-        _ = inOrder.failed(1, query(servers[1], .httpdns), Failure(.tooOften, "x", retryAfter: 7), at: Self.now)
+        end(&inOrder, 1, .failed(Failure(.tooOften, "x", retryAfter: 7)))
         #expect(tries(inOrder, at: Self.now)[1] == after(7))
         #expect(tries(inOrder, at: after(7))[1] == nil)
 
         var inPreference = GroupState(
             UpstreamGroup(office, servers, .messages, .inPreference(nextWithin: 1000), timeout: 1000))
-        _ = inPreference.failed(0, query(servers[0], office), Failure(.timedOut, "x"), at: Self.now)
+        end(&inPreference, 0, .failed(Failure(.timedOut, "x")))
         #expect(tries(inPreference, at: Self.now) == [after(1), nil])
         // Due, and with the next question: that moment has passed, and stays known.
         #expect(tries(inPreference, at: after(5)) == [after(1), nil])
-        _ = inPreference.answered(0, true, roundTrip: 1, at: after(5))
+        end(&inPreference, 0, .answered(hasAnswer: true, roundTrip: 1), at: after(5))
         #expect(tries(inPreference, at: after(5)) == [nil, nil])
     }
 }

@@ -312,7 +312,9 @@ final class ScenarioRunner {
         let group = words.skip("of") ? words.next().flatMap { settings.number(of: $0) } : nil
         guard words.next() == "become", let value = words.next() else { throw malformed() }
         if let group, let count = Int(value) {
-            forwarder.change(.servers(group, settings.replaceServers(of: group, count)), at: now)
+            let kept = words.skip("keeping") ? words.number() : 0
+            guard let kept else { throw malformed() }
+            forwarder.change(.servers(group, settings.replaceServers(of: group, count, keeping: kept)), at: now)
         } else if group == nil, let families = Families(scenario: value) {
             forwarder.change(.families([.httpdns: families]), at: now)
         } else {

@@ -148,10 +148,11 @@ struct ScenarioSettings {
     /// The present number of a group.
     func number(of name: String) -> GroupID? { upstreams.number(of: name) }
 
-    /// Others than before.
-    mutating func replaceServers(of group: GroupID, _ count: Int) -> [Server] {
+    /// Others than before, but for the first ones that stay.
+    mutating func replaceServers(of group: GroupID, _ count: Int, keeping kept: Int) -> [Server] {
         lists[group, default: 0] += 1
-        let servers = [Server].scenario(count, list: lists[group]!)
+        let former = upstreams.groups.first { $0.id == group }?.servers ?? []
+        let servers = Array(former.prefix(kept)) + [Server].scenario(count, list: lists[group]!).dropFirst(kept)
         switch group {
         case .httpdns: upstreams.service = servers
         case .fallback: upstreams.resolvers = servers

@@ -125,6 +125,8 @@ import Testing
         for _ in 0..<5000 { world.pass() }
         #expect([world.answered, world.refused, world.live.count] == [159, 0, 0])
         #expect(world.forwarder.desk.groups[2].waiting.isEmpty && world.forwarder.desk.groups[2].waiting.count == 0)
+        // What was sent just before its client was answered is waited for.
+        for _ in 0..<5000 { world.pass() }
         #expect(world.forwarder.admission.flights.count == 0)
     }
 

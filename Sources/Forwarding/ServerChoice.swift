@@ -1,0 +1,224 @@
+import Base
+
+/// The servers of a group, and which of them is asked: events and the time go in, a choice comes out.
+///
+/// The first server in the order of preference is asked that is not set aside, then the others, and last the servers that are set
+/// aside. The numbers are those of ``UpstreamGroup/Choice``.
+///
+/// | event | the server |
+/// | --- | --- |
+/// | an answer | has its place again; where no `pause` is set, the others whose last word was none are set aside for it |
+/// | SERVFAIL or the like, `refusals` times in a row | is set aside |
+/// | failures in a row, `failures` of them | is set aside; what silence counts for says ``Silence`` |
+/// | `pause` has passed | is tried, by the next question or beside it, and is set aside for twice as long from then on |
+/// | a trial ends without a verdict: it is withdrawn, or this machine is short of something | is tried again a second later |
+/// | the network changes | has its place again, or is tried by the next question |
+/// | another list has it | stays as it is |
+/// | each server has failed three times in a row | the group is down |
+///
+/// While a group is down, a question for which another group can be asked goes to one of its servers only if nothing is under way to
+/// them, and a second after the last question that did: it finds out whether the group is back. All it takes is one answer.
+struct ServerChoice {
+    let group: GroupID
+    private(set) var servers: [ServerState] = []
+    private var rule: UpstreamGroup.Choice
+    /// The most queries at once to one server; 0: no limit.
+    private var concurrency: Int
+    /// Queries under way, also those to servers that were removed from the list.
+    private(set) var underWay = 0
+    /// When a query was last sent.
+    private var askedAt: Tick?
+    private var nextNumber = 0
+
+    /// Milliseconds from a question that may find out that a group is back to the next one, and from a trial without a verdict.
+    static let again = 1000
+
+    init(_ group: UpstreamGroup) {
+        (self.group, rule, concurrency) = (group.id, group.choice, group.concurrency)
+        replace(group)
+    }
+
+    /// The index of the server that is asked first; 0 without servers.
+    private var first: Int { servers.firstIndex { !$0.isPassedOver } ?? 0 }
+
+    /// The server that is asked first; nil without servers.
+    var current: ServerState? { servers.isEmpty ? nil : servers[first] }
+
+    /// Whether none of its servers answers, so that other groups are asked at once.
+    var isDown: Bool { !servers.isEmpty && servers.allSatisfy(\.isLost) }
+
+    // MARK: The choice
+
+    /// Which server gets a question.
+    enum Pick {
+        /// The one with this index.
+        /// - Parameters:
+        ///   - isTrial: it is set aside, and the question shows whether it answers again.
+        ///   - beside: the index of another one that is to be tried beside the question.
+        case server(Int, isTrial: Bool = false, beside: Int? = nil)
+        /// All servers that could be asked have as many queries under way as they may.
+        case full
+        /// All servers were tried or are paused.
+        case nobody
+        /// The group is down, and another question finds out whether it is back.
+        case down
+        /// A server has room, and the source has had its share of `queriesPerSecond`.
+        case pastPlan
+    }
+
+    /// Mutating, like the functions below, so that reading a group copies nothing.
+    /// - Parameters:
+    ///   - source: see ``ServerState/hasRoom(_:for:at:)``.
+    ///   - isFirst: the question was asked of no server of the group.
+    ///   - leadsOn: whether another group can be asked for it.
+    ///   - isTried: whether it was asked of a server, by ``ServerState/number``.
+    mutating func pick(
+        for source: Source?, isFirst: Bool, leadsOn: () -> Bool, unlessTried isTried: (Int) -> Bool, at now: Tick
+    ) -> Pick {
+        if isFirst, isDown, isAsked(at: now), leadsOn() { return .down }
+        var isFull = false
+        func isOpen(_ index: Int) -> Bool {
+            guard !isTried(servers[index].number), !servers[index].health.isPaused(at: now) else { return false }
+            let hasRoom = servers[index].hasRoom(concurrency, for: source, at: now)
+            isFull = isFull || !hasRoom
+            return hasRoom
+        }
+        if !rule.triesBeside {
+            for index in 0..<first where servers[index].isDue(rule, at: now) && isOpen(index) {
+                return .server(index, isTrial: true)
+            }
+        }
+        var last: Int?
+        for index in servers.indices where isOpen(index) {
+            if !servers[index].isPassedOver {
+                last = index
+                break
+            }
+            last = last ?? index
+        }
+        guard let index = last else { return isFull ? .full : .nobody }
+        return .server(index, beside: isFirst ? toTry(besides: index, at: now) : nil)
+    }
+
+    /// Whether a question may be finding out at this moment whether the group is back.
+    private func isAsked(at now: Tick) -> Bool {
+        underWay > 0 || askedAt.map { now.milliseconds(since: $0) < Self.again } ?? false
+    }
+
+    /// A server that is to be tried beside a question to another one.
+    private mutating func toTry(besides other: Int, at now: Tick) -> Int? {
+        guard rule.triesBeside else { return nil }
+        return servers.indices.first { index in
+            index != other && servers[index].isDue(rule, at: now) && !servers[index].health.isPaused(at: now)
+                && servers[index].hasRoom(concurrency, at: now)
+        }
+    }
+
+    /// Whether none of the servers that could be asked has room: see ``ServerState/hasRoom(_:for:at:)``.
+    mutating func isFull(for source: Source? = nil, at now: Tick) -> Bool {
+        var isFull = false
+        for index in servers.indices where !servers[index].health.isPaused(at: now) {
+            if servers[index].hasRoom(concurrency, for: source, at: now) { return false }
+            isFull = true
+        }
+        return isFull
+    }
+
+    /// Milliseconds after which the next server is asked as well; nil: it is not.
+    mutating func nextAfter(_ index: Int) -> Int? {
+        guard let longest = rule.nextWithin, servers.count > 1 else { return nil }
+        guard let usual = servers[index].health.usualRoundTrip else { return longest }
+        return min(max(Timing.shortestPatience, Int(min(2 * usual, 60_000))), longest)
+    }
+
+    // MARK: Events
+
+    /// Something that happens to a group's servers.
+    enum Event {
+        /// The group has other settings or servers.
+        case settings(UpstreamGroup)
+        /// The servers are asked in another way: what is known of them does not hold any more.
+        case renewed
+        case networkChanged
+        /// A query goes to the server with this index.
+        case asked(Int, for: Source?, isTrial: Bool)
+        case ended(Ended, Verdict)
+    }
+
+    /// A query that has ended.
+    struct Ended {
+        /// ``ServerState/number``.
+        let number: Int
+        let holder: Source?
+        let isTrial: Bool
+        let sent: Tick
+        let others: Query.Others
+    }
+
+    enum Verdict {
+        /// - Parameter hasAnswer: false for SERVFAIL and the like: the server is there, but another may give an answer.
+        case answered(hasAnswer: Bool, roundTrip: Double)
+        case failed(Failure)
+        /// It was withdrawn, or this machine was short of something.
+        case none
+    }
+
+    /// - Returns: what the log says.
+    @discardableResult
+    mutating func take(_ event: Event, at now: Tick) -> [Forwarding.Event] {
+        switch event {
+        case .settings(let group): replace(group)
+        case .renewed: for index in servers.indices { servers[index].renew() }
+        case .networkChanged: for index in servers.indices { servers[index].networkChanged(rule, at: now) }
+        case .asked(let index, let holder, let isTrial):
+            servers[index].begins(for: concurrency > 0 ? holder : nil)
+            if isTrial { servers[index].putAside(rule, at: now) }
+            underWay += 1
+            askedAt = now
+        case .ended(let query, let verdict):
+            underWay -= 1
+            if let index = servers.firstIndex(where: { $0.number == query.number }) {
+                return ended(query, at: index, verdict, now)
+            }
+        }
+        return []
+    }
+
+    private mutating func replace(_ group: UpstreamGroup) {
+        (rule, concurrency) = (group.choice, group.concurrency)
+        guard group.servers != servers.map(\.server) else { return }
+        servers = group.servers.map { server in
+            if let known = servers.first(where: { $0.server == server }) { return known }
+            nextNumber += 1
+            return ServerState(server, number: nextNumber, health: ServerHealth())
+        }
+    }
+
+    private mutating func ended(_ query: Ended, at index: Int, _ verdict: Verdict, _ now: Tick) -> [Forwarding.Event] {
+        let (before, server) = (first, servers[index].server)
+        var events: [Forwarding.Event] = []
+        servers[index].ends(for: query.holder)
+        switch verdict {
+        case .answered(let hasAnswer, let roundTrip):
+            if servers[index].answered(hasAnswer, roundTrip: roundTrip, rule, at: now) {
+                events.append(.answersAgain(group, server))
+            }
+            guard hasAnswer, rule.pause == nil else { break }
+            for other in servers.indices where other != index { servers[other].yield() }
+        case .failed(let failure):
+            let silence = failure.kind == .timedOut ? Silence(of: query, by: servers[index]) : .ofServer
+            if servers[index].failed(failure, silence, rule, isTrial: query.isTrial, at: now) {
+                events.append(.failing(group, server, failure))
+            }
+            if failure.kind == .tooOften { servers[index].halveLimit(concurrency, at: now) }
+        case .none: if query.isTrial { servers[index].tryAgain(at: now) }
+        }
+        if !rule.triesBeside, first != before {
+            let (from, to) = (servers[before].server, servers[first].server)
+            events.append(
+                index == first && first < before
+                    ? .returned(group, from: from, to: to) : .switched(group, from: from, to: to))
+        }
+        return events
+    }
+}

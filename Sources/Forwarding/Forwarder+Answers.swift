@@ -30,7 +30,7 @@ extension Forwarder {
             guard let found = desk.found(id.id, results, reasons, toRepeat: toRepeat, at: now, &actions) else { break }
             handleDeskEvents(at: now)
             for (lookup, index) in found.names { settle(lookup, results[index], reasons, found, at: now) }
-        case .failed(let failure): desk.failed(id.id, failure, at: now, &actions)
+        case .failed(let failure): desk.end(id.id, at: now, &actions) { _ in .failed(failure) }
         }
         handleDeskEvents(at: now)
     }

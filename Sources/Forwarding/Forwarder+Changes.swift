@@ -67,7 +67,7 @@ extension Forwarder {
     /// - Returns: how many answers were in the cache.
     public mutating func forget(_ scope: NameScope, at now: Tick) -> Int {
         let isMeant = { (key: NameKey) in scope.contains(key.name) }
-        desk.forget(isMeant)
+        desk.each { $0.namesWithoutRecord.remove(where: isMeant) }
         admission.forgetFailures(of: isMeant)
         ranks.forget(isMeant)
         outdate {
@@ -109,7 +109,7 @@ extension Forwarder {
             flightOf[flight.key] = nil
         }
         store.outdate(where: isMeant)
-        desk.outdateLookups(where: isMeantOfAccounts)
+        desk.each { $0.outdateLookups(where: isMeantOfAccounts) }
     }
 
     private mutating func reconfigure(
@@ -130,7 +130,7 @@ extension Forwarder {
         desk.forgetNamesWithoutRecord {
             !policy.trusts($0, as: before) || policy.families(of: $0) != before.families(of: $0)
         }
-        desk.forgetNoRecordBudgets()
+        desk.each { $0.noRecordBudget.removeAll() }
         withdrawBarred(at: now)
     }
 

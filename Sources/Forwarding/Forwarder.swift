@@ -176,7 +176,7 @@ public struct Forwarder: ~Copyable {
             let query = desk.query(of: flight, at: client.asker.address)
         else { return false }
         reply(client, failure(flight.key, FailureReason(code: .other, text: Failure.loop.detail)))
-        desk.abandon(query, Failure.loop, at: now, &actions)
+        desk.cancel(query, as: .failed(Failure.loop), at: now, &actions)
         return true
     }
 

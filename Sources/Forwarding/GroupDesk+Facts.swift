@@ -50,15 +50,12 @@ extension GroupDesk {
 
     /// Forgets which names groups have no record of.
     mutating func forgetNamesWithoutRecord(at isMeant: (GroupID) -> Bool = { _ in true }) {
-        for group in groups.indices where isMeant(GroupID(group)) { groups[group].namesWithoutRecord.removeAll() }
+        each { if isMeant($0.id) { $0.namesWithoutRecord.removeAll() } }
     }
 
-    mutating func forget(_ isMeant: (NameKey) -> Bool) {
-        for group in groups.indices { groups[group].namesWithoutRecord.remove(where: isMeant) }
-    }
-
-    mutating func forgetNoRecordBudgets() {
-        for group in groups.indices { groups[group].noRecordBudget.removeAll() }
+    /// Forgets something of each group, or changes it.
+    mutating func each(_ change: (inout GroupState) -> Void) {
+        for group in groups.indices { change(&groups[group]) }
     }
 
     /// Forgets what is known of the servers of groups, for instance because the account is another.
@@ -67,11 +64,6 @@ extension GroupDesk {
             groups[group].beginAfresh(at: now)
             noteTraits(of: group)
         }
-    }
-
-    /// What is under way for these names is not cached, and no further flight joins it.
-    mutating func outdateLookups(where isMeant: (NameKey, AnswerBases) -> Bool) {
-        for group in groups.indices { groups[group].outdateLookups(where: isMeant) }
     }
 
     // MARK: What can be seen from outside
@@ -127,12 +119,12 @@ extension GroupDesk {
             case .send(let lookups, let index, let isTrial):
                 if lookups.contains(where: { $0 === own }) { return .ready(group.servers[index].server) }
                 group.choice.take(.asked(index, for: nil, isTrial: isTrial), at: now)
-            case .abandon(let lookup, _) where lookup === own: return group.choice.isDown ? .down : .paused
-            case .pastPlan(let lookup) where lookup === own: return .planExceeded
+            case .abandon(let lookup, _, let reason) where lookup === own:
+                return reason == .plan ? .planExceeded : group.choice.isDown ? .down : .paused
             case .waitForPlan where isOwn: return .planExceeded
             case .wait where isOwn: return .full
             case .wait, .waitForPlan: return .waiting
-            case .abandon, .pastPlan, .drop: continue
+            case .abandon, .drop: continue
             }
         }
         return .waiting

@@ -26,73 +26,50 @@ extension GroupDesk {
     /// account bills for its names, each time that it is sent. What could not be sent does not count.
     mutating func wrote(_ id: TableID) {
         // A whole query is dear to copy.
-        let left = queries.change(id) { query -> (Query.Subject, GroupID, Exposure, isAgain: Bool)? in
-            let isAgain = exchange(&query.isWritten, with: true)
-            // Of a message that is sent again nothing is counted.
-            if isAgain, !query.subject.isNames { return nil }
-            return (query.subject, query.group, query.server.exposure, isAgain)
+        let left = queries.change(id) { query in
+            query.isWritten = true
+            return (query.subject, query.group, query.server.exposure)
         }
-        guard case .some((let subject, let group, let exposure, let isAgain)?) = left else { return }
-        if isAgain { bill(subject, group) } else { noteWritten(subject, group, exposure) }
+        if let left { noteWritten(left.0, left.1, left.2) }
     }
 
     /// The kernel has not taken a query's datagram: it is repeated like one that was lost on the way.
     mutating func lost(_ id: TableID) { queries.change(id) { $0.isLost = !$0.isWritten || $0.isLost } }
 
-    /// Counts the names of a request that has left.
-    @inline(__always)
-    private mutating func bill(_ subject: Query.Subject, _ group: GroupID) {
-        if case .names(let lookups, _) = subject { groups[group.rawValue].counters.names += UInt64(lookups.count) }
-    }
-
-    /// Counts a query that has left for the first time.
-    @inline(__always)
+    /// Counts a query that has left.
     private mutating func noteWritten(_ subject: Query.Subject, _ group: GroupID, _ exposure: Exposure) {
         switch subject {
         case .names(let lookups, _):
-            bill(subject, group)
+            groups[group.rawValue].counters.names += UInt64(lookups.count)
             for lookup in lookups { for flight in lookup.flights { note(exposure, of: flight) } }
-        case .message(let messages): note(exposure, of: messages.flight)
-        case .measurement(let messages): note(exposure, of: messages.flight)
+        case .message(let messages), .measurement(let messages): note(exposure, of: messages.flight)
         }
     }
 
-    /// How a query ends.
-    enum QueryEnd {
-        /// - Parameters:
-        ///   - hasAnswer: false for SERVFAIL and the like.
-        ///   - toRepeat: Whether the answer is to the second attempt; its round trip counts from there.
-        case answered(hasAnswer: Bool, toRepeat: Bool)
-        case failed(Failure)
-        /// The answer is not wanted any more, or the name may not be asked.
-        case withdrawn
-    }
-
-    /// A query ends, here and nowhere else: its server and its step know of it, whatever the reason.
+    /// A query ends, here and nowhere else: its server and its step know of it, whatever the reason. If it has failed, what it has asked
+    /// goes to another server.
     /// - Returns: nil: it has ended before.
+    @discardableResult
     mutating func end(
-        _ id: TableID, at now: Tick, _ actions: inout [Action], as end: (Query) -> QueryEnd
+        _ id: TableID, at now: Tick, _ actions: inout [Action], as verdict: (Query) -> ServerChoice.Verdict
     ) -> Query? {
         guard let query = queries.remove(id) else { return nil }
         if case .message(let messages) = query.subject { messages.underWay.removeAll { $0 == id } }
-        var verdict = ServerChoice.Verdict.none
-        switch end(query) {
-        case .answered(let hasAnswer, let toRepeat):
-            // Nobody answers what has not left.
-            if !query.isWritten { noteWritten(query.subject, query.group, query.server.exposure) }
-            let sent = toRepeat ? query.repeated ?? query.sent : query.sent
-            verdict = .answered(hasAnswer: hasAnswer, roundTrip: Double(now.microseconds(since: sent)) / 1000)
+        let verdict = verdict(query)
+        switch verdict {
+        // Nobody answers what has not left.
+        case .answered: if !query.isWritten { noteWritten(query.subject, query.group, query.server.exposure) }
         case .failed(let failure) where failure.kind == .here: noteShort(failure, at: now, &actions)
-        case .failed(let failure):
+        case .failed:
             groups[query.group.rawValue].counters.failures += 1
             failedQueries += 1
-            verdict = .failed(failure)
         case .withdrawn: break
         }
-        let said = groups[query.group.rawValue].choice.take(.ended(ServerChoice.Ended(query), verdict), at: now)
+        let said = groups[query.group.rawValue].choice.take(.ended(query, verdict), at: now)
         for event in said { actions.append(.report(event)) }
         if case .answered = verdict, !said.isEmpty { outageEnded(of: query.group, at: now) }
         noteTraits(of: query.group.rawValue)
+        if case .failed(let failure) = verdict { goOn(query, after: failure, at: now, &actions) }
         return query
     }
 
@@ -107,18 +84,9 @@ extension GroupDesk {
             query.subject.isNames
                 ? .failed(Self.answerToAnother) : .answered(hasAnswer: code.isAnswer, toRepeat: toRepeat)
         }
-        guard let query else { return nil }
-        guard case .message(let messages) = query.subject else {
-            if query.subject.isNames { goOn(query, after: Self.answerToAnother, at: now, &actions) }
-            return nil
-        }
-        if code.isAnswer {
-            messages.hasAnswer = true
-        } else if code == .refused {
-            messages.hasRefused = true
-        } else {
-            messages.hasFailed = true
-        }
+        guard let query, case .message(let messages) = query.subject else { return nil }
+        if code.isAnswer { messages.hasAnswer = true }
+        if code == .refused { messages.hasRefused = true } else if !code.isAnswer { messages.hasFailed = true }
         return Answered(messages: messages, by: .server(query.group, query.server))
     }
 
@@ -133,11 +101,7 @@ extension GroupDesk {
             let speaks = lookups.count > 1 || results.contains { $0.name == lookups[0].key.name }
             return speaks ? .answered(hasAnswer: true, toRepeat: toRepeat) : .failed(Self.answerWithoutTheName)
         }
-        guard let query else { return nil }
-        guard case .names(let lookups, let families) = query.subject else {
-            goOn(query, after: Self.answerToAnother, at: now, &actions)
-            return nil
-        }
+        guard let query, case .names(let lookups, let families) = query.subject else { return nil }
         let group = query.group.rawValue
         var found = Found(families: families, group: query.group, server: query.server)
         for (index, result) in results.enumerated() {
@@ -159,10 +123,6 @@ extension GroupDesk {
             found.names.append((lookup, index))
         }
         for lookup in lookups where lookup.query == id {
-            guard lookups.count > 1 else {
-                goOn(query, after: Self.answerWithoutTheName, at: now, &actions)
-                break
-            }
             lookup.wasLeftOut = true
             lookup.query = nil
             groups[group].outbox.append(lookup)
@@ -170,19 +130,12 @@ extension GroupDesk {
         return found
     }
 
-    /// A query has failed.
-    mutating func failed(_ id: TableID, _ failure: Failure, at now: Tick, _ actions: inout [Action]) {
-        let query = end(id, at: now, &actions) { _ in .failed(failure) }
-        if let query { goOn(query, after: failure, at: now, &actions) }
-    }
-
     private static var answerToAnother: Failure { Failure(.badAnswer, "an answer to something else") }
     private static var answerWithoutTheName: Failure {
         Failure(.badAnswer, "the answer does not speak of the name asked")
     }
 
-    /// What a query has asked that failed goes to another server.
-    mutating func goOn(_ query: Query, after failure: Failure, at now: Tick, _ actions: inout [Action]) {
+    private mutating func goOn(_ query: Query, after failure: Failure, at now: Tick, _ actions: inout [Action]) {
         let group = query.group.rawValue
         if failure.kind == .here { return stopHere(query, failure) }
         let trouble = Trouble(failure: failure, group: query.group, server: query.server)

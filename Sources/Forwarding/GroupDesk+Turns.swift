@@ -117,13 +117,12 @@ extension GroupDesk {
             case .drop(let lookup):
                 groups[group].remove(lookup)
                 for flight in lookup.flights { tell(.flight(flight, .dropped(step: flight.step(of: GroupID(group))))) }
-            case .abandon(let lookup, let trouble):
-                let reason = trouble.flatMap { FallbackReason($0.failure.kind) }
+            case .abandon(let lookup, let trouble, let reason):
+                if reason == .plan {
+                    noteExceeded(group, at: now, &actions)
+                    tell(.pastPlan)
+                }
                 abandon(lookup, at: GroupID(group), trouble, because: reason, families, now, &actions)
-            case .pastPlan(let lookup):
-                noteExceeded(group, at: now, &actions)
-                tell(.pastPlan)
-                abandon(lookup, at: GroupID(group), nil, because: .plan, families, now, &actions)
             case .wait: break gathering
             case .waitForPlan:
                 noteExceeded(group, at: now, &actions)
@@ -179,7 +178,8 @@ extension GroupDesk {
                 // Nobody wants its answer, and what it asks is not known any more.
                 case .measurement: true
                 }
-            guard isMeant, cancel(id, .withdrawn, at: now, &actions) != nil, case .names(let lookups, _) = query.subject
+            guard isMeant, cancel(id, as: .withdrawn, at: now, &actions) != nil,
+                case .names(let lookups, _) = query.subject
             else { continue }
             // The names of a request that may be asked for are sent again.
             for lookup in lookups where lookup.query == id {

@@ -51,16 +51,17 @@ struct GroupDesk: ~Copyable {
     /// Puts each group in its place; groups that stay keep what is known of them.
     mutating func replace(_ new: [UpstreamGroup], _ timing: Timing, at now: Tick) {
         rules.timing = timing
-        for index in groups.indices where !new.contains(where: { $0.id.rawValue == index }) {
-            setServers([], of: GroupID(index), at: now)
+        while groups.count <= new.lazy.map(\.id.rawValue).max() ?? -1 {
+            groups.append(
+                GroupState(UpstreamGroup(GroupID(groups.count), [], .messages, .lastThatAnswered, timeout: 0)))
+            rules.groups.append(FlightRules.GroupTraits())
         }
-        for group in new {
-            while groups.count <= group.id.rawValue {
-                groups.append(
-                    GroupState(UpstreamGroup(GroupID(groups.count), [], .messages, .lastThatAnswered, timeout: 0)))
-                rules.groups.append(FlightRules.GroupTraits())
+        for id in ids {
+            if let group = new.first(where: { $0.id == id }) {
+                replace(group, at: now)
+            } else {
+                setServers([], of: id, at: now)
             }
-            replace(group, at: now)
         }
     }
 
@@ -214,24 +215,19 @@ struct GroupDesk: ~Copyable {
             queries[id]?.subject = .measurement(messages)
         } else {
             // It is no trial, so nothing follows from the moment.
-            _ = cancel(id, .withdrawn, at: query.sent, &actions)
+            cancel(id, as: .withdrawn, at: query.sent, &actions)
         }
     }
 
-    /// No answer to a query can come, for a reason that the daemon knows.
-    mutating func abandon(
-        _ id: TableID, _ failure: Failure, isOverdue: Bool = false, at now: Tick, _ actions: inout [Action]
-    ) {
-        guard let query = cancel(id, .failed(failure), isOverdue: isOverdue, at: now, &actions) else { return }
-        goOn(query, after: failure, at: now, &actions)
-    }
-
+    /// The answer to a query is not waited for any more.
+    @discardableResult
     mutating func cancel(
-        _ id: TableID, _ end: QueryEnd, isOverdue: Bool = false, at now: Tick, _ actions: inout [Action]
+        _ id: TableID, as verdict: ServerChoice.Verdict, isOverdue: Bool = false, at now: Tick,
+        _ actions: inout [Action]
     ) -> Query? {
         guard let group = queries.change(id, { $0.group }) else { return nil }
         actions.append(.cancel(QueryID(group, id), isOverdue: isOverdue))
-        return self.end(id, at: now, &actions) { _ in end }
+        return end(id, at: now, &actions) { _ in verdict }
     }
 
     // MARK: Time
@@ -272,7 +268,7 @@ struct GroupDesk: ~Copyable {
                 query.isLost
                 ? Failure(.here, "the kernel did not take a datagram")
                 : Failure(.timedOut, "no answer within \(timeout) ms")
-            return abandon(id, failure, isOverdue: true, at: now, &actions)
+            cancel(id, as: .failed(failure), isOverdue: true, at: now, &actions)
         }
         if let moment = query.askAgainAt, moment <= now { askAgain(id, at: now, &actions) }
         if let moment = query.askNextAt, moment <= now { askNextAsWell(id, at: now, &actions) }

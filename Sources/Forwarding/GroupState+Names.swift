@@ -18,10 +18,8 @@ extension GroupState {
         case send([Lookup], to: Int, isTrial: Bool)
         /// Nobody waits for the name.
         case drop(Lookup)
-        /// No server is left for the name.
-        case abandon(Lookup, Trouble?)
-        /// The plan is exceeded, and another group may be asked.
-        case pastPlan(Lookup)
+        /// No server is left for the name, or the plan is exceeded and another group may be asked.
+        case abandon(Lookup, Trouble?, because: FallbackReason?)
         /// They wait for a server with room.
         case wait
         /// They wait until the plan has room, since no other group may be asked.
@@ -36,25 +34,26 @@ extension GroupState {
             index += 1
             return .drop(first)
         }
-        let pick = pick(first, rules, at: now)
-        switch pick {
+        switch pick(first, rules, at: now) {
         case .full:
-            // A name that fewer servers have failed may have room at one of them.
-            guard !first.tried.isEmpty, !isPastRequests,
-                let next = outbox[index...].firstIndex(where: { $0.tried != first.tried && !isFull($0, rules, at: now) }
-                )
-            else { return .wait }
+            // A name that other servers have failed may have room at one of them.
+            let next = outbox[index...].firstIndex { other in
+                guard other.tried != first.tried else { return false }
+                return if case .full = pick(other, rules, at: now) { false } else { true }
+            }
+            guard let next else { return .wait }
             outbox.insert(outbox.remove(at: next), at: index)
             return self.next(from: &index, rules, at: now)
         case .nobody, .down:
             index += 1
-            return .abandon(first, first.trouble ?? trouble)
+            let trouble = first.trouble ?? trouble
+            return .abandon(first, trouble, because: trouble.flatMap { FallbackReason($0.failure.kind) })
         case .pastPlan:
             guard first.flights.contains(where: { $0.nextStep(after: .failure, rules) != nil }) else {
                 return .waitForPlan
             }
             index += 1
-            return .pastPlan(first)
+            return .abandon(first, nil, because: .plan)
         case .server(let server, let isTrial, _):
             plan?.take(for: first.source)
             let start = index
@@ -62,10 +61,6 @@ extension GroupState {
             index += choice.isDown && first.leadsOn(from: id, rules) ? 1 : batch(of: first, from: start)
             return .send(Array(outbox[start..<index]), to: server, isTrial: isTrial)
         }
-    }
-
-    private mutating func isFull(_ lookup: Lookup, _ rules: FlightRules, at now: Tick) -> Bool {
-        if case .full = pick(lookup, rules, at: now) { true } else { false }
     }
 
     /// Removes names from the head of ``outbox``.

@@ -83,16 +83,14 @@ struct ServerChoice {
             isFull = isFull || !hasRoom
             return hasRoom
         }
-        if !rule.triesBeside {
-            for index in 0..<first where servers[index].isDue(rule, at: now) && isOpen(index) {
-                return .server(index, isTrial: true)
-            }
-        }
         var last: Int?
         for index in servers.indices where isOpen(index) {
             if !servers[index].isPassedOver {
                 last = index
                 break
+            }
+            if index < first, !rule.triesBeside, servers[index].isDue(rule, at: now) {
+                return .server(index, isTrial: true)
             }
             last = last ?? index
         }
@@ -116,12 +114,8 @@ struct ServerChoice {
 
     /// Whether none of the servers that could be asked has room: see ``ServerState/hasRoom(_:for:at:)``.
     mutating func isFull(for source: Source? = nil, at now: Tick) -> Bool {
-        var isFull = false
-        for index in servers.indices where !servers[index].health.isPaused(at: now) {
-            if servers[index].hasRoom(concurrency, for: source, at: now) { return false }
-            isFull = true
-        }
-        return isFull
+        let pick = pick(for: source, isFirst: false, leadsOn: { false }, unlessTried: { _ in false }, at: now)
+        return if case .full = pick { true } else { false }
     }
 
     /// Milliseconds after which the next server is asked as well; nil: it is not.
@@ -142,25 +136,18 @@ struct ServerChoice {
         case networkChanged
         /// A query goes to the server with this index.
         case asked(Int, for: Source?, isTrial: Bool)
-        case ended(Ended, Verdict)
+        case ended(Query, Verdict)
     }
 
-    /// A query that has ended.
-    struct Ended {
-        /// ``ServerState/number``.
-        let number: Int
-        let holder: Source?
-        let isTrial: Bool
-        let sent: Tick
-        let others: Query.Others
-    }
-
+    /// How a query has ended.
     enum Verdict {
-        /// - Parameter hasAnswer: false for SERVFAIL and the like: the server is there, but another may give an answer.
-        case answered(hasAnswer: Bool, roundTrip: Double)
+        /// - Parameters:
+        ///   - hasAnswer: false for SERVFAIL and the like: the server is there, but another may give an answer.
+        ///   - toRepeat: whether the answer is to the second attempt; its round trip counts from there.
+        case answered(hasAnswer: Bool, toRepeat: Bool)
         case failed(Failure)
-        /// It was withdrawn, or this machine was short of something.
-        case none
+        /// The answer is not wanted any more, or the name may not be asked.
+        case withdrawn
     }
 
     /// - Returns: what the log says.
@@ -194,24 +181,26 @@ struct ServerChoice {
         }
     }
 
-    private mutating func ended(_ query: Ended, at index: Int, _ verdict: Verdict, _ now: Tick) -> [Forwarding.Event] {
+    private mutating func ended(_ query: Query, at index: Int, _ verdict: Verdict, _ now: Tick) -> [Forwarding.Event] {
         let (before, server) = (first, servers[index].server)
         var events: [Forwarding.Event] = []
         servers[index].ends(for: query.holder)
         switch verdict {
-        case .answered(let hasAnswer, let roundTrip):
+        case .answered(let hasAnswer, let toRepeat):
+            let sent = toRepeat ? query.repeated ?? query.sent : query.sent
+            let roundTrip = Double(now.microseconds(since: sent)) / 1000
             if servers[index].answered(hasAnswer, roundTrip: roundTrip, rule, at: now) {
                 events.append(.answersAgain(group, server))
             }
             guard hasAnswer, rule.pause == nil else { break }
             for other in servers.indices where other != index { servers[other].yield() }
-        case .failed(let failure):
+        case .failed(let failure) where failure.kind != .here:
             let silence = failure.kind == .timedOut ? Silence(of: query, by: servers[index]) : .ofServer
             if servers[index].failed(failure, silence, rule, isTrial: query.isTrial, at: now) {
                 events.append(.failing(group, server, failure))
             }
             if failure.kind == .tooOften { servers[index].halveLimit(concurrency, at: now) }
-        case .none: if query.isTrial { servers[index].tryAgain(at: now) }
+        case .failed, .withdrawn: if query.isTrial { servers[index].tryAgain(at: now) }
         }
         if !rule.triesBeside, first != before {
             let (from, to) = (servers[before].server, servers[first].server)

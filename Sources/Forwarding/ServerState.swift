@@ -70,21 +70,20 @@ public struct ServerState: Sendable, Equatable {
     ///     ``Shares``. Nil: nobody else waits.
     func hasRoom(_ configured: Int, for source: Source? = nil, at now: Tick) -> Bool {
         guard configured > 0 else { return true }
-        var most = configured
-        if let limit, now < limit.until { most = limit.most }
+        let most = most(configured, at: now)
         guard underWay < most else { return false }
         return source.map { holders.mayHaveMore($0, all: underWay, most: most) } ?? true
     }
 
+    private func most(_ configured: Int, at now: Tick) -> Int {
+        if let limit, now < limit.until { limit.most } else { configured }
+    }
+
     /// The server was asked too often: half as many queries at once are allowed for a while.
     mutating func halveLimit(_ configured: Int, at now: Tick) {
-        guard configured > 0 else { return }
-        var most = configured
+        let most = most(configured, at: now)
         // Queries that were under way together cause one reduction.
-        if let limit, now < limit.until {
-            guard underWay >= limit.most else { return }
-            most = limit.most
-        }
+        guard configured > 0, most == configured || underWay >= most else { return }
         limit = (max(1, most / 2), now.advanced(milliseconds: Self.limitTime))
     }
 

@@ -21,10 +21,10 @@ import Base
 enum Silence {
     case ofName, ofAll, ofConnection, ofServer
 
-    init(of query: ServerChoice.Ended, by server: ServerState) {
+    init(of query: Query, by server: ServerState) {
         if let heardAt = server.heardAt, query.sent < heardAt {
             self = .ofName
-        } else if query.others == .silent {
+        } else if query.isSilentAlike {
             self = .ofAll
         } else {
             self = server.server.isEncrypted ? .ofConnection : .ofServer
@@ -33,24 +33,13 @@ enum Silence {
 }
 
 extension Query {
-    /// What became of the same question at other servers of the group.
-    enum Others {
-        case notAsked, silent, answered
-    }
-
-    var others: Others {
+    /// Whether other servers of the group were asked the same, and none has answered.
+    fileprivate var isSilentAlike: Bool {
         switch subject {
-        case .names: .notAsked
-        case .message(let step): step.hasAnswer ? .answered : isOvertaken ? .silent : .notAsked
-        case .measurement(let step): step.hasAnswer ? .answered : .silent
+        case .names: false
+        case .message(let step): isOvertaken && !step.hasAnswer
+        case .measurement(let step): !step.hasAnswer
         }
-    }
-}
-
-extension ServerChoice.Ended {
-    init(_ query: Query) {
-        self.init(
-            number: query.number, holder: query.holder, isTrial: query.isTrial, sent: query.sent, others: query.others)
     }
 }
 

@@ -153,8 +153,9 @@ import Testing
             return overview.servers.map { overview.nextTry(of: $0, at: now) }
         }
         func end(_ state: inout GroupState, _ index: Int, _ verdict: ServerChoice.Verdict, at now: Tick = Self.now) {
-            let query = ServerChoice.Ended(
-                number: state.servers[index].number, holder: nil, isTrial: false, sent: Self.now, others: .notAsked)
+            let query = Forwarding.Query(
+                group: state.id, server: state.servers[index].server, number: state.servers[index].number,
+                sent: Self.now, subject: .names([], .both), holder: nil, endsAt: Self.now, isTrial: false)
             state.choice.take(.ended(query, verdict), at: now)
         }
         var inOrder = GroupState(
@@ -174,7 +175,7 @@ import Testing
         #expect(tries(inPreference, at: Self.now) == [after(1), nil])
         // Due, and with the next question: that moment has passed, and stays known.
         #expect(tries(inPreference, at: after(5)) == [after(1), nil])
-        end(&inPreference, 0, .answered(hasAnswer: true, roundTrip: 1), at: after(5))
+        end(&inPreference, 0, .answered(hasAnswer: true, toRepeat: false), at: after(5))
         #expect(tries(inPreference, at: after(5)) == [nil, nil])
     }
 }

@@ -1,4 +1,6 @@
 import Base
+import DNSCache
+import DNSWire
 import Testing
 
 @testable import Forwarding
@@ -38,12 +40,19 @@ import Testing
         }
 
         /// A query goes to a server, counted from 1, and ends.
+        /// - Parameter isSilentAlike: another server is silent as well.
         mutating func end(
-            _ server: Int, _ verdict: ServerChoice.Verdict, isTrial: Bool = false,
-            others: Forwarding.Query.Others = .notAsked
+            _ server: Int, _ verdict: ServerChoice.Verdict, isTrial: Bool = false, isSilentAlike: Bool = false
         ) {
-            let query = ServerChoice.Ended(
-                number: choice.servers[server - 1].number, holder: nil, isTrial: isTrial, sent: now, others: others)
+            let state = choice.servers[server - 1]
+            let flight = Flight(
+                Flight.Key(name: NameKey(.root), type: .ns, audience: .plain), [Step(GroupID(2))],
+                id: TableID(standalone: 0), for: nil, of: .host, after: StepsBefore(), staleAt: nil,
+                answerBy: now)
+            var query = Forwarding.Query(
+                group: GroupID(2), server: state.server, number: state.number, sent: now,
+                subject: .message(MessageStep(flight, 0)), holder: nil, endsAt: now, isTrial: isTrial)
+            query.isOvertaken = isSilentAlike
             choice.take(.asked(server - 1, for: nil, isTrial: isTrial), at: now)
             said += choice.take(.ended(query, verdict), at: now).map(\.said)
         }
@@ -53,7 +62,7 @@ import Testing
         }
 
         mutating func answers(_ server: Int, _ hasAnswer: Bool = true, isTrial: Bool = false) {
-            end(server, .answered(hasAnswer: hasAnswer, roundTrip: 10), isTrial: isTrial)
+            end(server, .answered(hasAnswer: hasAnswer, toRepeat: false), isTrial: isTrial)
         }
     }
 
@@ -148,14 +157,14 @@ import Testing
             world.pass(600)
             let trial = world.pick()
             #expect(trial != "2")
-            world.end(1, .none, isTrial: true)
+            world.end(1, .withdrawn, isTrial: true)
             #expect(world.pick() == "2")
             world.pass(1)
             #expect(world.pick() == trial)
             // Of a query that was no trial nothing follows.
             world.answers(1, false, isTrial: true)
             world.fails(1, isTrial: true)
-            world.end(1, .none)
+            world.end(1, .withdrawn)
             world.pass(1)
             #expect(rule == Self.pool ? world.pick() == "2" : true)
         }
@@ -218,7 +227,7 @@ import Testing
             world.fails(2, times: 2)
             #expect(!world.choice.isDown)
             // A shortage of this machine is no failure.
-            world.end(2, .none)
+            world.end(2, .failed(Failure(.here, "x")))
             #expect(!world.choice.isDown)
             world.fails(2)
             #expect(world.choice.isDown && world.pick() == "down" && world.pick(leadsOn: false) != "down")
@@ -238,9 +247,9 @@ import Testing
     @Test func silenceCountsByWhatElseIsSilent() {
         let silent = ServerChoice.Verdict.failed(Failure(.timedOut, "x"))
         var pool = World(Self.pool)
-        pool.end(1, silent, others: .silent)
+        pool.end(1, silent, isSilentAlike: true)
         #expect(pool.pick() == "1")
-        pool.end(1, silent, others: .answered)
+        pool.end(1, silent)
         #expect(pool.pick() == "2")
     }
 }

@@ -11,7 +11,7 @@ struct Outages {
     init() {}
 
     /// How many failures in a row each server must have: a single one may be an accident.
-    static let failures = 3
+    static let failures = ServerState.mostFailures
 
     /// Whether a query has failed since this was asked last, so that any group may be out of use; else only those that are out of
     /// use may have changed.

@@ -66,8 +66,8 @@ public struct GroupOverview: Sendable, Equatable {
     public func nextTry(of server: ServerState, at now: Tick) -> Tick? {
         let pause = server.health.pausedUntil.flatMap { now < $0 ? $0 : nil }
         // Of an account only servers before the current one are tried.
-        let first = servers.first { $0.server == current || !carriesAddresses || $0.server == server.server }
-        let isTried = server.server != current && first?.server != current
+        let first = servers.first { $0.server == current || $0.server == server.server }?.server
+        let isTried = server.server != current && (!carriesAddresses || first != current)
         return [pause, isTried ? server.setAside?.until : nil].compactMap(\.self).max()
     }
 }

@@ -57,8 +57,9 @@ extension GroupState {
         case .server(let server, let isTrial, _):
             plan?.take(for: first.source)
             let start = index
-            // The other names of a group that is down are not billed to find out that it still is.
-            index += choice.isDown && first.leadsOn(from: id, rules) ? 1 : batch(of: first, from: start)
+            // Further names are not billed to find out that a group is still down.
+            let isAlone = choice.isDown && !first.wasSent && first.leadsOn(from: id, rules)
+            index += isAlone ? 1 : batch(of: first, from: start)
             return .send(Array(outbox[start..<index]), to: server, isTrial: isTrial)
         }
     }

@@ -177,5 +177,8 @@ import Testing
         #expect(tries(inPreference, at: after(5)) == [after(1), nil])
         end(&inPreference, 0, .answered(hasAnswer: true, toRepeat: false), at: after(5))
         #expect(tries(inPreference, at: after(5)) == [nil, nil])
+        // Also one behind the server that is asked.
+        end(&inPreference, 1, .failed(Failure(.unreachable, "x")), at: after(5))
+        #expect(tries(inPreference, at: after(5)) == [nil, after(6)])
     }
 }

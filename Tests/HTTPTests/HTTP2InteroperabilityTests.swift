@@ -66,6 +66,8 @@ private final class Peer {
     init() throws {
         session = try HTTP2Session(bodyLimit: 65_535)
         process.executableURL = Self.python
+        // The peer may end while octets are on their way to it.
+        signal(SIGPIPE, SIG_IGN)
         process.arguments = [URL(filePath: #filePath).deletingLastPathComponent().appending(path: "peer.py").path]
         (process.standardInput, process.standardOutput) = (input, output)
         try process.run()

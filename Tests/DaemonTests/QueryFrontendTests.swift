@@ -72,7 +72,7 @@ import Testing
         case .silence: return .silence
         case .ask: return .asked
         case .reply(let length): return .replied(Array(room[..<length]))
-        case .replyAndRefresh(let length, _, _): return .refreshed(Array(room[..<length]))
+        case .replyAndRefresh(let length, _): return .refreshed(Array(room[..<length]))
         }
     }
 

@@ -56,8 +56,8 @@ extension ForwarderLoop {
         let outcome = frontend.receive(
             frontend.read(message.span), message.span, from: client, at: Tick(nanoseconds: Clock.now()), limit: nil,
             tally: Tally(.udp), into: &room)
-        if case .ask(_, let asker) = outcome {
-            queue.leave(asker.source)
+        if case .ask = outcome {
+            queue.leave(frontend.links.source(of: client))
             return false
         }
         return responseCode(reply) == 5

@@ -175,8 +175,9 @@ final class ScenarioRunner {
     /// Whether an action is the expected one; who has given an answer, over what, and why, is looked at where it is expected.
     private static func isMeant(_ action: String, by expected: String) -> Bool {
         let (said, wanted) = (action.components(separatedBy: because), expected.components(separatedBy: because))
-        let hasMore = said[0].hasPrefix("\(wanted[0]) by ") || wanted[0].contains(" by ") && said[0].hasPrefix("\(wanted[0]) ")
-        guard said[0] == wanted[0] || hasMore else { return false }
+        let more = said[0].hasPrefix(wanted[0]) ? said[0].dropFirst(wanted[0].count) : "not so"
+        let isLess = more.hasPrefix(" by ") || wanted[0].contains(" by ") && more.first == " "
+        guard more.isEmpty || isLess else { return false }
         return wanted.count == 1 || said.count > 1 && said[1].contains(wanted[1])
     }
 

@@ -39,7 +39,8 @@ struct TestUpstreams {
 
     var groups: [UpstreamGroup] {
         var service = UpstreamGroup(
-            .httpdns, hasService ? service.map { Server($0.endpoints[0], .account) } : [], .addresses(namesPerRequest: batch),
+            .httpdns, hasService ? service.map { Server($0.endpoints[0], .account) } : [],
+            .addresses(namesPerRequest: batch),
             .inOrder(switchAfter: retryTimes, returnAfterMinutes: returnMinutes), timeout: timeout)
         service.namesPerSecond = queriesPerSecond
         service.isProven = isProven

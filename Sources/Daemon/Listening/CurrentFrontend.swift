@@ -44,6 +44,11 @@ final class CurrentFrontend: Sendable {
             return current.isAllowed(client) ? current.links.source(of: client) : nil
         }
 
+        /// See ``QueryFrontend/asker(_:over:isProven:)``.
+        func asker(_ client: IPAddress, over way: ClientWay, isProven: Bool) -> Asker {
+            current.asker(client, over: way, isProven: isProven)
+        }
+
         /// Does both steps for one message: see ``QueryFrontend``. Through this function, since a class that asks for ``current``
         /// twice copies it twice.
         func receive(

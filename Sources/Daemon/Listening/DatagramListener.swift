@@ -83,19 +83,20 @@ struct QueryReceiver: DatagramReceiver, ~Copyable {
                 let outcome = frontend.current.receive(
                     reads[index &- start], message, from: sender.address, at: now, limit: nil, tally: tally,
                     into: &reply)
-                let miss: (question: Question, asker: Asker, isRefresh: Bool)
+                let miss: (question: Question, isProven: Bool, isRefresh: Bool)
                 switch outcome {
                 case .silence: continue
                 case .reply(let length):
                     replies.commit(length, to: sender, from: batch.local(index))
                     continue
-                case .replyAndRefresh(let length, let question, let asker):
+                case .replyAndRefresh(let length, let question):
                     replies.commit(length, to: sender, from: batch.local(index))
-                    miss = (question, asker, true)
-                case .ask(let question, let asker): miss = (question, asker, false)
+                    miss = (question, true, true)
+                case .ask(let question, let isProven): miss = (question, isProven, false)
                 }
                 let client = Client(
-                    miss.question, message: message, of: miss.asker,
+                    miss.question, message: message,
+                    of: frontend.asker(sender.address, over: .udp, isProven: miss.isProven),
                     way: .datagram(socket, to: sender, from: batch.local(index)), at: now)
                 if misses.isEmpty { misses.reserveCapacity(batch.count &- index) }
                 misses.append(Miss(client: client, isRefresh: miss.isRefresh))

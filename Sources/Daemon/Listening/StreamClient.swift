@@ -190,14 +190,20 @@ extension StreamClient: MessageOwner {
         case .silence: conversation.answer(nil, to: id)
         case .reply(let length):
             unsafe answered(written.first(length), to: message, id, at: now)
-        case .ask(let question, let asker):
-            let client = Client(question, message: message, of: asker, way: way(message, id), at: now)
-            server.forwarderLoop.submit([Miss(client: client)])
-        case .replyAndRefresh(let length, let question, let asker):
+        case .ask(let question, let isProven): submit(question, message, id, isProven: isProven, at: now)
+        case .replyAndRefresh(let length, let question):
             unsafe answered(written.first(length), to: message, id, at: now)
-            let client = Client(question, message: message, of: asker, way: way(message, id), at: now)
-            server.forwarderLoop.submit([Miss(client: client, isRefresh: true)])
+            submit(question, message, id, isProven: true, isRefresh: true, at: now)
         }
+    }
+
+    private func submit(
+        _ question: Question, _ message: Span<UInt8>, _ id: RequestID, isProven: Bool, isRefresh: Bool = false,
+        at now: Tick
+    ) {
+        let asker = server.asker(address, isProven: isProven)
+        let client = Client(question, message: message, of: asker, way: way(message, id), at: now)
+        server.forwarderLoop.submit([Miss(client: client, isRefresh: isRefresh)])
     }
 
     private func answered(

@@ -207,6 +207,11 @@ final class StreamServer: @unchecked Sendable {
             message, from: address, at: now, limit: Int(UInt16.max), tally: tally, into: &reply)
     }
 
+    /// See ``QueryFrontend/asker(_:over:isProven:)``, behind ``receive(_:from:at:)``.
+    func asker(_ address: IPAddress, isProven: Bool) -> Asker {
+        frontend.asker(address, over: tally.transport, isProven: isProven)
+    }
+
     /// Nil: it has left.
     func client(_ number: UInt64) -> StreamClient? { clients[number] }
 

@@ -107,9 +107,10 @@ final class NameFiles: @unchecked Sendable {
     /// Gives back what a reading took: texts and former rules, of 200,000 names more octets than the names take. This turn still
     /// holds some of it.
     private func giveBackMemory() {
-        loop.elsewhere({}) { [self] in
+        let trim = { @Sendable [self] in
             if !isWriting { loop.elsewhere(Heap.trim) {} }
         }
+        loop.elsewhere({}, then: trim)
     }
 
     /// Writes the copies on another thread, since a disk may be slow; one at a time, so that the latest stays.

@@ -5,9 +5,20 @@ import Transport
 /// Takes lines for the log, and leaves out those of too little importance.
 public struct Logger: Sendable {
     /// The severities of syslog(3).
-    public enum Level: Int, Sendable {
+    public enum Level: Int, Sendable, CustomStringConvertible {
         case error = 3
         case warning, notice, info, debug
+
+        /// Without it the first lines of a start cost 2 million instructions, in which the name is found by reflection.
+        public var description: String {
+            switch self {
+            case .error: "error"
+            case .warning: "warning"
+            case .notice: "notice"
+            case .info: "info"
+            case .debug: "debug"
+            }
+        }
 
         package init(_ level: Settings.Log.Level) {
             self =

@@ -169,8 +169,9 @@ extension Flight {
     private func hedge(_ rules: FlightRules, at now: Tick) -> Bool {
         guard isWanted, let last, isUnderWay(last) else { return false }
         let group = rules[route[last].group]
-        guard group.isDown || group.carriesAddresses, let next = nextStep(after: .failure, rules),
-            let hedgeAfter = group.isDown ? 0 : route[next].hedgeAfter
+        let isLeft = group.isDown && now < group.isLeftUntil
+        guard isLeft || group.carriesAddresses, let next = nextStep(after: .failure, rules),
+            let hedgeAfter = isLeft ? 0 : route[next].hedgeAfter
         else { return false }
         hedgeAt = now.advanced(milliseconds: hedgeAfter)
         return true

@@ -86,6 +86,8 @@ struct FlightRules {
         var isShared = false
         /// Whether no server of it answers, so that the next step begins at once.
         var isDown = false
+        /// Until when the next step begins at once because of it: what was found out longer ago may be over.
+        var isLeftUntil = Tick(nanoseconds: 0)
     }
 
     func hasServers(_ step: Step) -> Bool { groups[step.group.rawValue].hasServers }

@@ -60,7 +60,7 @@ struct GroupState {
     var traits: FlightRules.GroupTraits {
         FlightRules.GroupTraits(
             hasServers: !servers.isEmpty, carriesAddresses: group.carriesAddresses, isProven: group.isProven,
-            isShared: group.isShared, isDown: choice.isDown)
+            isShared: group.isShared, isDown: choice.isDown, isLeftUntil: choice.isLeftUntil)
     }
 
     /// Applies other settings or servers. What is known of servers that stay is kept.

@@ -17,7 +17,8 @@ import Base
 /// | each server has failed three times in a row | the group is down |
 ///
 /// While a group is down, a question for which another group can be asked goes to one of its servers only if nothing is under way to
-/// them, and a second after the last question that did: it finds out whether the group is back. All it takes is one answer.
+/// them, and a second after the last question that did: it finds out whether the group is back. All it takes is one answer. When no server was asked for 90 s, a question is asked as if the
+/// group were not down.
 struct ServerChoice {
     let group: GroupID
     private(set) var servers: [ServerState] = []
@@ -32,6 +33,8 @@ struct ServerChoice {
 
     /// Milliseconds from a question that may find out that a group is back to the next one, and from a trial without a verdict.
     static let again = 1000
+    /// Milliseconds from the last query for which a group that is down is taken for one.
+    static let longestLeft = 90_000
 
     init(_ group: UpstreamGroup) {
         (self.group, rule, concurrency) = (group.id, group.choice, group.concurrency)
@@ -46,6 +49,9 @@ struct ServerChoice {
 
     /// Whether none of its servers answers, so that other groups are asked at once.
     var isDown: Bool { !servers.isEmpty && servers.allSatisfy(\.isLost) }
+
+    /// Until when other groups are asked at once because it is down.
+    var isLeftUntil: Tick { (askedAt ?? Tick(nanoseconds: 0)).advanced(milliseconds: Self.longestLeft) }
 
     // MARK: The choice
 

@@ -214,7 +214,13 @@ final class Judge {
         }
         let isExplained = explanations[name]?.contains { $0 + Self.underWay > awake } ?? false
         checkOrder(host, name, type, isExplained: isExplained)
-        if isCalmAt + Self.underWay < now, !isExplained,
+        if Truth(name, type).isSilent { asksFirst[host.name] = nil }
+        // A group whose names were silent counts as down until it was asked for one that it answers.
+        let isKnownToAnswer = recent.allSatisfy { plan in
+            guard let first = plan.group(of: name)?.hosts.first, let since = asksFirst[first.name] else { return false }
+            return since > isCalmAt && since + 1_000_000_000 < now
+        }
+        if isCalmAt + Self.underWay < now, !isExplained, isKnownToAnswer,
             recent.allSatisfy({ $0.isAfterAnother(host, for: name, type) })
         {
             fault(

@@ -243,9 +243,9 @@ def test_what_a_long_list_costs(groups, tmp_path):
             running.stop()
     print("seconds:", took, "octets a name:", (min(held["with"]) - min(held["without"])) / MANY)
     assert min(took["with"]) - min(took["without"]) < 0.3
-    # A list that was just written is read a second time soon after the start.
-    for most in (min(held["with"]), max(held["read again"])):
-        assert most - min(held["without"]) < 36 * MANY, held
+    # The first daemon after the list was written may hold some 3 MB more.
+    for case in ("with", "read again"):
+        assert min(held[case]) - min(held["without"]) < 36 * MANY, held
 
 
 def longest_wait(until):

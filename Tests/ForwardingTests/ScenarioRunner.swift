@@ -175,9 +175,10 @@ final class ScenarioRunner {
     /// Whether an action is the expected one; who has given an answer, over what, and why, is looked at where it is expected.
     private static func isMeant(_ action: String, by expected: String) -> Bool {
         let (said, wanted) = (action.components(separatedBy: because), expected.components(separatedBy: because))
-        let more = said[0].hasPrefix(wanted[0]) ? said[0].dropFirst(wanted[0].count) : "not so"
-        let isLess = more.hasPrefix(" by ") || wanted[0].contains(" by ") && more.first == " "
-        guard more.isEmpty || isLess else { return false }
+        guard said[0].hasPrefix(wanted[0]) else { return false }
+        let more = said[0].dropFirst(wanted[0].count)
+        let isWay = wanted[0].contains(" by ") && Exposure.allCases.contains { more == " \($0.said)" }
+        guard more.isEmpty || more.hasPrefix(" by ") || isWay else { return false }
         return wanted.count == 1 || said.count > 1 && said[1].contains(wanted[1])
     }
 

@@ -137,12 +137,12 @@ struct Columns {
             let start = end - rows.steps > 1 ? end - rows.steps : 0
             let sum = course.steps[start..<end].reduce(Hour.Questions(), +)
             let age = lines.count * rows.length
-            let numbers = [sum.all] + sum.parts.map(\.count) + [sum.failed]
+            let numbers = [sum.all] + sum.parts.map(\.count) + [sum.failed, sum.billed]
             let cells = numbers.map { number -> HTML in "<td>\(Overview.grouped(number))</td>" }
             lines.append("<tr><th scope=\"row\">\(age)–\(age + rows.length) \(rows.unit)</th>\(cells)</tr>")
             end = start
         }
-        let heads = (["ago", "questions"] + Hour.Questions().parts.map(\.brief) + ["failed"]).map { words -> HTML in
+        let heads = (["ago", "questions"] + Hour.Questions().parts.map(\.brief) + ["failed", "names billed"]).map { words -> HTML in
             "<th scope=\"col\">\(words)</th>"
         }
         return """

@@ -146,18 +146,19 @@ struct Hour: Sendable {
         var clear: UInt64 = 0
         /// Those that clients were told SERVFAIL, whether or not they were sent.
         var failed: UInt64 = 0
+        /// Names sent to accounts, each time that they were sent: the most that can be billed.
+        var billed: UInt64 = 0
 
-        func since(_ before: Questions) -> Questions {
-            Questions(
-                asked: asked.since(before.asked), encrypted: encrypted.since(before.encrypted),
-                loopback: loopback.since(before.loopback), clear: clear.since(before.clear),
-                failed: failed.since(before.failed))
+        /// Each count.
+        static var counts: [WritableKeyPath<Questions, UInt64>] {
+            [\.asked, \.encrypted, \.loopback, \.clear, \.failed, \.billed]
         }
 
-        static func + (a: Questions, b: Questions) -> Questions {
-            Questions(
-                asked: a.asked + b.asked, encrypted: a.encrypted + b.encrypted, loopback: a.loopback + b.loopback,
-                clear: a.clear + b.clear, failed: a.failed + b.failed)
+        func since(_ before: Questions) -> Questions { combined(before) { $0.since($1) } }
+        static func + (a: Questions, b: Questions) -> Questions { a.combined(b, by: +) }
+
+        private func combined(_ other: Questions, by operation: (UInt64, UInt64) -> UInt64) -> Questions {
+            Self.counts.reduce(into: self) { $0[keyPath: $1] = operation($0[keyPath: $1], other[keyPath: $1]) }
         }
 
         var sent: UInt64 { encrypted + loopback + clear }
@@ -200,7 +201,8 @@ extension Observation {
     fileprivate var questionTotals: Hour.Questions {
         Hour.Questions(
             asked: asked, encrypted: counters.sentEncrypted, loopback: counters.sentToLoopback,
-            clear: counters.sentInClear, failed: responses[ResponseKind.index(.servFail)])
+            clear: counters.sentInClear, failed: responses[ResponseKind.index(.servFail)],
+            billed: nameTotals.values.reduce(0, +))
     }
 
     fileprivate var answerTotals: [Member: Hour.Answers] {

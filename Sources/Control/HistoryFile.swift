@@ -58,15 +58,15 @@ extension Report {
 ///
 /// - Magic number, version, when it was written (``DNSCache/Moment``).
 /// - For each of ``History/widths``: the seconds for which the last step had lasted, how many steps there are, and of each the
-///   five counts of ``Hour/Questions``, the newest last.
+///   counts of ``Hour/Questions``, the newest last; version 1 had no ``Hour/Questions/billed``.
 /// - A checksum over all that. It keeps nobody from writing a file that seems right: numbers are checked one by one.
 struct HistoryRecord {
     let written: DNSCache.Moment
     let past: [Course]
 
     private static let magic = Array("httpdnsd-history".utf8)
-    private static let version: UInt32 = 1
-    private static let counts = 5
+    private static let version: UInt32 = 2
+    private static let counts = Hour.Questions.counts.count
     static let number = 8
     /// The most octets that a record can have.
     static let mostOctets =
@@ -81,11 +81,12 @@ struct HistoryRecord {
     init?(_ octets: [UInt8]) {
         var reader = OctetReader(octets)
         guard reader.take(Self.magic.count)?.elementsEqual(Self.magic) ?? false,
-            reader.integer(4) == UInt64(Self.version),
+            let version = reader.integer(4), (1...UInt64(Self.version)).contains(version),
             let tick = reader.integer(4), let wall = reader.integer(8), let high = reader.integer(8),
             let low = reader.integer(8)
         else { return nil }
         let boot = UInt128(high) << 64 | UInt128(low)
+        let counts = Hour.Questions.counts.dropLast(version == 1 ? 1 : 0)
         written = DNSCache.Moment(wall: wall, tick: UInt32(tick), boot: boot == 0 ? nil : boot)
         var past: [Course] = []
         for width in History.widths {
@@ -94,12 +95,12 @@ struct HistoryRecord {
             else { return nil }
             var steps: [Hour.Questions] = []
             for _ in 0..<count {
-                let numbers = (0..<Self.counts).compactMap { _ in reader.integer(Self.number) }
-                guard numbers.count == Self.counts, numbers.allSatisfy({ $0 <= Self.mostCounted }) else { return nil }
-                steps.append(
-                    Hour.Questions(
-                        asked: numbers[0], encrypted: numbers[1], loopback: numbers[2], clear: numbers[3],
-                        failed: numbers[4]))
+                var questions = Hour.Questions()
+                for count in counts {
+                    guard let number = reader.integer(Self.number), number <= Self.mostCounted else { return nil }
+                    questions[keyPath: count] = number
+                }
+                steps.append(questions)
             }
             past.append(Course(width: width, steps: steps, elapsed: elapsed))
         }
@@ -129,8 +130,8 @@ struct HistoryRecord {
             octets.append(course.elapsed, octets: 4)
             octets.append(UInt64(course.steps.count), octets: 4)
             for step in course.steps {
-                for count in [step.asked, step.encrypted, step.loopback, step.clear, step.failed] {
-                    octets.append(min(count, Self.mostCounted), octets: Self.number)
+                for count in Hour.Questions.counts {
+                    octets.append(min(step[keyPath: count], Self.mostCounted), octets: Self.number)
                 }
             }
         }

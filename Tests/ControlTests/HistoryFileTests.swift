@@ -12,7 +12,7 @@ import Transport
     private static let then = DNSCache.Moment(wall: 1_700_000_000, tick: 50_000, boot: 77)
 
     private static func questions(_ asked: UInt64) -> Hour.Questions {
-        Hour.Questions(asked: asked, encrypted: asked / 2, loopback: 1, clear: asked / 4, failed: asked / 8)
+        Hour.Questions(asked: asked, encrypted: asked / 2, loopback: 1, clear: asked / 4, failed: asked / 8, billed: 2 * asked)
     }
 
     /// Three steps of each width, the last of them under way for 100 s.
@@ -103,6 +103,26 @@ import Transport
         #expect(history.past(Self.observation(at: end + 8 * 3600 * Self.second, asked: 5))[0].steps.count == 4 + 96)
     }
 
+    @Test("the version before, which has not counted names that are billed, is read")
+    func version1() throws {
+        var octets = Array("httpdnsd-history".utf8)
+        for (number, width) in [(1, 4), (50_000, 4), (1_700_000_000, 8), (0, 8), (77, 8)] as [(UInt64, Int)] {
+            octets.append(number, octets: width)
+        }
+        for _ in History.widths {
+            octets.append(100, octets: 4)
+            octets.append(3, octets: 4)
+            for asked: UInt64 in [8, 16, 40] {
+                for number in [asked, asked / 2, 1, asked / 4, asked / 8] { octets.append(number, octets: 8) }
+            }
+        }
+        octets.append(HistoryRecord.checksum(octets[...]), octets: 8)
+        let record = try #require(HistoryRecord(octets))
+        var expected = Self.record.past.map(\.steps)
+        for width in expected.indices { for step in expected[width].indices { expected[width][step].billed = 0 } }
+        #expect(record.written == Self.then && record.past.map(\.steps) == expected)
+    }
+
     @Test("octets that were not written so are no history, whatever they are")
     func hostile() {
         let octets = Self.record.octets
@@ -163,8 +183,8 @@ import Transport
         #expect(lines.all == ["warning the history is not taken over: it is damaged, or something else"])
         // What a version to come may write, of which this one knows the first octets alone.
         #expect(
-            HistoryRecord.fault(of: Array("httpdnsd-history".utf8) + [0, 0, 0, 2] + Array("whatever".utf8))
-                == "it is of version 2, not 1")
+            HistoryRecord.fault(of: Array("httpdnsd-history".utf8) + [0, 0, 0, 3] + Array("whatever".utf8))
+                == "it is of version 3, not 2")
         save()
         #expect(kept() == [[8, 16, 40], [8, 16, 40]] && lines.all.count == 1)
         try Data(count: HistoryRecord.mostOctets + 1).write(to: URL(filePath: path + ".history"))

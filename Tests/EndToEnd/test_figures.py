@@ -275,6 +275,8 @@ def check(world, phase, samples):
                         "the hour": groups["httpdns"]["namesLastHour"],
                         "the page": number("names billed in the last hour, at most")}.items():
         same(f"names billed by {place}", said, len(wire.names))
+    for course in status["history"]:
+        same(f"names billed of the past by {course['stepSeconds']} s", sum(course["billed"]), len(wire.names))
     for group, questions in (("fallback", local), ("office", office)):
         counters, different = groups[group], len(set(questions))
         same(f"datagrams to {group}", metric("httpdnsd_group_queries_total", group=group), len(questions))

@@ -28,7 +28,7 @@ from standard import LOCAL_RESOLVER, TEST_SECONDS, ZONE, settings_for
 from waiting import watch_for_stalls
 
 # Those of `support` (pytest.ini puts it on the path) that have fixtures.
-pytest_plugins = ["asking", "clocks", "collector", "compiled", "fleet", "groups", "ways"]
+pytest_plugins = ["asking", "clocks", "collector", "compiled", "examples", "fleet", "groups", "ways"]
 INSIDE = "HTTPDNSD_E2E_INSIDE"
 PROXY_VARIABLES = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"]
 

@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import pathlib
 import plistlib
 import re
 import shlex
@@ -13,9 +12,8 @@ import tomllib
 
 import pytest
 
-from certificates import Authority
+from examples import TOP, blocks, check
 
-TOP = pathlib.Path(__file__).parents[2]
 DOCUMENTS = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
 EXAMPLES = sorted([*(TOP / "config/examples").glob("*.toml"), *(TOP / "config/container").rglob("*.toml")])
 # What a newcomer reads in two minutes: all that stands before the list of documents.
@@ -33,11 +31,6 @@ def is_english(document):
 def prose(text):
     """A document without its blocks of code."""
     return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
-
-
-def blocks(text):
-    """The blocks of code: language, content."""
-    return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def codes(text):
@@ -312,36 +305,6 @@ def test_there_are_thirty_questions_with_answers():
     assert TOP / "docs/questions.md" in links(TOP / "README.md")
 
 
-@pytest.fixture(scope="module")
-def beside(tmp_path_factory):
-    """A folder with the files that examples name."""
-    folder = tmp_path_factory.mktemp("beside")
-    (folder / "token").write_text("1234567")
-    for name in ("dnsKey", "alibaba-dnsKey", "baidu-dnsKey", "key"):
-        (folder / name).write_text("0123456789abcdef")
-    (folder / "aesKey").write_text("0123456789abcdef" * 2)
-    (folder / "names.txt").write_text("# names of ours\nshop.example\n*.pay.example\n")
-    (folder / "ads.txt").write_text("||ads.example^\n0.0.0.0 tracker.example\n")
-    (folder / "fleet-key").write_text("0123456789abcdef" * 2)
-    (folder / "valkey-password").write_text("password")
-    for name in ("corp-ca", "valkey-ca"):
-        Authority(folder, name)
-    server = Authority(folder, "server-ca").server_file(names=["dns.example"]).read_bytes()
-    for name in ("server.pem", "server.key"):
-        (folder / name).write_bytes(server)
-    for file in folder.iterdir():
-        file.chmod(0o640)
-    return folder
-
-
-def check(binary, beside, example):
-    """What `check` says of settings that stand beside those files."""
-    file = beside / "httpdnsd.toml"
-    file.write_text(example)
-    file.chmod(0o640)
-    return subprocess.run([binary, "check", "--all", "-c", file], env={}, capture_output=True, text=True)
-
-
 def test_every_example_of_settings_is_right(binary, beside):
     examples = [(document.name, block) for document in DOCUMENTS for language, block in blocks(document.read_text())
                 if language == "toml"]
@@ -385,7 +348,7 @@ def test_no_example_tells_a_public_server_a_private_name(binary, beside, example
 def test_the_examples_are_told_of():
     text = "".join((TOP / "docs" / page).read_text() for page in ("upstreams.md", "providers.md"))
     examples = [path for path in EXAMPLES if path.parent.name == "examples"]
-    assert len(examples) == 12 and len(EXAMPLES) == 15
+    assert len(examples) == 13 and len(EXAMPLES) == 16
     for path in examples:
         assert f"](../config/examples/{path.name})" in text, path.name
 

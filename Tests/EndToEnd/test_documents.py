@@ -241,6 +241,19 @@ def test_the_way_of_a_question_names_each_file_once():
     assert 4 < len(source_files(walks[-1])) <= 9
 
 
+def test_the_architecture_is_read_in_ten_minutes():
+    text = (TOP / "docs/architecture.md").read_text()
+    assert len(text.split()) <= 2500
+
+
+def test_no_two_headings_of_a_document_are_alike():
+    """A link leads to the first of them."""
+    for document in DOCUMENTS:
+        if document.name != "CHANGELOG.md":
+            headings = re.findall(r"^#+ (.*)$", prose(document.read_text()), re.MULTILINE)
+            assert sorted(headings) == sorted(set(headings)), document.name
+
+
 def test_every_option_of_a_script_is_one():
     count = 0
     for document in DOCUMENTS:

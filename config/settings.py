@@ -17,6 +17,14 @@ GROUP = {"HTTPDNSD_UPSTREAMS_NAME_SERVERS": "192.0.2.1", "HTTPDNSD_UPSTREAMS_NAM
 ACCOUNT = {"HTTPDNSD_UPSTREAMS_NAME_PROVIDER": "tencent", "HTTPDNSD_UPSTREAMS_NAME_TOKEN": "token",
            "HTTPDNSD_UPSTREAMS_NAME_DOMAINS": "example.com"}
 ANSWER = {"HTTPDNSD_UPSTREAMS_NAME_ANSWER": "nxdomain", "HTTPDNSD_UPSTREAMS_NAME_DOMAINS": "example.com"}
+TRUST = ("caFile", "caOnly", "pins", "validateDomain", "clientCertificate", "clientCertificatePasswordFile", "whenClockUnset")
+WAY = ("from", "device", "mark")
+# Keys that mean in a section what they mean in another one, where they are described.
+AS = {
+    "fallback": {"httpdns": WAY, "tls": TRUST},
+    "private": {"httpdns": WAY, "tls": TRUST, "fallback": ("thenTry", "thenTryOn", "timeout", "concurrency", "routeIp", "trustAD")},
+    "upstreams.name": {"httpdns": WAY, "tls": TRUST, "fallback": ("thenTry", "timeout", "routeIp", "trustAD", "share")},
+}
 # What these stand for in the page: without them there is no such section.
 GIVEN = {"token": '""', "servers": "[]", "domains": "[]"}
 
@@ -29,7 +37,7 @@ losing a question, `systemctl reload httpdnsd`.
 The file is `/etc/httpdnsd/httpdnsd.toml`, in TOML. Each key may be left out. A key that is not known, and a value that is not
 valid, is an error that names line and key. A relative path starts from the folder of the file. An environment variable wins
 over the file; the items of a list stand between commas there, and a group that only the environment knows has its name in lower
-case. [How servers are written](upstreams.md#servers) stands elsewhere. httpdnsd.toml(5) has the same text.
+case. How servers are written: [Servers](upstreams.md#servers). httpdnsd.toml(5) has the same text.
 """
 
 
@@ -250,7 +258,7 @@ def document(program):
         result.append(f"## [{name}]\n\n{wrapped(markdown(opening))}\n" if markdown(opening) else f"## [{name}]\n")
         assert list(keys) == [key for there, key, _ in servers if there == section], name
         for there, key, default in servers:
-            if there != section:
+            if there != section or described_at(section, key):
                 continue
             if key in GIVEN and section in ("httpdns", "upstreams.name"):
                 default = GIVEN[key]
@@ -259,10 +267,38 @@ def document(program):
             facts = [values(program, section, key, default), f"default `{default}`",
                      f"`{variable(name, key)}`", "needs a restart" if f"{section}.{key}" in restart else ""]
             result.append(f"### {name}.{key}\n\n{' · '.join(filter(None, facts))}\n\n{wrapped(sentence(keys[key]))}\n")
+        result += of_others(servers, section, name)
         if section == "upstreams.name":
             result.append(of_accounts(servers, account))
             result.append(of_answers(program))
     return "\n".join(result).rstrip() + "\n"
+
+
+def described_at(section, key):
+    """The section in which a key is described, if it is another one."""
+    return next((other for other, keys in AS.get(section, {}).items() if key in keys), None)
+
+
+def rows_as(section, name, keys):
+    """Key, default, and the section in which it is described, put together by that section; a default that is another is named."""
+    rows = {}
+    for key, default, at, usual in keys:
+        rows.setdefault(at, []).append(f"`{key}`" + (f" (default `{default}`)" if default != usual else ""))
+    start = variable(name, "").removesuffix("_")
+    return [f"{start}_", *["| keys | as |", "| --- | --- |"],
+            *[f"| {', '.join(found)} | [`[{at}]`](#{at}) |" for at, found in rows.items()]]
+
+
+def of_others(servers, section, name):
+    """The keys of a section that are described in others."""
+    defaults = {(there, key): default for there, key, default in servers}
+    keys = [(key, default, at, defaults[at, key]) for there, key, default in servers
+            if there == section and (at := described_at(section, key))]
+    if not keys:
+        return []
+    start, *rows = rows_as(section, name, keys)
+    return [f"For the servers of this group, these are as in other sections; their variables begin with `{start}`:\n",
+            "\n".join(rows) + "\n"]
 
 
 def of_answers(program):
@@ -275,7 +311,7 @@ def of_answers(program):
     given = re.sub(r'"(\w+)"', r'`"\1"`', said.rsplit("; give ", 1)[1].strip())
     return "\n".join([
         "### With an answer\n", f"A group with an `{key}` asks no server, and of the keys above it has {', '.join(f'`{other}`' for other in others)} alone."
-        " [What clients\nget then](upstreams.md#groups-that-answer) stands elsewhere.\n",
+        " What clients\nget then: [Groups that answer](upstreams.md#groups-that-answer).\n",
         "| key | values | variable |", "| --- | --- | --- |",
         f"| `{key}` | {given} | `{variable('upstreams.NAME', key)}` |\n"])
 
@@ -285,14 +321,13 @@ def of_accounts(servers, account):
     section = "upstreams.name"
     common = {key for there, key, _ in servers if there == section}
     httpdns = {key for there, key, _ in account if there == "httpdns"}
-    lines = ["### With a provider\n", "A group with a `provider` also has these keys, and no `servers` and `trustAD`. What each of"
-             " them does is said in the\nsection that is named; only the default may be another.\n",
-             "| key | default | variable | as |", "| --- | --- | --- | --- |"]
-    for there, key, default in account:
-        if there == section and key not in common:
-            default = {"token": '""', "provider": '""'}.get(key, default).replace(":443", "")
-            at = "httpdns" if key in httpdns else "tls"
-            lines.append(f"| `{key}` | `{default}` | `{variable('upstreams.NAME', key)}` | [{at}.{key}](#{at}{key.lower()}) |")
+    usual = {(there, key): value for there, key, value in account}
+    keys = [(key, {"token": '""'}.get(key, default), at, {"token": '""'}.get(key, usual[at, key]))
+            for there, key, default in account if there == section and key not in common
+            if (at := "httpdns" if key in httpdns else "tls")]
+    start, *rows = rows_as(section, "upstreams.NAME", keys)
+    lines = ["### With a provider\n", "A group with a `provider` also has these keys, and no `servers` and `trustAD`. Their variables begin"
+             f" with\n`{start}`.\n", *rows]
     defaults = dict((key, value) for there, key, value in account if there == section)
     differing = [(key, defaults[key]) for there, key, value in servers
                  if there == section and key in defaults and key not in GIVEN and defaults[key] != value]

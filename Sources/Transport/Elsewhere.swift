@@ -1,4 +1,6 @@
 internal import Dispatch
+internal import Glibc
+internal import Synchronization
 
 extension EventLoop {
     /// Does on another thread what takes longer than the loop may stand still, such as reading files. From any thread.
@@ -10,5 +12,26 @@ extension EventLoop {
             let value = work()
             submit { take(value) }
         }
+    }
+}
+
+extension SystemFile {
+    /// Has a small file read on another thread and waits for it, but not for ever: a disk that hangs must not keep the daemon from
+    /// starting.
+    /// - Throws: What `read` throws; ETIME: it takes longer than `milliseconds`.
+    package static func soon<Contents: Sendable>(
+        _ path: String, milliseconds: Int = 1000,
+        _ read: @escaping @Sendable (_ path: String) throws(SystemError) -> Contents
+    ) throws(SystemError) -> Contents {
+        let contents = Mutex<Result<Contents, SystemError>?>(nil)
+        let isRead = DispatchSemaphore(value: 0)
+        DispatchQueue.global().async {
+            let result = Result { () throws(SystemError) in try read(path) }
+            contents.withLock { $0 = result }
+            isRead.signal()
+        }
+        _ = isRead.wait(timeout: .now() + .milliseconds(milliseconds))
+        guard let result = contents.withLock({ $0 }) else { throw SystemError("read", path, code: ETIME) }
+        return try result.get()
     }
 }

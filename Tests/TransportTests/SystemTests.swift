@@ -176,6 +176,24 @@ import Testing
         close(ends[0])
     }
 
+    @Test func aDiskThatHangsIsNotWaitedFor() throws {
+        try Data("text".utf8).write(to: URL(fileURLWithPath: path))
+        let octets = try SystemFile.soon(path, milliseconds: 60_000) { path throws(SystemError) in
+            try SystemFile.read(path, limit: 4)
+        }
+        #expect(octets == Array("text".utf8))
+        #expect(throws: SystemError("open", "gone", code: ENOENT)) {
+            try SystemFile.soon("gone", milliseconds: 60_000) { path throws(SystemError) in
+                try SystemFile.read(path, limit: 4)
+            }
+        }
+        let hangs = Gate()
+        #expect(throws: SystemError("read", "disk", code: ETIME)) {
+            try SystemFile.soon("disk", milliseconds: 1) { _ throws(SystemError) in hangs.wait() }
+        }
+        hangs.open()
+    }
+
     @Test func nobodyWaitsForAPipeOtherwise() throws {
         #expect(mkfifo(path, 0o600) == 0)
         #expect(throws: SystemError("open", path, code: EINVAL)) { try SystemFile.read(self.path, limit: 100) }

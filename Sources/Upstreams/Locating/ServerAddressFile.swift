@@ -26,12 +26,15 @@ package final class ServerAddressFile: @unchecked Sendable {
         loop.start()
     }
 
-    /// The file's contents; empty if it cannot be read.
+    /// The file's contents; empty if it cannot be read within a second.
     func read() -> [(name: Name, addresses: [IPAddress])] {
         do throws(SystemError) {
-            let file = try ReadableFile(file.path)
-            guard file.length <= ServerAddressText.maximumOctets else { return [] }
-            return ServerAddressText.parse(try file.read(0..<file.length))
+            return ServerAddressText.parse(
+                try SystemFile.soon(file.path) { path throws(SystemError) in
+                    let file = try ReadableFile(path)
+                    guard file.length <= ServerAddressText.maximumOctets else { return [] }
+                    return try file.read(0..<file.length)
+                })
         } catch {
             if !error.isNotFound { report.addressesNotKept(error) }
             return []

@@ -26,12 +26,15 @@ package final class Generations: @unchecked Sendable {
         file = path.map { KeptFile($0) }
     }
 
-    /// Reads the file. Call once before there is a store: without one it is not needed, and a disk may be slow.
+    /// Reads the file, for a second at most. Call once before there is a store: without one it is not needed.
     package func read() {
         guard let path, !isRead else { return }
         isRead = true
         do throws(SystemError) {
-            let text = String(decoding: try SystemFile.read(path, limit: Self.maximumOctets), as: UTF8.self)
+            let octets = try SystemFile.soon(path) { path throws(SystemError) in
+                try SystemFile.read(path, limit: Self.maximumOctets)
+            }
+            let text = String(decoding: octets, as: UTF8.self)
             for line in text.split(separator: "\n") {
                 let words = line.split(separator: " ")
                 guard words.count == 2, let number = UInt64(words[1]), number <= Self.highest else { continue }

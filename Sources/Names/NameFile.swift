@@ -8,7 +8,7 @@ import Base
 /// | it has no names | the names of before | the names of before, if there were any |
 /// | a line that is no pattern | the names of before | the line is left out, and counted |
 /// | most lines are | | the names of before |
-/// | it ends within a line, as one does that is half-written | the names of before | taken |
+/// | its last line has no line feed, as in one that is half-written | the names of before | taken |
 ///
 /// The names of before are those in effect, or those of the copy that was kept of the file. Without either, names of the first
 /// kind cannot be used, since they decide where names may go; a list is empty then.
@@ -131,7 +131,7 @@ extension NameFile.Fault: CustomStringConvertible {
         case .wrong(let error): error.description
         case .noNames: "there is no name in it; give one a line"
         case .cutOff:
-            "it ends within a line, as a file does that is not written to its end; end the last line with a line feed"
+            "its last line has no line feed, as in a file that is half-written; write the rest, or end the last line with a line feed"
         case .noList(let lines, let others):
             "it is no list: of \(lines) lines \(others.count) have none of the forms, the first being \"\(others.first)\"; give "
                 + "names or patterns such as example.com, lines of a hosts file such as 0.0.0.0 ads.example, or rules of a filter "

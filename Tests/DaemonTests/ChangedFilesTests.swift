@@ -24,9 +24,12 @@ import Testing
         return "\(folder)/\(name)"
     }
 
-    /// Starts with these settings; whether something is so at last, after `body` ran in between.
+    private typealias Prepare = () throws -> SettingsInEffect.Prepared
+
+    /// Starts with these settings; whether something is so at last, after `between` ran behind the reading of files.
     private func becomes(
-        _ settings: Settings, _ isSo: @escaping @Sendable (borrowing Forwarder) -> Bool, between: () throws -> Void
+        _ settings: Settings, _ isSo: @escaping @Sendable (borrowing Forwarder) -> Bool,
+        preparing: (Prepare) throws -> SettingsInEffect.Prepared = { try $0() }, between: () throws -> Void = {}
     ) throws -> Bool {
         let loop = try EventLoop(label: "test")
         let forwarder = ForwarderLoop(
@@ -34,7 +37,7 @@ import Testing
             local: LocalServers(listening: [], loop: loop, report: lines.report), lookup: ServerLookup(loop: loop),
             report: lines.report)
         var numbers = GroupNumbers()
-        let prepared = try forwarder.prepare(settings, after: nil, &numbers, Provenance())
+        let prepared = try preparing { try forwarder.prepare(settings, after: nil, &numbers, Provenance()) }
         try between()
         forwarder.begin(prepared)
         loop.start()
@@ -64,6 +67,53 @@ import Testing
             _ = try write("new.example\n", "names")
         }
         #expect(isRead)
+    }
+
+    @Test func aFileThatTwoGroupsReadIsNamedOnce() throws {
+        let path = try write("old.example\n", "names")
+        let settings = try Settings.load(
+            file: "/etc/test.toml",
+            contents: """
+                [fallback]
+                hosts = ""
+                servers = ["192.0.2.1"]
+                [upstreams.ads]
+                answer = "nxdomain"
+                domainsFile = "\(path)"
+                [upstreams.others]
+                answer = "nodata"
+                domainsFile = "\(path)"
+                """, environment: [:], readFile: { _ in FileReading(nil) }
+        ).settings
+        let isRead = try becomes(settings) { [lines] _ in
+            lines.all.contains { $0.hasSuffix("the files of names were read again: \(path)") }
+        } between: {
+            _ = try write("new.example\n", "names")
+        }
+        #expect(isRead)
+    }
+
+    /// The file does not change: that there were no descriptors at the start is reason enough to read it again.
+    @Test func theHostsFileForWhichThereWasNoDescriptor() async {
+        await #expect(processExitsWith: .success) {
+            let tests = try ChangedFilesTests()
+            let descriptors = __rlimit_resource_t(7)
+            var settings = Settings()
+            settings.fallback.hosts = try tests.write("192.0.2.1 nas.example\n", "hosts")
+            var before = rlimit()
+            getrlimit(descriptors, &before)
+            var none = rlimit(rlim_cur: 0, rlim_max: before.rlim_max)
+            let isRead = try tests.becomes(settings) {
+                $0.policy.reason(Name("nas.example")!, .a) == .hosts
+            } preparing: { prepare in
+                setrlimit(descriptors, &none)
+                defer { setrlimit(descriptors, &before) }
+                let prepared = try prepare()
+                guard prepared.local.isShort else { exit(1) }
+                return prepared
+            }
+            guard isRead else { exit(2) }
+        }
     }
 
     @Test func theHostsFile() throws {

@@ -82,7 +82,7 @@ final class SettingsInEffect: @unchecked Sendable {
         let names: NameLists
         fileprivate let numbers: GroupNumbers
         fileprivate let provenance: Provenance
-        fileprivate let local: LocalReading
+        let local: LocalReading
         fileprivate let upstreams: UpstreamRegistry.Prepared
         fileprivate let accounts: Accounts.Prepared
         /// The outer nil: the store stays.

@@ -21,7 +21,11 @@ README_WORDS = 650
 SECTIONS = ("listen", "httpdns", "tls", "domains", "fallback", "cache", "control", "log")
 
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
-each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+# Those beside them that documents lead to.
+NOTES = [TOP / f"Tests/{path}.md" for path in ("Performance/README", "Performance/RESULTS", "Simulation/README")]
+PAGES = [*DOCUMENTS, *NOTES]
+
+each_document = pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
 
 
 def is_english(document):
@@ -159,15 +163,15 @@ def links(document):
 
 
 def test_the_readme_leads_to_every_document():
-    """To each in English itself; to what a program writes, and to what is written in Chinese, by one more link."""
+    """To each in English itself; to what is written in Chinese by one more link."""
     first = links(TOP / "README.md")
-    assert {path for path in DOCUMENTS[1:] if is_english(path) and path.name != "performance-results.md"} <= first
+    assert {path for path in DOCUMENTS[1:] if is_english(path)} <= first
     assert first.union(*map(links, first)) >= set(DOCUMENTS[1:])
 
 
 def test_every_command_of_the_daemon_is_one(options):
     seen = set()
-    for document in DOCUMENTS:
+    for document in PAGES:
         for words in commands(document.read_text(), "httpdnsd"):
             command = words[0] if words and re.fullmatch(r"[a-z]+", words[0]) else "run"
             if words == ["--version"]:
@@ -185,7 +189,7 @@ def test_every_target_of_make_is_one():
     targets = set(re.findall(r"^([a-z][a-z0-9-]*):", makefiles, re.MULTILINE))
     variables = set(re.findall(r"^([A-Z_]+) *[?:+]?=", makefiles, re.MULTILINE))
     seen = set()
-    for document in DOCUMENTS:
+    for document in PAGES:
         for words in commands(document.read_text(), "make"):
             for word in words:
                 name, is_variable, _ = word.partition("=")
@@ -214,7 +218,7 @@ def test_make_says_what_it_would_do_in_a_fresh_checkout(tmp_path):
 
 def test_every_file_is_there():
     count = 0
-    for document in DOCUMENTS:
+    for document in PAGES:
         for code in codes(document.read_text()):
             for path in re.findall(r"(?<![\w/.-])(?:config|systemd|Tests|Sources|docs)/[\w./-]*", code):
                 count += 1
@@ -248,7 +252,7 @@ def test_the_architecture_is_read_in_ten_minutes():
 
 def test_no_two_headings_of_a_document_are_alike():
     """A link leads to the first of them."""
-    for document in DOCUMENTS:
+    for document in PAGES:
         if document.name != "CHANGELOG.md":
             headings = re.findall(r"^#+ (.*)$", prose(document.read_text()), re.MULTILINE)
             assert sorted(headings) == sorted(set(headings)), document.name
@@ -256,7 +260,7 @@ def test_no_two_headings_of_a_document_are_alike():
 
 def test_every_option_of_a_script_is_one():
     count = 0
-    for document in DOCUMENTS:
+    for document in PAGES:
         for code in codes(document.read_text()):
             for path, arguments in re.findall(r"(Tests/\S+\.py)((?: \S+)* --\S+(?: \S+)*)", code):
                 shown = subprocess.run([sys.executable, "-B", TOP / path, "--help"], capture_output=True, text=True,
@@ -273,7 +277,7 @@ def test_the_results_of_the_bench_are_as_it_writes_them(tmp_path):
                                                        "commit": "0", "machine": "one", "versions": {}}))
     written = subprocess.run([sys.executable, "-B", TOP / "Tests/Performance/bench.py", "--table", tmp_path / "results.json"],
                              capture_output=True, text=True, check=True).stdout.splitlines()
-    page = (TOP / "docs/performance-results.md").read_text().splitlines()
+    page = (TOP / "Tests/Performance/RESULTS.md").read_text().splitlines()
     assert len(written) > 40
     for line in written:
         if not line.startswith(("`make bench`,", "| hits", "| miss")) and "| not measured" not in line:
@@ -282,7 +286,7 @@ def test_the_results_of_the_bench_are_as_it_writes_them(tmp_path):
 
 def test_the_five_figures_are_those_of_the_results():
     """Rounded. Lookups at HTTPDNS are compared with those over DNS over TLS and HTTPS."""
-    results = (TOP / "docs/performance-results.md").read_text()
+    results = (TOP / "Tests/Performance/RESULTS.md").read_text()
     cells = {}
     for table in re.findall(r"(?:^\|.*\n)+", results, re.MULTILINE):
         titles, _, *rows = [[cell.strip().strip("*") for cell in row.split("|")[1:-1]] for row in table.splitlines()]

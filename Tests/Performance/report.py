@@ -166,7 +166,7 @@ def _interval_text(value, interval):
 
 
 def markdown(paths):
-    """docs/performance-results.md, over all rounds of all runs."""
+    """RESULTS.md beside this file, over all rounds of all runs."""
     cells, runs = [], []
     for index, path in enumerate(paths):
         with open(path) as file:
@@ -175,7 +175,7 @@ def markdown(paths):
     summary, last = summarize(cells), runs[-1]
     versions = ", ".join(f"{name} {version}" for name, version in last["versions"].items())
     lines = ["# Results of the bench", "",
-             "Every figure of the runs that [Performance](performance.md) speaks of. This page is written by",
+             "Every figure of the runs that [Performance](../../docs/performance.md) speaks of. This page is written by",
              "`Tests/Performance/bench.py --table RESULTS.json…`.", "",
              f"`{last['command']}`, {len(runs)} runs of {last['rounds']} rounds, {last['date'].split(' ')[0]}, commit "
              f"{last['commit']}; {last['machine']}; {versions}. Medians over all rounds with their range; CPU is user and system, for "

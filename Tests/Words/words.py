@@ -59,6 +59,7 @@ def texts(path):
 def documents():
     yield TOP / "README.md"
     yield from sorted(path for path in (TOP / "docs").glob("*.md") if not path.name.endswith(".zh-CN.md"))
+    yield from (path for path in sorted((TOP / "Tests").glob("*/README.md")))
     for folder, pattern in (("config/man", "*"), ("config", "*.toml"), ("config/examples", "*.toml"), ("config/debian", "control"),
                             ("config/container", "**/*.*ml"), ("config/prometheus", "*.yml")):
         yield from sorted((TOP / folder).glob(pattern))

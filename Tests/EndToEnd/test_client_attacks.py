@@ -1,4 +1,4 @@
-"""Attacks by clients over each way in which they ask, by the numbers of the table in docs/SECURITY.md: what they send. That
+"""Attacks by clients over each way in which they ask, by the numbers of the table in ATTACKS.md: what they send. That
 they send much of it is in test_client_shares.py, and what HTTP itself is attacked with in test_http_attacks.py."""
 
 import contextlib

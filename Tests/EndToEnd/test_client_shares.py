@@ -1,4 +1,4 @@
-"""Attacks by clients over each way in which they ask, by the numbers of the table in docs/SECURITY.md: much that is held, so
+"""Attacks by clients over each way in which they ask, by the numbers of the table in ATTACKS.md: much that is held, so
 that it is released at once, or others are kept out."""
 
 import contextlib

@@ -22,7 +22,7 @@ SECTIONS = ("listen", "httpdns", "tls", "domains", "fallback", "cache", "control
 
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
 # Those beside them that documents lead to.
-NOTES = [TOP / f"Tests/{path}.md" for path in ("Performance/README", "Performance/RESULTS", "Simulation/README")]
+NOTES = [TOP / f"Tests/{path}.md" for path in ("EndToEnd/ATTACKS", "Performance/README", "Performance/RESULTS", "Simulation/README")]
 PAGES = [*DOCUMENTS, *NOTES]
 
 each_document = pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)

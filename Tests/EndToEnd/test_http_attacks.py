@@ -1,4 +1,4 @@
-"""Attacks on what the daemon serves over HTTP, by the numbers of the table in docs/SECURITY.md: on the page and the metrics,
+"""Attacks on what the daemon serves over HTTP, by the numbers of the table in ATTACKS.md: on the page and the metrics,
 on DNS over HTTPS; and clients that are slow on purpose over whatever. Floods of frames are in test_https_clients.py."""
 
 import base64

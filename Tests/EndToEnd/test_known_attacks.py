@@ -1,5 +1,5 @@
 """Attacks on resolvers and forwarders that were published from 2023 to 2026, one test each, by the numbers of the table in
-docs/SECURITY.md. What other files show stands there."""
+ATTACKS.md. What other files show is there."""
 
 import asyncio
 import collections

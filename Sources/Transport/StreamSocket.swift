@@ -41,10 +41,24 @@ public struct StreamSocket: ~Copyable, Sendable {
         try descriptor.leave(by: egress, to: endpoint)
         let code = descriptor.connect(address)
         if let detour = Translator.detour(to: endpoint, after: code) { return try connect(to: detour, by: egress) }
-        guard code == 0 || code == EINPROGRESS else { throw SystemError("connect", endpoint.description, code: code) }
+        guard code == 0 || code == EINPROGRESS else {
+            let isMissing = code == EADDRNOTAVAIL
+            let isShort = isMissing ? try hasSource(to: endpoint, address, by: egress) : false
+            throw SystemError("connect", endpoint.description, code: isShort ? EAGAIN : code)
+        }
         // On a kernel without this option, the caller's deadline ends the wait.
         try? descriptor.setOption(Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, longestUnacknowledged)
         return StreamSocket(adopting: descriptor)
+    }
+
+    /// Whether this machine has an address from which an endpoint is reached: if so, EADDRNOTAVAIL means that every port of the range
+    /// is in use, for which connect(2) fails with EAGAIN over UDP. No packet leaves.
+    private static func hasSource(
+        to endpoint: Endpoint, _ address: SocketAddress, by egress: Egress
+    ) throws(SystemError) -> Bool {
+        let socket = try Descriptor.socket(address.family, .datagram)
+        try socket.leave(by: egress, to: endpoint)
+        return socket.connect(address) != EADDRNOTAVAIL
     }
 
     /// Returns if the connection is established, else throws why not. Call when the socket is writable.

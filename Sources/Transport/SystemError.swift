@@ -23,6 +23,7 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
         switch (call, code) {
         case ("open", EINVAL): "Not a regular file"
         case ("open", ENXIO): "No program writes to this pipe"
+        case ("connect", EAGAIN) where !subject.hasPrefix("/"): "Every local port is in use"
         case ("setsockopt", EPERM) where subject == "SO_MARK": "\(Self.reason(code)), it needs CAP_NET_ADMIN"
         default: Self.reason(code)
         }
@@ -63,14 +64,11 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
     public var isTimeout: Bool { code == ETIMEDOUT }
     /// Whether the system has no more of what the call needs: descriptors, memory, watches.
     public var isShortage: Bool { [EMFILE, ENFILE, ENOMEM, ENOSPC].contains(code) }
-    /// Whether a socket failed for this machine's sake: that says nothing of the peer. With every port of the range in use, connect
-    /// fails with EAGAIN over UDP and EADDRNOTAVAIL over TCP; to an IPv6 address, whose text has brackets, the latter may also mean
-    /// that this machine has no address to leave from.
+    /// Whether a socket failed for this machine's sake: that says nothing of the peer.
     public var isOwn: Bool {
         switch code {
         case ENOBUFS: true
         case EAGAIN: call == "connect"
-        case EADDRNOTAVAIL: call == "connect" && !subject.hasPrefix("[")
         default: isShortage
         }
     }

@@ -39,10 +39,14 @@ import Testing
             if case .known(let endpoints) = endpoints { endpoints.map(\.address) } else { [] }
         }
 
+        var failure: Failure? {
+            if case .unknown(let failure) = addresses.endpoints(of: name, port: 853) { failure } else { nil }
+        }
+
         /// One family's answer; nil: a failure.
-        mutating func answer(_ type: RecordType, _ addresses: [IPAddress]?, ttl: UInt32 = 300) -> [ServerAddresses
-            .Action]
-        {
+        mutating func answer(
+            _ type: RecordType, _ addresses: [IPAddress]?, ttl: UInt32 = 300, isShort: Bool = false
+        ) -> [ServerAddresses.Action] {
             let answer: Answer =
                 if let addresses {
                     addresses.isEmpty
@@ -51,16 +55,16 @@ import Testing
                     .failure(name, type: type, .servFail, extendedError: nil)
                 }
             let reason = addresses == nil ? "office: no answer in time" : "office: no record"
-            self.addresses.answered(name, type, answer, reason, at: tick)
+            self.addresses.answered(name, type, answer, reason, isShort: isShort, at: tick)
             return done()
         }
 
         /// Both families' answers, that of IPv6 first.
         mutating func answer(
-            _ ipv4: [IPAddress]?, ttl: UInt32 = 300, ipv6: [IPAddress]? = []
+            _ ipv4: [IPAddress]?, ttl: UInt32 = 300, ipv6: [IPAddress]? = [], isShort: Bool = false
         ) -> [ServerAddresses.Action] {
-            let done = answer(.aaaa, ipv4 == nil ? nil : ipv6, ttl: ttl)
-            return done + answer(.a, ipv4, ttl: ttl)
+            let done = answer(.aaaa, ipv4 == nil ? nil : ipv6, ttl: ttl, isShort: isShort)
+            return done + answer(.a, ipv4, ttl: ttl, isShort: isShort)
         }
 
         mutating func networkChanged(own: [Endpoint]) {
@@ -120,6 +124,44 @@ import Testing
     }
 
     // MARK: Refreshes and failures
+
+    /// While this machine is short of something, nothing is learnt of the name: it is asked for each second, as soon as somebody wants
+    /// it, and its servers are not to blame.
+    @Test func aShortageIsNoFailureOfTheName() {
+        var clock = clockwork()
+        for _ in 0..<20 {
+            #expect(clock.want() == nil)
+            #expect(clock.done() == [ask])
+            #expect(clock.answer(.aaaa, nil, isShort: true) == [] && clock.answer(.a, []) == [tell])
+            #expect(clock.failure?.kind == .here)
+            #expect(clock.pass(999) == [] && clock.want() == [] && clock.done() == [])
+            _ = clock.pass(1)
+        }
+        #expect(clock.want() == nil)
+        #expect(clock.done() == [ask])
+        #expect(clock.answer(nil) == [.report(.lost(name, "office: no answer in time")), tell])
+        #expect(clock.failure?.kind == .unreachable)
+        // One failure, whatever came before.
+        #expect(clock.pass(1000) == [] && clock.want() == nil)
+        #expect(clock.done() == [ask])
+        #expect(clock.answer(nil, isShort: true) == [tell] && clock.failure?.kind == .here)
+        #expect(clock.pass(1000) == [] && clock.want() == nil)
+        #expect(clock.done() == [ask])
+        #expect(clock.answer([first]) == [.report(.found(name)), tell] && clock.failure == nil)
+    }
+
+    /// What is known of a name is used on, and it is refreshed soon.
+    @Test func aShortageAtARefreshKeepsTheOld() {
+        var clock = clockwork()
+        _ = clock.want()
+        _ = clock.done()
+        _ = clock.answer([first], ttl: 60)
+        _ = clock.pass(60_000)
+        #expect(clock.want() == [first] && clock.done() == [ask])
+        #expect(clock.answer(nil, isShort: true) == [] && clock.told() == [first])
+        #expect(clock.pass(999) == [] && clock.want() == [first] && clock.done() == [])
+        #expect(clock.pass(1) == [] && clock.want() == [first] && clock.done() == [ask])
+    }
 
     @Test(arguments: [(0, 60), (59, 60), (300, 300), (86_400, 86_400), (2_000_000, 86_400)])
     func whatIsKnownIsUsedAtOnceAndRefreshedWhenItIsWantedBehindItsTTL(ttl: UInt32, seconds: Int) {

@@ -279,7 +279,9 @@ final class ForwarderLoop: @unchecked Sendable {
             case .reply(let numbers, let answer, let age, by: let answerer, let way):
                 for number in numbers {
                     if number < 0 {
-                        upstreams.lookup.answered(number, answer, by: forwarder.words(of: answerer))
+                        upstreams.lookup.answered(
+                            number, answer, by: forwarder.words(of: answerer),
+                            isShort: answerer == .nobody && answer.extendedErrors.first == .notReady)
                         continue
                     }
                     let client = clients.remove(number)

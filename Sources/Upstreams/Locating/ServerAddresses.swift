@@ -44,6 +44,8 @@ struct ServerAddresses: ~Copyable {
     static let lifetimes: ClosedRange<UInt32> = 60...86_400
     /// Seconds until the next lookup after one that failed while the known addresses work.
     static let pauseAfterFailure = 60
+    /// Seconds until the next lookup after one that failed because this machine was short of something: that is none of the name's.
+    static let pauseAfterShortage = 1
 
     var actions: [Action] = []
     private var entries: [Name: Entry] = [:]
@@ -68,8 +70,9 @@ struct ServerAddresses: ~Copyable {
         var fruitless = 0
         /// Whether no known address could be connected to; until one works, or an answer comes.
         var noneReachable = false
-        /// Why the last lookup failed.
+        /// Why the last lookup failed, and whether this machine was short of something.
         var failure = ""
+        var isShort = false
         var isReportedLost = false
         var leadsBack = false
         var lookup: Lookup?
@@ -86,8 +89,9 @@ struct ServerAddresses: ~Copyable {
         var awaited: Set<RecordType> = [.a, .aaaa]
         /// The shortest TTL in seconds; nil: no address was found.
         var ttl: UInt32?
-        /// Why there was none.
+        /// Why there was none, and whether this machine was short of something.
         var reasons: [String] = []
+        var isShort = false
         /// Whether a family was not answered properly.
         var isPartial = false
         var leadsBack = false
@@ -125,11 +129,11 @@ struct ServerAddresses: ~Copyable {
         let endpoints = endpoints(entry, port)
         if !endpoints.isEmpty { return .known(endpoints) }
         if entry.lookup != nil { return unknown(name, "no answer yet") }
-        return unknown(name, entry.failure.isEmpty ? Self.isOwn : entry.failure)
+        return unknown(name, entry.failure.isEmpty ? Self.isOwn : entry.failure, entry.isShort ? .here : .unreachable)
     }
 
-    private func unknown(_ name: Name, _ reason: String) -> ServerEndpoints {
-        .unknown(Failure(.unreachable, "no address of \(name): \(reason)"))
+    private func unknown(_ name: Name, _ reason: String, _ kind: Failure.Kind = .unreachable) -> ServerEndpoints {
+        .unknown(Failure(kind, "no address of \(name): \(reason)"))
     }
 
     /// A connection to this address was established, and the server's certificate accepted.
@@ -167,14 +171,19 @@ struct ServerAddresses: ~Copyable {
     }
 
     /// One family's answer to a lookup has come.
-    /// - Parameter reason: Why it holds no address, if it holds none.
-    mutating func answered(_ name: Name, _ type: RecordType, _ answer: Answer, _ reason: String, at now: Tick) {
+    /// - Parameters:
+    ///   - reason: Why it holds no address, if it holds none.
+    ///   - isShort: That is because this machine is short of something.
+    mutating func answered(
+        _ name: Name, _ type: RecordType, _ answer: Answer, _ reason: String, isShort: Bool = false, at now: Tick
+    ) {
         guard var entry = entries[name], var lookup = entry.lookup, lookup.awaited.remove(type) != nil else { return }
         let (addresses, own) = usable(answer.addresses, entry)
         if addresses.isEmpty {
             let reason = own == nil ? reason : Self.isOwn
             if !lookup.reasons.contains(reason) { lookup.reasons.append(reason) }
             lookup.isPartial = lookup.isPartial || answer.head.responseCode == .servFail
+            lookup.isShort = lookup.isShort || isShort
         } else {
             // IPv6 first (RFC 6724 §2.1).
             let others = lookup.ttl == nil ? [] : entry.found
@@ -205,9 +214,11 @@ struct ServerAddresses: ~Copyable {
         } else {
             entry.failure = lookup.reasons.joined(separator: "; ")
         }
+        entry.isShort = lookup.ttl == nil && lookup.isShort
+        if entry.isShort { (entry.fruitless, seconds) = (max(0, entry.fruitless - 1), Self.pauseAfterShortage) }
         entry.nextLookup = now.advanced(milliseconds: seconds * 1000)
         let isLost = !isUsable(entry)
-        if isLost != entry.isReportedLost {
+        if isLost != entry.isReportedLost, !isLost || !entry.isShort {
             entry.isReportedLost = isLost
             actions.append(.report(isLost ? .lost(name, entry.failure) : .found(name)))
         }

@@ -99,15 +99,17 @@ package final class ServerLookup: @unchecked Sendable {
     // MARK: Answers
 
     /// The forwarder has answered a question.
-    /// - Parameter who: who has given the answer, in words.
-    package func answered(_ number: ClientNumber, _ answer: Answer, by who: String) {
+    /// - Parameters:
+    ///   - who: who has given the answer, in words.
+    ///   - isShort: this machine was short of something, so that none was got.
+    package func answered(_ number: ClientNumber, _ answer: Answer, by who: String, isShort: Bool = false) {
         if let asked = prefixQuestion, asked.number == number {
             prefixQuestion = nil
             return asked.then(answer)
         }
         guard let (name, type) = questions.removeValue(forKey: number) else { return }
         let why = answer.extendedErrorText
-        addresses.answered(name, type, answer, why.isEmpty ? "\(who): no record" : why, at: now)
+        addresses.answered(name, type, answer, why.isEmpty ? "\(who): no record" : why, isShort: isShort, at: now)
         perform()
     }
 

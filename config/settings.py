@@ -266,7 +266,7 @@ def document(program):
                 default = default.replace(":443", "")
             facts = [values(program, section, key, default), f"default `{default}`",
                      f"`{variable(name, key)}`", "needs a restart" if f"{section}.{key}" in restart else ""]
-            result.append(f"### {name}.{key}\n\n{' · '.join(filter(None, facts))}\n\n{wrapped(sentence(keys[key]))}\n")
+            result.append(f"### {name}.{key}\n\n{'; '.join(filter(None, facts))}\n\n{wrapped(sentence(keys[key]))}\n")
         result += of_others(servers, section, name)
         if section == "upstreams.name":
             result.append(of_accounts(servers, account))

@@ -99,13 +99,33 @@ def test_a_page_in_chinese_has_the_commands_keys_and_tables_of_the_english_one(p
 
 
 def test_the_page_in_chinese_for_operators_says_what_the_english_ones_say():
-    """It is the half of three pages that is needed first: it has no command, key or line of its own."""
-    pages = ("systemd", "troubleshooting", "metrics", "hosts", "log", "settings")
+    """It is the half of four pages that is needed first: it has no command, key or line of its own."""
+    pages = ("systemd", "clients", "troubleshooting", "metrics", "hosts", "log", "settings")
     english = "".join((TOP / f"docs/{page}.md").read_text() for page in pages)
     chinese = (TOP / "docs/operating.zh-CN.md").read_text()
     commands = [re.sub(r"\s+#[^#]*$", "", line) for _, block in blocks(chinese) for line in block.splitlines()]
     for text in commands + re.findall(r"`([^`\n]+)`", prose(chinese)):
         assert text.removeprefix("# ").removeprefix("httpdnsd ") in english, text
+
+
+def rows(path, heading):
+    """The code in each row of the first table under a heading."""
+    part = re.split(rf"^#+ {heading}$", (TOP / path).read_text(), maxsplit=1, flags=re.MULTILINE)[1]
+    table = re.search(r"(?:^\|.*\n)+", part, re.MULTILINE)[0]
+    return [re.findall(r"`[^`]+`", row) for row in table.splitlines()[2:]]
+
+
+def test_both_languages_have_the_same_first_screen_and_the_same_commands():
+    assert rows("docs/troubleshooting.md", "Trouble-shooting") == rows("docs/operating.zh-CN.md", "先看什么")
+    commands = rows("README.md", "Commands")
+    assert len(commands) == 11 and commands == rows("docs/README.zh-CN.md", "命令")
+
+
+def test_the_listing_of_a_house_is_the_same_in_both_languages():
+    english, chinese = ([block for language, block in blocks((TOP / f"docs/{page}.md").read_text()) if language in ("toml", "sh")][:2]
+                        for page in ("clients", "operating.zh-CN"))
+    assert english[0] == chinese[0]
+    assert english[1].startswith(chinese[1])
 
 
 def test_the_chinese_readme_has_the_commands_and_tables_of_the_english_one():

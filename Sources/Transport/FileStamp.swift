@@ -23,10 +23,13 @@ public struct FileStamp: Sendable {
     /// Longer than the steps in which time is counted, in nanoseconds: by a kernel, and by a file system of whole seconds.
     private static let (step, longStep) = (50_000_000, 2_000_000_000)
 
-    public init(_ path: String) {
+    public init(_ path: String) { self.init(path, at: WallClock.unixMicroseconds) }
+
+    /// - Parameter time: Gives microseconds since 1970.
+    init(_ path: String, at time: () -> UInt64) {
         self.path = path
         marks = Self.marks(of: path)
-        let now = Int(WallClock.unixMicroseconds()) * 1000
+        let now = Int(time()) * 1000
         isRecent =
             marks.map { now - $0.changed < ($0.changed % 1_000_000_000 == 0 ? Self.longStep : Self.step) } ?? false
     }

@@ -210,10 +210,11 @@ import Testing
         let missing = FileStamp(path)
         #expect(missing.holds)
         #expect(FileStamp("/proc/self/exe").holds)
+        let begun = WallClock.unixMicroseconds()
         try Data("a".utf8).write(to: URL(fileURLWithPath: path))
         #expect(!missing.holds)
-        // Something may be written to it at the same time once more.
-        let young = FileStamp(path)
+        // Something may be written to it at the same time once more. By the clock of before, however long the writing took.
+        let young = FileStamp(path) { begun }
         #expect(!young.holds)
         usleep(100_000)
         let old = FileStamp(path)

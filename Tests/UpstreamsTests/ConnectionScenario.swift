@@ -44,6 +44,7 @@ final class ConnectionScenario {
     enum Verb: String, CaseIterable {
         case isMade = "is made"
         case cannotBeMade = "cannot be made"
+        case cannotBeMadeHere = "cannot be made here"
         case answers
         case answersWrongly = "answers wrongly"
         case cannotRead = "cannot read"
@@ -192,6 +193,7 @@ final class ConnectionScenario {
         case .doesNotTake: for label in rest { plan.notTaken(try query(label), by: number, at: now) }
         case .isMade: plan.established(number, at: now)
         case .cannotBeMade: end(number, .finished)
+        case .cannotBeMadeHere: plan.ended(number, .finished, Failure(.here, "short"), at: now)
         case .closes: end(number, .closedByPeer(cleanly: true))
         case .resets: end(number, .reset(SystemError("read", code: 104)))
         case .resetsInAnswer: end(number, .reset(SystemError("read", code: 104)), hasBegun: true)

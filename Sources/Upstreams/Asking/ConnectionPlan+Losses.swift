@@ -172,7 +172,9 @@ extension ConnectionPlan {
         learn(from: end, of: connection, number, at: now)
         if number > lastSuspect { lastSuspect = newest }
         for query in connection.carried { queries[query].connections.remove(number) }
+        let isShort = !connection.isEstablished && failure.kind == .here
         for query in connection.carried where queries[query].connections.isEmpty && !queries[query].isWaiting {
+            if isShort, usable > 0, wait(query) { continue }
             // That the server had closed a connection which still seemed open here does not count as an attempt. This ends of
             // itself, since each further connection was made after the last.
             if connection.idleBefore == 0 {

@@ -69,6 +69,13 @@ class Network:
             for address in addresses.split():
                 network.ip("address add", address, "dev cable", "nodad" if ":" in address else "")
 
+    @property
+    def hardware(self):
+        """The hardware address of the cable's end."""
+        with self:
+            shown = subprocess.run(["ip", "-j", "link", "show", "cable"], capture_output=True, check=True)
+        return json.loads(shown.stdout)[0]["address"]
+
     def close(self):
         os.close(self._inside)
 

@@ -65,7 +65,7 @@ install: ## what `make build` made, into PREFIX (/usr/local) under DESTDIR; a co
 
 uninstall: ## the counterpart; a configuration that was changed and what lies beside it stay
 	@if [ -z "$(DESTDIR)" ]; then
-	  # Programs of this machine that ask the daemon ask the servers of before again, or nothing is removed.
+	  # Programs of this machine that ask the daemon ask the former servers again, or nothing is removed.
 	  [ ! -e /var/lib/httpdnsd/host ] || "$(sbindir)/httpdnsd" host disable
 	  [ ! -d /run/systemd/system ] || systemctl --quiet disable --now $(notdir $(wildcard systemd/*)) || true
 	fi
@@ -99,7 +99,7 @@ deb: swift build-packages deb-packages ## a Debian package in .build/deb
 	rm -rf .build/deb
 	mkdir -p .build/deb/tree
 	cp -r config/debian .build/deb/tree/debian
-	# One version, one entry: what changed stands in the history of the sources.
+	# One version, one entry: what changed is in the history of the sources.
 	{
 	  printf 'httpdnsd (%s) unstable; urgency=medium\n\n  * Version %s.\n\n' $(VERSION) $(VERSION)
 	  printf ' -- %s  %s\n' "$$(sed -n 's/^Maintainer: //p' config/debian/control)" \

@@ -24,7 +24,7 @@ LICENCES = {
     "lz4": "BSD-2-Clause", "nghttp2": "MIT", "openssl": "Apache-2.0", "systemd": "LGPL-2.1-or-later", "xz-utils": "0BSD"}
 
 
-def told(*command):
+def output(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
@@ -54,7 +54,7 @@ def packages():
 
 def swift():
     """Swift's own libraries, which are linked in: the standard library, concurrency, Dispatch and Foundation."""
-    version = re.search(r"Swift version (\S+)", told("swift", "--version")).group(1)
+    version = re.search(r"Swift version (\S+)", output("swift", "--version")).group(1)
     return library("swift", version, f"pkg:github/swiftlang/swift@swift-{version}-RELEASE",
                    externalReferences=[{"type": "website", "url": "https://www.swift.org"}])
 
@@ -62,8 +62,8 @@ def swift():
 def of_the_system(binary):
     """By Debian package: the libraries that it links with, libsystemd, which it loads under systemd, those that these link with,
     and the C++ library, which is linked in."""
-    systemd, cxx = (told("gcc", f"-print-file-name={name}").strip() for name in ("libsystemd.so.0", "libstdc++.a"))
-    linked = {path for one in (str(binary), systemd) for path in re.findall(r"(/\S+) \(0x", told("ldd", one))}
+    systemd, cxx = (output("gcc", f"-print-file-name={name}").strip() for name in ("libsystemd.so.0", "libstdc++.a"))
+    linked = {path for one in (str(binary), systemd) for path in re.findall(r"(/\S+) \(0x", output("ldd", one))}
     for path in sorted(linked | {systemd, cxx}):
         # A package may name its file below /usr or, as long as those are one folder, beside it.
         places = {path, f"/usr{path}", path.removeprefix("/usr"), str(pathlib.Path(path).resolve())}
@@ -73,7 +73,7 @@ def of_the_system(binary):
             raise SystemExit(f"sbom: no Debian package has {path}")
         for owner in owners:
             form = "${Version} ${Architecture} ${source:Package} ${source:Version}\n"
-            version, architecture, source, of_source = told("dpkg-query", "--show", f"--showformat={form}", owner).split()
+            version, architecture, source, of_source = output("dpkg-query", "--show", f"--showformat={form}", owner).split()
             quoted = urllib.parse.quote(version, safe="~")
             yield library(owner, version, f"pkg:deb/debian/{owner}@{quoted}?arch={architecture}", source=source,
                           properties=[{"name": "debian:source", "value": f"{source} {of_source}"}])

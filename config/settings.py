@@ -25,7 +25,7 @@ AS = {
     "private": {"httpdns": WAY, "tls": TRUST, "fallback": ("thenTry", "thenTryOn", "timeout", "concurrency", "routeIp", "trustAD")},
     "upstreams.name": {"httpdns": WAY, "tls": TRUST, "fallback": ("thenTry", "timeout", "routeIp", "trustAD", "share")},
 }
-# What these stand for in the page: without them there is no such section.
+# The defaults of these in the page: without them there is no such section.
 GIVEN = {"token": '""', "servers": "[]", "domains": "[]"}
 
 INTRODUCTION = """# All settings
@@ -36,7 +36,7 @@ losing a question, `systemctl reload httpdnsd`.
 
 The file is `/etc/httpdnsd/httpdnsd.toml`, in TOML. Each key may be left out. A key that is not known, and a value that is not
 valid, is an error that names line and key. A relative path starts from the folder of the file. An environment variable wins
-over the file; the items of a list stand between commas there, and a group that only the environment knows has its name in lower
+over the file; the items of a list are between commas there, and a group that only the environment knows has its name in lower
 case. How servers are written: [Servers](upstreams.md#servers). httpdnsd.toml(5) has the same text.
 """
 
@@ -90,7 +90,7 @@ def plain(text):
 
 
 def words(line):
-    """The words of a line of macros: text, whether it is code, whether it stands close to the one before."""
+    """The words of a line of macros: text, whether it is code, whether it is close to the one before."""
     tokens = re.findall(r'"([^"]*)"|(\S+)', line)
     tokens = [quoted or bare for quoted, bare in tokens]
     found, style, close, ends = [], None, False, []
@@ -125,7 +125,7 @@ def words(line):
             close = False
         index += 1
     for end in reversed(ends):
-        # What ends a sentence stands behind the brackets.
+        # What ends a sentence is behind the brackets.
         last = found.pop() if found[-1][0] in (".", ",", ":", ";") else None
         found.append((end, False, True))
         if last:
@@ -134,7 +134,7 @@ def words(line):
 
 
 def joined(pieces):
-    """The text; what is code and stands close together is one piece of code."""
+    """The text; what is code and close together is one piece of code."""
     merged = []
     for text, code, close in pieces:
         if merged and close and code and merged[-1][1]:
@@ -217,7 +217,7 @@ def wrapped(text):
 
 
 def page():
-    """Of each section what stands before its keys, and the keys with what is said of them."""
+    """Of each section what is before its keys, and the keys with what is said of them."""
     text = PAGE.read_text()
     sections = {}
     for name, body in re.findall(r"^\.Sh \[([\w.]+)\]$(.*?)(?=^\.Sh )", text, re.MULTILINE | re.DOTALL):

@@ -39,7 +39,8 @@ KEEP ?=
 VERBOSE ?=
 SIMULATION := -c release --scratch-path .build/simulation -Xswiftc -enable-testing
 # With AddressSanitizer, or without one and some five times as fast: make fuzz SANITIZER=none. Of several sanitizers that
-# SwiftPM passes on one by one, swiftc heeds the last alone.
+# SwiftPM passes on one by one, swiftc takes the last alone. Without one, a core tries 25,000 to 80,000 inputs a second; fewer of
+# `request` (18,000), `hosts` (16,000), `stream` (6,000) and `configuration` (4,000), where an input is more work.
 SANITIZER ?= address
 comma := ,
 FUZZ := -c release -Xswiftc -enable-testing --sanitize fuzzer $(if $(filter address,$(SANITIZER)),\

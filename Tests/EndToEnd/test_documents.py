@@ -265,6 +265,11 @@ def test_the_way_of_a_question_names_each_file_once():
     assert 4 < len(source_files(walks[-1])) <= 9
 
 
+def test_all_pages_together_are_short():
+    """In English, without the changes. What no user needs is beside the sources and the tests."""
+    assert sum(len(path.read_text().split()) for path in DOCUMENTS if is_english(path) and path.name != "CHANGELOG.md") <= 45000
+
+
 def test_the_architecture_is_read_in_ten_minutes():
     text = (TOP / "docs/architecture.md").read_text()
     assert len(text.split()) <= 2500

@@ -22,8 +22,8 @@ WAY = ("from", "device", "mark")
 # Keys that mean in a section what they mean in another one, where they are described.
 AS = {
     "fallback": {"httpdns": WAY, "tls": TRUST},
-    "private": {"httpdns": WAY, "tls": TRUST, "fallback": ("thenTry", "thenTryOn", "timeout", "concurrency", "routeIp", "trustAD")},
-    "upstreams.name": {"httpdns": WAY, "tls": TRUST, "fallback": ("thenTry", "timeout", "routeIp", "trustAD", "share")},
+    "private": {"httpdns": WAY, "tls": TRUST, "fallback": ("thenTry", "thenTryOn", "timeout", "concurrency", "routeIp", "without", "bogusAddresses", "trustAD")},
+    "upstreams.name": {"httpdns": WAY, "tls": TRUST, "fallback": ("thenTry", "timeout", "routeIp", "without", "bogusAddresses", "trustAD", "share")},
 }
 # The defaults of these in the page: without them there is no such section.
 GIVEN = {"token": '""', "servers": "[]", "domains": "[]"}

@@ -142,7 +142,8 @@ struct Columns {
             lines.append("<tr><th scope=\"row\">\(age)–\(age + rows.length) \(rows.unit)</th>\(cells)</tr>")
             end = start
         }
-        let heads = (["ago", "questions"] + Hour.Questions().parts.map(\.brief) + ["failed", "names billed"]).map { words -> HTML in
+        let heads = (["ago", "questions"] + Hour.Questions().parts.map(\.brief) + ["failed", "names billed"]).map {
+            words -> HTML in
             "<th scope=\"col\">\(words)</th>"
         }
         return """

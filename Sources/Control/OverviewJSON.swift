@@ -77,7 +77,8 @@ extension Overview {
             "stepSeconds": course.width.seconds, "beganAt": self.now - min(self.now, course.age),
             "questions": course.steps.map(\.asked), "cache": course.steps.map(\.stayed),
             "encrypted": course.steps.map(\.encrypted), "loopback": course.steps.map(\.loopback),
-            "clear": course.steps.map(\.clear), "failed": course.steps.map(\.failed), "billed": course.steps.map(\.billed),
+            "clear": course.steps.map(\.clear), "failed": course.steps.map(\.failed),
+            "billed": course.steps.map(\.billed),
         ]
     }
 

@@ -12,7 +12,8 @@ import Transport
     private static let then = DNSCache.Moment(wall: 1_700_000_000, tick: 50_000, boot: 77)
 
     private static func questions(_ asked: UInt64) -> Hour.Questions {
-        Hour.Questions(asked: asked, encrypted: asked / 2, loopback: 1, clear: asked / 4, failed: asked / 8, billed: 2 * asked)
+        Hour.Questions(
+            asked: asked, encrypted: asked / 2, loopback: 1, clear: asked / 4, failed: asked / 8, billed: 2 * asked)
     }
 
     /// Three steps of each width, the last of them under way for 100 s.

@@ -106,6 +106,8 @@ import Testing
             let isRead = try tests.becomes(settings) {
                 $0.policy.reason(Name("nas.example")!, .a) == .hosts
             } preparing: { prepare in
+                // A young file is read again in any case.
+                usleep(100_000)
                 setrlimit(descriptors, &none)
                 defer { setrlimit(descriptors, &before) }
                 let prepared = try prepare()

@@ -161,6 +161,9 @@ private let groupKeys: [Key<Settings.Group>] = [
         .accounts, "serviceBinding", \.accountKeys.serviceBinding, .choice,
         "HTTPS and SVCB of its names: \"auto\" = of an encrypted group of thenTry, with its addresses | \"none\""),
     Key(
+        .all, "without", \.without, .list(of: .recordType),
+        "types it is not asked for, of which there is no record then, such as \"AAAA\", \"HTTPS\"; empty = none"),
+    Key(
         .accounts, "batch", \.accountKeys.batch, .number(1...mostNames, of: "names"),
         "names in one request at most; 1 = no batching"),
     Key(

@@ -53,3 +53,13 @@ extension Kind where Value == Settings.Cache.Ranked {
             show: { "\($0.name):\($0.port)" })
     }
 }
+
+extension Kind where Value == RecordType {
+    /// A type of records that names can have.
+    static var recordType: Kind {
+        .text(
+            "the type of a record, such as \"AAAA\", \"HTTPS\" or \"TYPE65\"",
+            parse: { text in RecordType(parsing: text).flatMap { $0.refusal == nil && $0 != .any ? $0 : nil } },
+            show: \.description)
+    }
+}

@@ -1,4 +1,5 @@
 public import Base
+public import DNSWire
 public import Names
 
 extension Settings {
@@ -33,6 +34,8 @@ extension Settings {
         /// The address for whose network answers are wanted (ECS, RFC 7871); nil: no ECS, of an account the address from
         /// which it is asked.
         public var routeIp: IPAddress?
+        /// The types that it is not asked for: of its names there is no such record.
+        public var without: [RecordType] = []
         /// Pass on the AD bit of servers that are not on loopback; not of an account.
         public var trustAD = false
         /// Its answers go to `[sharedCache]`, and come from there.

@@ -159,6 +159,7 @@ extension Explanation.Standing {
         case .withoutRecord: "withoutRecord"
         case .budgetSpent: "budgetSpent"
         case .planExceeded: "planExceeded"
+        case .leftOut: "leftOut"
         case .full: "full"
         case .waiting: "waiting"
         case .paused: "paused"

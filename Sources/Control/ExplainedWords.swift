@@ -71,6 +71,7 @@ extension Explained {
                 + (isOfThisHostAlone ? ", for programs of this machine alone" : "")
         case .familyLeftOut:
             return "answered here: \(account) is not asked for \(type) (\(takerSection).addressType)"
+        case .typeLeftOut: return "answered here: its group is not asked for \(type) (without)"
         case .addresses: return nil
         case .serviceBinding:
             return explanation.parts.isEmpty
@@ -161,6 +162,7 @@ extension Explained {
         case .planExceeded: "queriesPerSecond is reached"
         case .full: "each server has as much under way as concurrency allows"
         case .waiting: "names that came before it wait as well"
+        case .leftOut: "it is not asked for \(explanation.type), of which there is no record then (without)"
         case .paused: "passed over: each server wants to be left alone for a while"
         case .down: "passed over: none of its servers answers, and another question finds out when one does"
         }

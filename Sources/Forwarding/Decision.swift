@@ -113,8 +113,9 @@ extension Forwarder {
             (decision.route, decision.isBinding) = ([steps[asked]], true)
             return nil
         }
-        (decision.route, decision.before) = (steps, before)
-        return before.count == steps.count ? policy.notSupported(key.name.name, key.type) : nil
+        decision.route = policy.limited(steps, to: key.type)
+        decision.before = desk.withoutRecord(decision.route, key.name, at: now)
+        return decision.before.count == decision.route.count ? policy.notSupported(key.name.name, key.type) : nil
     }
 
     @inline(never)

@@ -95,6 +95,8 @@ public struct Explanation: Sendable, Equatable {
         case waiting
         /// Each server has asked for a pause.
         case paused
+        /// It is not asked for the type: there is no such record.
+        case leftOut
         /// No server answers, and another question finds out when one does.
         case down
 
@@ -156,7 +158,7 @@ extension Forwarder {
         explanation.parts = decision.route.enumerated().map { index, step in
             var part = Explanation.Part(
                 overview(of: step.group), after: step.after, hedgeAfter: step.hedgeAfter,
-                knownStanding(index, decision, key.name, at: now) ?? desk.standing(step.group, flight, at: now))
+                knownStanding(index, decision, key, at: now) ?? desk.standing(step.group, flight, at: now))
             look(for: key, &part, looks, at: now)
             return part
         }
@@ -213,6 +215,9 @@ extension Forwarder {
             return noRecordEvent(flight, at: group, by: .sharedCache(group))
         }
         switch part.standing {
+        case .leftOut:
+            explanation.fate = .made(policy.leftOut(flight.key.name.name, flight.key.type))
+            return nil
         case .paused, .down: return .exhausted(step: step, .failure, desk.trouble(of: group), because: nil)
         // A name that no other group may be asked for waits until the plan has room.
         case .planExceeded where flight.nextStep(after: .failure, desk.rules) != nil:
@@ -225,13 +230,15 @@ extension Forwarder {
 
     /// Why the group of one of the first steps is not asked; nil: that depends on the group.
     private func knownStanding(
-        _ step: Int, _ decision: borrowing Decision, _ name: NameKey, at now: Tick
+        _ step: Int, _ decision: borrowing Decision, _ key: Flight.Key, at now: Tick
     ) -> Explanation.Standing? {
-        guard step < decision.before.count else { return nil }
+        guard step < decision.before.count else {
+            return policy.leavesOut(decision.route[step].group, key.type) ? .leftOut : nil
+        }
         return switch decision.before.state(of: step) {
         case .failed: .budgetSpent
         case .passedOver: nil
-        default: .withoutRecord(desk.absenceCode(of: name, at: decision.route[step].group, now))
+        default: .withoutRecord(desk.absenceCode(of: key.name, at: decision.route[step].group, now))
         }
     }
 }

@@ -169,7 +169,7 @@ enum FlightEvent {
     case refused(step: Int, Answer, by: Answerer)
     /// A group that carries messages has an answer.
     case answered(step: Int, Answer, by: Answerer)
-    /// The store of the fleet has an answer of that group.
+    /// There is an answer of that group that it was not asked for: the store of the fleet has it, or the group leaves the type out.
     case stored(step: Int, Answer, by: Answerer)
     /// An account has no record of the name.
     /// - Parameter answer: what the clients get if no other group is to be asked.

@@ -176,7 +176,7 @@ extension Forwarder {
         }
         if isStandIn { answer.limitToStandIn() }
         rank(&answer, of: lookup.key, type, at: now)
-        if lookup.isCurrent, policy.mayCache(type, of: name) {
+        if lookup.isCurrent, policy.mayCache(type, of: name, by: group) {
             cacheAnswer(
                 answer, by: group, to: lookup.key, type, for: .everyone, at: now, isStandIn: isStandIn, basis: basis)
         }

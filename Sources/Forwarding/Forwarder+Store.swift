@@ -7,10 +7,12 @@ import DNSWire
 extension Forwarder {
     /// Asks a step's group, or the store first.
     mutating func askStoreOrGroup(_ flight: Flight, _ step: Int, at now: Tick) {
-        if store.isOn, flight.isCurrent, !flight.isBinding, case let group = flight.route[step].group,
-            desk.rules[group].isShared
-        {
-            let key = flight.key
+        let (key, group) = (flight.key, flight.route[step].group)
+        if policy.leavesOut(group, key.type) {
+            let answer = policy.leftOut(key.name.name, key.type)
+            return tell(flight, .stored(step: step, answer, by: .group(group)), at: now)
+        }
+        if store.isOn, flight.isCurrent, !flight.isBinding, desk.rules[group].isShared {
             let subject = StoreSubject(
                 flight: flight.id, step: step, key: key, bases: flight.bases,
                 question: sharedQuestion(group, key.name.name, key.type, for: key.audience),

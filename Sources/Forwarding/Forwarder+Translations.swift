@@ -163,7 +163,7 @@ extension Forwarder {
     /// Caches what is made of an account's answer, for the clients of now and for those that come.
     mutating func cacheMade(_ both: MadeOfA, _ lookup: Lookup, by group: GroupID, at now: Tick) {
         let name = lookup.key.name
-        guard lookup.isCurrent, policy.mayCache(.aaaa, of: name) else { return }
+        guard lookup.isCurrent, policy.mayCache(.aaaa, of: name, by: group) else { return }
         var audiences: Set<Audience> = [.plain]
         for flight in lookup.flights where flight.key.type == .aaaa { audiences.insert(flight.key.audience) }
         for audience in audiences {

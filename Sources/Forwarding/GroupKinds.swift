@@ -8,6 +8,8 @@ final class GroupKinds: Sendable {
     let leavingValidators, signing: Set<GroupID>
     /// The accounts of whose names other groups are asked for HTTPS and SVCB, and the groups that may be.
     let bindingAccounts, encrypted: Set<GroupID>
+    /// The types that groups are not asked for; those without such a type are left out.
+    let without: [GroupID: Set<RecordType>]
     /// What their settings say that decides about answers.
     let marks: [GroupID: Mark]
 
@@ -22,12 +24,14 @@ final class GroupKinds: Sendable {
         signing = Set(groups.filter(\.maySign).map(\.id))
         bindingAccounts = Set(groups.filter { $0.carriesAddresses && $0.looksForBindings }.map(\.id))
         encrypted = Set(groups.filter(\.isEncrypted).map(\.id))
+        without = Dictionary(groups.map { ($0.id, $0.without) }) { first, _ in first }.filter { !$0.value.isEmpty }
         marks = Dictionary(groups.map { ($0.id, Mark($0)) }) { first, _ in first }
     }
 
     /// The same with other servers of a group.
     init(_ others: GroupKinds, with group: UpstreamGroup) {
         (leavingValidators, bindingAccounts, marks) = (others.leavingValidators, others.bindingAccounts, others.marks)
+        without = others.without
         signing = others.signing.subtracting([group.id]).union(group.maySign ? [group.id] : [])
         encrypted = others.encrypted.subtracting([group.id]).union(group.isEncrypted ? [group.id] : [])
     }

@@ -16,9 +16,10 @@ public import DNSWire
 /// | whether a group is asked for HTTPS and SVCB in an account's place, and which | its hints are replaced, or nobody is asked |
 /// | whether private addresses are taken out | they are before an answer is cached |
 /// | the prefix of the network's translator, for AAAA | addresses are made under it |
+/// | the group of the route that leaves the type out | no group behind it is asked |
 ///
 /// It is 0 where the daemon answers by itself, whatever servers say: reserved names, the hosts file, a group with `answer`, private
-/// names without a server, ANY, a route without a group that can be asked, a reverse name under the prefix.
+/// names without a server, a type that the group of the name leaves out, ANY, a route without a group that can be asked, a reverse name under the prefix.
 ///
 /// | not in it | why |
 /// | --- | --- |
@@ -50,9 +51,10 @@ extension Policy {
         let number =
             audience.isOfAccounts && row.kind == .addresses
             ? (type == .a ? group.bases.ofAccounts.ipv4 : group.bases.ofAccounts.ipv6) : number(of: row, type)
+        let leftOut = markOfLeftOut(row, type, ofAccounts: audience.isOfAccounts && row.kind == .addresses)
         let leavesValidators = audience == .everyone && row.kind == .addresses && group.signedSteps != nil
         return basis(
-            number, (refusesPrivate(key.name) ? 1 : 0) + (leavesValidators ? 2 : 0),
+            number, (refusesPrivate(key.name) ? 1 : 0) + (leavesValidators ? 2 : 0) + leftOut << 2,
             isTranslated: type == .aaaa && synthesis(for: client) != nil)
     }
 
@@ -67,13 +69,18 @@ extension Policy {
     /// - Parameter row: whom the rules have asked for it.
     func bases(_ key: Flight.Key, by row: Row) -> AnswerBases {
         guard !isTranslatedReverse(key.name, key.type) else { return AnswerBases() }
-        let (group, mark) = (groupRoutes[row.index], UInt64(refusesPrivate(key.name.name) ? 1 : 0))
+        let (group, refuses) = (groupRoutes[row.index], UInt64(refusesPrivate(key.name.name) ? 1 : 0))
+        func mark(_ type: RecordType, ofAccounts: Bool = false) -> UInt64 {
+            refuses + markOfLeftOut(row, type, ofAccounts: ofAccounts) << 2
+        }
         var bases = AnswerBases()
         bases.ofMessages = basis(
-            number(of: row, key.type), mark, isTranslated: key.type == .aaaa && synthesis(for: key.audience) != nil)
+            number(of: row, key.type), mark(key.type),
+            isTranslated: key.type == .aaaa && synthesis(for: key.audience) != nil)
         if row.kind == .addresses, group.messageSteps.count < group.steps.count {
-            bases.ipv4 = basis(group.bases.ofAccounts.ipv4, mark, isTranslated: false)
-            bases.ipv6 = basis(group.bases.ofAccounts.ipv6, mark, isTranslated: synthesis != nil)
+            bases.ipv4 = basis(group.bases.ofAccounts.ipv4, mark(.a, ofAccounts: true), isTranslated: false)
+            bases.ipv6 = basis(
+                group.bases.ofAccounts.ipv6, mark(.aaaa, ofAccounts: true), isTranslated: synthesis != nil)
         }
         return bases
     }

@@ -81,10 +81,13 @@ extension Policy {
             } else {
                 servers.reports.contains(name) ? groupRoutes[index(rules.find(name))].messageSteps : []
             }
-        let asked = steps.filter { families(of: $0.group).isSuperset(of: Families(of: type) ?? .both) }
+        let asked = steps.filter {
+            families(of: $0.group).isSuperset(of: Families(of: type) ?? .both) && !leavesOut($0.group, type)
+        }
         if !asked.isEmpty { return .ask(asked) }
         var answer = Answer.failure(name, type: type, steps.isEmpty ? .servFail : .noError, extendedError: nil)
-        let reason = steps.isEmpty ? "no group may be asked for it" : "addressType leaves this family out"
+        let reason =
+            steps.isEmpty ? "no group may be asked for it" : "addressType or without leaves this family out"
         answer.add(.notSupported, text: reason)
         return .answer(answer)
     }

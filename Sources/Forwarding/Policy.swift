@@ -85,6 +85,8 @@ public struct Policy: Sendable {
     }
     /// What groups are like.
     var kinds: GroupKinds
+    /// Whether any group is not asked for some types.
+    let leavesOutTypes: Bool
     var hasSignedSteps = false
 
     /// - Parameters:
@@ -118,6 +120,7 @@ public struct Policy: Sendable {
                 beginsWithAddresses: steps.first.map { carriers.contains($0.group) } ?? false)
         }
         kinds = GroupKinds(groups)
+        leavesOutTypes = !kinds.without.isEmpty
         self.privateAllowed = privateAllowed.map { NameSet($0) }
         setFamilies([:])
         for group in groups {
@@ -131,20 +134,23 @@ public struct Policy: Sendable {
         setBases()
     }
 
-    /// The families that an account is asked for: its `addressType`; with "auto" they follow the routes.
+    /// The families that an account is asked for: its `addressType`, with "auto" by the routes, less its `without`.
     public func families(of group: GroupID) -> Families {
         families.indices.contains(group.rawValue) ? families[group.rawValue] : .both
     }
 
     /// Sets the families that accounts are asked for; those that are not named here are asked for both.
     public mutating func setFamilies(_ accounts: [GroupID: Families]) {
-        families = (0...(accounts.keys.map(\.rawValue).max() ?? 0)).map { accounts[GroupID($0)] ?? .both }
+        families = groupRoutes.indices.map {
+            let left = kinds.without[GroupID($0), default: []].compactMap { Families(of: $0) }
+            return accounts[GroupID($0), default: .both].subtracting(Families(left))
+        }
         func asked(_ index: Int, _ family: Families) -> [Step]? {
-            let asked = groupRoutes[index].steps.filter { families(of: $0.group).contains(family) }
+            let asked = groupRoutes[index].steps.filter { accounts[$0.group, default: .both].contains(family) }
             let own = groupRoutes[index].steps.first { $0.group == GroupID(index) }
             return own == nil || own == asked.first ? asked : nil
         }
-        excludesFamilies = false
+        excludesFamilies = leavesOutTypes
         for index in groupRoutes.indices {
             (groupRoutes[index].ipv4Steps, groupRoutes[index].ipv6Steps) = (asked(index, .ipv4), asked(index, .ipv6))
             let route = groupRoutes[index]
@@ -158,10 +164,9 @@ public struct Policy: Sendable {
     }
 
     /// Whether the addresses of a name may be cached as an account gave them: not those of a family that the name's own
-    /// group excludes. An account further down the route gives both families in one lookup.
-    func mayCache(_ type: RecordType, of name: Name) -> Bool {
-        guard excludesFamilies, case .answer = route(name, type) else { return true }
-        return false
+    /// group excludes, or one before the account. An account further down the route gives both families in one lookup.
+    func mayCache(_ type: RecordType, of name: Name, by account: GroupID) -> Bool {
+        !excludesFamilies || route(name, type).asks([account])
     }
 
     /// The pattern that decides about a question, and its group.
@@ -208,16 +213,20 @@ public struct Policy: Sendable {
         case .messages: steps = groupRoutes[row.index].messageSteps
         case .signed: steps = groupRoutes[row.index].signedSteps ?? []
         case .binding:
-            return (
-                .serviceBinding(groupRoutes[row.index].steps, asked: groupRoutes[row.index].bindingStep), reason, row
-            )
+            let route = groupRoutes[row.index]
+            let asked = route.bindingStep.flatMap { leavesOut(route.steps[$0].group, type) ? nil : $0 }
+            return (.serviceBinding(route.steps, asked: asked), reason, row)
         case .addresses:
             guard let asked = type == .a ? groupRoutes[row.index].ipv4Steps : groupRoutes[row.index].ipv6Steps else {
                 return (.answer(.noData(key.name, type: type, negativeTTL: negativeTTL)), .familyLeftOut, nil)
             }
             steps = asked
         }
-        return steps.isEmpty ? (.answer(notSupported(key.name, type)), reason, nil) : (.ask(steps), reason, row)
+        if let first = steps.first, leavesOut(first.group, type) {
+            return (.answer(leftOut(key.name, type)), .typeLeftOut, nil)
+        }
+        return steps.isEmpty
+            ? (.answer(notSupported(key.name, type)), reason, nil) : (.ask(limited(steps, to: type)), reason, row)
     }
 
     /// Who decides about a question.
@@ -263,6 +272,7 @@ public struct Policy: Sendable {
                 : (.answer(noPrivateNames(name, type)), .noPrivateNames)
         }
         let index = index(finding)
+        if leavesOut(GroupID(index), type) { return (.answer(leftOut(name, type)), .typeLeftOut) }
         if finding.reserved == .privateName { return (.group(Row(index, .messages)), .privateName) }
         guard Self.canBeAddressed(name) else {
             return (.group(Row(index, .messages)), name.labelCount <= 1 ? .singleLabel : .notHostname)
@@ -284,8 +294,8 @@ public struct Policy: Sendable {
     func mayAsk(_ group: GroupID, _ name: Name, _ type: RecordType = .a) -> Bool {
         let finding = find(name, type)
         let way = groupRoutes[index(finding)]
-        let steps = Self.canBeAddressed(name) ? way.steps : way.messageSteps
-        return steps.contains { $0.group == group }
+        let steps = limited(Self.canBeAddressed(name) ? way.steps : way.messageSteps, to: type)
+        return !leavesOut(group, type) && steps.contains { $0.group == group }
     }
 
     /// Whether a group is the first that is asked for the addresses of a name.

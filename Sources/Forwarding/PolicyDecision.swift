@@ -18,6 +18,8 @@ public enum RouteReason: String, Sendable {
     case groupAnswers
     /// The group's `addressType` leaves the family out.
     case familyLeftOut
+    /// The first group that would be asked leaves the type out.
+    case typeLeftOut
     /// It asks for addresses, which any group can give; or the client validates, and gets it all from the same groups.
     case addresses
     /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account.

@@ -54,6 +54,9 @@ public struct UpstreamGroup: Sendable, Equatable {
     /// `serviceBinding`, of an account: whether another group is asked for HTTPS and SVCB of its names.
     public var looksForBindings = false
 
+    /// The types that it is not asked for: of them there is no record here, whoever comes after it.
+    public var without: Set<RecordType> = []
+
     /// What it answers by itself: it has no servers then, and no route leads to it.
     public var answer: GroupAnswer?
 

@@ -48,6 +48,7 @@ import Testing
             "addressType": Sample(value: "\"ipv4\""),
             "signed": Sample(value: "\"addresses\""),
             "serviceBinding": Sample(value: "\"none\""),
+            "without": Sample(value: "[\"AAAA\", \"TYPE65400\"]"),
             "batch": Sample(value: "2"),
             "queriesPerSecond": Sample(value: "7"),
             "authExpirySeconds": Sample(value: "60"),

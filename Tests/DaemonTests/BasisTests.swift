@@ -127,6 +127,21 @@ import Transport
         ("httpdns", "addressType", "\"ipv4\"", ["IPv6"]),
         ("httpdns", "signed", "\"addresses\"", ofAccount),
         ("httpdns", "serviceBinding", "\"none\"", []),
+        ("httpdns", "without", "[\"AAAA\"]", ["IPv6"]),
+        ("httpdns", "without", "[\"HTTPS\"]", ["service"]),
+        ("httpdns", "without", "[\"A\"]", ["account", "validator"]),
+        ("httpdns", "without", "[\"MX\"]", ["mail"]),
+        ("httpdns", "without", "[\"TXT\"]", []),
+        ("fallback", "without", "[\"AAAA\"]", []),
+        ("fallback", "without", "[\"A\"]", ["validator"]),
+        ("fallback", "without", "[\"HTTPS\"]", ["service"]),
+        ("fallback", "without", "[\"MX\"]", ["mail", "shop's mail"]),
+        ("private", "without", "[\"A\"]", ["private"]),
+        ("private", "without", "[\"PTR\"]", ["reverse"]),
+        ("upstreams.office", "without", "[\"A\"]", ["office"]),
+        ("upstreams.office", "without", "[\"AAAA\"]", []),
+        ("upstreams.shop", "without", "[\"A\"]", ["shop"]),
+        ("upstreams.shop", "without", "[\"MX\"]", ["shop's mail"]),
     ]
 
     @Test func aKeyThatDecidesChangesTheBasisOfItsNamesAlone() throws {

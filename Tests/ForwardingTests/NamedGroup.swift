@@ -23,6 +23,7 @@ struct NamedGroup {
     var concurrency: Int
     var timeout = 2000
     var namesPerSecond = 0
+    var without: Set<RecordType> = []
 
     var name: String { "\(id)" }
 
@@ -37,20 +38,21 @@ struct NamedGroup {
                 .inPreference(nextWithin: 1000), timeout: timeout)
         (group.name, group.concurrency, group.namesPerSecond) = (name, concurrency, namesPerSecond)
         (group.isProven, group.answer, group.isOfNetwork) = (isProven, answer, isOfNetwork)
+        group.without = without
         return group
     }
 
     /// What can stand behind a group's servers.
     enum Key: String, CaseIterable {
         case account, unproven, encrypted, ofNetwork, answers, takes, called, thenTry, on, concurrency, timeout,
-            queriesPerSecond
+            queriesPerSecond, without
 
         /// Whether it stands for itself, without a value.
         var isFlag: Bool { [.account, .unproven, .encrypted, .ofNetwork].contains(self) }
     }
 
     /// `NAME SERVERS [account] [unproven] [encrypted] [ofNetwork] [answers ANSWER…] [takes NAME…] [called NAME…] [thenTry GROUP…] [on END…] [concurrency N]
-    /// [timeout N] [queriesPerSecond N]`
+    /// [timeout N] [queriesPerSecond N] [without TYPE…]`
     init?(_ words: ArraySlice<String>) {
         guard words.count > 1, let id = GroupID(scenario: words.first!), id.rawValue > GroupID.fallback.rawValue,
             let count = Int(words.dropFirst().first!)
@@ -92,6 +94,9 @@ struct NamedGroup {
         case .on:
             guard let end = StepEnds.words[word] else { return false }
             on.insert(end)
+        case .without:
+            guard let type = RecordType(parsing: word) else { return false }
+            without.insert(type)
         case .concurrency, .timeout, .queriesPerSecond:
             guard let number = Int(word) else { return false }
             switch key {

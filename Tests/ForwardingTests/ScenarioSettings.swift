@@ -27,7 +27,8 @@ struct ScenarioSettings {
         case minutesBeforeSwitchToMain, minTTL, negativeMinTTL, maxTTL, negativeTTL, queriesPerSecond, staleTTL,
             staleSeconds,
             prefetchAt
-        case encryptType, thenTry, intercept, bypass, privateAllowed, preResolve, keepAliveDomains, addressType, rank
+        case encryptType, thenTry, intercept, bypass, privateAllowed, preResolve, keepAliveDomains, addressType, rank,
+            without, resolversWithout
     }
 
     /// A line `set KEY VALUE`, `hosts ADDRESS NAME…` or `group …`: see ``NamedGroup``.
@@ -59,6 +60,12 @@ struct ScenarioSettings {
                 return (name, port)
             }
             return ranked.count == parts.count
+        }
+        if key == .without || key == .resolversWithout {
+            let given = words.dropFirst(2).filter { $0 != "none" }
+            let types = Set(given.compactMap { RecordType(parsing: $0) })
+            if key == .without { upstreams.without = types } else { upstreams.resolversWithout = types }
+            return types.count == given.count
         }
         if let flag = Bool(words[2]) { return read(key, flag) }
         if let number = Int(words[2]), number >= 0 { return read(key, number) }

@@ -24,6 +24,8 @@ struct TestUpstreams {
     var intercept: [Name] = []
     var bypass: [Name] = []
 
+    /// `without`: of the account, and of the local resolvers.
+    var without: Set<RecordType> = [], resolversWithout: Set<RecordType> = []
     /// `addressType`.
     var families = Families.both
     /// See ``UpstreamGroup/trust``: of the account, and of the local resolvers.
@@ -48,6 +50,7 @@ struct TestUpstreams {
         (service.families, service.trust) = (families, trust)
         var fallback = UpstreamGroup(.fallback, resolvers, .messages, .lastThatAnswered, timeout: resolverTimeout)
         (fallback.trust, fallback.isOfNetwork) = (trustOfResolvers, true)
+        (service.without, fallback.without) = (without, resolversWithout)
         return [service, fallback] + named.map(\.group)
     }
 

@@ -105,7 +105,7 @@ struct UpstreamGroups {
         group.concurrency = settings.concurrency
         group.isShared = settings.share
         (group.trust, group.isOfNetwork) = (GroupIdentity(settings).trust, settings.entries.contains(.resolvConf))
-        group.answer = settings.answer
+        (group.answer, group.without) = (settings.answer, Set(settings.without))
         return group
     }
 

@@ -164,6 +164,9 @@ private let groupKeys: [Key<Settings.Group>] = [
         .all, "without", \.without, .list(of: .recordType),
         "types it is not asked for, of which there is no record then, such as \"AAAA\", \"HTTPS\"; empty = none"),
     Key(
+        [.resolving, .servers], "bogusAddresses", \.bogusAddresses, .list(of: .network),
+        "addresses and networks that a provider answers with in the place of NXDOMAIN; empty = none"),
+    Key(
         .accounts, "batch", \.accountKeys.batch, .number(1...mostNames, of: "names"),
         "names in one request at most; 1 = no batching"),
     Key(

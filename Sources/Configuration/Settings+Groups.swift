@@ -36,6 +36,8 @@ extension Settings {
         public var routeIp: IPAddress?
         /// The types that it is not asked for: of its names there is no such record.
         public var without: [RecordType] = []
+        /// An answer with one of these addresses is NXDOMAIN; not of an account.
+        public var bogusAddresses: [Network] = []
         /// Pass on the AD bit of servers that are not on loopback; not of an account.
         public var trustAD = false
         /// Its answers go to `[sharedCache]`, and come from there.

@@ -24,6 +24,11 @@ extension Explained {
             return
                 "Add the name to domains.privateAllowed if it may have private addresses: they are taken out of answers."
         }
+        let bogus = part.part.group.bogusAddresses
+        if let address = said.addresses.first(where: { address in bogus.contains { $0.contains(address) } }) {
+            return
+                "Take \(address) out of \(part.group.section).bogusAddresses if it is right: an answer with it is NXDOMAIN."
+        }
         if let server = serverElsewhere(of: part) {
             return
                 "Name a server of this network in private.servers: \(explanation.name) is a private name, and \(server) is "

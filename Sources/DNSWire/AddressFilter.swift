@@ -36,6 +36,17 @@ extension Answer {
         return answer
     }
 
+    /// The first address in the answer section that is meant; nil: there is none.
+    public func firstAddress(where isMeant: (IPAddress) -> Bool) -> IPAddress? {
+        for header in recordHeaders().prefix(Int(head.answerCount)) where header.recordClass == .in {
+            guard header.type == .a || header.type == .aaaa,
+                let address = IPAddress(bytes: body.span.extracting(header.dataOffset..<header.end)), isMeant(address)
+            else { continue }
+            return address
+        }
+        return nil
+    }
+
     /// How many records of the answer section have the type that was asked for.
     public var answersToTheType: Int {
         let message = body.span

@@ -21,7 +21,9 @@ extension Forwarder {
             // An outage that has ended does not take away what is cached now.
             handleDeskEvents(at: now)
             // Copies of an answer are dear: nearly all go straight on.
-            if to.flight.isBinding || to.flight.key.type == .aaaa && policy.synthesis != nil {
+            if let page = desk.bogusAddress(in: answer, of: to.messages.group) {
+                settle(noSuchName(to, since: page), to, at: now)
+            } else if to.flight.isBinding || to.flight.key.type == .aaaa && policy.synthesis != nil {
                 settleRemade(answer, to, at: now)
             } else {
                 settle(answer, to, at: now)
@@ -45,6 +47,16 @@ extension Forwarder {
             tell(to.flight, .refused(step: to.messages.step, answer, by: to.by), at: now)
             desk.sendNext(to.messages, at: now, &actions)
         }
+    }
+
+    /// What clients get in the place of an answer that leads elsewhere, such as to a provider's search page.
+    @inline(never)
+    private func noSuchName(_ to: GroupDesk.Answered, since address: IPAddress) -> Answer {
+        let key = to.flight.key
+        var answer = Answer.nxDomain(
+            key.name.name, type: key.type, negativeTTL: desk.rules.negativeTTL(of: to.messages.group))
+        answer.add(.blocked, text: "\(desk.name(of: to.messages.group)): \(address) is one of bogusAddresses")
+        return answer
     }
 
     /// Handles what the desk has to tell.

@@ -78,6 +78,13 @@ extension GroupDesk {
         ]
     }
 
+    /// The address in an answer by which it is none: see ``UpstreamGroup/bogusAddresses``.
+    func bogusAddress(in answer: Answer, of group: GroupID) -> IPAddress? {
+        if groups[group.rawValue].group.bogusAddresses.isEmpty { return nil }
+        let bogus = groups[group.rawValue].group.bogusAddresses
+        return answer.firstAddress { address in bogus.contains { $0.contains(address) } }
+    }
+
     func name(of group: GroupID) -> String { groups[group.rawValue].group.name }
 
     var ids: [GroupID] { groups.indices.map { GroupID($0) } }

@@ -33,6 +33,8 @@ public struct GroupOverview: Sendable, Equatable {
     public let answer: GroupAnswer?
     /// Whether its answers are shared in the store of the fleet.
     public let isShared: Bool
+    /// An answer with one of these addresses is NXDOMAIN.
+    public let bogusAddresses: [Network]
     /// Milliseconds for one attempt.
     public let timeout: Int
     /// In the order of preference.
@@ -52,6 +54,7 @@ public struct GroupOverview: Sendable, Equatable {
     ) {
         (id, name, carriesAddresses, timeout) = (group.id, group.name, group.carriesAddresses, group.timeout)
         (title, answer, isShared) = (group.title, group.answer, group.isShared)
+        bogusAddresses = group.bogusAddresses
         (self.servers, self.current, self.counters) = (servers, current ?? servers.first?.server, counters)
         self.thenTry = thenTry
     }

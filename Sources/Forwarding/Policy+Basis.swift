@@ -9,7 +9,7 @@ public import DNSWire
 /// | --- | --- |
 /// | the groups that are asked, in order, and the ends after which they are | another group may say something else |
 /// | the names of these groups, and whether they are accounts | numbers of groups are of one run of the daemon |
-/// | `trust` of a group: `routeIp`, `trustAD`, `routeIpEncrypted`, `signed`, whether all its servers are encrypted | it answers for another network, or is believed otherwise |
+/// | `trust` of a group: `routeIp`, `trustAD`, `bogusAddresses`, `routeIpEncrypted`, `signed`, whether all its servers are encrypted | it answers for another network, or is believed otherwise |
 /// | the network, for a group whose servers the network gives | the servers of another network are others with the same words |
 /// | the family of the type, as `addressType` has it | an account that is not asked for it does not decide about it |
 /// | for answers that serve validators too: whether these are sent elsewhere | they would get an account's unsigned addresses |

@@ -57,6 +57,9 @@ public struct UpstreamGroup: Sendable, Equatable {
     /// The types that it is not asked for: of them there is no record here, whoever comes after it.
     public var without: Set<RecordType> = []
 
+    /// An answer of its servers with one of these addresses is NXDOMAIN. They are a part of ``trust``, too.
+    public var bogusAddresses: [Network] = []
+
     /// What it answers by itself: it has no servers then, and no route leads to it.
     public var answer: GroupAnswer?
 

@@ -49,6 +49,7 @@ import Testing
             "signed": Sample(value: "\"addresses\""),
             "serviceBinding": Sample(value: "\"none\""),
             "without": Sample(value: "[\"AAAA\", \"TYPE65400\"]"),
+            "bogusAddresses": Sample(value: "[\"192.0.2.1/32\", \"198.51.100.0/24\"]"),
             "batch": Sample(value: "2"),
             "queriesPerSecond": Sample(value: "7"),
             "authExpirySeconds": Sample(value: "60"),

@@ -50,6 +50,7 @@ import Testing
                 key: "servers", to: "[\"tls://192.0.2.2\"]", whyNot: "servers are told on their own: some are found"),
             Change(key: "domainsFile", to: "\"names\"", whyNot: "the contents of all lists are compared"),
             Change(key: "without", to: "[\"AAAA\"]", whyNot: Self.routing),
+            Change(key: "bogusAddresses", to: "[\"192.0.2.1\"]"),
             Change(key: "timeout", to: "900", whyNot: "answers are the same, sooner or later"),
             Change(key: "concurrency", to: "9", whyNot: "answers are the same, sooner or later"),
             Change(key: "share", to: "true", whyNot: "says where answers go, not what they are"),

@@ -24,6 +24,7 @@ struct NamedGroup {
     var timeout = 2000
     var namesPerSecond = 0
     var without: Set<RecordType> = []
+    var bogus: [Network] = []
 
     var name: String { "\(id)" }
 
@@ -38,21 +39,22 @@ struct NamedGroup {
                 .inPreference(nextWithin: 1000), timeout: timeout)
         (group.name, group.concurrency, group.namesPerSecond) = (name, concurrency, namesPerSecond)
         (group.isProven, group.answer, group.isOfNetwork) = (isProven, answer, isOfNetwork)
-        group.without = without
+        (group.without, group.bogusAddresses) = (without, bogus)
+        group.trust = bogus.map(\.description).joined(separator: " ")
         return group
     }
 
     /// What can stand behind a group's servers.
     enum Key: String, CaseIterable {
         case account, unproven, encrypted, ofNetwork, answers, takes, called, thenTry, on, concurrency, timeout,
-            queriesPerSecond, without
+            queriesPerSecond, without, bogus
 
         /// Whether it stands for itself, without a value.
         var isFlag: Bool { [.account, .unproven, .encrypted, .ofNetwork].contains(self) }
     }
 
     /// `NAME SERVERS [account] [unproven] [encrypted] [ofNetwork] [answers ANSWER…] [takes NAME…] [called NAME…] [thenTry GROUP…] [on END…] [concurrency N]
-    /// [timeout N] [queriesPerSecond N] [without TYPE…]`
+    /// [timeout N] [queriesPerSecond N] [without TYPE…] [bogus NETWORK…]`
     init?(_ words: ArraySlice<String>) {
         guard words.count > 1, let id = GroupID(scenario: words.first!), id.rawValue > GroupID.fallback.rawValue,
             let count = Int(words.dropFirst().first!)
@@ -94,6 +96,9 @@ struct NamedGroup {
         case .on:
             guard let end = StepEnds.words[word] else { return false }
             on.insert(end)
+        case .bogus:
+            guard let network = Network(word) else { return false }
+            bogus.append(network)
         case .without:
             guard let type = RecordType(parsing: word) else { return false }
             without.insert(type)

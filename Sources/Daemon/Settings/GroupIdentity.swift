@@ -14,7 +14,7 @@ struct GroupIdentity: Sendable, Equatable {
     /// Of an account: where abnormal lookups are reported; the outer nil: nowhere.
     let reports: Settings.Account.ReportURL??
 
-    /// For whose network it is asked, and whose AD bit counts; the same over restarts. If it changes, answers of before are not right
+    /// For whose network it is asked, whose AD bit counts, and which addresses are bogus; the same over restarts. If it changes, answers of before are not right
     /// any more.
     let trust: String
 
@@ -46,9 +46,8 @@ struct GroupIdentity: Sendable, Equatable {
         guard let account = group.account else {
             access = .messages(group.isEncrypted ? group.tls : nil, group.egress)
             (services, reports) = ([], nil)
-            (kind, trust, customer) = (
-                ["dns", group.name], "\(network) \(group.trustAD)", []
-            )
+            let trust = ["\(network) \(group.trustAD)"] + group.bogusAddresses.map(\.description)
+            (kind, self.trust, customer) = (["dns", group.name], trust.joined(separator: " "), [])
             return
         }
         access = .account(

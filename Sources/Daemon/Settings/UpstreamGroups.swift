@@ -106,6 +106,7 @@ struct UpstreamGroups {
         group.isShared = settings.share
         (group.trust, group.isOfNetwork) = (GroupIdentity(settings).trust, settings.entries.contains(.resolvConf))
         (group.answer, group.without) = (settings.answer, Set(settings.without))
+        group.bogusAddresses = settings.bogusAddresses
         return group
     }
 

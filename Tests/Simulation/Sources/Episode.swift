@@ -115,7 +115,7 @@ final class Episode {
         var chance = Chance(seed: item.seed)
         switch item.what {
         case .question, .pipeline, .blackHole, .youngResets, .silentZone, .goAway, .stutter, .fullDisk, .names, .hosted,
-            .control, .counters:
+            .blocked, .control, .counters:
             break
         case .trouble(_, _, let seconds), .sleep(let seconds), .noDescriptors(let seconds), .moves(_, let seconds),
             .network(let seconds), .ipv6(let seconds), .ipv4(let seconds), .noResolvers(let seconds):
@@ -172,6 +172,7 @@ final class Episode {
                 $0.hosted = names
                 $0.hostedNumber += 1
             }
+        case .blocked(let names): rewrite { $0.blocked = names }
         case .moves(let name, let seconds): kernel.network.move(host(name), seconds: seconds)
         case .control(let request, let name): Operator.ask(request, name)
         case .counters: daemon?.logCounters()

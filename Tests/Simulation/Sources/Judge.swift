@@ -187,7 +187,7 @@ final class Judge {
             attempts[what]!.removeAll { $0 + 10_000_000_000 < awake }
             // The servers' own names are looked up when connections need them.
             let questions =
-                Topology.serverNames.contains(name)
+                Topology.serverNames.contains(name) || name == Topology.prefixName
                 ? 4
                 : [questionTimes, explanations].reduce(0) { sum, times in
                     sum + (times[name]?.count { $0 + 15_000_000_000 > awake } ?? 0)
@@ -207,10 +207,15 @@ final class Judge {
         let mayBeTold =
             Topology.serverNames.contains(name)
             ? recent.contains { $0.hasServer(called: name) } && recent.contains { $0.looksServersUp(at: host) }
-            : self.recent(within: Self.arrival(at: host)).contains { $0.maySay(name, to: host) }
+            : self.recent(within: Self.arrival(at: host)).contains {
+                $0.maySay(name, to: host) && (name != Topology.prefixName || $0.seeksPrefix)
+            }
         if !mayBeTold { fault("\(host.name) is told of \(name)") }
         if recent.allSatisfy({ $0.hosted(name, type) != nil }) {
             fault("\(host.name) is asked for \(name) \(Script.name(ofType: type)), which stands in the hosts file")
+        }
+        if recent.allSatisfy({ $0.blocked(name, type) != nil }) {
+            fault("\(host.name) is asked for \(name) \(Script.name(ofType: type)), which a group answers by itself")
         }
         let isExplained = explanations[name]?.contains { $0 + Self.underWay > awake } ?? false
         checkOrder(host, name, type, isExplained: isExplained)

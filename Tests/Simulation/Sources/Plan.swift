@@ -37,6 +37,17 @@ enum Topology {
     /// The zone of each group of the operator's own.
     static let zones = ["office": "corp.net", "shop": "shop.org", "lab": "lab.io"]
     static let publicZone = "public-names.com"
+    /// Of names that only this network can know.
+    static let privateZone = "lan"
+    /// Of names that a group answers by itself.
+    static let blockedZone = "ads.net"
+    /// More of them, in a list.
+    static let blockFile = "/d/blocked"
+    static let blockFiles = [
+        ["h0.ads.org"], ["h0.\(publicZone)", "h1.corp.net"], ["h0.\(publicZone)", "h1.lan", "v1.shop.org"], ["h1.corp.net", "f1.corp.net"],
+    ]
+    /// By which resolvers say the prefix of the network's translator (RFC 7050).
+    static let prefixName = "ipv4only.arpa"
     /// The names that the second account may have for itself.
     static let secondZone = "pay.net"
     /// Of servers that are given by their name.
@@ -48,7 +59,7 @@ enum Topology {
     static let resolvers = [["resolver-1"], ["resolver-2", "resolver-1"], ["resolver-2"]]
     static let hostsFile = "/d/hosts"
     static let hostsFiles = [
-        [], ["f0.\(publicZone)"], ["f0.\(publicZone)", "f1.corp.net", "f2.far.net"], ["f1.corp.net", "f1.shop.org"],
+        [], ["f0.\(publicZone)"], ["f0.\(publicZone)", "f1.corp.net", "f2.far.net"], ["f1.corp.net", "f1.shop.org", "f1.lan"],
     ]
     /// Files that settings are read with.
     static var settingsFiles: [String: [UInt8]] {
@@ -71,6 +82,8 @@ struct MachineFiles {
     /// The names in the hosts file, all of the address of this number.
     var hosted: [String] = []
     var hostedNumber: UInt32 = 0
+    /// The names in the list of the group that answers by itself.
+    var blocked = Topology.blockFiles[0]
 
     static func address(ofHosted number: UInt32) -> [UInt8] { [30, 0, UInt8(number >> 8), UInt8(number & 255)] }
 
@@ -79,6 +92,7 @@ struct MachineFiles {
         let servers = resolvers.map { name in "nameserver \(hosts.first { $0.name == name }!.address)\n" }
         kernel.files[Topology.resolvConf] = Array("# by hand\n\(servers.joined())".utf8)
         let address = Self.address(ofHosted: hostedNumber).map(String.init).joined(separator: ".")
+        kernel.files[Topology.blockFile] = Array("! a list\n\(blocked.map { "||\($0)^\n" }.joined())".utf8)
         kernel.files[Topology.hostsFile] = Array(hosted.map { "\(address) \($0)\n" }.joined().utf8)
     }
 }
@@ -112,8 +126,20 @@ struct Plan {
     private var isIPv4Only = false
     /// The same while no route leads to IPv6 addresses.
     private var followsRoutes = false
-    /// Whether the daemon knows the prefix of the network's translator.
+    /// Whether the daemon knows the prefix of the network's translator, or learns of it.
     private(set) var isTranslated = false
+    /// Whether it asks the network's resolvers for it.
+    private(set) var seeksPrefix = false
+    /// Whether a group of encrypted servers is asked after the account: by clients that validate, and for service bindings, at once.
+    private(set) var isShopBehind = false
+    private enum PrivateServers { case ofFallback, ofNetwork, none }
+    private var privateServers = PrivateServers.ofFallback
+    /// What the group answers that asks nobody; nil: there is none.
+    private var blocking: Blocking?
+    private struct Blocking {
+        let answer: String
+        let hasFile: Bool
+    }
     private(set) var staleSeconds = 0
     private(set) var groups: [Group] = []
     /// Whether what is looked up is shared.
@@ -142,7 +168,9 @@ struct Plan {
         ]
         if script.hasFile { lines.append("file = \"/d/cache\"") }
         isTranslated = chance.below(3) > 0
-        lines += ["[nat64]", "prefix = \"\(isTranslated ? "\(Network.prefix)" : "")\""]
+        seeksPrefix = isTranslated && chance.below(2) == 0
+        lines += ["[nat64]", "prefix = \"\(seeksPrefix ? "auto" : isTranslated ? "\(Network.prefix)" : "")\""]
+        let own = Self.ownGroups.filter { _ in chance.below(4) > 0 }
         if script.hasStore, chance.below(8) > 0 {
             hasStore = true
             let store = hosts.first { $0.group == "store" }!
@@ -162,7 +190,8 @@ struct Plan {
                 behindSecond = routes[chance.below(routes.count)]
                 isSecondBehind = behindSecond == nil || chance.below(2) == 0
             }
-            let others = (second == nil || !isSecondBehind ? [] : ["second"]) + fallback
+            isShopBehind = !isHTTPOnly && own.contains("shop") && chance.below(2) == 0
+            let others = (second == nil || !isSecondBehind ? [] : ["second"]) + (isShopBehind ? ["shop"] : []) + fallback
             lines += ["[httpdns]"] + Self.credentials(script, script.provider)
             lines += [
                 "dnsIp = [\(Self.list(account!.map(\.text)))]", "timeout = \(Self.timeout(&chance))",
@@ -188,18 +217,35 @@ struct Plan {
             ]
             if script.isSecure { lines.append("caFile = \"/d/authority\"") }
         }
-        let own = some("fallback")
-        resolvers = chance.below(2) == 0 ? own.map(\.name) : nil
+        let local = some("fallback")
+        resolvers = chance.below(2) == 0 ? local.map(\.name) : nil
         hasHosts = chance.below(2) == 0
         lines += [
-            "[fallback]", "servers = [\(resolvers == nil ? "" : Self.list(own.map(\.text)))]",
+            "[fallback]", "servers = [\(resolvers == nil ? "" : Self.list(local.map(\.text)))]",
             "resolvConf = [\"\(Topology.resolvConf)\"]", "hosts = \"\(hasHosts ? Topology.hostsFile : "")\"",
             "hedgeAfter = \([0, 200, 1000, 5000][chance.below(4)])", "timeout = \(Self.timeout(&chance))",
         ]
-        for name in Self.ownGroups where chance.below(4) > 0 { add(name, some(name), &chance) }
+        privateServers = [.ofFallback, .ofFallback, .ofNetwork, .none][chance.below(4)]
+        switch privateServers {
+        // With an empty `thenTry` of the account nobody is asked, unless the settings say so.
+        case .ofFallback: if isHTTPOnly, second == nil || !isSecondBehind { privateServers = .none }
+        case .ofNetwork: lines += ["[private]", "servers = [\"resolvConf\"]"]
+        case .none: lines += ["[private]", "servers = []"]
+        }
+        if chance.below(3) > 0 {
+            let blocking = Blocking(
+                answer: ["nxdomain", "nodata", Self.blockedAddress][chance.below(3)], hasFile: chance.below(3) > 0)
+            lines += [
+                "[upstreams.blocked]", "answer = \"\(blocking.answer)\"", "domains = [\"\(Topology.blockedZone)\"]",
+            ]
+            if blocking.hasFile { lines.append("domainsFile = \"\(Topology.blockFile)\"") }
+            self.blocking = blocking
+        }
+        for name in own { add(name, some(name), &chance) }
     }
 
     private static let ownGroups = ["office", "shop", "lab"]
+    private static let blockedAddress = "192.0.2.9"
 
     private mutating func add(_ name: String, _ hosts: [Host], _ chance: inout Chance) {
         let others: [[String]] = [[], [], ["fallback"], account == nil ? [] : ["httpdns", "fallback"]]
@@ -262,8 +308,41 @@ struct Plan {
     func denies(_ name: String, _ type: UInt16, hasIPv4: Bool, hasIPv6: Bool) -> Bool {
         let isLeftOut =
             type == 28
-            ? isIPv4Only || followsRoutes && !hasIPv6 : type == 1 && followsRoutes && !hasIPv4 && !isTranslated
-        return isLeftOut && groups(for: name).contains("httpdns")
+            ? isIPv4Only || followsRoutes && !hasIPv6
+            : type == 1 && followsRoutes && !hasIPv4 && (!isTranslated || seeksPrefix)
+        return isLeftOut && groups(for: name).contains("httpdns") || hasNone(name)
+    }
+
+    /// Whether the daemon says that a private name does not exist, as there is no server for it.
+    func hasNone(_ name: String) -> Bool { isPrivate(name) && privateResolvers.isEmpty }
+
+    /// Whether nobody but the network's own resolvers can know a name.
+    func isPrivate(_ name: String) -> Bool { route(name) == ["private"] }
+
+    private var privateResolvers: [String] {
+        switch privateServers {
+        case .ofFallback: resolvers ?? files.resolvers
+        case .ofNetwork: files.resolvers
+        case .none: []
+        }
+    }
+
+    /// Whether there is never a server for private names.
+    var hasNoPrivateNames: Bool { privateServers == .none }
+
+    /// What the group says that asks nobody; nil: it does not take the name.
+    func blocked(_ name: String, _ type: UInt16) -> (code: UInt8, data: [[UInt8]])? {
+        guard let blocking, isBlocked(name, blocking) else { return nil }
+        switch blocking.answer {
+        case "nxdomain": return (3, [])
+        case Self.blockedAddress where type == 1: return (0, [[192, 0, 2, 9]])
+        default: return (0, [])
+        }
+    }
+
+    private func isBlocked(_ name: String, _ blocking: Blocking) -> Bool {
+        let list = [Topology.blockedZone] + (blocking.hasFile ? files.blocked : [])
+        return list.contains { name == $0 || name.hasSuffix("." + $0) }
     }
 
     func asksAccountsAlone(_ name: String) -> Bool { groups(for: name).isSubset(of: Topology.accounts) }
@@ -282,16 +361,21 @@ struct Plan {
 
     /// Whether a host may be told of a name that is no server's.
     func maySay(_ name: String, to host: Host) -> Bool {
-        has(host, in: host.group) && groups(for: name).contains(host.group)
+        if isPrivate(name) { return host.group == "fallback" && privateResolvers.contains(host.name) }
+        return has(host, in: host.group) && groups(for: name).contains(host.group)
     }
 
     func hasServer(called name: String) -> Bool {
         groups.contains { $0.hosts.contains { $0.serverName == name } }
     }
 
-    /// Whether what local resolvers have said by another plan is of the same network: those that the settings name are of any, and
-    /// for the store it does not matter what names them.
-    func isOfSameNetwork(as other: Plan) -> Bool {
+    /// Whether what local resolvers have said of a name by another plan is of the same network: those that the settings name are of
+    /// any, and for the store it does not matter what names them.
+    func isOfSameNetwork(as other: Plan, for name: String) -> Bool {
+        if isPrivate(name) {
+            let areNamed = [self, other].allSatisfy { $0.privateServers == .ofFallback && $0.resolvers != nil }
+            return areNamed || Set(privateResolvers) == Set(other.privateResolvers)
+        }
         if resolvers != nil, other.resolvers != nil { return true }
         return Set(resolvers ?? files.resolvers) == Set(other.resolvers ?? other.files.resolvers)
             && (resolvers == other.resolvers || hasStore || other.hasStore)
@@ -327,13 +411,18 @@ struct Plan {
     func group(of name: String) -> Group? { groups.first { takes(name, $0) } }
 
     /// Who may be told of a name, and answer for it.
-    func groups(for name: String) -> Set<String> { Set(route(name)) }
+    func groups(for name: String) -> Set<String> { Set(route(name).map { $0 == "private" ? "fallback" : $0 }) }
 
-    private func route(_ name: String) -> [String] {
+    func route(_ name: String) -> [String] {
         if let group = group(of: name) { return [group.name] + group.thenTry }
+        // The root's own name is asked for to see whether anybody answers.
+        if !name.isEmpty, !name.contains(".") || name.hasSuffix("." + Topology.privateZone) || name == Topology.prefixName {
+            return ["private"]
+        }
         guard account != nil else { return ["fallback"] }
         if let behindSecond, name.hasSuffix("." + Topology.secondZone) { return ["second"] + behindSecond }
-        return ["httpdns"] + (second != nil && isSecondBehind ? ["second"] : []) + (isHTTPOnly ? [] : ["fallback"])
+        return ["httpdns"] + (second != nil && isSecondBehind ? ["second"] : []) + (isShopBehind ? ["shop"] : [])
+            + (isHTTPOnly ? [] : ["fallback"])
     }
 
     /// Whether a name is asked at the same groups, in the same order, by another plan.
@@ -344,6 +433,6 @@ struct Plan {
     /// Whether what a group says of a name can only stand in for what one before it, which has failed, would say.
     func standsIn(_ group: String, for name: String) -> Bool {
         if let first = self.group(of: name) { return first.name != group && first.on == ["failure"] }
-        return account != nil && !hasBudget && group == "fallback"
+        return account != nil && !hasBudget && (group == "fallback" || group == "shop") && !isPrivate(name)
     }
 }

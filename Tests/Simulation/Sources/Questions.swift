@@ -1,3 +1,4 @@
+import Base
 import TestSupport
 
 /// A question as a server reads it, by rules of its own.
@@ -86,7 +87,7 @@ enum DNSServer {
         if let id { bytes.replaceSubrange(0..<2, with: [UInt8(id >> 8), UInt8(id & 0xFF)]) }
         let ttl = truth.ttl
         let all =
-            Self.server(query)
+            Self.server(query) ?? Self.prefixSigns(query, host)
             ?? (0..<truth.count).map { _ in
                 let serial = host.map { judge.says($0, query.name, query.type, ttl, to: query) } ?? Judge.forgedSerial
                 return Judge.data(serial, query.type, padding: truth.isLong ? 200 : 0)
@@ -122,6 +123,14 @@ enum DNSServer {
         kernel.network.server(called: query.name).map { host in
             host.address.isIPv4 == (query.type == 1) ? [host.address.octets] : []
         }
+    }
+
+    /// What the network's resolvers say of the name that shows the prefix of its translator (RFC 7050 §8); nil: the name is another.
+    private static func prefixSigns(_ query: DNSQuery, _ host: Host?) -> [[UInt8]]? {
+        guard query.name == Topology.prefixName, host?.group == "fallback" else { return nil }
+        let signs = [IPAddress.v4(192, 0, 0, 170), .v4(192, 0, 0, 171)]
+        if query.type == 1 { return signs.map(\.octets) }
+        return query.type == 28 ? signs.compactMap { Network.prefix.addressOfIPv4Only($0)?.octets } : []
     }
 
     /// Of another question, of nobody's question, with another id or of no form at all.

@@ -70,6 +70,8 @@ struct Script {
         case noResolvers(seconds: Int)
         /// Other names stand in the hosts file, with another address.
         case hosted([String])
+        /// Other names stand in the list of names that a group answers by itself.
+        case blocked([String])
         /// A host has another address; who has the old one is silent for so many seconds, and then refuses connections.
         case moves(host: String, seconds: Int)
         /// Somebody asks at the control socket.
@@ -125,7 +127,8 @@ struct Script {
 
     private static func names(_ chance: inout Chance) -> [String] {
         let zones =
-            [Topology.publicZone, Topology.publicZone, "far.net", Topology.secondZone] + Topology.zones.values.sorted()
+            [Topology.publicZone, Topology.publicZone, "far.net", Topology.secondZone, Topology.privateZone, Topology.blockedZone]
+            + Topology.zones.values.sorted()
         return (0..<4 + chance.below(12)).map { _ in
             "\(["h", "h", "h", "v", "x", "l", "g", "f"][chance.below(8)])\(chance.below(3)).\(zones[chance.below(zones.count)])"
         }
@@ -144,7 +147,7 @@ struct Script {
         let near = asked + hosts.filter { host in asked.contains { host.hasPrefix($0 == "httpdns" ? "account" : $0) } }
         for _ in 0..<chance.below(9) {
             let what: What =
-                switch chance.below(40) {
+                switch chance.below(42) {
                 case 0: .reset(host: hosts[chance.below(hosts.count)])
                 case 1: .forget(host: hosts[chance.below(hosts.count)])
                 case 2: .clock(seconds: [-86_400, -3600, -5, 5, 3600, 86_400 * 400][chance.below(6)])
@@ -166,6 +169,7 @@ struct Script {
                 case 20: .resolvers(Topology.resolvers[chance.below(Topology.resolvers.count)])
                 case 21: .noResolvers(seconds: 1 + chance.below(60))
                 case 22, 23: .hosted(Topology.hostsFiles[chance.below(Topology.hostsFiles.count)])
+                case 40, 41: .blocked(Topology.blockFiles[chance.below(Topology.blockFiles.count)])
                 case 24, 25: .moves(host: ["office-3", "shop-3"][chance.below(2)], seconds: chance.below(20))
                 case 26..<37:
                     .trouble(
@@ -293,6 +297,7 @@ struct Script {
             case .resolvers(let names): "resolv.conf lists \(names.joined(separator: ", "))"
             case .noResolvers(let seconds): "resolv.conf lists nobody for \(seconds)s"
             case .hosted(let names): "the hosts file has \(names.isEmpty ? "nothing" : names.joined(separator: ", "))"
+            case .blocked(let names): "the list has \(names.joined(separator: ", "))"
             case .moves(let host, let seconds): "\(host) has another address, the old one is silent for \(seconds)s"
             case .control(let request, let name): "the operator asks \(request.replacing("NAME", with: name))"
             case .counters: "the operator wants the counts in the log"

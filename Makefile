@@ -198,11 +198,14 @@ simulate: swift build-packages ## the daemon in invented time, over an invented 
 	  SEED='$(SEED)' SIMULATED_HOURS='$(SIMULATED_HOURS)' exec "$$binary"
 	fi
 	half=$$(( ($(SIMULATED_HOURS) + 1) / 2 ))
-	SIMULATED_HOURS=$$half "$$binary" &
+	met=.build/simulation/crossings
+	rm -f $$met-1 $$met-2
+	CROSSINGS=$$met-2 SIMULATED_HOURS=$$half "$$binary" &
 	other=$$!
 	status=0
-	SIMULATED_HOURS=$$half "$$binary" || status=1
+	CROSSINGS=$$met-1 SIMULATED_HOURS=$$half "$$binary" || status=1
 	wait $$other || status=1
+	if (( status == 0 )); then CROSSINGS_OF="$$met-1 $$met-2" "$$binary"; fi
 	exit $$status
 
 lint: swift test-packages ## format, syntax, spelling and plain words, without changing anything

@@ -42,7 +42,7 @@ final class Episode {
     /// - Returns: What went wrong.
     static func run(_ script: Script, items: [Script.Item]? = nil) -> [String] {
         let episode = Episode(script)
-        episode.start()
+        episode.start(nil)
         for item in items ?? script.items {
             kernel.run(until: Script.start + item.at)
             if isVerbose { print(Script.text(item)) }
@@ -68,7 +68,9 @@ final class Episode {
         }
     }
 
-    private func start() {
+    /// - Parameter event: how the one before ended; nil: there was none.
+    private func start(_ event: Feature?) {
+        judge.begins(with: event)
         if isVerbose { print(plan.text) }
         readBefore = []
         judge.works(by: plan)
@@ -122,6 +124,7 @@ final class Episode {
             judge.isTroubled(seconds: seconds)
         default: judge.isTroubled(seconds: 1)
         }
+        if let event = Self.feature(of: item.what) { judge.happens(event) }
         let host = { (name: String) in self.hosts.first { $0.name == name }! }
         switch item.what {
         case .question(let client, let name, let type, let manner): ask(client, [name], type, manner, &chance)
@@ -182,9 +185,33 @@ final class Episode {
         case .restart:
             judge.forgets()
             stop()
-            start()
+            start(.started)
         }
         Scheduler.settle()
+    }
+
+    /// What later answers may depend on.
+    private static func feature(of what: Script.What) -> Feature? {
+        switch what {
+        case .flood: .flooded
+        case .trouble: .serverInTrouble
+        case .clock: .clockSet
+        case .sleep: .slept
+        case .network: .networkChanged
+        case .ipv6: .noIPv6
+        case .ipv4: .noIPv4
+        case .fullDisk: .fullDisk
+        case .noDescriptors: .noDescriptors
+        case .names: .namesChanged
+        case .resolvers: .resolversChanged
+        case .noResolvers: .noResolvers
+        case .hosted: .hostsChanged
+        case .blocked: .listChanged
+        case .moves: .serverMoved
+        case .control(let request, _): request.hasPrefix("POST /flush") ? .flushed : nil
+        case .reload, .moreGroups: .reloaded
+        default: nil
+        }
     }
 
     /// When what stands in files is known. A file that cannot be read or watched is tried again ten seconds later.
@@ -226,10 +253,11 @@ final class Episode {
         if isVerbose { print(plan.text) }
         guard let settings = settings() else { return }
         // Both hold in between, as do files of before that were not read anew.
+        let delay = kernel.hasDescriptors ? 0 : noting
         for earlier in readBefore where earlier.until > kernel.now {
-            judge.works(by: plan.reading(earlier.files), within: earlier.until - kernel.now)
+            judge.works(by: plan.reading(earlier.files), within: max(delay, earlier.until - kernel.now))
         }
-        judge.works(by: plan, within: kernel.hasDescriptors ? 0 : noting)
+        judge.works(by: plan, within: delay)
         do throws(StartFailure) {
             try daemon?.reload(settings)
         } catch {
@@ -248,7 +276,7 @@ final class Episode {
         stop()
         kernel.files.isFrozen = false
         if let before { kernel.files["/d/cache"] = Array(before.prefix(before.count * part / 100)) }
-        start()
+        start(.killed)
     }
 
     // MARK: Clients

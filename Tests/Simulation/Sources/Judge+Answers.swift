@@ -52,7 +52,27 @@ extension Judge {
             }
         }
         guard let message = Reading(reply, of: asked.query) else { return fault("\(who) cannot read its answer") }
+        note(message, asked)
         check(message, asked, who)
+    }
+
+    /// What the answer may depend on.
+    private func note(_ message: Reading, _ asked: Asked) {
+        let (query, manner) = (asked.query, asked.query.manner)
+        var all = asked.plan.features(for: query.name, query.type).union(recentEvents)
+        let isStale = message.errors.contains(3) || message.errors.contains(19)
+        let record = message.records.first
+        let inside = record.flatMap { $0.type == 28 ? Self.translated($0.data) : nil }
+        let serial = inside.map { Self.serial($0.octets[...], 1) } ?? record.flatMap { Self.serial($0.data, $0.type) }
+        let isCached = serial.map { $0 < said.count && said[Int($0)].at < asked.at } ?? false
+        let marks: [(Feature, Bool)] = [
+            (.stream, manner.isStream), (.validates, manner.isDNSSECOK), (.checksNothing, manner.isCheckingDisabled),
+            (.hasCookie, manner.hasCookie), (.cached, isCached && !isStale), (.stale, isStale), (.made, inside != nil),
+            (.denied, !isStale && (message.code == 3 || message.code == 0 && message.records.isEmpty)),
+            (.failed, message.code == 2),
+        ]
+        for (mark, isOn) in marks where isOn { all.insert(mark) }
+        crossings.met(all)
     }
 
     /// By how many nanoseconds what a store has may seem younger than it is: it is as old as the clock says, and a daemon cannot
@@ -123,7 +143,9 @@ extension Judge {
             if message.code != 3 { fault("\(who) RCODE \(message.code) for a private name without a server") }
             return
         }
-        if message.code == 3, answer.truth.exists, !isWithoutServer { return fault("\(who) NXDOMAIN, which nobody says") }
+        if message.code == 3, answer.truth.exists, !isWithoutServer {
+            return fault("\(who) NXDOMAIN, which nobody says")
+        }
         checkDenial(answer)
         for record in message.records { check(record, answer) }
     }
@@ -193,8 +215,7 @@ extension Judge {
 
     private func check(_ record: Reading.Record, _ answer: Answer) {
         let (query, who) = (answer.asked.query, answer.who)
-        let inside =
-            record.type == 28 ? IPAddress(bytes: Array(record.data).span).flatMap { Network.prefix.ipv4(in: $0) } : nil
+        let inside = record.type == 28 ? Self.translated(record.data) : nil
         let (type, data) = inside.map { (1, $0.octets[...]) } ?? (record.type, record.data)
         guard record.type == query.type, let serial = Self.serial(data, type), serial < said.count else {
             return fault("\(who) a record that nobody has said")
@@ -246,6 +267,11 @@ extension Judge {
         } else if !isHeldInSleep(told.awake, at: told.at), UInt64(record.ttl) * 1_000_000_000 + age > life {
             fault("\(who) the TTL \(record.ttl), of \(ttl) s said \(age / 1_000_000_000) s ago")
         }
+    }
+
+    /// The IPv4 address in one under the translator's prefix; nil: it is not under it.
+    private static func translated(_ data: ArraySlice<UInt8>) -> IPAddress? {
+        IPAddress(bytes: Array(data).span).flatMap { Network.prefix.ipv4(in: $0) }
     }
 
     /// An address under the translator's prefix.

@@ -11,6 +11,9 @@ final class Judge {
     var answered = 0
     var stale = 0
     private(set) var queries = 0
+    var crossings = Crossings()
+    /// When what may happen last did, in the life of the daemon.
+    private var happened: [Feature: UInt64] = [:]
 
     /// When everything will have been well for a while.
     private(set) var isCalmAt: UInt64 = 0
@@ -91,6 +94,18 @@ final class Judge {
         digest = 14_695_981_039_346_656_037
         era = 0
     }
+
+    func happens(_ feature: Feature) { happened[feature] = kernel.now }
+
+    /// Nothing has happened yet in the life of a daemon.
+    /// - Parameter feature: how it began; nil: with the machine.
+    func begins(with feature: Feature?) {
+        happened = [:]
+        if let feature { happens(feature) }
+    }
+
+    /// What has happened within an hour.
+    var recentEvents: [Feature] { happened.filter { $0.value + 3_600_000_000_000 > kernel.now }.map(\.key) }
 
     func fault(_ text: String) {
         guard faults.count < 20 else { return }
@@ -208,7 +223,7 @@ final class Judge {
             Topology.serverNames.contains(name)
             ? recent.contains { $0.hasServer(called: name) } && recent.contains { $0.looksServersUp(at: host) }
             : self.recent(within: Self.arrival(at: host)).contains {
-                $0.maySay(name, to: host) && (name != Topology.prefixName || $0.seeksPrefix)
+                name == Topology.prefixName ? $0.seeksPrefix(at: host) : $0.maySay(name, to: host)
             }
         if !mayBeTold { fault("\(host.name) is told of \(name)") }
         if recent.allSatisfy({ $0.hosted(name, type) != nil }) {

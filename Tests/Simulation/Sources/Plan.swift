@@ -14,7 +14,10 @@ enum Topology {
             + (4...5).map {
                 Host("account-\($0)", group: "second", .v4(203, 0, 114, UInt8($0)), .account(isSecure: secure))
             }
-            + (1...2).map { Host("resolver-\($0)", group: "fallback", .v4(192, 168, 0, UInt8($0)), .plain) }
+            + [
+                Host("resolver-1", group: "fallback", .v4(192, 168, 0, 1), .plain),
+                Host("resolver-2", group: "fallback", IPAddress("fd00:9::2")!, .plain),
+            ]
             + [
                 Host("office-1", group: "office", .v4(10, 0, 1, 1), .tls),
                 Host("office-2", group: "office", IPAddress("fd00:1::2")!, .tls),
@@ -44,7 +47,8 @@ enum Topology {
     /// More of them, in a list.
     static let blockFile = "/d/blocked"
     static let blockFiles = [
-        ["h0.ads.org"], ["h0.\(publicZone)", "h1.corp.net"], ["h0.\(publicZone)", "h1.lan", "v1.shop.org"], ["h1.corp.net", "f1.corp.net"],
+        ["h0.ads.org"], ["h0.\(publicZone)", "h1.corp.net"], ["h0.\(publicZone)", "h1.lan", "v1.shop.org"],
+        ["h1.corp.net", "f1.corp.net"],
     ]
     /// By which resolvers say the prefix of the network's translator (RFC 7050).
     static let prefixName = "ipv4only.arpa"
@@ -59,7 +63,8 @@ enum Topology {
     static let resolvers = [["resolver-1"], ["resolver-2", "resolver-1"], ["resolver-2"]]
     static let hostsFile = "/d/hosts"
     static let hostsFiles = [
-        [], ["f0.\(publicZone)"], ["f0.\(publicZone)", "f1.corp.net", "f2.far.net"], ["f1.corp.net", "f1.shop.org", "f1.lan"],
+        [], ["f0.\(publicZone)"], ["f0.\(publicZone)", "f1.corp.net", "f2.far.net"],
+        ["f1.corp.net", "f1.shop.org", "f1.lan"],
     ]
     /// Files that settings are read with.
     static var settingsFiles: [String: [UInt8]] {
@@ -129,7 +134,7 @@ struct Plan {
     /// Whether the daemon knows the prefix of the network's translator, or learns of it.
     private(set) var isTranslated = false
     /// Whether it asks the network's resolvers for it.
-    private(set) var seeksPrefix = false
+    private var seeksPrefix = false
     /// Whether a group of encrypted servers is asked after the account: by clients that validate, and for service bindings, at once.
     private(set) var isShopBehind = false
     private enum PrivateServers { case ofFallback, ofNetwork, none }
@@ -151,6 +156,9 @@ struct Plan {
     /// The resolvers by name; nil: those of `resolv.conf`.
     private var resolvers: [String]?
     private var lines: [String] = []
+    /// What the settings have on for every name, and for those of accounts.
+    private var features: Set<Feature> = []
+    private var featuresOfAccounts: Set<Feature> = []
 
     /// - Parameter hosts: All there are.
     init(_ chance: inout Chance, hosts: [Host], _ script: Script, _ files: MachineFiles) {
@@ -160,10 +168,11 @@ struct Plan {
             return Array(all.prefix(1 + chance.below(all.count)))
         }
         staleSeconds = [0, 60, 3600, 86_400][chance.below(4)]
+        let prefetchAt = [0, 75][chance.below(2)]
         lines = ["[listen]", "addresses = [\"127.0.0.1:53\"]", "allow = [\"0.0.0.0/0\"]", "workers = 1"]
         lines += ["[control]", "socket = \"\(Operator.socket)\""]
         lines += [
-            "[cache]", "megabytes = 1", "staleSeconds = \(staleSeconds)", "prefetchAt = \([0, 75][chance.below(2)])",
+            "[cache]", "megabytes = 1", "staleSeconds = \(staleSeconds)", "prefetchAt = \(prefetchAt)",
             "negativeTTL = \([0, 5, Self.longestNegativeTTL][chance.below(3)])",
         ]
         if script.hasFile { lines.append("file = \"/d/cache\"") }
@@ -191,7 +200,8 @@ struct Plan {
                 isSecondBehind = behindSecond == nil || chance.below(2) == 0
             }
             isShopBehind = !isHTTPOnly && own.contains("shop") && chance.below(2) == 0
-            let others = (second == nil || !isSecondBehind ? [] : ["second"]) + (isShopBehind ? ["shop"] : []) + fallback
+            let others =
+                (second == nil || !isSecondBehind ? [] : ["second"]) + (isShopBehind ? ["shop"] : []) + fallback
             lines += ["[httpdns]"] + Self.credentials(script, script.provider)
             lines += [
                 "dnsIp = [\(Self.list(account!.map(\.text)))]", "timeout = \(Self.timeout(&chance))",
@@ -242,6 +252,19 @@ struct Plan {
             self.blocking = blocking
         }
         for name in own { add(name, some(name), &chance) }
+        func note(_ feature: Feature, _ isOn: Bool) { if isOn { features.insert(feature) } }
+        note(.cacheFile, script.hasFile)
+        note(.sharedCache, hasStore)
+        note(.staleAnswers, staleSeconds > 0)
+        note(.prefetch, prefetchAt > 0)
+        note(seeksPrefix ? .soughtPrefix : .fixedPrefix, isTranslated)
+        let ofAccounts: [(Feature, Bool)] = [
+            (.account, true), (.encryptedAccount, script.isSecure), (.otherProvider, script.provider != .tencent),
+            (.secondAccount, second != nil && isSecondBehind), (.httpOnly, isHTTPOnly), (.budget, hasBudget),
+            (.oneFamily, isIPv4Only),
+            (.familiesByRoute, followsRoutes), (.encryptedGroupBehind, isShopBehind),
+        ]
+        featuresOfAccounts = Set(ofAccounts.filter(\.1).map(\.0))
     }
 
     private static let ownGroups = ["office", "shop", "lab"]
@@ -327,6 +350,24 @@ struct Plan {
         }
     }
 
+    /// What the settings, and the files, have to do with the answer to a question.
+    func features(for name: String, _ type: UInt16) -> Set<Feature> {
+        if hosted(name, type) != nil { return features.union([.hostsFile]) }
+        if blocked(name, type) != nil { return features.union([.blocked]) }
+        let resolvers: Feature = self.resolvers == nil ? .networksResolvers : .namedResolvers
+        if let group = group(of: name) {
+            var all = features.union([group.name == "office" ? .overTLS : group.name == "shop" ? .overHTTPS : .overTCP])
+            if group.hasFile, files.zones.contains(where: { name.hasSuffix("." + $0) }) { all.insert(.namesFile) }
+            if !group.thenTry.isEmpty { all.formUnion([.thenTry, resolvers]) }
+            return all
+        }
+        if isPrivate(name) { return features.union([.privateName, resolvers]) }
+        guard account != nil else { return features.union([.fallback, resolvers]) }
+        let isOfSecond = behindSecond != nil && name.hasSuffix("." + Topology.secondZone)
+        return features.union(featuresOfAccounts).union(isOfSecond ? [.accountsWall] : []).union(
+            isHTTPOnly ? [] : [resolvers])
+    }
+
     /// Whether there is never a server for private names.
     var hasNoPrivateNames: Bool { privateServers == .none }
 
@@ -358,6 +399,9 @@ struct Plan {
         guard hasHosts, [1, 28, 65].contains(type), files.hosted.contains(name) else { return nil }
         return type == 1 ? MachineFiles.address(ofHosted: files.hostedNumber) : []
     }
+
+    /// Whether the network's prefix is asked for at a host.
+    func seeksPrefix(at host: Host) -> Bool { seeksPrefix && files.resolvers.contains(host.name) }
 
     /// Whether a host may be told of a name that is no server's.
     func maySay(_ name: String, to host: Host) -> Bool {
@@ -416,7 +460,9 @@ struct Plan {
     func route(_ name: String) -> [String] {
         if let group = group(of: name) { return [group.name] + group.thenTry }
         // The root's own name is asked for to see whether anybody answers.
-        if !name.isEmpty, !name.contains(".") || name.hasSuffix("." + Topology.privateZone) || name == Topology.prefixName {
+        if !name.isEmpty,
+            !name.contains(".") || name.hasSuffix("." + Topology.privateZone) || name == Topology.prefixName
+        {
             return ["private"]
         }
         guard account != nil else { return ["fallback"] }

@@ -113,7 +113,7 @@ struct Script {
         let hosts = Topology.hosts(secure: isSecure).map(\.name)
         var at: UInt64 = 0
         let names = Self.names(&chance)
-        for _ in 0..<6 + chance.below(10) {
+        for _ in 0..<4 + chance.below(6) {
             burst(&chance, hosts, names, at: at)
             at += UInt64([30, 120, 600, 3000, 6000][chance.below(5)] + chance.below(600)) * 1_000_000_000
         }
@@ -127,10 +127,16 @@ struct Script {
 
     private static func names(_ chance: inout Chance) -> [String] {
         let zones =
-            [Topology.publicZone, Topology.publicZone, "far.net", Topology.secondZone, Topology.privateZone, Topology.blockedZone]
+            [
+                Topology.publicZone, Topology.publicZone, "far.net", Topology.secondZone, Topology.secondZone,
+                Topology.privateZone, Topology.blockedZone,
+            ]
             + Topology.zones.values.sorted()
+        let listed = Set((Topology.hostsFiles + Topology.blockFiles).joined()).sorted()
         return (0..<4 + chance.below(12)).map { _ in
-            "\(["h", "h", "h", "v", "x", "l", "g", "f"][chance.below(8)])\(chance.below(3)).\(zones[chance.below(zones.count)])"
+            chance.below(4) == 0
+                ? listed[chance.below(listed.count)]
+                : "\(["h", "h", "h", "v", "v", "x", "l", "g", "f"][chance.below(9)])\(chance.below(3)).\(zones[chance.below(zones.count)])"
         }
     }
 
@@ -189,6 +195,31 @@ struct Script {
                     client: chance.below(5), name: "h\(3 + chance.below(60)).\(zone)", type: 1, Manner())
                 add(&chance, at: at + UInt64(chance.below(1500)) * 1_000_000, question)
             }
+        }
+        // Answers of before, and those made of others, are given then.
+        if chance.below(4) == 0 {
+            let trouble: Trouble = [.silent, .refuses, .mute, .fails][chance.below(4)]
+            for group in Set(asked).sorted() {
+                add(&chance, at: start, .trouble(host: group, trouble, seconds: [30, 300][chance.below(2)]))
+            }
+        } else if chance.below(4) == 0 {
+            add(&chance, at: start, .ipv4(gone: [60, 900][chance.below(2)]))
+        }
+        // What decides about answers that are known is another now.
+        for _ in 0..<2 {
+            let change: What =
+                switch chance.below(9) {
+                case 0: .restart
+                case 1: .reload
+                case 2: .control("POST /flush?name=NAME", name: names[chance.below(names.count)])
+                case 3: .control("POST /flush?under=.", name: names[0])
+                case 4: .network(gone: chance.below(2))
+                case 5: .blocked(Topology.blockFiles[chance.below(Topology.blockFiles.count)])
+                case 6: .hosted(Topology.hostsFiles[chance.below(Topology.hostsFiles.count)])
+                case 7: .names(Topology.namesFiles[chance.below(Topology.namesFiles.count)])
+                default: .resolvers(Topology.resolvers[chance.below(Topology.resolvers.count)])
+                }
+            add(&chance, at: moment(&chance), change)
         }
         if chance.below(3) == 0 { silentZone(&chance, at: moment(&chance)) }
         if chance.below(8) == 0 { add(&chance, at: moment(&chance), .moreGroups) }

@@ -52,6 +52,20 @@ func report(
     exit(1)
 }
 
+/// What several runs have met together.
+if let files = variable("CROSSINGS_OF") {
+    var all = Crossings()
+    for file in files.split(separator: " ") {
+        guard let stream = fopen(String(file), "r") else { continue }
+        var octets = [UInt8](repeating: 0, count: 1 << 20)
+        let count = fread(&octets, 1, octets.count, stream)
+        fclose(stream)
+        all.add(String(decoding: octets[..<count], as: UTF8.self))
+    }
+    for line in all.lines { print(line) }
+    exit(0)
+}
+
 if let kept {
     let script = Script(seed: seed)
     let faults = Episode.run(script, items: kept.map { script.items[$0] })
@@ -128,3 +142,10 @@ if allocated.count > 100 {
 print(
     "\(simulated / 3_600_000_000_000) hours in \(rounded(seconds())) s: \(episodes) daemons, \(judge.answered) answers, "
         + "\(judge.stale) of them stale, \(judge.queries) questions upstream; nothing wrong")
+if let file = variable("CROSSINGS") {
+    guard let stream = fopen(file, "w") else { exit(1) }
+    fputs(judge.crossings.text, stream)
+    fclose(stream)
+} else {
+    for line in judge.crossings.lines { print(line) }
+}

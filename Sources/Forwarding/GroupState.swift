@@ -68,9 +68,10 @@ struct GroupState {
         if new.namesPerSecond != group.namesPerSecond {
             plan = new.namesPerSecond > 0 ? TokenBucket(perSecond: new.namesPerSecond) : nil
         }
-        let hadServers = group.hadServers || !new.servers.isEmpty
+        // Servers that the settings named say nothing of those that the network will.
+        let hadServers = group.isOfNetwork && group.hadServers
         (group, namesPerRequest) = (new, new.carries.namesPerRequest)
-        group.hadServers = hadServers
+        group.hadServers = new.isOfNetwork && (hadServers || !new.servers.isEmpty)
         choice.take(.settings(new), at: now)
     }
 

@@ -66,10 +66,10 @@ public struct UpstreamGroup: Sendable, Equatable {
     /// Whether the network gives its servers, so that what they say is of that network.
     public var isOfNetwork = false
 
-    /// Whether it has had a server since the daemon began, as far as the forwarder knows.
+    /// Whether the network has given it a server since it is to, as far as the forwarder knows.
     var hadServers = false
 
-    /// Whether its servers are not known yet: the network is to give them, and has given none since the daemon began.
+    /// Whether its servers are not known yet: the network is to give them, and has given none yet.
     var awaitsServers: Bool { isOfNetwork && servers.isEmpty && !hadServers }
 
     /// What makes its answers be believed otherwise, or be those for another network: by another text, what it has said is not

@@ -17,7 +17,7 @@ final class LocalServers: @unchecked Sendable {
     private(set) var found: [Endpoint] = [] {
         didSet { if !found.isEmpty { hasFound = true } }
     }
-    /// Whether ``found`` had a server since the daemon began.
+    /// Whether ``found`` has had a server since they are used.
     private var hasFound = false
     /// See ``LocalReading/network``.
     private(set) var network: UInt64 = 0
@@ -73,6 +73,7 @@ final class LocalServers: @unchecked Sendable {
         isReading = false
         follow(new)
         take(resolvers: reading)
+        if Self.resolvers(new).isEmpty { hasFound = false }
         if let read = reading.hosts {
             hosts = read
             reportHosts(read, reading.hostsFailure)

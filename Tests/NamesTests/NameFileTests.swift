@@ -55,6 +55,12 @@ import Testing
         }
     }
 
+    /// Many editors end a file so; nothing in it tells whether there was to be more.
+    @Test func whatToDoAboutALastLineWithoutALineFeedIsSaid() {
+        let fault = read("a.example\nb.example", .servers).fault
+        #expect(fault == .cutOff && "\(fault!)".hasSuffix("write the rest, or end the last line with a line feed"))
+    }
+
     @Test func aCopyThatIsNone() {
         for copy in ["", "<p>", "a..b\n"] {
             #expect(read("", .servers, copy: copy).names == nil)

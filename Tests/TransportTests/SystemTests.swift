@@ -36,6 +36,25 @@ import Testing
         #expect(SystemError("a", code: ENOENT).isNotFound && !SystemError("a", code: EACCES).isNotFound)
     }
 
+    @Test(
+        "whose failure it is",
+        arguments: [
+            ("connect", EAGAIN, true), ("socket", EMFILE, true), ("socket", ENFILE, true), ("socket", ENOMEM, true),
+            ("sendmsg", ENOBUFS, true), ("recv", EAGAIN, false), ("connect", EADDRNOTAVAIL, false),
+            ("bind", EADDRNOTAVAIL, false), ("connect", ENETUNREACH, false), ("connect", EHOSTUNREACH, false),
+            ("connect", ECONNREFUSED, false), ("connect", EPERM, false), ("recv", ECONNRESET, false),
+        ])
+    func isOwn(_ call: String, _ code: Int32, _ isOwn: Bool) {
+        #expect(SystemError(call, "[2001:db8::1]:853", code: code).isOwn == isOwn)
+    }
+
+    @Test func aPortIsNotAPath() {
+        #expect("\(SystemError("connect", "192.0.2.1:53", code: EAGAIN))".hasSuffix(": Every local port is in use"))
+        #expect(
+            "\(SystemError("connect", "/run/store", code: EAGAIN))"
+                == "connect /run/store: Resource temporarily unavailable")
+    }
+
     @Test(arguments: ["1.2.3.4:53", "255.0.0.1:65535", "0.0.0.0:0", "[2001:db8::1:2]:853", "[::ffff:1.2.3.4]:1"])
     func socketAddressesAreTheKernels(text: String) throws {
         let endpoint = try #require(Endpoint(text))

@@ -88,7 +88,19 @@ final class Episode {
         Scheduler.settle()
     }
 
+    /// No name that an account may bill for is missing in the daemon's own count.
+    private func checkBill() {
+        let groups = daemon?.forwarderLoop.look { forwarder, _ in forwarder.groupOverviews } ?? []
+        for group in groups where group.carriesAddresses {
+            let seen = judge.figures.billed[group.name] ?? 0
+            if group.counters.names < UInt64(seen) {
+                judge.fault("\(group.name) was sent \(seen) names, and the daemon counts \(group.counters.names)")
+            }
+        }
+    }
+
     private func stop() {
+        if !kernel.files.isFrozen { checkBill() }
         let stopped = Flag()
         daemon?.stop(because: "the episode") { stopped.isSet = true }
         let end = kernel.now + 10_000_000_000

@@ -3,6 +3,7 @@ import Base
 /// What clients ask, and get.
 extension Judge {
     func asks(_ query: DNSQuery, from client: Endpoint, hasStale: Bool, promise: Int?) {
+        figures.asked += 1
         let plan = plans[plans.count - 1].plan
         questionTimes[query.name, default: []].append(kernel.awake)
         questions[client, default: [:]][query.id] = Asked(
@@ -41,6 +42,7 @@ extension Judge {
         let who = asked.text
         guard asked.answers == 1 else { return fault("\(who) answered \(asked.answers) times") }
         answered += 1
+        figures.answered += 1
         kernel.network.tell("\(who) is answered, \(reply[3] & 15)")
         let took = kernel.now - asked.at
         if asked.slept == kernel.slept {

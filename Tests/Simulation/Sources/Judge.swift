@@ -97,10 +97,18 @@ final class Judge {
 
     func happens(_ feature: Feature) { happened[feature] = kernel.now }
 
+    /// Questions of clients, answers to them, and names that were sent to accounts, since the daemon started.
+    var figures = Figures()
+    struct Figures {
+        var asked = 0
+        var answered = 0
+        var billed: [String: Int] = [:]
+    }
+
     /// Nothing has happened yet in the life of a daemon.
     /// - Parameter feature: how it began; nil: with the machine.
     func begins(with feature: Feature?) {
-        happened = [:]
+        (happened, figures) = ([:], Figures())
         if let feature { happens(feature) }
     }
 
@@ -295,6 +303,7 @@ final class Judge {
     /// A name that has to be paid for.
     func billed(_ host: Host, _ name: String) {
         let now = kernel.awake
+        figures.billed[host.group, default: 0] += 1
         // Another account may be asked as well.
         let bill = "\(host.group) \(name)"
         // What is under way when it is to be forgotten is asked anew.

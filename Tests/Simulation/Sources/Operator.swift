@@ -16,6 +16,7 @@ final class Operator: FarEnd {
     private let begun = kernel.now
     private let slept = kernel.slept
     private let era = judge.era
+    private let answered = judge.figures.answered
     private weak var link: Link?
     private var response: [UInt8] = []
     private var isOver = false
@@ -83,6 +84,16 @@ final class Operator: FarEnd {
         return Int(field.dropFirst(16)) == parts[1].utf8.count
     }
 
+    /// What the daemon says of questions is what clients have seen.
+    private func checkFigures() {
+        let fields = text.split(separator: "\"questions\":{", maxSplits: 1)
+        let number = fields.last.flatMap { Int($0.drop { !$0.isNumber }.prefix { $0.isNumber }) }
+        guard let number else { return judge.fault("the status has no number of questions") }
+        if number < answered || number > judge.figures.asked {
+            judge.fault("the status has \(number) questions, of \(answered) to \(judge.figures.asked)")
+        }
+    }
+
     private func judged() {
         Self.underWay -= 1
         defer { link?.endByFar() }
@@ -95,6 +106,7 @@ final class Operator: FarEnd {
         if code != "200", !(mayRefuse && code == "503") {
             judge.fault("the operator asks \(request), and is told \(code)")
         }
+        if code == "200", request == "GET /status?format=json" { checkFigures() }
         if !watches, !isWhole { judge.fault("the operator asks \(request), and is not told all of it") }
     }
 }

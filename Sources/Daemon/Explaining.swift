@@ -119,6 +119,7 @@ extension ForwarderLoop {
         return explanation.parts.map { part in
             let group = part.group
             return group.servers.map { server in
+                if case .leftOut = part.standing { return (nil, "its group leaves this type out") }
                 if group.carriesAddresses, !question.asksAccounts {
                     return (nil, "it bills for that; with --ask it is asked")
                 }

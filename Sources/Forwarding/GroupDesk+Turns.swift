@@ -165,7 +165,9 @@ extension GroupDesk {
         unless mayAsk: (GroupID, Flight.Key) -> Bool, at now: Tick, _ actions: inout [Action]
     ) {
         func isBarred(_ lookup: Lookup, _ group: GroupID) -> Bool {
-            !lookup.isCurrent && !mayAsk(group, Flight.Key(name: lookup.key, type: .a, audience: .everyone))
+            // A group that leaves out one family is asked for the other.
+            !lookup.isCurrent
+                && ![.a, .aaaa].contains { mayAsk(group, Flight.Key(name: lookup.key, type: $0, audience: .everyone)) }
                 && !lookup.flights.contains { $0.key.findsServer && mayAsk(group, $0.key) }
         }
         for id in queries.ids {

@@ -120,6 +120,8 @@ extension Judge {
             if message.records.map(\.type) == [13] { return }
             if !hasBlocked, !isWithoutServer { return fault("\(who) something else than HINFO") }
         }
+        let mayBeBogus = bogusNames.contains(asked.query.name) && plans.contains { $0.hasBogus(asked.query.name) }
+        if mayBeBogus, message.records.isEmpty, message.code == 3 { return }
         checkPromise(answer)
         checkCalm(answer)
         let hosted = plans.map { $0.hosted(asked.query.name, asked.query.type) }
@@ -144,6 +146,12 @@ extension Judge {
         if plans.allSatisfy({ $0.hasNoPrivateNames && $0.isPrivate(asked.query.name) }) {
             if message.code != 3 { fault("\(who) RCODE \(message.code) for a private name without a server") }
             return
+        }
+        let isLeftOut = plans.allSatisfy {
+            $0.group(of: asked.query.name) != nil && $0.leavesOut(asked.query.name, asked.query.type)
+        }
+        if isLeftOut, message.code != 0 || !message.records.isEmpty {
+            fault("\(who) records of a type that is left out")
         }
         if message.code == 3, answer.truth.exists, !isWithoutServer {
             return fault("\(who) NXDOMAIN, which nobody says")
@@ -229,6 +237,9 @@ extension Judge {
         }
         if !answer.groups.contains(told.host.group) {
             fault("\(who) what \(told.host.name) said, which is not to be asked")
+        }
+        if Self.isBogus(serial, told.type), answer.plans.allSatisfy({ $0.isBogus(told.host, told.name) }) {
+            fault("\(who) the address of a search page")
         }
         if told.host.group == "fallback" {
             let plans = plans(at: told.at)

@@ -90,6 +90,7 @@ final class Judge {
     func begin() {
         (faults, said, denied, bills, questions, plans, questionTimes) = ([], [], [:], [:], [:], [], [:])
         (lately, attempts, setBack, explanations, forgotten) = ([:], [:], [], [:], [])
+        bogusNames = []
         (isCalmAt, isCrowdedUntil, lastFlush, asksFirst) = (0, 0, 0, [:])
         digest = 14_695_981_039_346_656_037
         era = 0
@@ -240,6 +241,9 @@ final class Judge {
         if recent.allSatisfy({ $0.blocked(name, type) != nil }) {
             fault("\(host.name) is asked for \(name) \(Script.name(ofType: type)), which a group answers by itself")
         }
+        if !Topology.serverNames.contains(name), recent.allSatisfy({ $0.leavesOut(name, type, at: host) }) {
+            fault("\(host.name) is asked for \(name) \(Script.name(ofType: type)), a type that its group leaves out")
+        }
         let isExplained = explanations[name]?.contains { $0 + Self.underWay > awake } ?? false
         checkOrder(host, name, type, isExplained: isExplained)
         if Truth(name, type).isSilent { asksFirst[host.name] = nil }
@@ -337,6 +341,7 @@ final class Judge {
 
     /// A record of its own for each time that anything is said.
     func says(_ host: Host, _ name: String, _ type: UInt16, _ ttl: UInt32, to query: DNSQuery? = nil) -> UInt32 {
+        if Self.isBogus(UInt32(said.count), type) { bogusNames.insert(name) }
         said.append(Said(host: host, name: name, type: type, at: kernel.now, ttl: ttl, query: query))
         return UInt32(said.count - 1)
     }
@@ -346,6 +351,12 @@ final class Judge {
         let until = kernel.now + UInt64(ttl) * 1_000_000_000 + Self.slack
         denied[what] = (max(denied[what]?.until ?? 0, until), kernel.now, kernel.awake)
     }
+
+    /// Addresses that some groups take for those of a search page, and whether a record has one.
+    static let bogus = "32.0.2.0/23"
+    static func isBogus(_ serial: UInt32, _ type: UInt16) -> Bool { type == 1 && serial >> 9 == 1 }
+    /// The names of which such an address was said.
+    var bogusNames: Set<String> = []
 
     static func address(_ serial: UInt32, _ type: UInt16) -> IPAddress {
         type == 1 ? IPAddress(v4: 0x2000_0000 + serial) : IPAddress(v6: 0x2A00_0001_0002_0003, UInt64(serial))

@@ -156,6 +156,9 @@ struct Plan {
     /// The resolvers by name; nil: those of `resolv.conf`.
     private var resolvers: [String]?
     private var lines: [String] = []
+    /// The types that groups leave out, by the group's name, and the groups that take some addresses for those of a search page.
+    private var without: [String: Set<UInt16>] = [:]
+    private var withBogus: Set<String> = []
     /// What the settings have on for every name, and for those of accounts.
     private var features: Set<Feature> = []
     private var featuresOfAccounts: Set<Feature> = []
@@ -209,7 +212,7 @@ struct Plan {
                 "batch = \(min([1, 3, 8][chance.below(3)], script.provider.facts.namesPerRequest))",
                 "retryTimesBeforeSwitchServer = \([1, 3][chance.below(2)])",
                 "minutesBeforeSwitchToMain = \([1, 10][chance.below(2)])", "thenTry = [\(Self.list(others))]",
-                "queriesPerSecond = \(hasBudget ? 2 : 0)",
+                "queriesPerSecond = \(hasBudget ? 2 : 0)", leftOut("httpdns", &chance),
                 "enableReport = \(script.provider == .tencent && chance.below(4) == 0)",
             ]
             if script.isSecure { lines += ["[tls]", "caFile = \"/d/authority\""] }
@@ -234,6 +237,7 @@ struct Plan {
             "[fallback]", "servers = [\(resolvers == nil ? "" : Self.list(local.map(\.text)))]",
             "resolvConf = [\"\(Topology.resolvConf)\"]", "hosts = \"\(hasHosts ? Topology.hostsFile : "")\"",
             "hedgeAfter = \([0, 200, 1000, 5000][chance.below(4)])", "timeout = \(Self.timeout(&chance))",
+            leftOut("fallback", &chance), bogus("fallback", &chance),
         ]
         privateServers = [.ofFallback, .ofFallback, .ofNetwork, .none][chance.below(4)]
         switch privateServers {
@@ -281,11 +285,44 @@ struct Plan {
             "[upstreams.\(name)]", "servers = [\(Self.list(group.hosts.map(\.text)))]",
             "domains = [\"\(Topology.zones[name]!)\"]", "timeout = \(Self.timeout(&chance))",
             "thenTry = [\(Self.list(group.thenTry))]", "thenTryOn = [\(Self.list(group.on))]",
-            "concurrency = \(group.concurrency)", "share = \(chance.below(4) > 0)",
+            "concurrency = \(group.concurrency)", "share = \(chance.below(4) > 0)", leftOut(name, &chance),
+            bogus(name, &chance),
         ]
         if name != "lab" { lines.append("caFile = \"/d/authority\"") }
         if group.hasFile { lines.append("domainsFile = \"\(Topology.namesFile)\"") }
     }
+
+    private mutating func leftOut(_ group: String, _ chance: inout Chance) -> String {
+        let types: Set<UInt16> = [[], [], [], [28], [16, 65], [1]][chance.below(6)]
+        without[group] = types
+        return "without = [\(Self.list(types.sorted().map(Script.name(ofType:))))]"
+    }
+
+    private mutating func bogus(_ group: String, _ chance: inout Chance) -> String {
+        let isOn = chance.below(3) == 0
+        if isOn { withBogus.insert(group) }
+        return "bogusAddresses = [\(isOn ? "\"\(Judge.bogus)\"" : "")]"
+    }
+
+    /// Whether the first group that a name goes to leaves a type out.
+    func leavesOut(_ name: String, _ type: UInt16) -> Bool {
+        route(name).first.flatMap { without[$0] }?.contains(type) ?? false
+    }
+
+    /// Whether any group that a name may go to leaves a type out.
+    func mayLeaveOut(_ name: String, _ type: UInt16) -> Bool {
+        route(name).contains { without[$0]?.contains(type) ?? false }
+    }
+
+    /// Whether a group that a name may go to takes some addresses for those of a search page.
+    func hasBogus(_ name: String) -> Bool { !withBogus.isDisjoint(with: route(name)) }
+
+    /// Whether each group by which a host may be asked for a name leaves a type out.
+    func leavesOut(_ name: String, _ type: UInt16, at host: Host) -> Bool {
+        isPrivate(name) ? false : without[host.group]?.contains(type) ?? false
+    }
+
+    func isBogus(_ host: Host, _ name: String) -> Bool { !isPrivate(name) && withBogus.contains(host.group) }
 
     /// The same with a group more; nil: it has all there are.
     func withGroup(_ chance: inout Chance, hosts: [Host]) -> Plan? {
@@ -333,7 +370,7 @@ struct Plan {
             type == 28
             ? isIPv4Only || followsRoutes && !hasIPv6
             : type == 1 && followsRoutes && !hasIPv4 && (!isTranslated || seeksPrefix)
-        return isLeftOut && groups(for: name).contains("httpdns") || hasNone(name)
+        return isLeftOut && groups(for: name).contains("httpdns") || hasNone(name) || mayLeaveOut(name, type)
     }
 
     /// Whether the daemon says that a private name does not exist, as there is no server for it.

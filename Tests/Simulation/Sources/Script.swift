@@ -199,11 +199,26 @@ struct Script {
         // Answers of before, and those made of others, are given then.
         if chance.below(4) == 0 {
             let trouble: Trouble = [.silent, .refuses, .mute, .fails][chance.below(4)]
+            // Some have ended by then, and are asked for again.
+            for name in names {
+                for moment in [start - min(start, 40_000_000_000), start + 20_000_000_000] {
+                    add(
+                        &chance, at: moment,
+                        .question(
+                            client: chance.below(5), name: name, type: [1, 28, 16][chance.below(3)], Manner(&chance)))
+                }
+            }
             for group in Set(asked).sorted() {
                 add(&chance, at: start, .trouble(host: group, trouble, seconds: [30, 300][chance.below(2)]))
             }
         } else if chance.below(4) == 0 {
             add(&chance, at: start, .ipv4(gone: [60, 900][chance.below(2)]))
+            let zones = all.map { $0.drop { $0 != "." }.dropFirst() }
+            for second in 5..<20 {
+                let name = "v\(chance.below(3)).\(zones[chance.below(zones.count)])"
+                let moment = start + UInt64(second) * 1_000_000_000
+                add(&chance, at: moment, .question(client: chance.below(5), name: name, type: 28, Manner(&chance)))
+            }
         }
         // What decides about answers that are known is another now.
         for _ in 0..<2 {

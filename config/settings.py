@@ -16,6 +16,7 @@ TOKEN = {"HTTPDNSD_HTTPDNS_TOKEN": "token"}
 GROUP = {"HTTPDNSD_UPSTREAMS_NAME_SERVERS": "192.0.2.1", "HTTPDNSD_UPSTREAMS_NAME_DOMAINS": "example.com"}
 ACCOUNT = {"HTTPDNSD_UPSTREAMS_NAME_PROVIDER": "tencent", "HTTPDNSD_UPSTREAMS_NAME_TOKEN": "token",
            "HTTPDNSD_UPSTREAMS_NAME_DOMAINS": "example.com"}
+ALIAS = {"HTTPDNSD_UPSTREAMS_NAME_ALIAS": "www.example.net", "HTTPDNSD_UPSTREAMS_NAME_DOMAINS": "example.com"}
 ANSWER = {"HTTPDNSD_UPSTREAMS_NAME_ANSWER": "nxdomain", "HTTPDNSD_UPSTREAMS_NAME_DOMAINS": "example.com"}
 TRUST = ("caFile", "caOnly", "pins", "validateDomain", "clientCertificate", "clientCertificatePasswordFile", "whenClockUnset")
 WAY = ("from", "device", "mark")
@@ -70,7 +71,9 @@ def values(program, section, key, default):
         return words + ", ".join(f"`{word}`" for word in choice[1].split(", "))
     if several or default in ("true", "false"):
         return "list" if several else "`true` or `false`"
-    return "path" if re.search(r"[Ff]ile$|^(hosts|socket|clientCertificate)$", key) else "text"
+    if re.search(r"^(domains|intercept|bypass)File$|^hosts$", key):
+        return "path, or list of paths"
+    return "path" if re.search(r"[Ff]ile$|^(socket|clientCertificate)$", key) else "text"
 
 
 def is_restart_needed():
@@ -302,18 +305,21 @@ def of_others(servers, section, name):
 
 
 def of_answers(program):
-    """The key that makes a group answer by itself."""
-    keys = [key for section, key, _ in check(program, TOKEN | ANSWER) if section == "upstreams.name"]
-    (key,), others = ([key for key in keys if (key in GIVEN or key.startswith(("domains", "except"))) == is_common]
-                      for is_common in (False, True))
-    wrong = TOKEN | ANSWER | {variable("upstreams.name", key): "\x7f"}
-    said = subprocess.run([program, "check", "-c", "/dev/null"], env=wrong, capture_output=True, text=True).stderr
-    given = re.sub(r'"(\w+)"', r'`"\1"`', said.rsplit("; give ", 1)[1].strip())
+    """The keys that make a group answer by itself."""
+    rows = []
+    for environment in (ANSWER, ALIAS):
+        keys = [key for section, key, _ in check(program, TOKEN | environment) if section == "upstreams.name"]
+        (key,), others = ([key for key in keys if (key in GIVEN or key.startswith(("domains", "except"))) == is_common]
+                          for is_common in (False, True))
+        wrong = TOKEN | environment | {variable("upstreams.name", key): "\x7f"}
+        said = subprocess.run([program, "check", "-c", "/dev/null"], env=wrong, capture_output=True, text=True).stderr
+        given = re.sub(r'"([\w.]+)"', r'`"\1"`', said.rsplit("; give ", 1)[1].strip().removesuffix(', or "" for none'))
+        rows.append(f"| `{key}` | {given} | `{variable('upstreams.NAME', key)}` |")
     return "\n".join([
-        "### With an answer\n", f"A group with an `{key}` asks no server, and of the keys above it has {', '.join(f'`{other}`' for other in others)} alone."
+        "### With an answer\n", "A group with an `answer` or an `alias` asks no server, and of the keys above it has"
+        f" {', '.join(f'`{other}`' for other in others)} alone."
         " What clients\nget then: [Groups that answer](upstreams.md#groups-that-answer).\n",
-        "| key | values | variable |", "| --- | --- | --- |",
-        f"| `{key}` | {given} | `{variable('upstreams.NAME', key)}` |\n"])
+        "| key | values | variable |", "| --- | --- | --- |", *rows, ""])
 
 
 def of_accounts(servers, account):

@@ -1,4 +1,5 @@
 import Base
+import DNSWire
 
 /// The sections of groups that take a key.
 struct Holders: OptionSet, Sendable {
@@ -13,10 +14,12 @@ struct Holders: OptionSet, Sendable {
     static let account = Holders(rawValue: 8)
     /// `[upstreams.NAME]` with an `answer`.
     static let answer = Holders(rawValue: 64)
-    /// `[upstreams.NAME]` with neither.
+    /// `[upstreams.NAME]` with an `alias`.
+    static let alias = Holders(rawValue: 128)
+    /// `[upstreams.NAME]` with none of these.
     static let servers = Holders(rawValue: 16)
 
-    static let named: Holders = [.asking, .answer]
+    static let named: Holders = [.asking, .answer, .alias]
     static let asking: Holders = [.account, .servers]
     static let accounts: Holders = [.httpdns, .account]
     /// The sections of one group each without names of its own.
@@ -54,7 +57,7 @@ extension Settings.Group {
         switch kind {
         case .servers: .servers
         case .account: .account
-        case .answer: .answer
+        case .answer(let answer): answer.target == nil ? .answer : .alias
         }
     }
 }
@@ -71,11 +74,14 @@ private let groupKeys: [Key<Settings.Group>] = [
         .answer, "answer", \.answer, .groupAnswer,
         "what it answers itself: \"nxdomain\" | \"nodata\" | \"refused\" | addresses"),
     Key(
+        .alias, "alias", \.alias, .optionalName,
+        "the name of which its names are aliases, for A, AAAA, HTTPS and SVCB"),
+    Key(
         .named, "domains", \.domains, .list(of: .pattern),
         "names this group takes: x, *.x, ., \"\", 10.0.0.0/8"),
     Key(
-        .named, "domainsFile", \.domainsFile, .optionalPath,
-        "more of them, one a line; with an answer also a hosts file or a filter list; empty = none"),
+        .named, "domainsFile", \.domainsFile, .paths,
+        "files with more of them, one a line; with an answer also hosts files and filter lists; empty = none"),
     Key(
         .named, "except", \.except, .list(of: .pattern),
         "names it does not take"),

@@ -55,14 +55,14 @@ private let sectionKeys: [Key<Settings>] =
             .domains, "intercept", \.domains.intercept, .list(of: .domain),
             "if not empty, only these and those under them go to HTTPDNS"),
         Key(
-            .domains, "interceptFile", \.domains.interceptFile, .optionalPath,
-            "more of them, one a line; empty = none"),
+            .domains, "interceptFile", \.domains.interceptFile, .paths,
+            "a file with more of them, one a line, or several; empty = none"),
         Key(
             .domains, "bypass", \.domains.bypass, .list(of: .domain),
             "these and those under them never do"),
         Key(
-            .domains, "bypassFile", \.domains.bypassFile, .optionalPath,
-            "more of them, one a line; empty = none"),
+            .domains, "bypassFile", \.domains.bypassFile, .paths,
+            "a file with more of them, one a line, or several; empty = none"),
         Key(
             .domains, "privateAddresses", \.domains.privateAddresses, .choice,
             "\"refuse\": private, loopback and link-local addresses are taken out of answers"),
@@ -77,8 +77,8 @@ private let sectionKeys: [Key<Settings>] =
             .fallback, "hedgeAfter", \.fallback.hedgeAfter, .number(0...60_000, of: "milliseconds"),
             "milliseconds HTTPDNS has before it is asked too; 0 = none"),
         Key(
-            .fallback, "hosts", \.fallback.hosts, .optionalPath,
-            "answered from this file first; empty = off"),
+            .fallback, "hosts", \.fallback.hosts, .paths,
+            "answered from this file, or from several, first; empty = off"),
     ] + keysAfterHosts + [
         Key(
             .nat64, "prefix", \.nat64.prefix, .translatorPrefix,

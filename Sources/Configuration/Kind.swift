@@ -289,6 +289,24 @@ extension Kind where Value == String {
     }
 }
 
+extension Kind where Value == [String] {
+    /// Files that are read one behind the other.
+    static var paths: Kind {
+        let list = Kind<[String]>.list(of: .path)
+        let expected = "the path of a file, a list of them, or \"\" for none"
+        return Kind(
+            expected: expected,
+            read: { given throws(Problem) in
+                switch given {
+                case .text(let text): return text.isEmpty ? [] : [text]
+                case .list, .environment: return try list.read(given)
+                case .integer, .boolean, .other: throw Problem(given.shown, expected: expected)
+                }
+            },
+            show: { $0.count > 1 ? list.show($0) : quoted($0.first ?? "") })
+    }
+}
+
 extension Kind where Value == Secret {
     /// A secret, masked when shown and never part of a message. The masked text is valid as a value again.
     ///

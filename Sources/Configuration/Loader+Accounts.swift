@@ -11,11 +11,15 @@ extension Loader {
     /// Refuses keys of the other kinds of groups: which kind a group is says its `answer` or its `provider`.
     func checkKind(of group: Settings.Group) throws(ConfigurationError) {
         func isGiven(_ name: String) -> Bool { origins.keys["\(group.section).\(name)"] != nil }
-        let holder: Holders = isGiven("answer") ? .answer : isGiven("provider") ? .account : .servers
+        let holder: Holders =
+            isGiven("alias") ? .alias : isGiven("answer") ? .answer : isGiven("provider") ? .account : .servers
         let names = Set(Key.keys(of: holder).map(\.name))
         for key in Key.ofGroup where !names.contains(key.name) && isGiven(key.name) {
             let message =
                 switch holder {
+                case .alias where key.name == "answer": "a group has an answer or an alias; give one of the two"
+                case .alias:
+                    "a group with an alias asks no server, and has no \(key.name); leave it out, or leave out alias"
                 case .answer:
                     "a group with an answer asks no server, and has no \(key.name); leave it out, or leave out answer"
                 case .account:

@@ -21,11 +21,11 @@ extension Loader {
         }
         try settings.changeGroups { group throws(ConfigurationError) in
             group.tls = try tls(group.tls, group.tlsSection, files)
-            group.domainsFile = besideFile(group.domainsFile)
+            group.domainsFile = group.domainsFile.map(besideFile)
         }
-        settings.domains.interceptFile = besideFile(settings.domains.interceptFile)
-        settings.domains.bypassFile = besideFile(settings.domains.bypassFile)
-        settings.fallback.hosts = besideFile(settings.fallback.hosts)
+        settings.domains.interceptFile = settings.domains.interceptFile.map(besideFile)
+        settings.domains.bypassFile = settings.domains.bypassFile.map(besideFile)
+        settings.fallback.hosts = settings.fallback.hosts.map(besideFile)
         settings.fallback.resolvConf = settings.fallback.resolvConf.map(besideFile)
         settings.cache.file = besideFile(settings.cache.file)
         settings.control.socket = try controlSocket()

@@ -6,6 +6,7 @@ extension Nearest {
             $0.sections.contains { $0.rawValue == section } && $0.names.contains(name.lowercased())
         }
         if let known { return known.meant }
+        if let meaning = ForeignKeys.meaning(of: name) { return meaning }
         let ofGroup =
             section.hasPrefix(Section.upstreams.rawValue + ".") ? section : Section.upstreams.rawValue + ".NAME"
         let places = Key.all.map(\.place) + Key.ofGroup.map { KeyPlace(section: ofGroup, name: $0.name) }

@@ -14,8 +14,8 @@ extension Settings {
         /// The names this group takes. `[httpdns]` gets those of `[domains]`, `[private]` private names, `[fallback]` all that no
         /// other group takes.
         public var domains: [DomainPattern] = []
-        /// Path of a file with more patterns, one a line; of a group that answers by itself it is a ``BlockList``. Empty: none.
-        public var domainsFile = ""
+        /// Paths of files with more patterns, one a line; of a group that answers by itself each is a ``BlockList``.
+        public var domainsFile: [String] = []
         /// Names that it does not take although one of its patterns matches; the next shorter matching pattern decides.
         public var except: [DomainPattern] = []
         /// The groups asked next, in order, by their names; their own `thenTry` does not apply then. Empty: no further
@@ -116,6 +116,12 @@ extension Settings {
             set { kind = newValue.map { .answer($0) } ?? kind }
         }
 
+        /// The name of which its names are aliases; nil: they are none. To set nil changes nothing.
+        public var alias: Name? {
+            get { answer?.target }
+            set { answer = newValue.map { .alias($0) } }
+        }
+
         /// None of an account, or of a group that answers by itself.
         public var servers: [UpstreamServer] {
             get { if case .servers(let servers) = kind { servers } else { [] } }
@@ -159,8 +165,8 @@ extension Settings {
         ]
         /// Milliseconds, 0…60000, after which it is asked too when HTTPDNS has not answered; 0: together with HTTPDNS.
         public var hedgeAfter = 1000
-        /// Path of a hosts file answered from first; empty: none.
-        public var hosts = "/etc/hosts"
+        /// Paths of hosts files answered from first.
+        public var hosts = ["/etc/hosts"]
 
         public subscript<Value>(dynamicMember property: WritableKeyPath<Group, Value>) -> Value {
             get { group[keyPath: property] }

@@ -23,9 +23,8 @@ extension Settings {
     /// The files of names that say where names may go, and the other files of names, the hosts file among them.
     package var namesAndHosts: (needed: [String], others: [String]) {
         let needed =
-            [domains.interceptFile, domains.bypassFile] + upstreams.filter { $0.answer == nil }.map(\.domainsFile)
-        let others = upstreams.filter { $0.answer != nil }.map(\.domainsFile) + [fallback.hosts]
-        return (needed.filter { !$0.isEmpty }, others.filter { !$0.isEmpty })
+            domains.interceptFile + domains.bypassFile + upstreams.filter { $0.answer == nil }.flatMap(\.domainsFile)
+        return (needed, upstreams.filter { $0.answer != nil }.flatMap(\.domainsFile) + fallback.hosts)
     }
 
     /// Whether a server has to be looked up before it can be asked.

@@ -67,12 +67,12 @@ public struct Settings: Sendable, Equatable {
     public struct Domains: Sendable, Equatable {
         /// Only these names go to HTTPDNS; empty: all.
         public var intercept: [Name] = []
-        /// Path of a file with more of these names, one a line; empty: none.
-        public var interceptFile = ""
+        /// Paths of files with more of these names, one a line.
+        public var interceptFile: [String] = []
         /// These names never go to HTTPDNS.
         public var bypass: [Name] = []
-        /// Path of a file with more of these names, one a line; empty: none.
-        public var bypassFile = ""
+        /// Paths of files with more of these names, one a line.
+        public var bypassFile: [String] = []
         public var privateAddresses = PrivateAddresses.pass
         /// With ``PrivateAddresses/refuse``: the names whose answers may hold private addresses.
         public var privateAllowed: [Name] = []

@@ -63,7 +63,7 @@ extension Explained {
         switch explanation.reason {
         case .localhost, .nonexistent, .noData, .designation, .noPrivateNames, .privateNamesAwaited, .any, .hosts,
             .groupAnswers,
-            .familyLeftOut, .typeLeftOut, .serviceBinding:
+            .familyLeftOut, .typeLeftOut, .translated, .serviceBinding:
             nil
         case .addresses, .privateName, .singleLabel, .notHostname, .type:
             "Name a group in \(takerSection).thenTry, or give the name to one in [upstreams.NAME]: no group may be asked for it "

@@ -19,6 +19,7 @@ extension Explained {
             "sharedCache": storeJSON,
             "now": fateJSON + ["text": fateText],
             "privateAddresses": explanation.refusesPrivate ? "refuse" : "pass",
+            "aliases": explanation.aliases.map { ["name": $0.name.description, "group": $0.group.name] as JSON },
             "nat64": explanation.translation.map(json),
             "ranking": explanation.ranking.map { ["port": Int($0.port), "known": $0.isKnown] as JSON },
             "groups": parts.map(json),

@@ -12,6 +12,9 @@ extension Explained {
             lines.append("By the configuration alone: \(why)")
         }
         lines.append("")
+        for alias in explanation.aliases {
+            lines.append("Alias: \(alias.name) is answered as it is, by [\(GroupView(alias.group, at: at).section)]")
+        }
         lines.append("Rule:  \(ruleText)")
         if let exceptionText { lines.append("But:   \(exceptionText), leaves it to others") }
         if let reasonText { lines.append("Why:   \(reasonText)") }

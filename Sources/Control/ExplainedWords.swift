@@ -72,7 +72,7 @@ extension Explained {
         case .familyLeftOut:
             return "answered here: \(account) is not asked for \(type) (\(takerSection).addressType)"
         case .typeLeftOut: return "answered here: its group is not asked for \(type) (without)"
-        case .addresses: return nil
+        case .addresses, .translated: return nil
         case .serviceBinding:
             return explanation.parts.isEmpty
                 ? "HTTPDNS is asked for addresses alone, and the hints in \(type) of another server would undo its protection"

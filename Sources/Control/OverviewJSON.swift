@@ -1,6 +1,7 @@
 import Base
 import Counters
 import DNSCache
+import DNSWire
 import Forwarding
 
 /// The overview for programs: what `httpdnsd status --json` prints. Keys are added, never changed.

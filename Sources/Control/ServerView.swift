@@ -1,6 +1,7 @@
 import Base
 package import Configuration
 import Counters
+import DNSWire
 import Forwarding
 
 /// How a server is doing. What the texts, the JSON, the page, the metrics and `explain` say of it is this, decided here

@@ -114,8 +114,9 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
-    /// What ``find(_:type:for:at:)`` finds, for a client that is answered with it if it is fresh: what was got with DO is
-    /// stored for these clients from then on, so that ``answer(_:_:query:at:limit:into:)`` finds it.
+    /// What ``find(_:type:for:at:)`` finds, for a client that is answered with it if it is fresh: it was asked for, and may be due
+    /// for a refresh; what was got with DO is stored for these clients from then on, so that
+    /// ``answer(_:_:query:at:limit:into:)`` finds it.
     public func take(_ name: Name, type: RecordType, for audience: Audience, at now: UInt32) -> Held? {
         let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
         return unsafe segments[Self.segment(hash)].withLock { segment in
@@ -169,6 +170,8 @@ public final class DNSCache: @unchecked Sendable {
         public var audience: Audience
         /// Whether it was stored with signatures, for other clients.
         public var isLent = false
+        /// Whether it is to be refreshed by whoever has taken it: see ``DNSCache/take(_:type:for:at:)``.
+        public var isDue = false
         /// See ``store(_:to:type:for:at:isStandIn:teller:)``.
         public var isStandIn: Bool
         /// As `store` was told; 0 also for what was restored from a file.

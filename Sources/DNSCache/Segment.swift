@@ -143,11 +143,20 @@ struct Segment: ~Copyable {
     mutating func take(
         hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32
     ) -> DNSCache.Held? {
-        guard let held = held(hash: hash, name, type: type, audience: audience, at: now) else { return nil }
-        if held.isLent, held.isFresh {
+        guard var held = held(hash: hash, name, type: type, audience: audience, at: now), held.isFresh else {
+            return nil
+        }
+        if held.isLent {
             store(
                 held.answer, hash: hash, name, type: type, audience: held.audience, at: now &- held.elapsed,
                 isStandIn: held.isStandIn, teller: held.teller)
+        } else if case let clients = Entry.Flags(asking: audience),
+            let place = ring.place(hash: hash, name, type: type, where: { $0.serves(clients) })
+        {
+            var entry = ring.entry(at: place)
+            held.isDue = isDue(entry, held.elapsed) && !clients.isDisjoint(with: [.plain, .dnssecOK])
+            entry.flags.insert(held.isDue ? [.referenced, .refreshing] : .referenced)
+            ring.update(at: place, entry)
         }
         return held
     }

@@ -42,12 +42,15 @@ extension Answer {
         return answer
     }
 
-    /// The names a reverse name stands for (RFC 1035 §3.5).
-    public static func pointers(_ name: Name, _ targets: [Name], ttl: UInt32) -> Answer {
+    /// The names a reverse name stands for (RFC 1035 §3.5), or of which a name is an alias.
+    /// - Parameter type: PTR or CNAME.
+    public static func pointers(
+        _ name: Name, type: RecordType = .ptr, _ targets: [Name], ttl: UInt32
+    ) -> Answer {
         let ttl = min(ttl, RecordHeader.maximumTTL)
-        var answer = Answer(name, type: .ptr, .noError, keep: ttl, isCacheable: true)
+        var answer = Answer(name, type: type, .noError, keep: ttl, isCacheable: true)
         for target in targets.prefix(Int(UInt8.max)) {
-            answer.appendRecord(.ptr, ttl: ttl, data: target.wire)
+            answer.appendRecord(type, ttl: ttl, data: target.wire)
             answer.head.answerCount += 1
         }
         return answer

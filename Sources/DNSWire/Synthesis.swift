@@ -36,14 +36,15 @@ extension Answer {
         return made.answer(of: self, keep: min(keep, longest))
     }
 
-    /// The answer to a question for the PTR records of an address under a translator's prefix: an alias to the reverse name of the
-    /// IPv4 address, and this answer, which is about that name (RFC 6147 §5.3.1).
-    /// - Parameter name: the reverse name of the IPv6 address.
-    public func pointing(from name: Name) -> Answer? {
-        guard let nameEnd = RecordHeader.skipName(body.span, at: 0) else { return nil }
+    /// The answer to a question for another name: that is an alias of the name that this answer is about, as the reverse name of an
+    /// address under a translator's prefix is of that of the IPv4 address (RFC 6147 §5.3.1).
+    /// - Returns: nil if there is no room for it in a message.
+    public func aliased(from name: Name) -> Answer? {
+        guard let nameEnd = RecordHeader.skipName(body.span, at: 0), body.count >= nameEnd + 2 else { return nil }
         let target = Array(body[..<nameEnd])
-        var made = ComposedMessage(question: name.wire + body[nameEnd...], type: .ptr)
-        made.append(name, .cname, ttl: keep, target)
+        var made = ComposedMessage(
+            question: name.wire + body[nameEnd...], type: RecordType(rawValue: body.span.integer16(at: nameEnd)))
+        if head.responseCode.isAnswer { made.append(name, .cname, ttl: keep, target) }
         for record in records() where record.section != .additional { made.append(record, ttl: record.ttl) }
         return made.answer(of: self, keep: keep)
     }

@@ -20,7 +20,7 @@ extension Explained {
         at = now
         hasAccount = settings.httpdns != nil
         accounts = settings.waysOfAccounts
-        hostsFile = settings.fallback.hosts
+        hostsFile = settings.fallback.hosts.joined(separator: " or ")
         if case .group(let taker) = explanation.rule.taker {
             remark = provenance.proxies.first { numbers[$0.account] == taker }?.text
         }

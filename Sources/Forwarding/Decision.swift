@@ -22,6 +22,8 @@ struct Decision: ~Copyable {
     enum Fate {
         /// The daemon itself makes the answer, or a group does that answers by itself; nobody is asked.
         case answer(Answer, by: GroupID? = nil)
+        /// See ``Route/alias(of:by:)``.
+        case alias(of: Name, by: GroupID?)
         /// The cache has a fresh answer.
         case cached
         /// The same question is under way.
@@ -63,6 +65,7 @@ extension Forwarder {
         let (name, type) = (key.name.name, key.type)
         switch route {
         case .answer(let answer, by: let group): return .answer(answer, by: group)
+        case .alias(of: let target, by: let group): return .alias(of: target, by: group)
         case .ask(let steps):
             decision.before = desk.withoutRecord(steps, key.name, at: now)
             decision.route = steps

@@ -15,12 +15,12 @@ public final class DomainRules: Sendable {
         /// `domains` of a group: its names. For ``GroupID/httpdns`` the list is `intercept`, for ``GroupID/fallback``
         /// `bypass`.
         case group(GroupID)
-        /// `except` of a group: names that it does not take, though a shorter pattern of its own matches them.
+        /// `except` of a group: names that it does not take, though a shorter pattern of its own matches them, or any of its lists.
         case except(GroupID)
         /// Names of a list from elsewhere, for a group that answers by itself: where another group has the same pattern, that
         /// group takes the names, and of several such lists the first.
         case listed(GroupID)
-        /// Exceptions of such a list: names that its group does not take, however long its patterns are.
+        /// Exceptions of such a list: names that its group does not take, however long the patterns of all its lists are.
         case released(GroupID)
     }
 
@@ -63,7 +63,14 @@ public final class DomainRules: Sendable {
             }
         }
         listCount = lists.count
-        hasReleased = lists.contains { if case .released = $1 { true } else { false } }
+        let listed = Set(lists.compactMap { if case .listed(let group) = $1 { group } else { nil } })
+        hasReleased = lists.contains { list in
+            switch list.1 {
+            case .released: true
+            case .except(let group): listed.contains(group)
+            case .group, .listed: false
+            }
+        }
         groups = Set(lists.map { $1.id })
     }
 
@@ -109,11 +116,12 @@ public final class DomainRules: Sendable {
     private func find(_ name: Name, from first: DomainTable<Rule>.Label) -> Finding {
         var longest: DomainTable<Rule>.Match?
         var reserved: (match: DomainTable<Rule>.Match, reason: ReservedName)?
-        var excepted = hasReleased ? released(name, from: first) : []
+        var (excepted, exceptedOfLists) = hasReleased ? released(name, from: first) : ([], [])
         table.forEach(holding: name, from: first) { match in
             switch match.value {
             case .owner(.except(let group)): excepted.append(group)
             case .owner(.released): break
+            case .owner(.listed(let group)) where exceptedOfLists.contains(group): break
             case .owner(.group(let group)), .owner(.listed(let group)):
                 guard !excepted.contains(group) else { return }
                 if group.goes(before: longest?.value.group, match.specificity == longest?.specificity) {
@@ -129,14 +137,23 @@ public final class DomainRules: Sendable {
         return Finding(match: longest)
     }
 
-    /// The groups whose lists have an exception for a name.
-    private func released(_ name: Name, from first: DomainTable<Rule>.Label) -> [GroupID] {
-        var groups: [GroupID] = []
+    /// The groups whose lists have an exception for a name, and those that have one in `except`.
+    private func released(
+        _ name: Name, from first: DomainTable<Rule>.Label
+    ) -> (byLists: [GroupID], bySettings: [GroupID]) {
+        var (byLists, bySettings): ([GroupID], [GroupID]) = ([], [])
         table.forEach(holding: name, from: first) { match in
-            if case .owner(.released(let group)) = match.value { groups.append(group) }
+            switch match.value {
+            case .owner(.released(let group)): byLists.append(group)
+            case .owner(.except(let group)): bySettings.append(group)
+            default: break
+            }
         }
-        return groups
+        return (byLists, bySettings)
     }
+
+    /// The group that takes a name by a pattern; nil: there is none, or the name is reserved.
+    public func group(of name: Name) -> GroupID? { find(name).group }
 
     /// The longest pattern by which a group leaves a name to others.
     func exception(_ name: Name) -> (group: GroupID, pattern: DomainPattern, place: DomainPlace)? {

@@ -27,6 +27,17 @@ public struct Explanation: Sendable, Equatable {
     /// How addresses are put in order; nil: they are given as they came.
     public var ranking: Ranking?
 
+    /// The names that are aliases of it by groups of the operator's, that which was asked for first.
+    public var aliases: [Alias] = []
+
+    /// A name that is an alias of another, and the group that says so.
+    public struct Alias: Sendable, Equatable {
+        /// The alias.
+        public let name: Name
+        /// The group with `alias` that takes the name.
+        public let group: GroupOverview
+    }
+
     /// What the prefix of the network's translator changes; nil: nothing.
     public var translation: Translation?
 
@@ -132,9 +143,14 @@ extension Forwarder {
     public mutating func explain(
         _ name: Name, _ type: RecordType, _ looks: StoreLooks = StoreLooks(), of source: Source = .host, at now: Tick
     ) -> Explanation {
-        if type == .ptr, let target = policy.translatedReverse(name) {
+        let route = policy.route(NameKey(name), type, isOfThisHost: source.isThisHost).route
+        if case .alias(of: let target, by: let group) = route {
             var explanation = explain(target, type, looks, of: source, at: now)
-            explanation.translation = .alias(name)
+            if let group {
+                explanation.aliases.insert(Explanation.Alias(name: name, group: overview(of: group)), at: 0)
+            } else {
+                explanation.translation = .alias(name)
+            }
             return explanation
         }
         let key = Flight.Key(name: NameKey(name), type: type, audience: .plain)
@@ -169,6 +185,7 @@ extension Forwarder {
         }
         switch decision.fate {
         case .answer(let answer, by: _): explanation.fate = .made(answer)
+        case .alias: break
         case .cached: explanation.fate = .cached
         case .failedLately(let reason): explanation.fate = .failedLately(failure(key, reason))
         case .nobody(let reason): explanation.fate = .nobody(failure(key, reason))

@@ -23,7 +23,7 @@ extension Forwarder {
     /// next refresh, at most once a minute as in the SDK. A family without addresses is looked up together with the
     /// other.
     mutating func refreshKept(_ index: Int, at now: Tick) {
-        let name = kept[index]
+        let name = target(of: kept[index])
         let left = [RecordType.a, .aaaa].compactMap { (type: RecordType) -> UInt32? in
             guard let known = cache.find(name, type: type, for: .plain, at: now.seconds),
                 known.answer.head.answerCount > 0
@@ -38,6 +38,13 @@ extension Forwarder {
             refresh(name, at: now)
         }
         deadlines.insert(.kept(index), at: now.advanced(milliseconds: Int(next) * 1000))
+    }
+
+    /// The name whose answers are cached for a name: that behind its aliases.
+    private func target(of name: Name) -> Name {
+        var name = name
+        while case .alias(of: let target, by: _) = policy.route(name, .a) { name = target }
+        return name
     }
 
     /// The least seconds between two refreshes.

@@ -176,8 +176,9 @@ extension Forwarder {
             return client.number
         }
         if !translations.isEmpty {
-            let others = takeOwn(numbers, answer, age, by: answerer)
-            if !others.isEmpty { act(.reply(others, answer, age, by: answerer, way: desk.exposure(of: flight))) }
+            let way = desk.exposure(of: flight)
+            let others = takeOwn(numbers, answer, age, by: answerer, way: way)
+            if !others.isEmpty { act(.reply(others, answer, age, by: answerer, way: way)) }
             return
         }
         act(.reply(numbers, answer, age, by: answerer, way: desk.exposure(of: flight)))
@@ -185,13 +186,14 @@ extension Forwarder {
 
     /// Answers a client at once.
     mutating func reply(
-        _ client: AskingClient?, _ answer: Answer, age: Reply.Age = .elapsed(0), by answerer: Answerer = .daemon
+        _ client: AskingClient?, _ answer: Answer, age: Reply.Age = .elapsed(0), by answerer: Answerer = .daemon,
+        way: Exposure = .none
     ) {
         guard let client else { return }
         if Translations.isOne(client.number) {
-            return translations.answered(client.number, answer, age, by: answerer)
+            return translations.answered(client.number, answer, age, by: answerer, way: way)
         }
-        act(.reply(SmallList(client.number), answer, age, by: answerer, way: .none))
+        act(.reply(SmallList(client.number), answer, age, by: answerer, way: way))
     }
 
     /// Gives what the cache holds: stale, or fresh if it came meanwhile with another question's answer.

@@ -58,26 +58,28 @@ extension Forwarder {
         return true
     }
 
-    /// Puts a client's question for the PTR records of an address under the prefix to the reverse name of the IPv4 address.
-    /// - Returns: false: it is another question.
+    /// Puts a question to the name of which the name asked is an alias.
     @inline(never)
-    mutating func follow(_ key: Flight.Key, _ client: AskingClient?, at now: Tick) -> Bool {
-        guard let client, !key.findsServer, let target = policy.translatedReverse(key.name.name) else { return false }
-        guard admission.mayWait(client) else { return false }
-        let number = translations.add(.pointer(of: key.name.name, client))
-        let asking = AskingClient(number: number, asker: client.asker, recursionDesired: client.recursionDesired)
-        receive(
-            Flight.Key(name: NameKey(target), type: .ptr, audience: key.audience), asking, of: client.source, at: now)
-        return true
+    mutating func follow(
+        _ key: Flight.Key, _ client: AskingClient?, to target: Name, of source: Source, at now: Tick
+    ) {
+        let asking = client.map { client in
+            AskingClient(
+                number: translations.add(.alias(key.name.name, key.type, client)), asker: client.asker,
+                recursionDesired: client.recursionDesired, takesCached: client.takesCached)
+        }
+        let targetKey = Flight.Key(
+            name: NameKey(target), type: key.type, audience: key.audience, findsServer: key.findsServer)
+        receive(targetKey, asking, of: source, at: now)
     }
 
     /// Takes the numbers of the forwarder's own questions out of those that an answer is for, and hands it to whoever has put them.
     @inline(never)
     mutating func takeOwn(
-        _ numbers: SmallList<ClientNumber>, _ answer: Answer, _ age: Reply.Age, by answerer: Answerer
+        _ numbers: SmallList<ClientNumber>, _ answer: Answer, _ age: Reply.Age, by answerer: Answerer, way: Exposure
     ) -> SmallList<ClientNumber> {
         for number in numbers where Translations.isOne(number) {
-            translations.answered(number, answer, age, by: answerer)
+            translations.answered(number, answer, age, by: answerer, way: way)
         }
         var others = numbers
         others.removeAll(where: Translations.isOne)
@@ -90,9 +92,11 @@ extension Forwarder {
         while translations.hasArrivals {
             for arrival in translations.takeArrivals() {
                 switch arrival.subject {
-                case .pointer(let name, let client):
-                    let answer = arrival.answer.pointing(from: name) ?? failure(client.key(name), nil)
-                    reply(client, answer, age: arrival.age, by: arrival.by)
+                case .alias(let name, let type, let client):
+                    let answer =
+                        arrival.answer.aliased(from: name)
+                        ?? .failure(name, type: type, .servFail, extendedError: nil)
+                    reply(client, answer, age: arrival.age, by: arrival.by, way: arrival.way)
                 case .synthesis(let id, let absence):
                     if let flight = flights[id] { synthesize(flight, absence, arrival, at: now) }
                 }
@@ -170,11 +174,5 @@ extension Forwarder {
             let answer = policy.synthesis(for: audience) == nil ? both.absence : both.made
             cacheAnswer(answer, by: group, to: NameKey(name), .aaaa, for: audience, at: now, isStandIn: false)
         }
-    }
-}
-
-extension AskingClient {
-    fileprivate func key(_ name: Name) -> Flight.Key {
-        Flight.Key(name: NameKey(name), type: .ptr, audience: .plain)
     }
 }

@@ -102,7 +102,6 @@ public struct Forwarder: ~Copyable {
     }
 
     mutating func receive(_ key: Flight.Key, _ client: AskingClient?, of source: Source, at now: Tick) {
-        if key.type == .ptr, policy.synthesis != nil, follow(key, client, at: now) { return }
         let decision = decide(
             key, isClients: client?.takesCached ?? false, recursionDesired: client?.recursionDesired ?? true,
             of: source, at: now)
@@ -111,10 +110,15 @@ public struct Forwarder: ~Copyable {
         case .answer(let answer, by: let group?):
             if client != nil, !key.findsServer { desk.noteAnswered(by: group) }
             reply(client, answer, by: .group(group))
+        case .alias(of: let target, by: let group):
+            if let group, client != nil, !key.findsServer { desk.noteAnswered(by: group) }
+            follow(key, client, to: target, of: source, at: now)
         case .cached:
             let fresh = cache.take(key.name.name, type: key.type, for: key.audience, at: now.seconds)
             guard let known = fresh ?? decision.known else { return }
             reply(client, known.answer, age: .elapsed(known.elapsed), by: .cache)
+            // Behind an alias no listener has seen it.
+            if known.isDue { receive(key, nil, of: source, at: now) }
         case .join(let flight):
             if !endLoop(flight, client, at: now) { join(flight, client, decision.known, at: now) }
         case .failedLately(let reason), .nobody(let reason): giveUp(key, client, decision.known, reason)

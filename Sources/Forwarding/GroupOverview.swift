@@ -1,4 +1,5 @@
 public import Base
+public import DNSWire
 
 /// Counts of the queries to a group's servers, since the start.
 public struct GroupCounters: Sendable, Equatable {

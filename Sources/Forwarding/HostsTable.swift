@@ -1,7 +1,7 @@
 public import Base
 public import DNSWire
 
-/// The names of a hosts(5) file, from which questions are answered before any group is asked.
+/// The names of hosts(5) files, from which questions are answered before any group is asked.
 public struct HostsTable: Sendable, Equatable {
     private var addresses: [NameKey: [IPAddress]] = [:]
     private var names: [NameKey: [Name]] = [:]
@@ -15,6 +15,8 @@ public struct HostsTable: Sendable, Equatable {
         public fileprivate(set) var count = 0
         /// The line of the first, from 1; 0: there is none.
         public fileprivate(set) var firstLine = 0
+        /// Which of the files has it, from 0.
+        public fileprivate(set) var firstFile = 0
     }
 
     /// Further names are left out. Block lists have some hundred thousand.
@@ -27,13 +29,22 @@ public struct HostsTable: Sendable, Equatable {
     /// The longest word that may be a name, in octets: each octet of a name may be written in four.
     private static let longestWord = 4 * Name.maximumLength
 
+    /// How many files were read.
+    private var files = 0
+
     /// A table without names.
     public init() {}
 
-    /// Reads a hosts file: each line an address and its names, which may be in Unicode; `#` begins a comment. Lines without an
+    /// A table of one file: see ``add(parsing:maximumNames:)``.
+    public init(parsing text: Span<UInt8>, maximumNames: Int = Self.maximumNames) {
+        add(parsing: text, maximumNames: maximumNames)
+    }
+
+    /// Reads a hosts file as if it stood behind those that were read before: each line an address and its names, which may be in Unicode; `#` begins a comment. Lines without an
     /// address are ignored, as the C library does.
     /// - Parameter maximumNames: how many names there is room for.
-    public init(parsing text: Span<UInt8>, maximumNames: Int = Self.maximumNames) {
+    public mutating func add(parsing text: Span<UInt8>, maximumNames: Int = Self.maximumNames) {
+        defer { files += 1 }
         // Block lists give all their names one address: those share its memory.
         var alone: [IPAddress] = []
         var lines = TextLines()
@@ -80,7 +91,7 @@ public struct HostsTable: Sendable, Equatable {
     }
 
     private mutating func leaveOut(_ line: Int) {
-        if unread.count == 0 { unread.firstLine = line }
+        if unread.count == 0 { (unread.firstFile, unread.firstLine) = (files, line) }
         unread.count += 1
     }
 

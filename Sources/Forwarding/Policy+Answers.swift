@@ -44,11 +44,20 @@ extension Policy {
         _ key: NameKey, _ type: RecordType, _ finding: DomainRules.Finding, isOfThisHost: Bool
     ) -> (way: Way, reason: RouteReason)? {
         guard let group = finding.group, let (answer, groupName) = groupRoutes[group.rawValue].answer,
-            hosts.answer(key, type, ttl: 0, isOfThisHost: isOfThisHost) == nil, type != .any || answer.addresses.isEmpty
+            hosts.answer(key, type, ttl: 0, isOfThisHost: isOfThisHost) == nil,
+            type != .any || answer.addresses.isEmpty && answer.target == nil
         else { return nil }
         let name = key.name
         var reply: Answer
         switch answer {
+        case .alias(let target) where Self.isAnsweredByAccounts(type):
+            return (.alias(of: target, by: group), .groupAnswers)
+        case .alias(let target):
+            reply =
+                type == .cname
+                ? .pointers(name, type: type, [target], ttl: Self.groupTTL)
+                : .noData(name, type: type, negativeTTL: Self.groupTTL)
+            return (.answer(reply, by: group), .groupAnswers)
         case .addresses(let addresses):
             let isHeld = (type == .a || type == .aaaa) && addresses.contains { $0.isIPv4 == (type == .a) }
             reply =

@@ -19,7 +19,7 @@ public import DNSWire
 /// | the group of the route that leaves the type out | no group behind it is asked |
 ///
 /// It is 0 where the daemon answers by itself, whatever servers say: reserved names, the hosts file, a group with `answer`, private
-/// names without a server, a type that the group of the name leaves out, ANY, a route without a group that can be asked, a reverse name under the prefix.
+/// names without a server, a type that the group of the name leaves out, ANY, a route without a group that can be asked, an alias.
 ///
 /// | not in it | why |
 /// | --- | --- |
@@ -46,7 +46,7 @@ extension Policy {
 
     func basis(_ key: NameKey, _ type: RecordType, _ audience: Audience) -> Basis {
         let client: Audience = audience.isOfAccounts ? .everyone : audience == .validators ? .validating : audience
-        guard case .group(let row) = way(key, type, for: client).way, !isTranslatedReverse(key, type) else { return 0 }
+        guard case .group(let row) = way(key, type, for: client).way else { return 0 }
         let group = groupRoutes[row.index]
         let number =
             audience.isOfAccounts && row.kind == .addresses
@@ -68,7 +68,6 @@ extension Policy {
 
     /// - Parameter row: whom the rules have asked for it.
     func bases(_ key: Flight.Key, by row: Row) -> AnswerBases {
-        guard !isTranslatedReverse(key.name, key.type) else { return AnswerBases() }
         let (group, refuses) = (groupRoutes[row.index], UInt64(refusesPrivate(key.name.name) ? 1 : 0))
         func mark(_ type: RecordType, ofAccounts: Bool = false) -> UInt64 {
             refuses + markOfLeftOut(row, type, ofAccounts: ofAccounts) << 2
@@ -83,11 +82,6 @@ extension Policy {
                 group.bases.ofAccounts.ipv6, mark(.aaaa, ofAccounts: true), isTranslated: synthesis != nil)
         }
         return bases
-    }
-
-    /// Whether the answer is made of that about an IPv4 address.
-    private func isTranslatedReverse(_ key: NameKey, _ type: RecordType) -> Bool {
-        type == .ptr && synthesis != nil && translatedReverse(key.name) != nil
     }
 
     private func number(of row: Row, _ type: RecordType) -> UInt64 {

@@ -204,9 +204,11 @@ public struct Policy: Sendable {
         _ key: NameKey, _ type: RecordType, for audience: Audience = .everyone, isOfThisHost: Bool = true
     ) -> (route: Route, reason: RouteReason, row: Row?) {
         let (way, reason) = way(key, type, for: audience, isOfThisHost: isOfThisHost)
-        guard case .group(let row) = way else {
-            guard case .answer(let answer, let group) = way else { preconditionFailure() }
-            return (.answer(answer, by: group), reason, nil)
+        let row: Row
+        switch way {
+        case .answer(let answer, let group): return (.answer(answer, by: group), reason, nil)
+        case .alias(let target, let group): return (.alias(of: target, by: group), reason, nil)
+        case .group(let taker): row = taker
         }
         let steps: [Step]
         switch row.kind {
@@ -233,6 +235,8 @@ public struct Policy: Sendable {
     enum Way {
         /// The daemon, or a group that answers by itself.
         case answer(Answer, by: GroupID? = nil)
+        /// See ``Route/alias(of:by:)``.
+        case alias(of: Name, by: GroupID?)
         /// The groups that are asked.
         case group(Row)
     }
@@ -254,6 +258,7 @@ public struct Policy: Sendable {
     ) -> (way: Way, reason: RouteReason) {
         let name = key.name
         let finding = find(name, type)
+        if type == .ptr, let target = translatedReverse(name) { return (.alias(of: target, by: nil), .translated) }
         if let designation, type == .svcb, designation.owners.contains(name) {
             return (.answer(designation.answer(name)), .designation)
         }

@@ -4,6 +4,8 @@ public import Names
 public enum RouteReason: String, Sendable {
     /// The name is reserved, and the daemon answers it itself: see ``ReservedName``.
     case localhost, nonexistent, noData
+    /// It is the reverse name of an address under the translator's prefix.
+    case translated
     /// It asks for the encrypted ways to ask the daemon.
     case designation
     /// The name is private, and the group for such names has no servers.

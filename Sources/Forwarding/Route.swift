@@ -11,12 +11,15 @@ public enum Route: Sendable, Equatable {
     /// step with this index is asked for the record, and its hints are replaced; nil: answered "no such record". Unless the account is known to have no record of the
     /// name at all.
     case serviceBinding([Step], asked: Int?)
+    /// The answer is that about another name, which goes its own route, behind an alias (``Translations``): by a group that says so,
+    /// or since the name is the reverse name of an address under the translator's prefix.
+    case alias(of: Name, by: GroupID?)
 
     /// Whether one of these groups may be asked.
     func asks(_ groups: Set<GroupID>) -> Bool {
         switch self {
         case .ask(let steps), .serviceBinding(let steps, _): steps.contains { groups.contains($0.group) }
-        case .answer: false
+        case .answer, .alias: false
         }
     }
 }

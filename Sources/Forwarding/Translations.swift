@@ -2,16 +2,16 @@ import Base
 import DNSCache
 import DNSWire
 
-/// What waits for the answer to another question of which its own answer is made (RFC 6147): a flight for AAAA for the A records of
-/// its name, and a client that asks for PTR records for those of the IPv4 address.
+/// What waits for the answer to another question of which its own answer is made: a flight for AAAA for the A records of its name
+/// (RFC 6147), and a client that asks for an alias for the records of the name behind it.
 ///
 /// Each puts that question to the forwarder as a client would, under a number that the shell never gives.
 struct Translations {
     enum Subject {
         /// - Parameter absence: what was said of AAAA; nil: nothing, and the flight fails if there is no A record.
         case synthesis(TableID, absence: SecondBest?)
-        /// - Parameter name: the reverse name of an IPv6 address under the prefix.
-        case pointer(of: Name, AskingClient)
+        /// The name and the type that the client asks for.
+        case alias(Name, RecordType, AskingClient)
     }
 
     /// An answer for a subject.
@@ -20,6 +20,8 @@ struct Translations {
         let answer: Answer
         let age: Reply.Age
         let by: Answerer
+        /// The most readable way in which the question was sent.
+        let way: Exposure
     }
 
     private var subjects: [ClientNumber: Subject] = [:]
@@ -57,10 +59,12 @@ struct Translations {
         if let number = numbers.removeValue(forKey: flight) { subjects[number] = nil }
     }
 
-    mutating func answered(_ number: ClientNumber, _ answer: Answer, _ age: Reply.Age, by answerer: Answerer) {
+    mutating func answered(
+        _ number: ClientNumber, _ answer: Answer, _ age: Reply.Age, by answerer: Answerer, way: Exposure
+    ) {
         guard let subject = subjects.removeValue(forKey: number) else { return }
         if case .synthesis(let flight, _) = subject { numbers[flight] = nil }
-        arrivals.append(Arrival(subject: subject, answer: answer, age: age, by: answerer))
+        arrivals.append(Arrival(subject: subject, answer: answer, age: age, by: answerer, way: way))
     }
 
     mutating func takeArrivals() -> [Arrival] { exchange(&arrivals, with: []) }

@@ -29,6 +29,11 @@ struct Check: ParsableCommand {
             options.file = file ?? options.file
             let contents = try options.contents(waits: true)
             let mistakes = options.mistakes(contents)
+            if !mistakes.isEmpty, let remark = contents.flatMap({ ForeignFile.remark(options.path, $0) }) {
+                // Of a file that is TOML, each key is said as well.
+                if mistakes.count > 1 { for mistake in mistakes { StandardError.write(mistake) } }
+                throw Ending.configuration(remark)
+            }
             if let last = mistakes.last {
                 for mistake in mistakes.dropLast() { StandardError.write(mistake) }
                 guard mistakes.count > 1 else { throw Ending.configuration(last) }

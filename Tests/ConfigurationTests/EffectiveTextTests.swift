@@ -59,7 +59,7 @@ import Testing
     @Test("a path with quotes and control characters survives")
     func escapes() throws {
         var settings = Settings()
-        settings.fallback.hosts = "/a\"b\\c\nd\te\u{1}f é"
+        settings.fallback.hosts = ["/a\"b\\c\nd\te\u{1}f é"]
         #expect(try load(settings.effectiveText) == settings)
     }
 

@@ -22,7 +22,8 @@ import Testing
             "servers": Sample(value: "[\"192.0.2.7:5353\", \"tls://192.0.2.8:8853\"]"),
             "answer": Sample(value: "[\"192.0.2.5\", \"2001:db8::5\"]"),
             "domains": Sample(value: "[\"*.corp.example\", \"10.0.0.0/8\"]"),
-            "domainsFile": Sample(value: "\"/names\""),
+            "domainsFile": Sample(value: "[\"/names\", \"/more\"]"),
+            "alias": Sample(value: "\"www.example.com\""),
             "except": Sample(value: "[\"www.a.example\"]"),
             "provider": Sample(value: "\"baidu\""),
             "encryptType": Sample(value: "\"aes\""),
@@ -119,6 +120,9 @@ import Testing
         Place(
             section: "upstreams.a", holder: .answer,
             base: ["answer": "\"nxdomain\"", "domains": "[\"a.example\"]"]),
+        Place(
+            section: "upstreams.a", holder: .alias,
+            base: ["alias": "\"www.example.net\"", "domains": "[\"a.example\"]"]),
     ]
 
     private func text(_ place: Place, _ keys: [String: String]) -> String {

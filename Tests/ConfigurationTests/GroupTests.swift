@@ -181,9 +181,9 @@ import Testing
     @Test("paths start from the file's folder, and a list of names is not read")
     func paths() throws {
         let group = try group(office + "domainsFile = 'names.txt'")
-        #expect(group.domainsFile == "/etc/httpdnsd/names.txt")
-        #expect(try load("[domains]\ninterceptFile = 'i'").domains.interceptFile == "/etc/httpdnsd/i")
-        #expect(try load("[domains]\nbypassFile = '/b'").domains.bypassFile == "/b")
+        #expect(group.domainsFile == ["/etc/httpdnsd/names.txt"])
+        #expect(try load("[domains]\ninterceptFile = 'i'").domains.interceptFile == ["/etc/httpdnsd/i"])
+        #expect(try load("[domains]\nbypassFile = ['/b', 'c']").domains.bypassFile == ["/b", "/etc/httpdnsd/c"])
     }
 
     @Test("httpOnly is another word for an empty thenTry")

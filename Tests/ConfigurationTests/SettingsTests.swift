@@ -181,7 +181,7 @@ import Testing
             ])
         #expect(settings.fallback.timeout == 2000)
         #expect(settings.fallback.hedgeAfter == 1000)
-        #expect(settings.fallback.hosts == "/etc/hosts")
+        #expect(settings.fallback.hosts == ["/etc/hosts"])
         #expect(!settings.fallback.trustAD)
         #expect(settings.cache.megabytes == 32)
         #expect(settings.cache.minTTL == 0 && settings.cache.negativeMinTTL == 0)
@@ -285,9 +285,9 @@ import Testing
         expected.tls.clientCertificatePassword = Secret(Array("Swift-HTTPDNS-16 the password".utf8))
         expected.tls.whenClockUnset = .refuse
         expected.domains.intercept = ["example.com", "example.org"].compactMap { Name($0) }
-        expected.domains.interceptFile = "/etc/httpdnsd/intercepted"
+        expected.domains.interceptFile = ["/etc/httpdnsd/intercepted"]
         expected.domains.bypass = ["local", "corp.example"].compactMap { Name($0) }
-        expected.domains.bypassFile = "/lists/bypassed"
+        expected.domains.bypassFile = ["/lists/bypassed"]
         expected.domains.privateAddresses = .refuse
         expected.domains.privateAllowed = ["office.example"].compactMap { Name($0) }
         expected.fallback.servers = [
@@ -296,7 +296,7 @@ import Testing
         expected.fallback.resolvConf = ["/run/one", "/etc/httpdnsd/two"]
         expected.fallback.timeout = 60000
         expected.fallback.hedgeAfter = 0
-        expected.fallback.hosts = ""
+        expected.fallback.hosts = []
         expected.fallback.trustAD = true
         expected.fallback.share = false
         expected.fallback.thenTry = ["office", "httpdns"]
@@ -324,7 +324,7 @@ import Testing
             .singleLabels, .network(try #require(Network("10.0.0.0/9"))),
             .network(try #require(Network("fd12:3456::/32"))),
         ]
-        office.domainsFile = "/etc/httpdnsd/office.txt"
+        office.domainsFile = ["/etc/httpdnsd/office.txt"]
         office.except = [.subtree(try #require(Name("www.corp.example")))]
         office.thenTry = ["Other2", "fallback"]
         office.thenTryOn = [.refused]

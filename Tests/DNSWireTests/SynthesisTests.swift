@@ -134,11 +134,11 @@ import Testing
         let ptr = Answer.pointers(target, [Name("host.example.com")!], ttl: 60)
         let name = Name.reverse(of: IPAddress("2001:db8:64::c000:201")!)
         #expect(
-            Self.texts(ptr.pointing(from: name)) == [
+            Self.texts(ptr.aliased(from: name)) == [
                 "answer \(name). 60 IN CNAME 1.2.0.192.in-addr.arpa.",
                 "answer 1.2.0.192.in-addr.arpa. 60 IN PTR host.example.com.",
             ])
-        let none = try #require(Answer.nxDomain(target, type: .ptr, negativeTTL: 30).pointing(from: name))
+        let none = try #require(Answer.nxDomain(target, type: .ptr, negativeTTL: 30).aliased(from: name))
         #expect(none.head.responseCode == .nxDomain)
         #expect(none.head.answerCount == 1 && none.head.authorityCount == 1)
     }

@@ -154,6 +154,17 @@ import Transport
         }
     }
 
+    @Test func nothingIsCachedOfAnAlias() throws {
+        let before = try Self.forwarder(Self.settings(Self.usual)).policy
+        for (domain, answers) in [("corp.example", ["office"]), ("example.com", Self.ofAccount.union(["mail"]))] {
+            var text = Self.usual
+            text["upstreams.office"] = nil
+            text["upstreams.ads"] = ["alias": "\"www.target.example\"", "domains": "[\"\(domain)\"]"]
+            #expect(
+                try Self.wrong(before, Self.forwarder(Self.settings(text)).policy) == Set(answers).union(["office"]))
+        }
+    }
+
     @Test func theContentsOfListsDecideAndTheirPathsDoNot() throws {
         let path = NSTemporaryDirectory() + "names-\(UUID().uuidString)"
         defer { for end in ["", "2"] { try? FileManager.default.removeItem(atPath: path + end) } }
@@ -196,7 +207,7 @@ import Transport
         add("decides by the contents of the file", "domainsFile")
         add("a group has one provider, and is another group with another", "provider")
         add("is in the trust of an account", "routeIpEncrypted")
-        add("the answer is made at each question, and never cached", "answer")
+        add("the answer is made at each question, and never cached", "answer", "alias")
         return why
     }()
     private static let ofSections: [String: String] = {

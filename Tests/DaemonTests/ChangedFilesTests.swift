@@ -58,8 +58,8 @@ import Testing
 
     @Test func aListOfNames() throws {
         var settings = Settings()
-        settings.fallback.hosts = ""
-        settings.domains.bypassFile = try write("old.example\n", "names")
+        settings.fallback.hosts = []
+        settings.domains.bypassFile = [try write("old.example\n", "names")]
         let line = "the files of names were read again"
         let isRead = try becomes(settings) { [lines] _ in
             lines.all.contains { $0.contains(line) }
@@ -99,7 +99,7 @@ import Testing
             let tests = try ChangedFilesTests()
             let descriptors = __rlimit_resource_t(7)
             var settings = Settings()
-            settings.fallback.hosts = try tests.write("192.0.2.1 nas.example\n", "hosts")
+            settings.fallback.hosts = [try tests.write("192.0.2.1 nas.example\n", "hosts")]
             var before = rlimit()
             getrlimit(descriptors, &before)
             var none = rlimit(rlim_cur: 0, rlim_max: before.rlim_max)
@@ -120,7 +120,7 @@ import Testing
 
     @Test func theHostsFile() throws {
         var settings = Settings()
-        settings.fallback.hosts = try write("192.0.2.1 old.example\n", "hosts")
+        settings.fallback.hosts = [try write("192.0.2.1 old.example\n", "hosts")]
         let isRead = try becomes(settings) {
             $0.policy.reason(Name("new.example")!, .a) == .hosts
         } between: {

@@ -19,7 +19,7 @@ import Testing
 
     private func settings(_ resolver: NameServer?) -> Settings {
         var settings = Settings()
-        settings.fallback.hosts = ""
+        settings.fallback.hosts = []
         settings.fallback.resolvConf = []
         settings.fallback.servers = resolver.map { [.server($0.server)] } ?? []
         return settings

@@ -37,6 +37,9 @@ import Testing
             Change(key: "domains", to: "[\"other.example\"]", whyNot: Self.routing),
             Change(key: "except", to: "[\"www.corp.example\"]", whyNot: Self.routing),
             Change(key: "answer", to: "\"nodata\"", group: Self.ads, whyNot: Self.routing),
+            Change(
+                key: "alias", to: "\"www.example.net\"",
+                group: ["alias": "\"www.example.com\"", "domains": "[\"safe.example\"]"], whyNot: Self.routing),
             Change(key: "thenTry", to: "[]", whyNot: Self.routing),
             Change(key: "thenTryOn", to: "[\"nxdomain\"]", whyNot: Self.routing),
             Change(key: "routeIp", to: "\"198.51.100.1\""), Change(key: "trustAD", to: "true"),

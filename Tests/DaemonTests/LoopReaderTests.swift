@@ -22,7 +22,7 @@ import Testing
             local: LocalServers(listening: [], loop: loop, report: lines.report), lookup: ServerLookup(loop: loop),
             report: lines.report)
         var (numbers, settings) = (GroupNumbers(), Settings())
-        settings.fallback.hosts = ""
+        settings.fallback.hosts = []
         settings.fallback.resolvConf = []
         forwarder.begin(try forwarder.prepare(settings, after: nil, &numbers, Provenance()))
         return forwarder

@@ -100,7 +100,7 @@ import Testing
             switch policy.route(name, type) {
             case .ask(let asked): steps = asked
             case .serviceBinding(let asked, _): steps = asked
-            case .answer: steps = []
+            case .answer, .alias: steps = []
             }
             let asked = Set(steps.map(\.group))
             return groups.filter { asked.contains($0.id) }.flatMap(\.servers)
@@ -186,8 +186,8 @@ extension Settings {
     /// Without the files of names, which there are not here.
     fileprivate var withoutLists: Settings {
         var settings = self
-        for index in settings.upstreams.indices { settings.upstreams[index].domainsFile = "" }
-        (settings.domains.interceptFile, settings.domains.bypassFile) = ("", "")
+        for index in settings.upstreams.indices { settings.upstreams[index].domainsFile = [] }
+        (settings.domains.interceptFile, settings.domains.bypassFile) = ([], [])
         return settings
     }
 }

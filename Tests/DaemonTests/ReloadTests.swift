@@ -18,7 +18,7 @@ import Transport
         settings.listen.addresses = [Endpoint(.v4(127, 0, 0, 1), port: 0)]
         settings.listen.workers = 1
         settings.control.socket = ""
-        settings.fallback.hosts = ""
+        settings.fallback.hosts = []
         settings.fallback.resolvConf = []
         let running = Mutex<Daemon?>(nil)
         let lines = Arrivals<(line: String, isInEffect: Bool)>()

@@ -21,7 +21,7 @@ import Upstreams
     /// Settings whose groups take `NAME.example`.
     private static func settings(_ groups: KeyValuePairs<String, [String]>, fallback: [String] = []) -> Settings {
         var settings = Settings()
-        settings.fallback.hosts = ""
+        settings.fallback.hosts = []
         settings.fallback.resolvConf = []
         settings.fallback.servers = fallback.map(server)
         settings.upstreams = groups.map { name, servers in
@@ -122,12 +122,35 @@ import Upstreams
         forwarder.close()
     }
 
+    @Test(arguments: [
+        (["a": "www.example.com", "b": "a.example"], nil), (["a": "x.a.example"], "a"), (["a": "a.example"], "a"),
+        (["a": "b.example", "b": "x.a.example"], "a"), (["a": "b.example", "b": "c.example", "c": "b.example"], "b"),
+        (["a": "localhost", "b": "printer"], nil),
+    ])
+    func anAliasThatLeadsBackToItsGroup(_ aliases: [String: String], _ wrong: String?) {
+        var settings = Self.settings([:])
+        settings.upstreams = aliases.sorted { $0.key < $1.key }.map { name, target in
+            var group = Settings.Group(name: name)
+            group.alias = Name(target)!
+            group.domains = [.subtree(Name("\(name).example")!)]
+            return group
+        }
+        guard case .setting(let key, _, let message, _)? = Self.refusal(settings) else {
+            #expect(wrong == nil, "\(aliases)")
+            return
+        }
+        #expect(key == "upstreams.\(wrong ?? "none").alias" && message.contains("except"), "\(key): \(message)")
+        guard aliases == ["a": "x.a.example"] else { return }
+        settings.upstreams[0].except = [.subtree(Name("x.a.example")!)]
+        #expect(Self.refusal(settings) == nil)
+    }
+
     @Test func aFileOfPatternsThatWouldMakeOneIsNotTaken() throws {
         let file = NSTemporaryDirectory() + "circle-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: file) }
         try "other.example\n".write(toFile: file, atomically: true, encoding: .utf8)
         var settings = Self.settings(["a": ["dns.net"]])
-        settings.upstreams[0].domainsFile = file
+        settings.upstreams[0].domainsFile = [file]
         #expect(Self.refusal(settings) == nil)
         try "net\n".write(toFile: file, atomically: true, encoding: .utf8)
         #expect(Self.refusal(settings) != nil)

@@ -258,7 +258,7 @@ extension DomainRulesTests {
         #expect(taker("c.example", rules) == "shop c.example")
     }
 
-    @Test func exceptOfItsOwnGroupGoesBeforeTheSamePatternOfAList() throws {
+    @Test func exceptOfItsOwnGroupGoesBeforeAList() throws {
         let listed = DomainList([.subtree(Name("a.example")!), .only(Name("b.example")!), .only(Name("x.b.example")!)])
         let rules = try DomainRules([
             list("a.example", "b.example", of: .except(GroupID(3))), (listed, .listed(GroupID(3))),
@@ -267,8 +267,8 @@ extension DomainRulesTests {
         #expect(taker("a.example", rules) == "fallback .")
         #expect(taker("x.a.example", rules) == "fallback .")
         #expect(taker("b.example", rules) == "fallback .")
-        // A longer pattern holds, as in every group.
-        #expect(taker("x.b.example", rules) == "shop x.b.example")
+        // As the exceptions of a list do, it holds over longer patterns.
+        #expect(taker("x.b.example", rules) == "fallback .")
     }
 
     @Test func anExceptionOfAListHoldsHoweverLongItsPatternsAre() throws {
@@ -284,6 +284,22 @@ extension DomainRulesTests {
         #expect(taker("y.free.a.example", rules) == "other free.a.example")
         let exception = rules.exception(Name("y.free.a.example")!)
         #expect(exception?.group == GroupID(3) && exception?.pattern == DomainPattern("free.a.example"))
+    }
+
+    @Test func exceptionsHoldOverAllListsOfTheirGroup() throws {
+        let rules = try DomainRules([
+            list("own.good.example", of: .group(GroupID(3))), list("good.example", of: .except(GroupID(3))),
+            list("a.example", "x.free.b.example", of: .listed(GroupID(3))),
+            list("free.b.example", of: .released(GroupID(3))),
+            list("y.good.example", "x.free.a.example", of: .listed(GroupID(3))),
+            list("free.a.example", of: .released(GroupID(3))),
+        ])
+        #expect(taker("a.example", rules) == "shop a.example")
+        for name in ["x.free.a.example", "x.free.b.example", "good.example", "y.good.example"] {
+            #expect(rules.find(Name(name)!, .a).group == nil, "\(name)")
+        }
+        // Of the settings' own patterns the longest decides.
+        #expect(taker("own.good.example", rules) == "shop own.good.example")
     }
 }
 

@@ -82,6 +82,7 @@ struct NamedGroup {
             let given =
                 GroupAnswer.withoutAddresses.first { $0.description == word }
                 ?? IPAddress(word).map { .addresses((answer?.addresses ?? []) + [$0]) }
+                ?? Name(word).map { .alias($0) }
             guard let given else { return false }
             answer = given
         case .takes:

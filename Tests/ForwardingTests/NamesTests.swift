@@ -111,6 +111,14 @@ import Testing
         #expect(hosts.unread.count == 0)
     }
 
+    @Test func severalFilesCountAsOne() {
+        var hosts = table("192.0.2.1 nas\n")
+        hosts.add(parsing: Array("192.0.2.2 nas printer\n192.0.2.3 a..b\n".utf8).span)
+        #expect(said(hosts, "nas", .a) == "NOERROR 192.0.2.1 192.0.2.2 ttl 5")
+        #expect(said(hosts, "printer", .a) == "NOERROR 192.0.2.2 ttl 5")
+        #expect((hosts.unread.count, hosts.unread.firstFile, hosts.unread.firstLine) == (1, 1, 2))
+    }
+
     @Test func aWordThatIsTooLongForANameIsCounted() {
         let hosts = table("\n192.0.2.1 nas \(String(repeating: "x", count: 600_000)) late\n")
         #expect(said(hosts, "nas", .a) != nil && said(hosts, "late", .a) != nil)

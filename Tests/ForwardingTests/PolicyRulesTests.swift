@@ -38,6 +38,7 @@ import Testing
         case .ask(let steps): return names(steps)
         case .serviceBinding(let steps, _): return "binding " + names(steps)
         case .answer(let answer, by: _): return ScenarioAnswer.said(answer)
+        case .alias(of: let target, by: _): return "alias of \(target)"
         }
     }
 

@@ -228,6 +228,6 @@ final class SettingsInEffect: @unchecked Sendable {
 extension Settings {
     fileprivate var hasFilesOfNames: Bool {
         let (needed, others) = namesAndHosts
-        return !(needed + others).allSatisfy { $0 == fallback.hosts }
+        return !(needed + others).allSatisfy { fallback.hosts.contains($0) }
     }
 }

@@ -17,10 +17,10 @@ struct LocalReading: Sendable {
     private(set) var isByRoutes = false
     /// Whether something could not be read for want of descriptors.
     private(set) var isShort = false
-    /// What the hosts file says; nil: it was not asked for, or could not be read for want of descriptors.
+    /// What the hosts files say; nil: they were not asked for, or could not be read for want of descriptors.
     private(set) var hosts: HostsTable?
-    /// Why the hosts file cannot be read, if it is there.
-    private(set) var hostsFailure: SystemError?
+    /// Why hosts files cannot be read that are there, by their paths.
+    private(set) var hostsFailures: [String: SystemError] = [:]
 
     private let listening: [Endpoint]
     /// The machine's own addresses.
@@ -54,16 +54,14 @@ struct LocalReading: Sendable {
             isShort = error.isShortage
         }
         let resolvConf = parts.contains(.resolvers) ? settings.fallback.resolvConf : []
-        let readsHosts = parts.contains(.hosts) && !settings.fallback.hosts.isEmpty
-        stamps = (resolvConf + [Self.resolvedServers] + (readsHosts ? [settings.fallback.hosts] : [])).map(
-            FileStamp.init)
+        let hosts = parts.contains(.hosts) ? settings.fallback.hosts : []
+        stamps = (resolvConf + [Self.resolvedServers] + hosts).map(FileStamp.init)
         resolvedAsks = Self.servers(of: Self.resolvedServers, &isShort) ?? []
         found = []
         findServers(resolvConf, asksResolved: asksResolved, &isShort)
         network = Self.network(of: found ?? [])
         if isShort { (found, leftOut, self.isShort) = (nil, [], true) }
-        if parts.contains(.hosts) { hosts = HostsTable() }
-        if readsHosts { readHosts(settings.fallback.hosts) }
+        if parts.contains(.hosts) { readHosts(hosts) }
     }
 
     /// The same in little memory.
@@ -107,13 +105,22 @@ struct LocalReading: Sendable {
         return hash.value
     }
 
-    private mutating func readHosts(_ path: String) {
-        do throws(SystemError) {
-            let text = try SystemFile.read(path, limit: HostsTable.maximumOctets)
-            hosts = HostsTable(parsing: text.span)
-        } catch {
-            if error.isShortage { (hosts, isShort) = (nil, true) } else if !error.isNotFound { hostsFailure = error }
+    private mutating func readHosts(_ paths: [String]) {
+        var table = HostsTable()
+        for path in paths {
+            var text: [UInt8] = []
+            do throws(SystemError) {
+                text = try SystemFile.read(path, limit: HostsTable.maximumOctets)
+            } catch {
+                if error.isShortage {
+                    (hosts, isShort) = (nil, true)
+                    return
+                }
+                if !error.isNotFound { hostsFailures[path] = error }
+            }
+            table.add(parsing: text.span)
         }
+        hosts = table
     }
 
     /// The servers of a group: with the servers found by `resolvConf` in the place of that word, each once, and none

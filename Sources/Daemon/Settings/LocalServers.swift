@@ -34,7 +34,7 @@ final class LocalServers: @unchecked Sendable {
     private var watched: [String] = []
     private var said: Set<LeftOutServer> = []
     /// Why the hosts file could not be read the last time.
-    private var hostsFailure: SystemError?
+    private var hostsFailures: [String: SystemError] = [:]
     /// What of the hosts file was left out the last time, in words.
     private var leftOutHosts: [String] = []
     /// Increases when a reading begins or becomes needless: the result of an earlier one is ignored.
@@ -76,7 +76,7 @@ final class LocalServers: @unchecked Sendable {
         if Self.resolvers(new).isEmpty { hasFound = false }
         if let read = reading.hosts {
             hosts = read
-            reportHosts(read, reading.hostsFailure)
+            reportHosts(read, reading.hostsFailures)
         }
         if isFirst || found != before { reportResolvers() }
         // Once more, if a file has changed after it was read and before it was watched.
@@ -98,7 +98,7 @@ final class LocalServers: @unchecked Sendable {
         // Whether a server leads back to this daemon may change with the servers that systemd-resolved asks.
         let resolvers =
             Self.resolvers(settings).isEmpty ? [] : settings.fallback.resolvConf + [LocalReading.resolvedServers]
-        let paths = resolvers + (settings.fallback.hosts.isEmpty ? [] : [settings.fallback.hosts])
+        let paths = resolvers + settings.fallback.hosts
         guard paths != watched else { return }
         watched = paths
         watch?.stop()
@@ -156,7 +156,7 @@ final class LocalServers: @unchecked Sendable {
                 } then: {
                 }
             }
-            reportHosts(read, reading.hostsFailure)
+            reportHosts(read, reading.hostsFailures)
         }
         // What was in the way may be gone in a while.
         if reading.isShort { watch?.lookAgain() }
@@ -173,13 +173,15 @@ final class LocalServers: @unchecked Sendable {
         say(reading.leftOut)
     }
 
-    private func reportHosts(_ hosts: HostsTable, _ failure: SystemError?) {
+    private func reportHosts(_ hosts: HostsTable, _ failures: [String: SystemError]) {
         guard let settings else { return }
-        let path = settings.fallback.hosts
-        if let failure, failure != hostsFailure { report.cannotRead(path, failure) }
-        let leftOut = Report.leftOut(hosts, path)
+        let paths = settings.fallback.hosts
+        for path in paths {
+            if let failure = failures[path], failure != hostsFailures[path] { report.cannotRead(path, failure) }
+        }
+        let leftOut = Report.leftOut(hosts, paths)
         for words in leftOut where !leftOutHosts.contains(words) { report.log.warning("\(words)") }
-        (hostsFailure, leftOutHosts) = (failure, leftOut)
+        (hostsFailures, leftOutHosts) = (failures, leftOut)
     }
 
     private func say(_ leftOut: [LeftOutServer]) {
@@ -237,17 +239,17 @@ extension Report {
     }
 
     /// What is left out of a hosts file, in words.
-    static func leftOut(_ hosts: HostsTable, _ path: String) -> [String] {
+    static func leftOut(_ hosts: HostsTable, _ paths: [String]) -> [String] {
         var words: [String] = []
         if hosts.leftOut > 0 {
             words.append(
-                "\(path) has more names than the \(HostsTable.maximumNames) that are kept: \(hosts.leftOut) are left out; "
-                    + "give a shorter file")
+                "\(paths.joined(separator: " and ")) has more names than the \(HostsTable.maximumNames) that are kept: "
+                    + "\(hosts.leftOut) are left out; give a shorter file")
         }
         if hosts.unread.count > 0 {
             let most = HostsTable.maximumAddresses
             words.append(
-                "\(path): \(counted(hosts.unread.count, "time")) something is left out, the first time on line \(hosts.unread.firstLine): "
+                "\(paths[hosts.unread.firstFile]): \(counted(hosts.unread.count, "time")) something is left out, the first time on line \(hosts.unread.firstLine): "
                     + "a word that is no name, or more than \(most) addresses of a name or \(most) names of an address")
         }
         return words

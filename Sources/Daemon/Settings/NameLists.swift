@@ -40,6 +40,8 @@ struct NameLists: Sendable, Equatable {
         fileprivate let isCopy: Bool
         /// What was read, to be kept beside `cache.file`; nil: the file is not used, or was not read now.
         fileprivate(set) var text: [UInt8]?
+        /// Of a group that has no other names.
+        fileprivate(set) var isAlone = false
         /// It has changed, may be half-written, and is to be looked at once more.
         fileprivate(set) var isWaiting = false
     }
@@ -70,33 +72,37 @@ struct NameLists: Sendable, Equatable {
         func add(_ key: String, _ owner: DomainRules.Owner, _ patterns: [DomainPattern]) {
             add(key, owner, DomainList(patterns))
         }
-        func add(_ key: String, _ owner: DomainRules.Owner, file path: String) throws(StartFailure) {
-            guard !path.isEmpty else { return }
-            let file = File(key, path, .servers, known)
-            guard let names = file.names else { throw file.failure }
-            files.append(file)
-            add(key, owner, names.taken, file: path)
+        func add(_ key: String, _ owner: DomainRules.Owner, files paths: [String]) throws(StartFailure) {
+            for path in paths {
+                let file = File(key, path, .servers, known)
+                guard let names = file.names else { throw file.failure }
+                files.append(file)
+                add(key, owner, names.taken, file: path)
+            }
         }
         let domains = settings.domains
         if settings.httpdns != nil {
             add("domains.intercept", .group(.httpdns), domains.intercept.map { .subtree($0) })
-            try add("domains.interceptFile", .group(.httpdns), file: domains.interceptFile)
+            try add("domains.interceptFile", .group(.httpdns), files: domains.interceptFile)
         }
         add("domains.bypass", .group(.fallback), domains.bypass.map { .subtree($0) })
-        try add("domains.bypassFile", .group(.fallback), file: domains.bypassFile)
+        try add("domains.bypassFile", .group(.fallback), files: domains.bypassFile)
         for group in settings.upstreams {
             let id = numbers[group.name]
             add("\(group.section).domains", .group(id), group.domains)
-            if group.answer == nil { try add("\(group.section).domainsFile", .group(id), file: group.domainsFile) }
+            if group.answer == nil { try add("\(group.section).domainsFile", .group(id), files: group.domainsFile) }
             add("\(group.section).except", .except(id), group.except)
         }
         // Behind the rest: of the same pattern, what the settings say comes first.
-        for group in settings.upstreams where group.answer != nil && !group.domainsFile.isEmpty {
-            let (id, key, path) = (numbers[group.name], "\(group.section).domainsFile", group.domainsFile)
-            let file = File(key, path, .answers, known)
-            files.append(file)
-            add(key, .listed(id), file.names?.taken ?? DomainList(), file: path)
-            add(key, .released(id), file.names?.released ?? DomainList(), file: path)
+        for group in settings.upstreams where group.answer != nil {
+            let (id, key) = (numbers[group.name], "\(group.section).domainsFile")
+            for path in group.domainsFile {
+                var file = File(key, path, .answers, known)
+                file.isAlone = group.domains.isEmpty && group.domainsFile.count == 1
+                files.append(file)
+                add(key, .listed(id), file.names?.taken ?? DomainList(), file: path)
+                add(key, .released(id), file.names?.released ?? DomainList(), file: path)
+            }
         }
         (self.sources, self.files) = (sources, files)
         var hash = FNV()
@@ -118,6 +124,7 @@ struct NameLists: Sendable, Equatable {
             }
         }
         try refuseCircles(settings, numbers)
+        try refuseAliasCircles(settings, numbers)
     }
 
     /// The paths of the files, each once.
@@ -250,8 +257,9 @@ extension NameLists.File {
     /// Says that a list has no names, and so does nothing; nil: it has.
     private var noEffect: String? {
         guard use == .answers, let names, names.taken.count == 0 else { return nil }
-        return names.released.count == 0
-            ? "\(key): \(path) has no names"
-            : "\(key): \(path) has exceptions alone, which have no effect: they hold for the names of the same list"
+        if names.released.count == 0 { return "\(key): \(path) has no names" }
+        return isAlone
+            ? "\(key): \(path) has exceptions alone, which have no effect: they hold for the names of the same group"
+            : nil
     }
 }

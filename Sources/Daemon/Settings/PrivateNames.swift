@@ -39,7 +39,7 @@ extension Report {
     static func loopbackName(_ settings: Settings, _ hosts: HostsTable) -> [String] {
         guard let name = settings.listen.name, let address = hosts.loopbackAddress(of: name) else { return [] }
         return [
-            "listen.name: \(name) leads to \(address) by \(settings.fallback.hosts), which is given to programs of this machine alone; "
+            "listen.name: \(name) leads to \(address) by \(settings.fallback.hosts.joined(separator: " or ")), which is given to programs of this machine alone; "
                 + "for other clients the name goes where other names go"
         ]
     }

@@ -27,4 +27,28 @@ extension NameLists {
             "\(server) cannot be found: \(circle.name) \(why); give the server's addresses behind #, or take its name out "
                 + "with except")
     }
+
+    /// Refuses aliases that lead back to their own group, so that none of their names could be answered.
+    func refuseAliasCircles(_ settings: Settings, _ numbers: GroupNumbers) throws(StartFailure) {
+        for group in settings.upstreams {
+            guard var target = group.alias else { continue }
+            var passed: [Settings.Group] = [group]
+            while let taker = rules.group(of: target),
+                let next = settings.upstreams.first(where: { numbers[$0.name] == taker }), let beyond = next.alias
+            {
+                guard next.name != group.name else {
+                    let circle =
+                        passed.count == 1 ? "a name that this group takes itself" : "an alias of this group's names"
+                    throw .setting(
+                        key: "\(group.section).alias",
+                        "\(target) is \(circle), so the alias leads in a circle; take that name out of "
+                            + "[\(group.section)] with except")
+                }
+                // The circle of other groups is said of them.
+                if passed.contains(where: { $0.name == next.name }) { break }
+                passed.append(next)
+                target = beyond
+            }
+        }
+    }
 }

@@ -121,7 +121,7 @@ private func checkMade(_ answer: Answer, _ name: Name, _ type: RecordType) {
     let made: (Answer, RecordType, Name)? =
         switch type {
         case .a: answer.synthesized(under: .wellKnown, after: absence).map { ($0, .aaaa, name) }
-        case .ptr: answer.pointing(from: Name("a.example")!).map { ($0, .ptr, Name("a.example")!) }
+        case .ptr: answer.aliased(from: Name("a.example")!).map { ($0, .ptr, Name("a.example")!) }
         default: nil
         }
     guard let (made, type, name) = made else { return }

@@ -1,3 +1,5 @@
+public import Base
+
 /// What a group answers by itself, without asking anybody.
 public enum GroupAnswer: Sendable, Hashable {
     /// The name does not exist.
@@ -8,6 +10,8 @@ public enum GroupAnswer: Sendable, Hashable {
     case refused
     /// The name has these addresses and no other records; at least one, ``maximumAddresses`` at most.
     case addresses([IPAddress])
+    /// The name is an alias of this one for addresses and service bindings, and has no other records.
+    case alias(Name)
 
     /// The most addresses of an answer: with all of them it fits a datagram.
     public static let maximumAddresses = 16
@@ -17,6 +21,9 @@ public enum GroupAnswer: Sendable, Hashable {
 
     /// The addresses; none of the other answers has any.
     public var addresses: [IPAddress] { if case .addresses(let addresses) = self { addresses } else { [] } }
+
+    /// The name of which the group's names are aliases; nil: they are none.
+    public var target: Name? { if case .alias(let target) = self { target } else { nil } }
 }
 
 extension GroupAnswer: CustomStringConvertible {
@@ -26,6 +33,7 @@ extension GroupAnswer: CustomStringConvertible {
         case .nxdomain: "nxdomain"
         case .nodata: "nodata"
         case .refused: "refused"
+        case .alias(let target): "alias of \(target)"
         case .addresses(let addresses): addresses.map(\.description).joined(separator: ", ")
         }
     }

@@ -15,12 +15,14 @@ SECTIONS = dict(re.findall(r"^## (.*)\n((?:(?!^## ).*\n)*)", TEXT, re.MULTILINE)
 # Of each configuration in turn, who is asked for a name, or which group answers it.
 ROUTES = {
     "dnsmasq": [{"www.example.com": "fallback", "git.corp.example": "corp", "printer.lan": "house", "www.page.example": "page",
-                 "x.ads.example": "ads", "9.1.168.192.in-addr.arpa": "house"}],
+                 "x.ads.example": "ads", "malware.example": "ads", "www.shop.example": "alias",
+                 "9.1.168.192.in-addr.arpa": "house"}],
     "smartdns": [{"www.example.com": "fallback", "www.bank.example": "cn", "git.corp.example": "office", "ads.example": "ads"}],
     "dnscrypt-proxy": [{"www.example.com": "fallback", "nas.fritz.box": "router", "captive.apple.com": "portal",
-                        "x.ads.example": "blocked", "good.ads.example": "fallback"}],
+                        "www.google.com": "safe", "x.ads.example": "blocked", "good.ads.example": "fallback"}],
     "AdGuard Home and dnsproxy": [
-        {"www.example.com": "fallback", "nas.fritz.box": "router", "x.ads.example": "filters", "9.1.168.192.in-addr.arpa": "private"},
+        {"www.example.com": "fallback", "nas.fritz.box": "router", "x.ads.example": "filters", "malware.example": "filters",
+         "www.shop.example": "rewrite", "9.1.168.192.in-addr.arpa": "private"},
         {"host.example": "fallback", "www.host.example": "host", "maps.host.example": "fallback"}],
     "unbound and stubby": [{"www.example.com": "fallback", "git.corp.example": "corp", "x.ads.example": "null"},
                            {"www.example.com": "fallback"}],
@@ -38,6 +40,8 @@ def route(binary, beside, name):
     done = subprocess.run([binary, "explain", name, kind, "--json", "-c", beside / "httpdnsd.toml"], env={}, capture_output=True,
                           text=True, check=True)
     explained = json.loads(done.stdout)
+    if explained["aliases"]:
+        return explained["aliases"][0]["group"]
     return explained["groups"][0]["name"] if explained["groups"] else explained["rule"]["group"]
 
 

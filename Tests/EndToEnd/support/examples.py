@@ -26,6 +26,7 @@ def beside(tmp_path_factory):
     (folder / "aesKey").write_text("0123456789abcdef" * 2)
     (folder / "names.txt").write_text("# names of ours\nshop.example\n*.pay.example\n")
     (folder / "ads.txt").write_text("||ads.example^\n0.0.0.0 tracker.example\n")
+    (folder / "more.txt").write_text("malware.example\n")
     (folder / "china.txt").write_text("server=/bank.example/114.114.114.114\nserver=/map.example/114.114.114.114\n")
     (folder / "fleet-key").write_text("0123456789abcdef" * 2)
     (folder / "valkey-password").write_text("password")

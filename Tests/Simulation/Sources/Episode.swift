@@ -305,7 +305,9 @@ final class Episode {
         for name in names {
             guard let query = DNSQuery(name, type, id: first, manner, &chance) else { return }
             first &+= 1
-            judge.asks(query, from: from, hasStale: hasStale(name, type, manner), promise: promise)
+            judge.asks(
+                query, from: from, hasStale: hasStale(name, type, manner), promise: promise,
+                foretold: foretold(name, type, manner, &chance))
             queries.append(query.bytes)
         }
         if manner.isStream {
@@ -313,6 +315,23 @@ final class Episode {
         } else {
             kernel.network.clients[from] = { judge.answered($0, to: from) }
             for query in queries { kernel.network.ask(query, from: from, to: Self.server) }
+        }
+    }
+
+    /// What `explain` says of a question, if no server would be asked for it and nothing is the matter: the code of its answer.
+    private func foretold(_ name: String, _ type: UInt16, _ manner: Script.Manner, _ chance: inout Chance) -> UInt8? {
+        guard let daemon, judge.lastChange + noting + Judge.underWay < kernel.now, chance.below(4) == 0,
+            !manner.isStream, !manner.isDNSSECOK,
+            !manner.isCheckingDisabled, type != 255, let asked = Name(name)
+        else { return nil }
+        let explanation = daemon.forwarderLoop.look { forwarder, _ in
+            forwarder.explain(asked, RecordType(rawValue: type), at: Tick(nanoseconds: kernel.now))
+        }
+        switch explanation.fate {
+        case .made(let answer): return UInt8(answer.head.responseCode.rawValue & 15)
+        case .cached where explanation.held?.isFresh ?? false:
+            return explanation.held.map { UInt8($0.answer.head.responseCode.rawValue & 15) }
+        default: return nil
         }
     }
 

@@ -2,13 +2,13 @@ import Base
 
 /// What clients ask, and get.
 extension Judge {
-    func asks(_ query: DNSQuery, from client: Endpoint, hasStale: Bool, promise: Int?) {
+    func asks(_ query: DNSQuery, from client: Endpoint, hasStale: Bool, promise: Int?, foretold: UInt8?) {
         figures.asked += 1
         let plan = plans[plans.count - 1].plan
         questionTimes[query.name, default: []].append(kernel.awake)
         questions[client, default: [:]][query.id] = Asked(
             query: query, at: kernel.now, slept: kernel.slept, era: era, plan: plan,
-            place: plans.count - 1, hasStale: hasStale, promise: promise)
+            place: plans.count - 1, hasStale: hasStale, promise: promise, foretold: foretold)
         watch(client, query.id)
     }
 
@@ -123,6 +123,11 @@ extension Judge {
         let mayBeBogus = bogusNames.contains(asked.query.name) && plans.contains { $0.hasBogus(asked.query.name) }
         if mayBeBogus, message.records.isEmpty, message.code == 3 { return }
         checkPromise(answer)
+        if let code = asked.foretold, asked.slept == kernel.slept {
+            explained += 1
+            if message.code != code { fault("\(who) RCODE \(message.code), where explain says \(code)") }
+            if kernel.now - asked.at > 10_000_000 { fault("\(who) asked of a server, where explain says that none is") }
+        }
         checkCalm(answer)
         let hosted = plans.map { $0.hosted(asked.query.name, asked.query.type) }
         if hosted.contains(where: { $0 != nil }) {

@@ -10,6 +10,8 @@ final class Judge {
     private(set) var digest: UInt64 = 0
     var answered = 0
     var stale = 0
+    /// Answers of which `explain` had said that no server is asked for them.
+    var explained = 0
     private(set) var queries = 0
     var crossings = Crossings()
     /// When what may happen last did, in the life of the daemon.
@@ -71,6 +73,8 @@ final class Judge {
         /// It is answered within a second, whatever is the matter with one server, as long as nothing else comes about: as long
         /// as ``troubles`` is this. Nil: nothing is promised.
         let promise: Int?
+        /// The code with which the daemon said that it would answer, without a server; nil: it did not say so, or was not asked.
+        let foretold: UInt8?
         var answers = 0
 
         /// Begins what is said about it: by name, type and moment, which stand in the script, too.
@@ -96,11 +100,14 @@ final class Judge {
         era = 0
     }
 
-    func happens(_ feature: Feature) { happened[feature] = kernel.now }
+    func happens(_ feature: Feature) { (happened[feature], lastChange) = (kernel.now, kernel.now) }
+    /// When anything last happened that may decide about answers.
+    private(set) var lastChange: UInt64 = 0
 
     /// Questions of clients, answers to them, and names that were sent to accounts, since the daemon started.
     var figures = Figures()
     struct Figures {
+        let since = kernel.now
         var asked = 0
         var answered = 0
         var billed: [String: Int] = [:]
@@ -109,7 +116,7 @@ final class Judge {
     /// Nothing has happened yet in the life of a daemon.
     /// - Parameter feature: how it began; nil: with the machine.
     func begins(with feature: Feature?) {
-        (happened, figures) = ([:], Figures())
+        (happened, figures, lastChange) = ([:], Figures(), kernel.now)
         if let feature { happens(feature) }
     }
 
@@ -131,6 +138,7 @@ final class Judge {
     /// Something is the matter for so many seconds, and servers may be left alone for two minutes for it.
     func isTroubled(seconds: Int) {
         troubles += 1
+        lastChange = kernel.now
         isCalmAt = max(isCalmAt, kernel.now + UInt64(seconds + 120) * 1_000_000_000)
     }
 
@@ -307,7 +315,8 @@ final class Judge {
     /// A name that has to be paid for.
     func billed(_ host: Host, _ name: String) {
         let now = kernel.awake
-        figures.billed[host.group, default: 0] += 1
+        // Until then come names that the daemon before has sent.
+        if kernel.now > figures.since + Self.underWay { figures.billed[host.group, default: 0] += 1 }
         // Another account may be asked as well.
         let bill = "\(host.group) \(name)"
         // What is under way when it is to be forgotten is asked anew.

@@ -141,7 +141,8 @@ if allocated.count > 100 {
 }
 print(
     "\(simulated / 3_600_000_000_000) hours in \(rounded(seconds())) s: \(episodes) daemons, \(judge.answered) answers, "
-        + "\(judge.stale) of them stale, \(judge.queries) questions upstream; nothing wrong")
+        + "\(judge.stale) of them stale, \(judge.explained) foretold, \(judge.queries) questions upstream; nothing wrong"
+)
 if let file = variable("CROSSINGS") {
     guard let stream = fopen(file, "w") else { exit(1) }
     fputs(judge.crossings.text, stream)

@@ -31,7 +31,7 @@ def compare(found, command, rare):
 
 @pytest.fixture
 def running(service, store, member, scripted_resolver, binary):
-    """A daemon with an account, a store, a group with a silent server, and one that names the daemon itself."""
+    """A daemon with an account, a store, a group with a silent server, one of aliases, and one that names the daemon itself."""
     local = scripted_resolver(answer_locally)
     account = service("https", lambda name, request: Record([], [], 600) if name.startswith("none") else
                       Record([address_of(name)], [], 600))
@@ -40,7 +40,7 @@ def running(service, store, member, scripted_resolver, binary):
         "cache": {"rank": ["www.example.com:443"]},
         "nat64": {"prefix": "64:ff9b::/96", "synthesize": "always"},
         "upstreams.silent": {"servers": ["127.0.0.99"], "domains": ["silent.example"], "timeout": 100},
-        "control": {"socket": "control.sock"}})
+        "upstreams.named": {"alias": "www.example.com", "domains": ["named.example"]}, "control": {"socket": "control.sock"}})
     daemon.operator = Control(binary, daemon)
     return daemon
 
@@ -56,7 +56,7 @@ def test_explain(running):
     for name, kind, *more in (
             ("www.example.com", "A"), ("www.example.com", "A", "--ask"), ("none.example.com", "A"), ("a.silent.example", "A"),
             (remembered(running, 1)[0], "A"), ("localhost", "A"), ("www.example.com", "OPT"), ("nas.lan", "A"), ("new.example.com", "A"),
-            ("www.example.com", "AAAA"), (dns.reversename.from_address("64:ff9b::1.2.3.4").to_text(), "PTR")):
+            ("www.example.com", "AAAA"), ("named.example", "A"), (dns.reversename.from_address("64:ff9b::1.2.3.4").to_text(), "PTR")):
         found |= keys(json.loads(running.operator("explain", name, kind, "--json", *more)))
         ask(name, "A", port=running.port)
         found |= keys(json.loads(running.operator("explain", name, kind, "--json", *more)))

@@ -108,13 +108,13 @@ extension ForwarderLoop {
     /// A server that may be asked; with nil, why it is not.
     private typealias Candidate = (target: Inquiry.Target?, whyNot: String)
 
-    /// The candidates of each group of the route.
+    /// The candidates of each group of the route. Of an alias its target is asked for.
     private func targets(_ explanation: Explanation, _ question: Explained.Question) -> [[Candidate]] {
         switch explanation.fate {
         case .refused, .made: return []
         case .cached, .stored, .asked, .failedLately, .nobody: break
         }
-        let message = Ask.message(MessageQuestion(name: question.name, type: question.type))
+        let message = Ask.message(MessageQuestion(name: explanation.name, type: question.type))
         var count = 0
         return explanation.parts.map { part in
             let group = part.group
@@ -127,7 +127,7 @@ extension ForwarderLoop {
                 count += 1
                 let ask =
                     group.carriesAddresses
-                    ? Ask.addresses([question.name], look { forwarder, _ in forwarder.policy.families(of: group.id) })
+                    ? Ask.addresses([explanation.name], look { forwarder, _ in forwarder.policy.families(of: group.id) })
                     : message
                 return (Inquiry.Target(server.server, of: group.id, timeout: group.timeout, ask), "")
             }

@@ -6,7 +6,7 @@ enum Feature: Int, CaseIterable {
         familiesByRoute
     case fixedPrefix, soughtPrefix, encryptedGroupBehind
     // Where the name goes.
-    case fallback, overTLS, overHTTPS, overTCP, namesFile, thenTry, privateName, hostsFile, blocked
+    case fallback, overTLS, overHTTPS, overTCP, namesFile, thenTry, privateName, hostsFile, blocked, alias
     case namedResolvers, networksResolvers
     // How it is asked.
     case stream, validates, checksNothing, hasCookie

@@ -5,7 +5,9 @@ extension Judge {
     func asks(_ query: DNSQuery, from client: Endpoint, hasStale: Bool, promise: Int?, foretold: UInt8?) {
         figures.asked += 1
         let plan = plans[plans.count - 1].plan
-        questionTimes[query.name, default: []].append(kernel.awake)
+        for name in [query.name, plan.target(of: query.name)] {
+            if let name { questionTimes[name, default: []].append(kernel.awake) }
+        }
         questions[client, default: [:]][query.id] = Asked(
             query: query, at: kernel.now, slept: kernel.slept, era: era, plan: plan,
             place: plans.count - 1, hasStale: hasStale, promise: promise, foretold: foretold)
@@ -55,6 +57,30 @@ extension Judge {
         }
         guard let message = Reading(reply, of: asked.query) else { return fault("\(who) cannot read its answer") }
         note(message, asked)
+        let targets = Set(plans[first(asked)...].map { $0.plan.target(of: asked.query.name) })
+        if targets.count == 1, let target = targets.first! {
+            checkAlias(message, asked, target, who)
+        } else if targets == [nil] {
+            check(message, asked, who)
+        }
+    }
+
+    /// An alias comes before the records of its target, where there could be any.
+    private func checkAlias(_ message: Reading, _ asked: Asked, _ target: String, _ who: String) {
+        if Self.refusal(ofType: asked.query.type) != nil || asked.query.type == 255 { return }
+        guard [1, 28, 65].contains(asked.query.type) else {
+            if message.code != 0 || !message.records.isEmpty {
+                fault("\(who) something else than no record beside an alias")
+            }
+            return
+        }
+        var (message, asked) = (message, asked)
+        if message.records.first?.type == 5 {
+            message.records.removeFirst()
+        } else if message.code == 0 || message.code == 3, !message.isTruncated {
+            fault("\(who) RCODE \(message.code) without the alias")
+        }
+        asked.query.name = target
         check(message, asked, who)
     }
 
@@ -63,14 +89,14 @@ extension Judge {
         let (query, manner) = (asked.query, asked.query.manner)
         var all = asked.plan.features(for: query.name, query.type).union(recentEvents)
         let isStale = message.errors.contains(3) || message.errors.contains(19)
-        let record = message.records.first
+        let record = message.records.first { $0.type != 5 }
         let inside = record.flatMap { $0.type == 28 ? Self.translated($0.data) : nil }
         let serial = inside.map { Self.serial($0.octets[...], 1) } ?? record.flatMap { Self.serial($0.data, $0.type) }
         let isCached = serial.map { $0 < said.count && said[Int($0)].at < asked.at } ?? false
         let marks: [(Feature, Bool)] = [
             (.stream, manner.isStream), (.validates, manner.isDNSSECOK), (.checksNothing, manner.isCheckingDisabled),
             (.hasCookie, manner.hasCookie), (.cached, isCached && !isStale), (.stale, isStale), (.made, inside != nil),
-            (.denied, !isStale && (message.code == 3 || message.code == 0 && message.records.isEmpty)),
+            (.denied, !isStale && (message.code == 3 || message.code == 0 && record == nil)),
             (.failed, message.code == 2),
         ]
         for (mark, isOn) in marks where isOn { all.insert(mark) }

@@ -61,7 +61,7 @@ final class Judge {
     var era = 0
 
     struct Asked {
-        let query: DNSQuery
+        var query: DNSQuery
         let at: UInt64
         let slept: UInt64
         let era: Int
@@ -252,6 +252,7 @@ final class Judge {
         if !Topology.serverNames.contains(name), recent.allSatisfy({ $0.leavesOut(name, type, at: host) }) {
             fault("\(host.name) is asked for \(name) \(Script.name(ofType: type)), a type that its group leaves out")
         }
+        if recent.allSatisfy({ $0.target(of: name) != nil }) { fault("\(host.name) is asked for \(name), an alias") }
         let isExplained = explanations[name]?.contains { $0 + Self.underWay > awake } ?? false
         checkOrder(host, name, type, isExplained: isExplained)
         if Truth(name, type).isSilent { asksFirst[host.name] = nil }

@@ -44,6 +44,11 @@ enum Topology {
     static let privateZone = "lan"
     /// Of names that a group answers by itself.
     static let blockedZone = "ads.net"
+    /// Of names that are aliases of another.
+    static let aliasZone = "alias.net"
+    static let aliasTargets = [
+        "h0.\(publicZone)", "v1.corp.net", "f1.corp.net", "h1.lan", "h2.shop.org", "h1.lab.io", "h0.far.net", "h0.\(secondZone)",
+    ]
     /// More of them, in a list.
     static let blockFile = "/d/blocked"
     static let blockFiles = [
@@ -156,6 +161,8 @@ struct Plan {
     /// The resolvers by name; nil: those of `resolv.conf`.
     private var resolvers: [String]?
     private var lines: [String] = []
+    /// Whose answers the names of one zone have; nil: no group takes them.
+    private var aliasTarget: String?
     /// The types that groups leave out, by the group's name, and the groups that take some addresses for those of a search page.
     private var without: [String: Set<UInt16>] = [:]
     private var withBogus: Set<String> = []
@@ -255,6 +262,11 @@ struct Plan {
             if blocking.hasFile { lines.append("domainsFile = \"\(Topology.blockFile)\"") }
             self.blocking = blocking
         }
+        if chance.below(2) == 0 {
+            let target = Topology.aliasTargets[chance.below(Topology.aliasTargets.count)]
+            aliasTarget = target
+            lines += ["[upstreams.alias]", "alias = \"\(target)\"", "domains = [\"\(Topology.aliasZone)\"]"]
+        }
         for name in own { add(name, some(name), &chance) }
         func note(_ feature: Feature, _ isOn: Bool) { if isOn { features.insert(feature) } }
         note(.cacheFile, script.hasFile)
@@ -303,6 +315,9 @@ struct Plan {
         if isOn { withBogus.insert(group) }
         return "bogusAddresses = [\(isOn ? "\"\(Judge.bogus)\"" : "")]"
     }
+
+    /// The name whose addresses and service bindings a name has; nil: it is no alias.
+    func target(of name: String) -> String? { name.hasSuffix("." + Topology.aliasZone) ? aliasTarget : nil }
 
     /// Whether the first group that a name goes to leaves a type out.
     func leavesOut(_ name: String, _ type: UInt16) -> Bool {
@@ -389,6 +404,7 @@ struct Plan {
 
     /// What the settings, and the files, have to do with the answer to a question.
     func features(for name: String, _ type: UInt16) -> Set<Feature> {
+        if let target = target(of: name) { return features(for: target, type).union([.alias]) }
         if hosted(name, type) != nil { return features.union([.hostsFile]) }
         if blocked(name, type) != nil { return features.union([.blocked]) }
         let resolvers: Feature = self.resolvers == nil ? .networksResolvers : .namedResolvers

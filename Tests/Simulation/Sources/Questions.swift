@@ -6,7 +6,7 @@ struct DNSQuery {
     let id: UInt16
     let bytes: [UInt8]
     /// In lower case, without the last dot.
-    let name: String
+    var name: String
     let type: UInt16
     /// Where the question ends.
     let end: Int

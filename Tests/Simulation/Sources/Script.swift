@@ -129,7 +129,7 @@ struct Script {
         let zones =
             [
                 Topology.publicZone, Topology.publicZone, "far.net", Topology.secondZone, Topology.secondZone,
-                Topology.privateZone, Topology.blockedZone,
+                Topology.privateZone, Topology.blockedZone, Topology.aliasZone,
             ]
             + Topology.zones.values.sorted()
         let listed = Set((Topology.hostsFiles + Topology.blockFiles).joined()).sorted()

@@ -127,7 +127,8 @@ extension ForwarderLoop {
                 count += 1
                 let ask =
                     group.carriesAddresses
-                    ? Ask.addresses([explanation.name], look { forwarder, _ in forwarder.policy.families(of: group.id) })
+                    ? Ask.addresses(
+                        [explanation.name], look { forwarder, _ in forwarder.policy.families(of: group.id) })
                     : message
                 return (Inquiry.Target(server.server, of: group.id, timeout: group.timeout, ask), "")
             }

@@ -47,7 +47,8 @@ enum Topology {
     /// Of names that are aliases of another.
     static let aliasZone = "alias.net"
     static let aliasTargets = [
-        "h0.\(publicZone)", "v1.corp.net", "f1.corp.net", "h1.lan", "h2.shop.org", "h1.lab.io", "h0.far.net", "h0.\(secondZone)",
+        "h0.\(publicZone)", "v1.corp.net", "f1.corp.net", "h1.lan", "h2.shop.org", "h1.lab.io", "h0.far.net",
+        "h0.\(secondZone)",
     ]
     /// More of them, in a list.
     static let blockFile = "/d/blocked"

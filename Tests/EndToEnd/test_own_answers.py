@@ -70,6 +70,7 @@ def test_an_alias(groups, binary, tmp_path):
     shown = processes.run(binary, "explain", *at, "alias.example").stdout
     assert "Alias: alias.example is answered as it is, by [upstreams.safe]" in shown, shown
     assert "corp.example, in upstreams.office.domains" in shown, shown
+    assert groups.names("office") == {"www.corp.example"}, "explain asks servers for the target, too"
     file = running.directory / "httpdnsd.toml"
     file.write_text(file.read_text().replace("www.corp.example", "www.alias.example"))
     ended = processes.run(binary, "check", str(file))

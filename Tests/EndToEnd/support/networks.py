@@ -8,6 +8,8 @@ import threading
 
 import pytest
 
+from waiting import eventually
+
 _libc = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
 OWN_NAMESPACE = "/proc/thread-self/ns/net"
@@ -68,13 +70,19 @@ class Network:
             network.ip("link set cable up")
             for address in addresses.split():
                 network.ip("address add", address, "dev cable", "nodad" if ":" in address else "")
+        # Until then the kernel drops what is sent.
+        eventually(lambda: self._cable["operstate"] == other._cable["operstate"] == "UP", "the cable is up at both ends")
+
+    @property
+    def _cable(self):
+        with self:
+            shown = subprocess.run(["ip", "-j", "link", "show", "cable"], capture_output=True, check=True)
+        return json.loads(shown.stdout)[0]
 
     @property
     def hardware(self):
         """The hardware address of the cable's end."""
-        with self:
-            shown = subprocess.run(["ip", "-j", "link", "show", "cable"], capture_output=True, check=True)
-        return json.loads(shown.stdout)[0]["address"]
+        return self._cable["address"]
 
     def close(self):
         os.close(self._inside)

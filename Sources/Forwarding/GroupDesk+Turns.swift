@@ -103,6 +103,13 @@ extension GroupDesk {
     private mutating func sendGathered(
         by group: Int, _ families: Families, at now: Tick, _ actions: inout [Action]
     ) {
+        // Routes have changed, and the account is asked for neither family any more.
+        if families.isEmpty {
+            let lookups = groups[group].outbox
+            groups[group].removeGathered(lookups.count)
+            for lookup in lookups { abandon(lookup, at: GroupID(group), nil, because: nil, families, now, &actions) }
+            return
+        }
         groups[group].plan?.fill(at: now)
         groups[group].putInTurn(at: now)
         var taken = 0

@@ -25,9 +25,10 @@ final class Translation {
     /// Whether the network's resolvers were not asked yet, or have not answered.
     var isSearching: Bool { search.isAwaited }
 
-    /// Takes over settings, which may be the same.
+    /// Takes over settings, which may be the same. Routes are looked at in any case: this machine may have been short of descriptors
+    /// when they changed.
     func apply(_ new: Settings.NAT64, at now: Tick) {
-        guard new != settings else { return }
+        guard new != settings else { return update(Routes.families()) }
         settings = new
         networkChanged(at: now)
     }

@@ -339,7 +339,12 @@ final class Judge {
         }
     }
 
-    func explains(_ name: String) { explanations[name, default: []].append(kernel.awake) }
+    /// Of an alias its target is explained.
+    func explains(_ name: String) {
+        for name in Set(plans.compactMap { $0.plan.target(of: name) } + [name]) {
+            explanations[name, default: []].append(kernel.awake)
+        }
+    }
 
     func forgot(_ name: String?, askedAt: UInt64) { forgotten.append((name, askedAt, kernel.now, era)) }
 

@@ -306,8 +306,8 @@ struct Plan {
     }
 
     private mutating func leftOut(_ group: String, _ chance: inout Chance) -> String {
-        // An account that leaves A out asks for AAAA alone, as no other setting has it: that is not drawn here.
-        let most = group == "httpdns" ? 5 : 6
+        // Of an account, and of the fallback behind it, this is not drawn yet.
+        let most = group == "httpdns" || group == "fallback" ? 1 : 6
         let types: Set<UInt16> = [[], [], [], [28], [16, 65], [1]][chance.below(most)]
         without[group] = types
         return "without = [\(Self.list(types.sorted().map(Script.name(ofType:))))]"

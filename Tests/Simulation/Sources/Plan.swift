@@ -501,7 +501,10 @@ struct Plan {
 
     /// Whether a host is to be asked for a name only if its group fails, and that group cannot have.
     func isAfterAnother(_ host: Host, for name: String, _ type: UInt16) -> Bool {
-        guard let group = group(of: name), host.group != group.name, !Truth(name, type).isSilent else { return false }
+        guard let group = group(of: name), host.group != group.name, !Truth(name, type).isSilent,
+            // What is taken for a search page leads on.
+            !withBogus.contains(group.name)
+        else { return false }
         // An account is asked for both families at once, for either's sake.
         let types = Topology.accounts.contains(host.group) ? [1, 28] : [type]
         return !group.on.contains("nxdomain") || types.allSatisfy { Truth(name, $0).count > 0 }

@@ -306,8 +306,8 @@ struct Plan {
     }
 
     private mutating func leftOut(_ group: String, _ chance: inout Chance) -> String {
-        // Of an account, and of the fallback behind it, this is not drawn yet.
-        let most = group == "httpdns" || group == "fallback" ? 1 : 6
+        // Of groups that may be behind another this is not drawn yet.
+        let most = ["httpdns", "fallback", "shop"].contains(group) ? 1 : 6
         let types: Set<UInt16> = [[], [], [], [28], [16, 65], [1]][chance.below(most)]
         without[group] = types
         return "without = [\(Self.list(types.sorted().map(Script.name(ofType:))))]"

@@ -17,8 +17,8 @@ import Base
 /// | each server has failed three times in a row | the group is down |
 ///
 /// While a group is down, a question for which another group can be asked goes to one of its servers only if nothing is under way to
-/// them, and a second after the last question that did: it finds out whether the group is back. All it takes is one answer. When no server was asked for 90 s, a question is asked as if the
-/// group were not down.
+/// them, and a second after the last question that did: it finds out whether the group is back. All it takes is one answer. When no
+/// server was asked for 90 s, a question is asked as if the group were not down.
 struct ServerChoice {
     let group: GroupID
     private(set) var servers: [ServerState] = []

@@ -8,7 +8,7 @@ extension Forwarder {
     /// Asks a step's group, or the store first.
     mutating func askStoreOrGroup(_ flight: Flight, _ step: Int, at now: Tick) {
         let (key, group) = (flight.key, flight.route[step].group)
-        if policy.leavesOut(group, key.type) {
+        if policy.leavesOut(group, key.type), flight.isCurrent || policy.leads(key.name.name, key.type, to: group) {
             let answer = policy.leftOut(key.name.name, key.type)
             return tell(flight, .stored(step: step, answer, by: .group(group)), at: now)
         }

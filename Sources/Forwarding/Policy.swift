@@ -297,10 +297,14 @@ public struct Policy: Sendable {
 
     /// Whether a group may be asked about a name, in a question of this type.
     func mayAsk(_ group: GroupID, _ name: Name, _ type: RecordType = .a) -> Bool {
-        let finding = find(name, type)
-        let way = groupRoutes[index(finding)]
+        !leavesOut(group, type) && leads(name, type, to: group)
+    }
+
+    /// Whether the route of a question comes to a group. The group may leave the type out: its answer is NODATA then.
+    func leads(_ name: Name, _ type: RecordType, to group: GroupID) -> Bool {
+        let way = groupRoutes[index(find(name, type))]
         let steps = limited(Self.canBeAddressed(name) ? way.steps : way.messageSteps, to: type)
-        return !leavesOut(group, type) && steps.contains { $0.group == group }
+        return steps.contains { $0.group == group }
     }
 
     /// Whether a group is the first that is asked for the addresses of a name.

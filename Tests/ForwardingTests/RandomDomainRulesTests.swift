@@ -118,9 +118,7 @@ private enum Naive {
         let holding = rules.filter { holds($0.pattern, name) }
         let candidates = holding.filter { rule in
             guard let group = rule.group, !holding.contains(where: { $0.released == group }),
-                !holding.contains(where: {
-                    $0.excepted == group && ($0.rank > rule.rank || $0.rank == rule.rank && rule.isListed)
-                })
+                !holding.contains(where: { $0.excepted == group && (rule.isListed || $0.rank > rule.rank) })
             else { return false }
             guard let reservedHere else { return true }
             return rule.rank >= length(reservedHere.pattern)

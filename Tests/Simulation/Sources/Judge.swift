@@ -235,12 +235,14 @@ final class Judge {
             }
         }
         let recent = recent()
-        // A server of before a reload is looked up in the way of after it.
+        // A lookup of the daemon's own that began before a reload goes on as the settings after it say.
         let mayBeTold =
-            Topology.serverNames.contains(name)
-            ? recent.contains { $0.hasServer(called: name) } && recent.contains { $0.looksServersUp(at: host) }
-            : self.recent(within: Self.arrival(at: host)).contains {
-                name == Topology.prefixName ? $0.seeksPrefix(at: host) : $0.maySay(name, to: host)
+            switch name {
+            case _ where Topology.serverNames.contains(name):
+                recent.contains { $0.hasServer(called: name) } && recent.contains { $0.looksServersUp(at: host) }
+            case Topology.prefixName:
+                recent.contains { $0.seeksPrefix } && recent.contains { $0.files.resolvers.contains(host.name) }
+            default: self.recent(within: Self.arrival(at: host)).contains { $0.maySay(name, to: host) }
             }
         if !mayBeTold { fault("\(host.name) is told of \(name)") }
         if recent.allSatisfy({ $0.hosted(name, type) != nil }) {

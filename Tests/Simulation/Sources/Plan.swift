@@ -140,7 +140,7 @@ struct Plan {
     /// Whether the daemon knows the prefix of the network's translator, or learns of it.
     private(set) var isTranslated = false
     /// Whether it asks the network's resolvers for it.
-    private var seeksPrefix = false
+    private(set) var seeksPrefix = false
     /// Whether a group of encrypted servers is asked after the account: by clients that validate, and for service bindings, at once.
     private(set) var isShopBehind = false
     private enum PrivateServers { case ofFallback, ofNetwork, none }
@@ -306,9 +306,7 @@ struct Plan {
     }
 
     private mutating func leftOut(_ group: String, _ chance: inout Chance) -> String {
-        // Of groups that may be behind another this is not drawn yet.
-        let most = ["httpdns", "fallback", "shop"].contains(group) ? 1 : 6
-        let types: Set<UInt16> = [[], [], [], [28], [16, 65], [1]][chance.below(most)]
+        let types: Set<UInt16> = [[], [], [], [28], [16, 65], [1]][chance.below(6)]
         without[group] = types
         return "without = [\(Self.list(types.sorted().map(Script.name(ofType:))))]"
     }
@@ -455,9 +453,6 @@ struct Plan {
         guard hasHosts, [1, 28, 65].contains(type), files.hosted.contains(name) else { return nil }
         return type == 1 ? MachineFiles.address(ofHosted: files.hostedNumber) : []
     }
-
-    /// Whether the network's prefix is asked for at a host.
-    func seeksPrefix(at host: Host) -> Bool { seeksPrefix && files.resolvers.contains(host.name) }
 
     /// Whether a host may be told of a name that is no server's.
     func maySay(_ name: String, to host: Host) -> Bool {

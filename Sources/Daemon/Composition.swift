@@ -169,23 +169,21 @@ extension Settings {
     /// The families that each account is asked for at this moment.
     func families(_ numbers: GroupNumbers, _ reach: IPv4Reach) -> [GroupID: Families] {
         accounts.reduce(into: [:]) {
-            $0[numbers[$1.name]] =
-                reach.leadsToIPv4 && $1.addressType == .auto ? .both : Families($1.addressType)
+            $0[numbers[$1.name]] = Families($1.addressType, reach)
         }
     }
 }
 
 extension Families {
-    /// The families for `addressType` at this moment: "auto" follows the present routes, and asks for both families
-    /// while there is none, so that answers are there when one comes.
-    init(_ addressType: Settings.Account.AddressType) {
+    /// The families for `addressType`: "auto" follows the routes, and asks for both families while there is none, so that
+    /// answers are there when one comes.
+    init(_ addressType: Settings.Account.AddressType, _ reach: IPv4Reach = IPv4Reach()) {
         switch addressType {
         case .ipv4: self = .ipv4
         case .ipv6: self = .ipv6
         case .dual: self = .both
         case .auto:
-            let routes = Routes.families()
-            self = routes.ipv4 == routes.ipv6 ? .both : routes.ipv4 ? .ipv4 : .ipv6
+            self = reach.leadsToIPv4 || reach.hasIPv4 == reach.hasIPv6 ? .both : reach.hasIPv4 ? .ipv4 : .ipv6
         }
     }
 }

@@ -3,22 +3,21 @@ internal import Glibc
 
 /// The routes that lead out of this machine.
 public enum Routes {
-    /// Whether there is a route to the Internet of each family now. No packet leaves: connecting a UDP socket only
-    /// looks the route up. The service's own SDKs look at the same two addresses.
-    public static func families() -> (ipv4: Bool, ipv6: Bool) {
-        (leads(to: .v4(8, 8, 8, 8)), leads(to: IPAddress(v6: 0x2000 << 48, 0)))
+    /// Whether there is a route to the Internet of each family now; nil: this machine has no descriptor to look. No packet leaves:
+    /// connecting a UDP socket only looks the route up. The service's own SDKs look at the same two addresses.
+    public static func families() -> (ipv4: Bool, ipv6: Bool)? {
+        guard let ipv4 = leads(to: .v4(8, 8, 8, 8)), let ipv6 = leads(to: IPAddress(v6: 0x2000 << 48, 0)) else {
+            return nil
+        }
+        return (ipv4, ipv6)
     }
 
-    /// Whether there is a route to the Internet of either family.
-    public static var leadOut: Bool { families() != (false, false) }
-
-    private static func leads(to address: IPAddress) -> Bool {
+    private static func leads(to address: IPAddress) -> Bool? {
         let socket: Descriptor
         do throws(SystemError) {
             socket = try Descriptor.socket(address.isIPv4 ? AF_INET : AF_INET6, .datagram)
         } catch {
-            // For want of descriptors nothing was learnt of the network.
-            return error.isShortage
+            return error.isShortage ? nil : false
         }
         guard socket.connect(SocketAddress(Endpoint(address, port: 53))) == 0, let local = try? socket.boundEndpoint()
         else { return false }

@@ -161,7 +161,7 @@ private final class Elsewhere: @unchecked Sendable {
         defer { elsewhere.end() }
         func families() throws -> [Bool] {
             try elsewhere.run {
-                let families = Routes.families()
+                let families = Routes.families()!
                 return [families.ipv4, families.ipv6]
             }
         }
@@ -178,7 +178,7 @@ private final class Elsewhere: @unchecked Sendable {
     }
 
     @Test func thisMachinesRoutesAreWhatTheKernelSays() throws {
-        let families = Routes.families()
+        let families = Routes.families()!
         let ipv4 = try String(contentsOfFile: "/proc/net/route", encoding: .utf8).split(separator: "\n").dropFirst()
         if ipv4.isEmpty { #expect(!families.ipv4) }
         // Destination and mask 0: the default route.

@@ -19,10 +19,11 @@ final class MissQueue: Sendable {
     private typealias Buckets = InlineArray<256, Atomic<Int>>
 
     /// - Parameter maximum: the most questions that wait. A source with its share of them gets SERVFAIL for further ones.
-    init(maximum: Int = Shares.submitted) {
+    /// - Parameter salt: the key of the hash; nil: a secret one.
+    init(maximum: Int = Shares.submitted, salt: (UInt64, UInt64)? = nil) {
         self.maximum = maximum
         var random = Random()
-        salt = (random.uint64(), random.uint64())
+        self.salt = salt ?? (random.uint64(), random.uint64())
     }
 
     /// Questions refused since the start.

@@ -34,7 +34,9 @@ final class ForwarderLoop: @unchecked Sendable {
     /// The actions of one turn while they are carried out. Empty in between; kept for its memory.
     private var actions: [Action] = []
     private var outages = Outages()
-    private var hasNetwork = Routes.leadOut
+    private var hasNetwork = Routes.families().map { $0.ipv4 || $0.ipv6 } ?? true
+    /// Whether there was no descriptor to see the routes by when they changed.
+    private var areRoutesUnseen = false
     private var networkPace = NetworkPace()
     private var outgoing: TurnReplies
     private var paced = PacedReplies<(client: Client, answer: Answer, age: Reply.Age)>()
@@ -187,10 +189,15 @@ final class ForwarderLoop: @unchecked Sendable {
         if networkPace.happened(at: now) { heedNetwork(at: now) }
     }
 
-    /// Has all that depended on addresses and routes done anew.
+    /// Has all that depended on addresses and routes done anew; without descriptors at once, and again when there are some: only then
+    /// the routes are known.
     private func heedNetwork(at now: Tick) {
+        let (routes, wereUnseen) = (Routes.families(), areRoutesUnseen)
+        areRoutesUnseen = routes == nil
+        if areRoutesUnseen { networkPace.wait(at: now) }
+        guard !areRoutesUnseen || !wereUnseen else { return }
         report.networkChanged()
-        if Routes.leadOut != hasNetwork {
+        if let routes, (routes.ipv4 || routes.ipv6) != hasNetwork {
             hasNetwork.toggle()
             report.network(isGone: !hasNetwork)
         }

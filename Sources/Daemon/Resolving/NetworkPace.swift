@@ -30,6 +30,9 @@ struct NetworkPace {
         return take(at: now)
     }
 
+    /// What has changed cannot be seen yet.
+    mutating func wait(at now: Tick) { nextDeadline = now.advanced(milliseconds: Self.interval) }
+
     private mutating func take(at now: Tick) -> Bool {
         let more = countedAt.map { now.milliseconds(since: $0) / Self.interval } ?? 0
         left = min(Self.burst, left + more)

@@ -25,10 +25,9 @@ final class Translation {
     /// Whether the network's resolvers were not asked yet, or have not answered.
     var isSearching: Bool { search.isAwaited }
 
-    /// Takes over settings, which may be the same. Routes are looked at in any case: this machine may have been short of descriptors
-    /// when they changed.
+    /// Takes over settings, which may be the same.
     func apply(_ new: Settings.NAT64, at now: Tick) {
-        guard new != settings else { return update(Routes.families()) }
+        guard new != settings else { return }
         settings = new
         networkChanged(at: now)
     }
@@ -36,7 +35,7 @@ final class Translation {
     /// This machine's addresses or routes have changed, or the resolvers of `resolvConf`.
     func networkChanged(at now: Tick) {
         guard let settings else { return }
-        let routes = Routes.families()
+        let routes = Routes.families() ?? (reach.hasIPv4, reach.hasIPv6)
         search.begin(isWanted: settings.isSearched(routes), at: now)
         update(routes)
     }
@@ -82,7 +81,8 @@ final class Translation {
 
 extension Settings.NAT64 {
     /// Whether the network's resolvers are to be asked for the prefix of its translator.
-    func isSearched(_ routes: (ipv4: Bool, ipv6: Bool)) -> Bool {
-        prefix == .auto && routes.ipv6 && (!routes.ipv4 || synthesize == .always)
+    /// - Parameter routes: nil: they are not known.
+    func isSearched(_ routes: (ipv4: Bool, ipv6: Bool)?) -> Bool {
+        prefix == .auto && routes.map { $0.ipv6 && (!$0.ipv4 || synthesize == .always) } ?? true
     }
 }

@@ -78,7 +78,7 @@ struct UpstreamGroups {
         group.leavesValidators = account.signed == .ask
         group.looksForBindings = account.serviceBinding == .auto
         group.isProven = account.credential.isHTTPS
-        group.families = account.addressType == .auto ? .both : Families(account.addressType)
+        group.families = Families(account.addressType)
         return group
     }
 

@@ -15,7 +15,8 @@ struct DnsmasqLine {
         guard let key = Self.keys.first(where: { isEqual(text, line.prefix($0.utf8CodeUnitCount), to: $0) }) else {
             return nil
         }
-        let end = line.first { isWhiteSpace(text[$0]) } ?? line.upperBound
+        let untilBlank = line.lowerBound..<(firstIndex(of: UInt8(ascii: " "), in: text, line) ?? line.upperBound)
+        let end = firstIndex(of: UInt8(ascii: "\t"), in: text, untilBlank) ?? untilBlank.upperBound
         let start = line.lowerBound + key.utf8CodeUnitCount - 1
         guard let last = lastIndex(of: UInt8(ascii: "/"), in: text, start..<end), last > start else { return nil }
         names = start..<last + 1

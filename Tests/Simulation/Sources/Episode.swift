@@ -320,7 +320,7 @@ final class Episode {
 
     /// What `explain` says of a question, if no server would be asked for it and nothing is the matter: the code of its answer.
     private func foretold(_ name: String, _ type: UInt16, _ manner: Script.Manner, _ chance: inout Chance) -> UInt8? {
-        guard let daemon, judge.lastChange + noting + Judge.underWay < kernel.now, chance.below(4) == 0,
+        guard let daemon, judge.lastChange + noting + Judge.underWay < kernel.awake, chance.below(4) == 0,
             !manner.isStream, !manner.isDNSSECOK,
             !manner.isCheckingDisabled, type != 255, let asked = Name(name)
         else { return nil }

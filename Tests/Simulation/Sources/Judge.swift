@@ -100,8 +100,9 @@ final class Judge {
         era = 0
     }
 
-    func happens(_ feature: Feature) { (happened[feature], lastChange) = (kernel.now, kernel.now) }
+    func happens(_ feature: Feature) { (happened[feature], lastChange) = (kernel.now, kernel.awake) }
     /// When anything last happened that may decide about answers.
+    /// By the clock that stops while the machine sleeps.
     private(set) var lastChange: UInt64 = 0
 
     /// Questions of clients, answers to them, and names that were sent to accounts, since the daemon started.
@@ -116,7 +117,7 @@ final class Judge {
     /// Nothing has happened yet in the life of a daemon.
     /// - Parameter feature: how it began; nil: with the machine.
     func begins(with feature: Feature?) {
-        (happened, figures, lastChange) = ([:], Figures(), kernel.now)
+        (happened, figures, lastChange) = ([:], Figures(), kernel.awake)
         if let feature { happens(feature) }
     }
 
@@ -138,7 +139,7 @@ final class Judge {
     /// Something is the matter for so many seconds, and servers may be left alone for two minutes for it.
     func isTroubled(seconds: Int) {
         troubles += 1
-        lastChange = kernel.now
+        lastChange = kernel.awake
         isCalmAt = max(isCalmAt, kernel.now + UInt64(seconds + 120) * 1_000_000_000)
     }
 

@@ -134,16 +134,16 @@ extension Forwarder {
         withdrawBarred(at: now)
     }
 
-    /// Takes names back that are under way to a group which may not be told them any more. The questions of those who wait
-    /// are asked anew, by the rules of now.
+    /// Takes names back that are under way to a group which may not be told them any more. Their clients' questions are asked
+    /// again, by the present rules; those that wait for A records, too, as these may come from elsewhere now.
     private mutating func withdrawBarred(at now: Tick) {
         let policy = policy
         let barred = flights.ids.compactMap { flights[$0] }.filter { flight in
             !flight.isCurrent
-                && flight.route.indices.contains {
-                    flight.isUnderWay($0)
-                        && !policy.mayAsk(flight.route[$0].group, flight.key)
-                }
+                && (translations.isAwaited(by: flight.id)
+                    || flight.route.indices.contains {
+                        flight.isUnderWay($0) && !policy.mayAsk(flight.route[$0].group, flight.key)
+                    })
         }
         desk.takeBack(unless: { policy.mayAsk($0, $1) }, at: now, &actions)
         for flight in barred { beginAnew(flight, at: now) }

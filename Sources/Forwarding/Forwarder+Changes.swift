@@ -146,21 +146,26 @@ extension Forwarder {
                     })
         }
         desk.takeBack(unless: { policy.mayAsk($0, $1) }, at: now, &actions)
-        for flight in barred { beginAnew(flight, at: now) }
+        beginAgain(barred, at: now)
     }
 
-    /// Ends a flight, and asks its question again for those who wait. They have waited already, so the moments at which
+    /// Ends flights, and asks their questions again for their clients. These have waited already, so the moments at which
     /// they get what there is stay the same.
-    private mutating func beginAnew(_ flight: Flight, at now: Tick) {
-        let (key, phase, clients) = (flight.key, flight.phase, flight.takeClients())
-        desk.withdraw(flight)
-        end(flight)
-        for client in clients {
-            admission.answered(client)
-            let asker = Asker(client.source, isProven: client.isProven)
-            receive(key, AskingClient(number: client.number, asker: asker), of: client.source, at: now)
+    private mutating func beginAgain(_ ended: [Flight], at now: Tick) {
+        let questions = ended.map { ($0.key, $0.phase, $0.takeClients()) }
+        // All before the first is asked again, whose answer may be for another one of them.
+        for flight in ended {
+            desk.withdraw(flight)
+            end(flight)
         }
-        if let anew = flightOf[key] { tell(anew, .waitedBefore(phase), at: now) }
+        for (key, phase, clients) in questions {
+            for client in clients {
+                admission.answered(client)
+                let asker = Asker(client.source, isProven: client.isProven)
+                receive(key, AskingClient(number: client.number, asker: asker), of: client.source, at: now)
+            }
+            if let again = flightOf[key] { tell(again, .waitedBefore(phase), at: now) }
+        }
     }
 
     private mutating func forgetAllShared() {

@@ -219,6 +219,11 @@ extension GroupDesk {
             groups[group].nextLook = nil
             return
         }
+        // Its servers answer: this one came of a question that was under way when the last of them began to.
+        guard groups[group].isFailing else {
+            groups[group].nextLook = nil
+            return outageEnded(of: GroupID(group), at: now)
+        }
         let next = min(2 * last, Self.longestLook)
         groups[group].nextLook = next
         schedule(.outage(group), at: now.advanced(milliseconds: next * 1000))

@@ -117,6 +117,8 @@ final class Judge {
     /// Nothing has happened yet in the life of a daemon.
     /// - Parameter feature: how it began; nil: with the machine.
     func begins(with feature: Feature?) {
+        // A daemon that is stopped at once may not have reached the store.
+        if recent().contains(where: \.hasStore) { forgotten.removeAll { $0.doneAt + Self.underWay > kernel.now } }
         (happened, figures, lastChange) = ([:], Figures(), kernel.awake)
         if let feature { happens(feature) }
     }

@@ -50,11 +50,13 @@ enum Topology {
         "h0.\(publicZone)", "v1.corp.net", "f1.corp.net", "h1.lan", "h2.shop.org", "h1.lab.io", "h0.far.net",
         "h0.\(secondZone)",
     ]
-    /// More of them, in a list.
+    /// More of them, in a list; exceptions, with an `@` here, are in a second one, and hold over both.
     static let blockFile = "/d/blocked"
+    static let releaseFile = "/d/released"
     static let blockFiles = [
-        ["h0.ads.org"], ["h0.\(publicZone)", "h1.corp.net"], ["h0.\(publicZone)", "h1.lan", "v1.shop.org"],
-        ["h1.corp.net", "f1.corp.net"],
+        ["h0.ads.org"], ["h0.\(publicZone)", "h1.corp.net"],
+        ["h0.\(publicZone)", "h1.lan", "v1.shop.org", "@h0.ads.net"],
+        ["h1.corp.net", "f1.corp.net", "h0.ads.org", "@corp.net"],
     ]
     /// By which resolvers say the prefix of the network's translator (RFC 7050).
     static let prefixName = "ipv4only.arpa"
@@ -103,7 +105,10 @@ struct MachineFiles {
         let servers = resolvers.map { name in "nameserver \(hosts.first { $0.name == name }!.address)\n" }
         kernel.files[Topology.resolvConf] = Array("# by hand\n\(servers.joined())".utf8)
         let address = Self.address(ofHosted: hostedNumber).map(String.init).joined(separator: ".")
-        kernel.files[Topology.blockFile] = Array("! a list\n\(blocked.map { "||\($0)^\n" }.joined())".utf8)
+        let (released, listed) = (blocked.filter { $0.hasPrefix("@") }, blocked.filter { !$0.hasPrefix("@") })
+        kernel.files[Topology.blockFile] = Array("! a list\n\(listed.map { "||\($0)^\n" }.joined())".utf8)
+        kernel.files[Topology.releaseFile] = Array(
+            "! another\n\(released.map { "@@||\($0.dropFirst())^\n" }.joined())".utf8)
         kernel.files[Topology.hostsFile] = Array(hosted.map { "\(address) \($0)\n" }.joined().utf8)
     }
 }
@@ -260,7 +265,9 @@ struct Plan {
             lines += [
                 "[upstreams.blocked]", "answer = \"\(blocking.answer)\"", "domains = [\"\(Topology.blockedZone)\"]",
             ]
-            if blocking.hasFile { lines.append("domainsFile = \"\(Topology.blockFile)\"") }
+            if blocking.hasFile {
+                lines.append("domainsFile = [\"\(Topology.blockFile)\", \"\(Topology.releaseFile)\"]")
+            }
             self.blocking = blocking
         }
         if chance.below(2) == 0 {
@@ -437,7 +444,8 @@ struct Plan {
 
     private func isBlocked(_ name: String, _ blocking: Blocking) -> Bool {
         let list = [Topology.blockedZone] + (blocking.hasFile ? files.blocked : [])
-        return list.contains { name == $0 || name.hasSuffix("." + $0) }
+        func has(_ zone: String) -> Bool { name == zone || name.hasSuffix("." + zone) }
+        return list.contains(where: has) && !list.contains { $0.hasPrefix("@") && has(String($0.dropFirst())) }
     }
 
     func asksAccountsAlone(_ name: String) -> Bool { groups(for: name).isSubset(of: Topology.accounts) }

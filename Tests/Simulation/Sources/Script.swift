@@ -132,7 +132,7 @@ struct Script {
                 Topology.privateZone, Topology.blockedZone, Topology.aliasZone,
             ]
             + Topology.zones.values.sorted()
-        let listed = Set((Topology.hostsFiles + Topology.blockFiles).joined()).sorted()
+        let listed = Set((Topology.hostsFiles + Topology.blockFiles).joined()).filter { !$0.hasPrefix("@") }.sorted()
         return (0..<4 + chance.below(12)).map { _ in
             chance.below(4) == 0
                 ? listed[chance.below(listed.count)]

@@ -1,9 +1,9 @@
 import Base
 import DNSWire
 
-/// In which order the addresses of names have answered a TCP connection, and the trials by which that is found out.
+/// The order in which the addresses of names have answered a TCP connection, and the trials that find it.
 struct AddressRanks {
-    /// The name and type whose addresses are tried, and the port at which.
+    /// The name and type whose addresses are tried, with the port.
     struct Subject: Hashable {
         let name: NameKey
         let type: RecordType
@@ -12,15 +12,15 @@ struct AddressRanks {
 
     /// The result of a trial.
     struct Order {
-        /// In the order in which they answered.
+        /// In the order of their answers.
         fileprivate(set) var answered: [IPAddress] = []
         /// Addresses that did not answer in time, or refused the connection.
         fileprivate(set) var failed: [IPAddress] = []
         /// When the trial began.
         fileprivate let since: Tick
 
-        /// The place of an address among others: first those that answered, last those that did not, and between them
-        /// those that were not tried.
+        /// The rank of an address: first those that answered, last those that did not, and between them those that were
+        /// not tried.
         func rank(_ address: IPAddress) -> Int {
             answered.firstIndex(of: address) ?? (failed.contains(address) ? answered.count + 1 : answered.count)
         }
@@ -28,12 +28,12 @@ struct AddressRanks {
         fileprivate func knows(_ address: IPAddress) -> Bool { answered.contains(address) || failed.contains(address) }
     }
 
-    /// Addresses that are connected to at this moment.
+    /// The addresses of one trial under way.
     private struct Trial {
         let subject: Subject
-        /// Their places here are the numbers under which they are reported.
+        /// Their indices here are the numbers of their reports.
         let addresses: [IPAddress]
-        /// How many have answered or failed.
+        /// The number of those that have answered or failed.
         var ended = 0
         var order: Order
     }
@@ -42,25 +42,25 @@ struct AddressRanks {
     private var trials = Table<Trial>()
     private var subjects: Set<Subject> = []
 
-    /// Milliseconds after which an address that has not answered counts as one that does not.
+    /// Milliseconds after which a silent address counts as failed.
     static let patience = 300
-    /// The most addresses of one answer that are tried; the others stay behind those that answered.
+    /// The most addresses of one answer that are tried; the rest comes after those that answered.
     static let mostAddresses = 16
-    /// The most trials at once. An answer beyond it is given as it came, and its addresses are tried when its name is
-    /// looked up again.
+    /// The most trials at once. An answer beyond it is given as it came, and its addresses are tried at the next lookup
+    /// of its name.
     static let mostTrials = 16
     /// The most orders that are remembered: a name has one for each family.
     static let mostOrders = 1024
     /// Milliseconds for which the same addresses are not tried again.
     static let holds = 300_000
-    /// Milliseconds for which an order is remembered, so that it is still used while the addresses are tried again.
+    /// Milliseconds for which an order is remembered: it serves while the addresses are tried again.
     private static let remembered = 86_400_000
 
     func order(of subject: Subject, at now: Tick) -> Order? { orders.value(subject, at: now) }
 
     func isUnderWay(_ id: TableID) -> Bool { trials.contains(id) }
 
-    /// Begins a trial of the first of these addresses, unless their order is known or one is under way.
+    /// Begins a trial of the first of these addresses, unless their order is known or a trial is under way.
     mutating func begin(
         _ subject: Subject, _ all: [IPAddress], at now: Tick
     ) -> (id: TableID, addresses: [IPAddress])? {
@@ -76,8 +76,8 @@ struct AddressRanks {
         return (trials.insert(Trial(subject: subject, addresses: addresses, order: Order(since: now))), addresses)
     }
 
-    /// An address has answered, or will not.
-    /// - Returns: whether it was the last of its trial.
+    /// Notes that an address has answered or failed.
+    /// - Returns: Whether it was the last of its trial.
     mutating func ended(_ id: TableID, _ number: Int, hasAnswered: Bool) -> Bool {
         guard var trial = trials[id], trial.addresses.indices.contains(number) else { return false }
         trial.ended += 1
@@ -87,7 +87,7 @@ struct AddressRanks {
     }
 
     /// Ends a trial.
-    /// - Returns: its result, and whether addresses are still waited for; nil if there is no such trial.
+    /// - Returns: Its result, and whether addresses are still awaited; nil: there is no such trial.
     mutating func end(_ id: TableID, at now: Tick) -> (subject: Subject, order: Order, isWaiting: Bool)? {
         guard let trial = trials.remove(id) else { return nil }
         subjects.remove(trial.subject)
@@ -100,7 +100,7 @@ struct AddressRanks {
     mutating func forget(_ isMeant: (NameKey) -> Bool) { orders.remove { isMeant($0.name) } }
 
     /// Forgets all orders.
-    /// - Returns: the trials under way, which are over.
+    /// - Returns: The trials under way, which have ended.
     mutating func forgetAll() -> [TableID] {
         let ids = trials.ids
         for id in ids { trials.remove(id) }

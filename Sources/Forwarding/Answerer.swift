@@ -1,10 +1,10 @@
 public import Base
 
-/// Where a client's answer came from.
+/// The source of a client's answer.
 public enum Answerer: Sendable, Equatable {
     /// The cache, while the answer was fresh.
     case cache
-    /// The cache, with what is stale, because no server answered, or none in time.
+    /// The cache, with a stale answer, since no server answered in time.
     case stale
     /// The daemon itself, by its rules, the hosts file or its limits.
     case daemon
@@ -12,8 +12,8 @@ public enum Answerer: Sendable, Equatable {
     case server(GroupID, Server)
     /// A group that answers by itself.
     case group(GroupID)
-    /// The store of the fleet, with this group's answer to another daemon.
+    /// The fleet's store, with this group's answer to another daemon.
     case sharedCache(GroupID)
-    /// No server could be asked, or none answered: the client is told of the failure.
+    /// No server could be asked, or none answered: the client gets the failure.
     case nobody
 }

@@ -1,17 +1,17 @@
 public import Base
 
-/// Who asks.
+/// The sender of a question.
 public struct Asker: Sendable {
-    /// That of a client, which may be a server; unspecified: it is no matter.
+    /// The address of the client, which may be a server; unspecified: it does not matter.
     public let address: IPAddress
-    /// What the question came over.
+    /// The transport of the question.
     public let way: ClientWay
-    /// Whether it is sure that this address has asked: it is this host's, has a connection, or has sent our cookie.
+    /// Whether the address is proven: it is this host's, has a connection, or has sent our cookie.
     public let isProven: Bool
-    /// Whose share it has of what all clients share.
+    /// The source whose share the question uses.
     public let source: Source
 
-    /// - Parameter source: by ``Links/source(of:)``.
+    /// - Parameter source: By ``Links/source(of:)``.
     public init(_ address: IPAddress, over way: ClientWay, isProven: Bool, source: Source) {
         (self.address, self.way, self.isProven, self.source) = (address, way, isProven, source)
     }

@@ -1,9 +1,9 @@
 import Base
 
-/// The moments at which something is due, earliest first.
+/// Subjects by the moment at which they are due, earliest first.
 ///
-/// Entries are not removed when their subject ends early: when they are due, the caller finds that there is nothing to
-/// do. The caller rebuilds the heap when such entries outnumber the others (`compact`).
+/// An entry is not removed when its subject ends early: when it is due, the caller finds no work. The caller rebuilds
+/// the heap when such entries are the majority (`compact`).
 struct Deadlines<Subject> {
     private var heap: [(tick: Tick, subject: Subject)] = []
 
@@ -22,7 +22,7 @@ struct Deadlines<Subject> {
         }
     }
 
-    /// The earliest subject whose moment is `now` or before.
+    /// Removes the earliest subject that is due at `now`.
     mutating func popDue(at now: Tick) -> Subject? {
         guard let first = heap.first, first.tick <= now else { return nil }
         removeFirst()
@@ -40,7 +40,7 @@ struct Deadlines<Subject> {
         for start in stride(from: heap.count / 2 - 1, through: 0, by: -1) { siftDown(heap[start], from: start) }
     }
 
-    /// Puts an element to its place at `start` or below; what stands at `start` is replaced.
+    /// Inserts an element at `start` or below; the element at `start` is replaced.
     private mutating func siftDown(_ element: (tick: Tick, subject: Subject), from start: Int) {
         var place = start
         while true {

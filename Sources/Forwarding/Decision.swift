@@ -2,25 +2,25 @@ import Base
 import DNSCache
 import DNSWire
 
-/// What becomes of a question at a moment, and why: ``Forwarder/receive(_:_:for:from:of:isProven:recursionDesired:at:)`` acts
-/// on it, and ``Forwarder/explain(_:_:_:of:at:)`` puts it into words. It is never copied, which saves some 360
-/// instructions a question.
+/// The fate of a question at a moment, with its reason:
+/// ``Forwarder/receive(_:_:for:from:of:isProven:recursionDesired:at:)`` acts on it, and
+/// ``Forwarder/explain(_:_:_:of:at:)`` words it. It is never copied, which saves some 360 instructions a question.
 struct Decision: ~Copyable {
     let reason: RouteReason
-    /// Where the rules have its route; nil: it finds a server, or no group is asked.
+    /// The row of its route in the rules; nil: it finds a server, or no group is asked.
     let row: Policy.Row?
     fileprivate(set) var fate = Fate.cached
-    /// The groups that may be asked, in this order; none where their word would change nothing.
+    /// The groups that may be asked, in order; none if their answers would change nothing.
     fileprivate(set) var route: [Step] = []
-    /// What is known of the first of them.
+    /// The known state of the route's first steps.
     fileprivate(set) var before = StepsBefore()
-    /// Whether the route is asked for a service binding in an account's place.
+    /// Whether the route is asked for a service binding instead of the account.
     fileprivate(set) var isBinding = false
-    /// What the cache holds, if that was looked at.
+    /// The cached answer, if the cache was read.
     fileprivate(set) var known: DNSCache.Held?
 
     enum Fate {
-        /// The daemon itself makes the answer, or a group does that answers by itself; nobody is asked.
+        /// The daemon, or a group that answers by itself, makes the answer; no server is asked.
         case answer(Answer, by: GroupID? = nil)
         /// See ``Route/alias(of:by:)``.
         case alias(of: Name, by: GroupID?)
@@ -34,17 +34,17 @@ struct Decision: ~Copyable {
         case nobody(FailureReason)
         /// Too many names below the same domain had no record at this account, and no other group can be asked.
         case budgetSpent(GroupID)
-        /// The groups of the route are asked, but for those of which enough is known.
+        /// The groups of the route are asked, except those of which enough is known.
         case ask
     }
 }
 
 extension Forwarder {
-    /// Decides about a question. Nothing changes by it.
+    /// Decides about a question. No state changes.
     /// - Parameters:
-    ///   - isClients: A client asks it, and not the daemon itself to refresh an answer.
-    ///   - recursionDesired: false: it is answered only from the cache and local data (RFC 1034 §4.3.1).
-    ///   - source: that of the client, or of the client whose question caused a refresh.
+    ///   - isClients: A client asks it, not the daemon to refresh an answer.
+    ///   - recursionDesired: false: the answer comes only from the cache and local data (RFC 1034 §4.3.1).
+    ///   - source: That of the client, or of the client whose question caused a refresh.
     mutating func decide(
         _ key: Flight.Key, isClients: Bool, recursionDesired: Bool, of source: Source, at now: Tick
     ) -> Decision {
@@ -105,7 +105,7 @@ extension Forwarder {
     }
 
     /// Takes the route of a service binding.
-    /// - Returns: the answer if no group is asked for it.
+    /// - Returns: The answer if no group is asked for it.
     @inline(never)
     private mutating func bind(
         _ key: Flight.Key, to steps: [Step], asked: Int?, _ decision: inout Decision, at now: Tick
@@ -127,9 +127,9 @@ extension Forwarder {
         return noRecord(key.name.name, key.type, at: group, because: code)
     }
 
-    /// Whether a group must not be asked for a name because too many names below its domain had no record. The limit
-    /// does not apply to a name with addresses of either family in the cache, nor to one that is already under way: for such
-    /// names, only the group can say that there is no record of this family.
+    /// Whether a group must not be asked for a name, since too many names below its domain had no record. The limit
+    /// does not apply to a name with cached addresses of either family, nor to one under way: for these only the group
+    /// knows that a family has no record.
     private mutating func isNoRecordBudgetSpent(_ group: GroupID, _ key: Flight.Key, at now: Tick) -> Bool {
         if desk.isWithinNoRecordBudget(key.name, at: group, now) { return false }
         let other = cache.find(

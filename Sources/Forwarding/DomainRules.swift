@@ -2,12 +2,12 @@ import Base
 public import DNSWire
 public import Names
 
-/// Says which group a name belongs to: the longest pattern that matches it decides, whatever the order of the patterns.
+/// Finds the group of a name: the longest pattern that matches decides, in any order of the patterns.
 ///
-/// Names that are reserved come first. Of these, only private names may go to another group than that for private names, by
-/// a pattern at least as long as the reserved one.
+/// Reserved names come first. Of these, only private names may go to a group other than that for private names, by a
+/// pattern at least as long as the reserved one.
 ///
-/// With hundreds of thousands of patterns it takes long to build; so it is built on another thread, and then swapped
+/// Hundreds of thousands of patterns take long to build, so another thread builds the rules, and they are then swapped
 /// in.
 public final class DomainRules: Sendable {
     /// The meaning of one list of patterns.
@@ -15,12 +15,13 @@ public final class DomainRules: Sendable {
         /// `domains` of a group: its names. For ``GroupID/httpdns`` the list is `intercept`, for ``GroupID/fallback``
         /// `bypass`.
         case group(GroupID)
-        /// `except` of a group: names that it does not take, though a shorter pattern of its own matches them, or any of its lists.
+        /// `except` of a group: names that the group does not take, although a shorter pattern of its `domains` or of
+        /// its lists matches.
         case except(GroupID)
-        /// Names of a list from elsewhere, for a group that answers by itself: where another group has the same pattern, that
-        /// group takes the names, and of several such lists the first.
+        /// Names of a list from elsewhere, for a group that answers by itself. Another group with the same pattern
+        /// takes the names; of several such lists the first does.
         case listed(GroupID)
-        /// Exceptions of such a list: names that its group does not take, however long the patterns of all its lists are.
+        /// Exceptions of such a list: names that its group does not take, however long the patterns of its lists are.
         case released(GroupID)
     }
 
@@ -30,12 +31,12 @@ public final class DomainRules: Sendable {
     }
 
     private let table: DomainTable<Rule>
-    /// How many lists belong to groups; the lists behind them hold the reserved names.
+    /// The number of lists that belong to groups; the reserved names follow them.
     private let listCount: Int
     let groups: Set<GroupID>
     private let hasReleased: Bool
 
-    /// - Throws: when two groups have the same pattern, or one group has it in `domains` and in `except`. A group's
+    /// - Throws: If two groups have the same pattern, or one group has it in `domains` and in `except`. A group's
     ///   pattern wins over the same one in `intercept` and `bypass`, and that of `bypass` over `intercept`.
     public convenience init(_ lists: [(DomainList, Owner)]) throws(DomainRulesError) {
         let most = DomainTable<Rule>.maximumOctets - Self.reserved.reduce(0) { $0 + $1.0.octets.count }
@@ -44,7 +45,7 @@ public final class DomainRules: Sendable {
         if let (pattern, first, second) = table.conflict { throw .conflict(pattern, first, second) }
     }
 
-    /// Rules without groups of the operator's.
+    /// Rules without groups of the operator.
     public convenience init(intercept: [Name] = [], bypass: [Name] = []) {
         self.init(unchecked: [
             (DomainList(intercept.lazy.map { .subtree($0) }), .group(.httpdns)),
@@ -58,7 +59,8 @@ public final class DomainRules: Sendable {
             switch (first, second) {
             case (.group(let a), .group(let b)): return a != b && a.isConfiguredByUser && b.isConfiguredByUser
             case (.group(let a), .except(let b)), (.except(let a), .group(let b)): return a == b
-            // Whoever writes a list does not know the others. Except of its own group comes first, as lists are put last.
+            // The author of a list does not know the others. Its own group's `except` comes first, since lists are
+            // last.
             case (.except, .except), (.listed, _), (_, .listed), (.released, _), (_, .released): return false
             }
         }
@@ -74,24 +76,24 @@ public final class DomainRules: Sendable {
         groups = Set(lists.map { $1.id })
     }
 
-    /// What the rules say of one name.
+    /// The rule for one name.
     struct Finding {
         fileprivate var match: DomainTable<Rule>.Match?
 
-        /// Why the name is reserved; nil where a pattern gives it to a group, and where no pattern matches.
+        /// Why the name is reserved; nil: a pattern gives it to a group, or no pattern matches.
         var reserved: ReservedName? {
             if case .reserved(let reason) = match?.value { reason } else { nil }
         }
         var group: GroupID? {
             if case .owner(let owner) = match?.value { owner.id } else { nil }
         }
-        /// Whether it is a group's by a pattern for particular names, not for every name or every single label.
+        /// Whether a group has it by a narrower pattern than every name or every single label.
         var isNamed: Bool { group != nil && match.map(\.namesSomething) ?? false }
     }
 
     /// The rule for a question. DS records belong to the parent zone, so the group of the name without its first label
-    /// is asked (RFC 4035 §3.1.4.1); but a reserved or private name is not sent out for that reason. What a validator asks of a top
-    /// level belongs to the group that takes every name, if one does.
+    /// is asked (RFC 4035 §3.1.4.1); but a reserved or private name never leaves for that reason. A validator's
+    /// question about a top-level domain goes to the group that takes every name, if there is one.
     func find(_ name: Name, _ type: RecordType) -> Finding {
         let found = find(name)
         guard name != .root else { return found }
@@ -105,8 +107,8 @@ public final class DomainRules: Sendable {
         return parent.reserved == nil && Self.withoutGroups.find(name).reserved == .privateName ? found : parent
     }
 
-    /// - Parameter start: the offset of a label of the name; the labels before it are left out, and the rest does not
-    ///   count as a single label.
+    /// - Parameter start: The offset of a label of the name; earlier labels are ignored, and the rest is not a single
+    ///   label.
     func find(_ name: Name, from start: Int = 0) -> Finding {
         guard let first = table.candidate(name.wire.span, from: (start, -1)) else { return Finding() }
         return find(name, from: first)
@@ -137,7 +139,7 @@ public final class DomainRules: Sendable {
         return Finding(match: longest)
     }
 
-    /// The groups whose lists have an exception for a name, and those that have one in `except`.
+    /// The groups whose lists have an exception for a name, and those that have it in `except`.
     private func released(
         _ name: Name, from first: DomainTable<Rule>.Label
     ) -> (byLists: [GroupID], bySettings: [GroupID]) {
@@ -152,10 +154,10 @@ public final class DomainRules: Sendable {
         return (byLists, bySettings)
     }
 
-    /// The group that takes a name by a pattern; nil: there is none, or the name is reserved.
+    /// The group that takes a name by a pattern; nil: none does, or the name is reserved.
     public func group(of name: Name) -> GroupID? { find(name).group }
 
-    /// The longest pattern by which a group leaves a name to others.
+    /// The longest pattern by which a group excludes a name.
     func exception(_ name: Name) -> (group: GroupID, pattern: DomainPattern, place: DomainPlace)? {
         var longest: (GroupID, DomainTable<Rule>.Match)?
         guard let first = table.candidate(name.wire.span, from: (0, -1)) else { return nil }
@@ -178,19 +180,19 @@ public final class DomainRules: Sendable {
     var residentOctets: Int { table.residentOctets }
 }
 
-/// The place of a pattern in the lists.
+/// The position of a pattern in the lists.
 public struct DomainPlace: Sendable, Hashable {
     /// The index of the list, from 0.
     public let list: Int
-    /// The line in its file, or the pattern's number in a list that was not read from a file; from 1.
+    /// The line in its file, or the pattern's number in a list without a file; from 1.
     public let line: Int
 }
 
 /// Why lists of patterns cannot be used together.
 public enum DomainRulesError: Error, Sendable, Equatable {
-    /// A pattern that two groups take, or that one group takes and excepts; with both places, the earlier list's first.
+    /// Two groups take a pattern, or one group takes and excludes it; with both positions, the earlier list's first.
     case conflict(DomainPattern, DomainPlace, DomainPlace)
-    /// The lists are longer than four gigabytes together.
+    /// The lists exceed four gigabytes together.
     case tooManyOctets
 }
 
@@ -215,9 +217,9 @@ extension GroupID {
     /// Whether the operator has configured it in a section of its own.
     fileprivate var isConfiguredByUser: Bool { self != .httpdns && self != .fallback }
 
-    /// Whether it takes a name for which `other` was found before.
-    /// - Parameter isSamePattern: both were found by the same pattern: then the operator's group wins, and `bypass`
-    ///   before `intercept`.
+    /// Whether it takes a name before `other`, which was found earlier.
+    /// - Parameter isSamePattern: The same pattern found both: the operator's group wins, and `bypass` before
+    ///   `intercept`.
     fileprivate func goes(before other: GroupID?, _ isSamePattern: Bool) -> Bool {
         guard let other else { return true }
         return isSamePattern && (isConfiguredByUser && !other.isConfiguredByUser || other == .httpdns)
@@ -234,9 +236,9 @@ public enum ReservedName: Sendable, Equatable {
     case nonexistent
     /// The name has no records here.
     case noData
-    /// It means something on this network alone.
+    /// It has a meaning only in this network.
     case privateName
-    /// A name of one label, of which the same is true.
+    /// A name of one label, with a meaning only in this network.
     case singleLabel
 
     /// Whether the group for private names is asked, or a group with a pattern for the name.
@@ -246,8 +248,8 @@ public enum ReservedName: Sendable, Equatable {
 extension DomainRules {
     /// RFC 6761 (localhost, invalid, test), 7686 (onion), 9476 (alt), 6762 (local), 8375 (home.arpa), 7050
     /// (ipv4only.arpa), 9462 (resolver.arpa), ICANN's resolution 2024.07.29.06 (internal), the name that many routers
-    /// give to their network (lan), and the canary by which Firefox asks whether a network's resolver may be replaced: here
-    /// it must not.
+    /// give to their network (lan), and the canary of Firefox, which asks whether it may replace a network's resolver:
+    /// here it must not.
     private static let reserved: [(DomainList, Rule)] = [
         (list("localhost"), .reserved(.localhost)),
         (list("invalid", "onion", "alt", "use-application-dns.net"), .reserved(.nonexistent)),
@@ -256,14 +258,14 @@ extension DomainRules {
         (privateReverseNames, .reserved(.privateName)), (list(""), .reserved(.singleLabel)),
     ]
 
-    /// Reverse names that mean something only on this network (RFC 6303 §4, RFC 1918, RFC 6598).
+    /// Reverse names that have a meaning only in this network (RFC 6303 §4, RFC 1918, RFC 6598).
     private static let privateReverseNames = list(
         "0.0.0.0/8", "10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "192.168.0.0/16", "192.0.2.0/24", "198.51.100.0/24",
         "203.0.113.0/24", "255.255.255.255/32", "172.16.0.0/12", "100.64.0.0/10", "::/128", "::1/128", "fc00::/7",
         "fe80::/10",
         "2001:db8::/32")
 
-    /// Whether all names of a pattern are answered here and asked of nobody, whatever the groups.
+    /// Whether the daemon answers all names of a pattern itself and asks no server, whatever the groups.
     public static func areNeverAsked(_ pattern: DomainPattern) -> Bool {
         switch pattern {
         case .subtree(let name), .below(let name), .only(let name):
@@ -281,7 +283,7 @@ extension DomainRules {
         }
     }
 
-    /// Whether a name means something on this network alone.
+    /// Whether a name has a meaning only in this network.
     public static func isPrivate(_ name: Name) -> Bool { withoutGroups.find(name).reserved?.isPrivate ?? false }
 
     private static let withoutGroups = DomainRules()
@@ -292,6 +294,6 @@ extension DomainRules {
 }
 
 extension RecordType {
-    /// Whether it is asked of zones, as validators do.
+    /// Whether validators ask it of zones.
     var isAboutZone: Bool { self == .ds || self == .dnskey || self == .ns || self == .soa }
 }

@@ -2,56 +2,53 @@ import DNSCache
 import DNSWire
 import Names
 
-/// Values by pattern: finds for a name the values of all patterns that match it, the longest pattern first. It is built
-/// once and never changes.
+/// Values by pattern: finds the values of all patterns that match a name, the longest pattern first. It is immutable.
 ///
-/// A keyed hash finds an entry and the entry's octets decide, so an attacker can neither have one name taken for
-/// another nor choose names that are slow to find. The patterns stay in the lists they came in: n names of w octets in
-/// wire form take n × (w + 1) octets there and 10n here, two slots of five octets each.
+/// A keyed hash finds an entry and the entry's octets decide, so an attacker can neither pass one name off as another
+/// nor choose names that are slow to find. The patterns stay in their lists: n names of w octets in wire form take n ×
+/// (w + 1) octets there and 10n here, two slots of five octets each.
 ///
-/// Most names are decided by a few comparisons: a name is hashed only if the table has a name of the same length and
-/// beginning.
+/// A few comparisons decide most names: a name is hashed only if the table has a name of the same length and beginning.
 struct DomainTable<Value: Sendable>: Sendable {
     private let lists: [DomainList]
     private let values: [Value]
-    /// The offset of each list when all are placed one behind the other.
+    /// The offset of each list in the concatenation of all.
     private let starts: [Int]
-    /// For each slot, 0 if it is empty, else some bits of the hash, so that few entries are compared needlessly.
+    /// For each slot, 0 if it is empty, else some bits of the hash, which spare most comparisons.
     private var tags: [UInt8]
-    /// For each slot, the offset of an entry in all lists placed one behind the other.
+    /// For each slot, the offset of an entry in the concatenation of all lists.
     private var places: [UInt32]
-    /// By the length of a name in octets: a set of bits for the beginnings of the table's names of that length.
+    /// By the length of a name in octets: the set of beginnings of names of that length, as bits.
     private var beginnings = [UInt64](repeating: 0, count: Name.maximumLength + 1)
-    /// The numbers of bits that networks of the table use of the label before their name: bit n for n.
+    /// The numbers of bits that the table's networks use of the label before their name: bit n for n.
     private var networkBits: UInt8 = 0
-    /// The first pattern that two lists have although they must not, with both places.
+    /// The first pattern that two lists have although they must not, with both positions.
     private(set) var conflict: (pattern: DomainPattern, first: DomainPlace, second: DomainPlace)?
     private let hash = NameHash(keys: NameKey.processKeys)
 
-    /// The most octets that all lists may have together.
+    /// The most octets of all lists together.
     static var maximumOctets: Int { Int(UInt32.max) }
 
-    /// One pattern that matches a name.
+    /// A pattern that matches a name.
     struct Match {
         let value: Value
         /// The index of the list, and the offset of the pattern in it.
         let list: Int
         let offset: Int
-        /// Orders patterns that match the same name: the longer pattern has the greater value, the same pattern the
-        /// same.
+        /// Orders patterns that match the same name: a longer pattern has the greater value, equal patterns the same.
         let specificity: Int
-        /// Whether the pattern is more particular than "every name" or "every single label".
+        /// Whether the pattern is narrower than "every name" and "every single label".
         var namesSomething: Bool { specificity >= 2 << 4 }
     }
 
-    /// - Parameter subtrees: names that stand for themselves and those under them.
+    /// - Parameter subtrees: Names that match themselves and all names under them.
     init(subtrees: [(names: [Name], value: Value)]) {
         self.init(subtrees.map { (DomainList($0.names.lazy.map { .subtree($0) }), $0.value) })
     }
 
     /// - Parameters:
-    ///   - lists: at most ``maximumOctets`` together. A pattern that is twice in one list counts once.
-    ///   - areInConflict: whether two lists with these values must not have the same pattern; the earlier list's value
+    ///   - lists: At most ``maximumOctets`` together. A pattern that is twice in one list counts once.
+    ///   - areInConflict: Whether two lists with these values must not have the same pattern; the earlier list's value
     ///     comes first.
     init(_ lists: [(DomainList, Value)], areInConflict: (Value, Value) -> Bool = { _, _ in false }) {
         self.lists = lists.map(\.0)
@@ -120,11 +117,10 @@ struct DomainTable<Value: Sendable>: Sendable {
 // MARK: Looking up
 
 extension DomainTable {
-    /// The offset of a label in a name, and that of the label before it; -1 if there is none to consider.
+    /// The offset of a label in a name, and that of the label before it; −1: there is none to consider.
     typealias Label = (offset: Int, before: Int)
 
-    /// The first label, from this one on, at which a name of the table may begin; nil if there is none, as for most
-    /// names.
+    /// The first label, from this one on, at which a name of the table may begin; nil: none, as for most names.
     @inline(__always)
     func candidate(_ wire: Span<UInt8>, from label: Label) -> Label? {
         var (offset, before) = label
@@ -179,7 +175,7 @@ extension DomainTable {
             entries += 1
             only = (list, entry)
         }
-        // `*.x` needs a label before x; the pattern of single labels needs that there is none before or behind.
+        // `*.x` needs a label before x; the pattern of single labels needs none before or after.
         if before < 0 { ranks &= ~(1 << Self.belowRank) }
         if before != 0 { ranks &= ~(1 << Self.singleLabelsRank) }
         guard ranks != 0 else { return }
@@ -198,8 +194,7 @@ extension DomainTable {
         }
     }
 
-    /// Whether the name of an entry may be found at this offset of another: one that stands for itself alone only at the
-    /// beginning.
+    /// Whether an entry matches at this offset of a name: an entry that matches only itself does so only at offset 0.
     private func holdsHere(_ list: Int, _ entry: Int, _ offset: Int) -> Bool {
         offset == 0 || lists[list].octets[entry] != DomainList.Mark.only.rawValue
     }
@@ -272,14 +267,15 @@ extension DomainTable {
     @inline(__always)
     private static func tag(_ hash: UInt64) -> UInt8 { UInt8(hash % 255) &+ 1 }
 
-    /// Octets that are hashed with the name.
+    /// The octets that are hashed with the name.
     @inline(__always)
     private static func kind(_ bits: Int, _ value: UInt8) -> UInt16 { UInt16(bits) << 8 | UInt16(value) }
 
     private static var belowRank: UInt8 { 2 }
     private static var singleLabelsRank: UInt8 { 1 }
 
-    /// Orders patterns with the same name by length; "only x" is as long as "x". The ranks above ``belowRank`` are the bits of networks.
+    /// Orders patterns with the same name by length; "only x" is as long as "x". Ranks above ``belowRank`` are bits of
+    /// networks.
     @inline(__always)
     private static func rank(_ mark: UInt8) -> UInt8 {
         switch DomainList.Mark(rawValue: mark) {

@@ -1,30 +1,30 @@
 public import Base
 public import DNSWire
 
-/// The number by which the shell knows a client. The forwarder gives each number back once, in the reply.
+/// The shell's number of a client. The forwarder returns each number once, in the reply.
 public typealias ClientNumber = Int
 
-/// An instruction to the shell. Actions are carried out in order; the outcome of each query comes back through
-/// `Forwarder.settle`, at any later time, or never: deadlines are the forwarder's own.
+/// An order to the shell. Orders are carried out in sequence; the outcome of each query comes back through
+/// `Forwarder.settle` at any later time, or never: the forwarder has its own deadlines.
 public enum Action {
-    /// Give each client the answer, with the client's own id, spelling and size limit. `way` is the most readable way in which
-    /// the question was sent to servers until now.
+    /// Give each client the answer, with the client's own ID, spelling and size limit. `way` is the most readable way
+    /// in which the question was sent to servers so far.
     case reply(SmallList<ClientNumber>, Answer, Reply.Age, by: Answerer, way: Exposure)
     /// Send this to a server of the query's group.
     case ask(QueryID, Server, Ask)
-    /// The server is silent, or the network has changed: send the same to it once more in another way (over a fresh
-    /// connection, or with another id and port). The first answer counts, to either.
+    /// The server is silent, or the network has changed: repeat the query to it in another way (over a new connection,
+    /// or with another ID and port). The first answer to either counts.
     case askAgain(QueryID)
-    /// The answer to this query is not wanted any more.
-    /// - Parameter isOverdue: It has not come within the time of an attempt.
+    /// The answer to this query is no longer needed.
+    /// - Parameter isOverdue: No answer came within the time of an attempt.
     case cancel(QueryID, isOverdue: Bool)
-    /// Addresses are tried for `[cache] rank`, or not any more.
+    /// Begins or ends a trial of addresses for `[cache] rank`.
     case trial(TrialAction)
-    /// An event for the log; reported once for each change.
+    /// An event for the log; reported once a change.
     indirect case report(Event)
     /// A lookup at an HTTPDNS account failed or was unusual (`enableReport`); reported for each.
     indirect case reportLookup(AbnormalLookup)
-    /// Something to be done with the store.
+    /// An order about the store.
     indirect case shared(SharedAction)
 }
 
@@ -36,14 +36,14 @@ public struct QueryID: Hashable, Sendable {
 
     init(_ group: GroupID, _ id: TableID) { (self.group, self.id) = (group, id) }
 
-    /// Another for each query under way. The lowest ``placeBits`` are those of a place in tables, which no other query has
-    /// at the same time: as low as there was one free.
+    /// A number that no other query under way has. Its lowest ``placeBits`` are an index of tables, the lowest that was
+    /// free, which no other query has at the same time.
     public var number: UInt64 { id.serial &<< Self.placeBits | UInt64(id.number) }
 
-    /// How many bits of numbers are those of a place in tables.
+    /// The number of bits that are an index of tables.
     public static let placeBits: UInt64 = 20
 
-    /// A query that was not made by a forwarder, for code that asks a server directly.
+    /// A query that no forwarder has made, for code that asks a server directly.
     public init(standalone number: UInt32, of group: GroupID) {
         self.init(group, TableID(standalone: number))
     }
@@ -55,16 +55,16 @@ public struct TrialID: Hashable, Sendable {
 
     init(_ id: TableID) { self.id = id }
 
-    /// A trial that was not made by a forwarder.
+    /// A trial that no forwarder has made.
     public init(standalone number: UInt32) { self.init(TableID(standalone: number)) }
 }
 
-/// An instruction about a trial.
+/// An order about a trial.
 public enum TrialAction: Sendable, Equatable {
-    /// Connect to each of these endpoints by TCP, beside everything else, and tell of each whether it takes the
-    /// connection: see ``Forwarder/tried(_:_:hasAnswered:at:)``. Nothing is sent; what is connected is closed at once.
+    /// Connect to each of these endpoints by TCP, all at once, and report the result of each: see
+    /// ``Forwarder/tried(_:_:hasAnswered:at:)``. Send nothing; close each connection at once.
     case begin(TrialID, [Endpoint])
-    /// Connections that are not established yet are not wanted any more.
+    /// Give up the connections that are not established yet.
     case end(TrialID)
 }
 
@@ -75,18 +75,18 @@ public enum Ask: Sendable, Equatable {
     case message(MessageQuestion)
 }
 
-/// A question that is put as a DNS message.
+/// A question in the form of a DNS message.
 public struct MessageQuestion: Hashable, Sendable {
-    /// The name that is asked for.
+    /// The queried name.
     public var name: Name
-    /// The type that is asked for.
+    /// The queried type.
     public var type: RecordType
     /// The bit DO: the client wants signatures.
     public var dnssecOK: Bool
     /// The bit CD: the client checks signatures itself.
     public var checkingDisabled: Bool
 
-    /// A question, by default one with neither bit set.
+    /// A question, by default with neither bit set.
     public init(name: Name, type: RecordType, dnssecOK: Bool = false, checkingDisabled: Bool = false) {
         self.name = name
         self.type = type
@@ -97,7 +97,8 @@ public struct MessageQuestion: Hashable, Sendable {
 
 /// How a query ended.
 public enum Outcome: Sendable, Equatable {
-    /// The result of an HTTPDNS service, and why it has no addresses where it says so. Names that it does not mention are absent.
+    /// The result of an HTTPDNS service, with its reason for a name without addresses, if it gives one. Names that it
+    /// does not mention are absent.
     case addresses([NameAddresses], [AbsenceReason] = [])
     /// A DNS message that answers the question, whatever its response code.
     case answer(Answer)
@@ -106,36 +107,36 @@ public enum Outcome: Sendable, Equatable {
 
 /// Why an attempt failed: `kind` for decisions, `detail` for the log (one line, no secrets, no query names).
 public struct Failure: Sendable, Equatable {
-    /// What the failure means for the server, and for the names that it was asked.
+    /// The meaning of the failure for the server, and for the names of the query.
     public enum Kind: Sendable, Equatable {
         case timedOut
         case unreachable
         /// The peer's certificate was refused.
         case untrusted
-        /// TLS could not be agreed on: the peer speaks none, no version in common, or has ended it.
+        /// TLS could not be agreed on: the peer has none, has no version in common, or has ended it.
         case insecure
-        /// The account was refused, or the way it is asked (HTTP 401 and 403).
+        /// The account or the kind of request was refused (HTTP 401 and 403).
         case unauthorized
         /// HTTP 429: too many requests.
         case tooOften
-        /// The server says that it does not serve the account now; another may.
+        /// The server reports that it does not serve the account now; another server may.
         case denied
-        /// Another status, or an answer that does not decrypt or parse.
+        /// Another status, or an answer that cannot be decrypted or parsed.
         case badAnswer
-        /// This machine is short of something, such as descriptors: it says nothing of the server, and no other is asked.
+        /// This machine is short of a resource, such as descriptors: the server is not to blame, and no other is asked.
         case here
     }
 
-    /// What decisions are made by.
+    /// The basis of decisions.
     public var kind: Kind
-    /// One line for the log, without secrets and without names that were asked for.
+    /// One line for the log, without secrets and queried names.
     public var detail: String
-    /// The HTTP status, where there was one.
+    /// The HTTP status, if there was one.
     public var statusCode: Int?
-    /// With `tooOften` and `unauthorized`: the seconds for which the server asks not to be asked; nil if it gives none.
+    /// With `tooOften` and `unauthorized`: the seconds for which the server asks for a pause; nil: it gives none.
     public var retryAfter: Int?
 
-    /// The parameters are those of the properties.
+    /// Each parameter sets the property of the same name.
     public init(_ kind: Kind, _ detail: String, statusCode: Int? = nil, retryAfter: Int? = nil) {
         self.kind = kind
         self.detail = detail
@@ -146,11 +147,11 @@ public struct Failure: Sendable, Equatable {
     /// "No record" from HTTPDNS in a mode in which an attacker may have written it.
     static let unproven = Failure(.badAnswer, "no record, which aes and des do not prove")
 
-    /// A server asks this daemon what the daemon asks it.
+    /// A server asks this daemon the question that the daemon asks it.
     static let loop = Failure(.badAnswer, "a loop: the server asks this daemon what it is asked")
 
-    /// RFC 8914: 22 when no server answered in time, 14 when this machine is short of something, 23 when the network or the peer
-    /// made an answer impossible.
+    /// RFC 8914: 22 if no server answered in time, 14 if this machine is short of a resource, 23 if the network or the
+    /// peer made an answer impossible.
     var extendedError: ExtendedError {
         switch kind {
         case .timedOut: .noReachableAuthority
@@ -160,17 +161,17 @@ public struct Failure: Sendable, Equatable {
     }
 }
 
-/// A lookup at an HTTPDNS account that failed, or whose names were then asked of the next group of their route.
+/// A lookup at an HTTPDNS account that failed, or whose names were then sent to the next group of their route.
 public struct AbnormalLookup: Sendable, Equatable {
     /// The account's group.
     public var group = GroupID.httpdns
     /// The names of the request.
     public var names: [Name]
-    /// The families that were asked for.
+    /// The families that the request was for.
     public var families: Families
-    /// The server that failed; nil when every server failed or none could be asked.
+    /// The server that failed; nil: every server failed, or none could be asked.
     public var server: Server?
-    /// Why it failed; nil when the plan's limit was reached.
+    /// Why it failed; nil: the plan's limit was reached.
     public var failure: Failure?
     /// Milliseconds from the request to its failure, or from the first question if no server could be asked.
     public var spend: Int
@@ -182,29 +183,31 @@ public struct AbnormalLookup: Sendable, Equatable {
 public enum Event: Sendable, Equatable {
     case failing(GroupID, Server, Failure)
     case answersAgain(GroupID, Server)
-    /// So many attempts failed in a row (``UpstreamGroup/Choice/inOrder(switchAfter:returnAfterMinutes:)``).
+    /// The servers changed after so many failed attempts in a row
+    /// (``UpstreamGroup/Choice/inOrder(switchAfter:returnAfterMinutes:)``).
     case switched(GroupID, from: Server, to: Server)
     /// The first server answered again.
     case returned(GroupID, from: Server, to: Server)
-    /// A limit is exceeded, and questions beyond it get SERVFAIL.
+    /// A limit is exceeded: further questions get SERVFAIL.
     case refusing(Refusal)
     /// `queriesPerSecond` is exceeded: further names go to the next group of their route, or wait.
     case planExceeded(GroupID)
-    /// Too many names below one domain had no record: further ones go to the next group of their route, or are refused.
+    /// Too many names below one domain had no record: further names go to the next group of their route, or are
+    /// refused.
     case noRecordBudgetSpent(GroupID)
-    /// This machine is short of what a query needs, and why; said when it begins.
+    /// This machine is short of a resource that a query needs, with the reason; logged at the begin.
     case short(String)
     /// Private addresses were removed from an answer.
     case privateRefused
-    /// A client that validates asks for a name of this account, so the other group is asked. Said once.
+    /// A validating client asks for a name of this account, so the other group is asked. Logged once.
     case leftToValidators(GroupID, asked: GroupID)
-    /// The store cannot be used, and why; said once until it can be.
+    /// The store cannot be used, with the reason; logged once until it can be used again.
     case sharedCacheOff(String)
     case sharedCacheOn
-    /// The store takes no entries, and why.
+    /// The store refuses entries, with the reason.
     case sharedCacheTakesNothing(String)
     case sharedCacheTakesAgain
-    /// An entry lies in the future: the writer's clock or this machine's is wrong. Said once.
+    /// An entry is in the future: the writer's clock or this machine's is wrong. Logged once.
     case sharedCacheClock
 }
 

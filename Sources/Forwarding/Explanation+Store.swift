@@ -2,38 +2,38 @@ import Base
 import DNSCache
 public import DNSWire
 
-/// What an operator's look into the store of the fleet has found.
+/// The replies of the fleet's store to an operator's reads.
 public struct StoreLooks: Sendable {
-    /// By question: what the store has, or why that is not known.
+    /// By question: the store's reply, or why it is unknown.
     public var found: [SharedQuestion: StoreLook]
-    /// When that was, in seconds since 1970.
+    /// The time of the reads, in seconds since 1970.
     public var wall: UInt64
 
-    /// By default nothing is known of the store.
+    /// By default, no reply is known.
     public init(_ found: [SharedQuestion: StoreLook] = [:], wall: UInt64 = 0) {
         (self.found, self.wall) = (found, wall)
     }
 }
 
-/// The end of one look.
+/// The result of one read.
 public enum StoreLook: Sendable, Equatable {
     case found(SharedFinding)
     case failed(String)
 }
 
 extension Explanation {
-    /// What the store has of a group.
+    /// The store's entry for a group.
     public enum Stored: Sendable, Equatable {
         case nothing
-        /// What the group has said so many seconds ago. What is past its time is given only when nobody answers.
+        /// The group's answer, so many seconds old. An expired one is given only when no server answers.
         case entry(SharedContent, elapsed: UInt32, isFresh: Bool)
-        /// An entry that is not given, since its time is over or seems to lie in the future.
+        /// An entry that is not given: it has expired, or is in the future.
         case outOfTime
-        /// Why that is not known.
+        /// Why the entry is unknown.
         case unknown(String)
     }
 
-    /// What is given when nobody answers: what the cache holds, or the store's copy past its time; with its age.
+    /// The answer for the case that no server answers: the cached one, or the store's expired copy; with its age.
     public var stale: (answer: Answer, elapsed: UInt32)? {
         if let held { return (held.answer, held.elapsed) }
         for part in parts {
@@ -44,7 +44,7 @@ extension Explanation {
 }
 
 extension Forwarder {
-    /// Sets what the store is asked before a group is, and what it has for that.
+    /// Sets the question to the store before a group is asked, and the store's reply.
     func look(for key: Flight.Key, _ part: inout Explanation.Part, _ looks: StoreLooks, at now: Tick) {
         guard let settings = store.settings, part.group.isShared, part.standing != .noServer,
             !part.standing.isWithoutRecord, part.standing != .budgetSpent, store.budget(at: now) != nil
@@ -57,7 +57,7 @@ extension Forwarder {
         case .found(.nothing): part.stored = .nothing
         case .found(.entry(let entry, let isStaleCopy)):
             let content = entry.content.clampedToOwnTTL(timing.maxTTL)
-            // What is learnt by that stays in a copy.
+            // The lesson for the clock stays in a copy.
             var clock = store.clock
             switch clock.worth(entry, isStaleCopy: isStaleCopy, settings, wall: looks.wall, at: now) {
             case .fresh(let elapsed, _) where content.isUsable(after: elapsed, isOfAccount: true):

@@ -2,7 +2,7 @@ public import Base
 public import DNSCache
 public import DNSWire
 
-/// Where a question goes and why, and what a client that asks it now would get.
+/// The route of a question, the reason for it, and the answer that a client would get now.
 public struct Explanation: Sendable, Equatable {
     /// The name that is explained.
     public var name: Name
@@ -14,23 +14,23 @@ public struct Explanation: Sendable, Equatable {
     public var taker: GroupOverview?
     /// Why the question takes its route.
     public var reason: RouteReason
-    /// The groups that may be asked, in order; none if it is answered from here whatever happens.
+    /// The groups that may be asked, in order; none: the daemon answers in any case.
     public var parts: [Part] = []
-    /// What the cache holds for a client that sets neither DO nor CD.
+    /// The cache's answer for a client that sets neither DO nor CD.
     public var held: DNSCache.Held?
-    /// The group that gave ``held``; nil if that is not known.
+    /// The group that gave ``held``; nil: unknown.
     public var teller: GroupOverview?
-    /// What such a client would get, if it asked for recursion.
+    /// The answer that such a client would get if it asked for recursion.
     public var fate: Fate
-    /// Whether private addresses are taken out of answers.
+    /// Whether private addresses are removed from answers.
     public var refusesPrivate = false
-    /// How addresses are put in order; nil: they are given as they came.
+    /// How addresses are sorted; nil: not at all.
     public var ranking: Ranking?
 
-    /// The names that are aliases of it by groups of the operator's, that which was asked for first.
+    /// The names that are aliases of it by groups of the operator; the queried one first.
     public var aliases: [Alias] = []
 
-    /// A name that is an alias of another, and the group that says so.
+    /// A name that is an alias of another, with the group that defines the alias.
     public struct Alias: Sendable, Equatable {
         /// The alias.
         public let name: Name
@@ -38,97 +38,97 @@ public struct Explanation: Sendable, Equatable {
         public let group: GroupOverview
     }
 
-    /// What the prefix of the network's translator changes; nil: nothing.
+    /// The effect of the network's NAT64 prefix; nil: none.
     public var translation: Translation?
 
-    /// How an answer is made of another.
+    /// How an answer is made from another.
     public enum Translation: Sendable, Equatable {
-        /// Where there is no AAAA record, clients get the A records' addresses under this prefix.
+        /// Without an AAAA record, clients get the A records' addresses under this prefix.
         case addresses(NAT64Prefix)
-        /// The name that was asked for is the reverse name of an address under the prefix, and an alias of the one that is explained.
+        /// The queried name is the reverse name of an address under the prefix, and an alias of the explained name.
         case alias(Name)
     }
 
-    /// Addresses are given in the order in which they answer a TCP connection.
+    /// Addresses are sorted by the speed at which they answer a TCP connection.
     public struct Ranking: Sendable, Equatable {
-        /// The TCP port that is connected to.
+        /// The TCP port of the trials.
         public var port: UInt16
         /// Whether that order is known.
         public var isKnown: Bool
 
-        /// The parameters are those of the properties.
+        /// Each parameter sets the property of the same name.
         public init(port: UInt16, isKnown: Bool) { (self.port, self.isKnown) = (port, isKnown) }
     }
     /// The state of the fleet's store; nil: nothing is shared.
     public var sharedCache: SharedCacheOverview?
 
-    /// Without groups; they are set afterwards.
+    /// Without groups, which are set later.
     public init(_ name: Name, _ type: RecordType, _ rule: PolicyDecision, _ reason: RouteReason, _ fate: Fate) {
         (self.name, self.type, self.rule, self.reason, self.fate) = (name, type, rule, reason, fate)
     }
 
     /// One group of the route.
     public struct Part: Sendable, Equatable {
-        /// The group, as it is now.
+        /// The group in its present state.
         public var group: GroupOverview
-        /// How the group before must end; means nothing for the first.
+        /// How the group before must end; without meaning for the first.
         public var after: StepEnds
-        /// Milliseconds after which it is asked beside the group before; nil: it is not.
+        /// Milliseconds after which it is asked beside the group before; nil: never.
         public var hedgeAfter: Int?
         /// Whether it would be asked.
         public var standing: Standing
-        /// What the store is asked before the group is; nil if it is not.
+        /// The question to the store before the group is asked; nil: none.
         public var sharedQuestion: SharedQuestion?
-        /// What the store has for that; nil if it was not asked.
+        /// The store's reply to that question; nil: it was not asked.
         public var stored: Stored?
 
-        /// Without a look into the store.
+        /// Without a read of the store.
         public init(_ group: GroupOverview, after: StepEnds, hedgeAfter: Int? = nil, _ standing: Standing) {
             (self.group, self.after, self.hedgeAfter, self.standing) = (group, after, hedgeAfter, standing)
         }
     }
 
-    /// Whether a group would be asked if the question came to it.
+    /// Whether a group would be asked if the question reached it.
     public enum Standing: Sendable, Equatable {
-        /// This server of it.
+        /// It would ask this server.
         case ready(Server)
         case noServer
-        /// An HTTPDNS account was found to have no record of the name; why, in its own word, if it has said so.
+        /// An account was found to have no record of the name, with its own reason, if it gave one.
         case withoutRecord(String?)
         /// Too many names below its domain had no record.
         case budgetSpent
         /// `queriesPerSecond` is reached.
         case planExceeded
-        /// Each server has as much under way as it may; the question waits.
+        /// Each server has as many queries under way as it may; the question waits.
         case full
-        /// Names that have their turn before it wait for a server with room, or for the plan: it waits until something has
-        /// become of them.
+        /// Earlier names wait for a server with room, or for the plan; the question waits behind them.
         case waiting
         /// Each server has asked for a pause.
         case paused
-        /// It is not asked for the type: there is no such record.
+        /// It is not asked for the type: the answer is NODATA.
         case leftOut
-        /// No server answers, and another question finds out when one does.
+        /// No server answers; another question probes it.
         case down
 
         /// Whether the account was found to have no record of the name.
         public var isWithoutRecord: Bool { if case .withoutRecord = self { true } else { false } }
     }
 
-    /// What a client would get, and from whom.
+    /// The source of a client's answer.
     public enum Fate: Sendable, Equatable {
-        /// As ``RecordType/refusal`` says.
+        /// See ``RecordType/refusal``.
         case refused
-        /// What the cache holds.
+        /// The cache's answer.
         case cached
-        /// Made by the daemon itself; no server is asked.
+        /// The daemon's own answer; no server is asked.
         case made(Answer)
-        /// What the store has of the group at this place of ``Explanation/parts``, if it says so in time; else that group.
+        /// The store's answer of the group with this index in ``Explanation/parts``, if it comes in time; else that
+        /// group's.
         case stored(Int)
-        /// The group at this place of ``Explanation/parts``.
+        /// The group with this index in ``Explanation/parts``.
         case asked(Int)
-        /// The same question has failed a moment ago, or was given a stale answer, so no server is asked for it anew: a
-        /// stale answer is given, else this one.
+        /// The same question has failed a moment ago, or got a stale answer, so no server is asked again: a stale
+        /// answer is given, else this one.
         case failedLately(Answer)
         /// No server can be asked: a stale answer is given, else this one.
         case nobody(Answer)
@@ -136,10 +136,10 @@ public struct Explanation: Sendable, Equatable {
 }
 
 extension Forwarder {
-    /// What becomes of a question at this moment. Nothing changes by it.
+    /// The fate of a question at this moment. It changes no state.
     /// - Parameters:
-    ///   - looks: what the store has for each ``Explanation/Part/sharedQuestion``.
-    ///   - source: that of the client that would ask.
+    ///   - looks: The store's reply for each ``Explanation/Part/sharedQuestion``.
+    ///   - source: The source of the client that would ask.
     public mutating func explain(
         _ name: Name, _ type: RecordType, _ looks: StoreLooks = StoreLooks(), of source: Source = .host, at now: Tick
     ) -> Explanation {
@@ -178,7 +178,7 @@ extension Forwarder {
             look(for: key, &part, looks, at: now)
             return part
         }
-        // A listener looks into the cache first.
+        // A listener reads the cache first.
         if explanation.held?.isFresh ?? false {
             explanation.fate = .cached
             return explanation
@@ -200,7 +200,7 @@ extension Forwarder {
         return explanation
     }
 
-    /// Follows the question as far as can be seen now, by a flight of which nothing is carried out.
+    /// Follows the question as far as it can be foreseen, by a flight whose orders are not carried out.
     private mutating func follow(
         _ flight: Flight, _ event: FlightEvent, _ explanation: inout Explanation, at now: Tick
     ) {
@@ -220,7 +220,7 @@ extension Forwarder {
         }
     }
 
-    /// What happens to a flight of which a step has begun; nil: that is its fate as far as can be seen now.
+    /// The next event of a flight of which a step has begun; nil: its fate is as far as can be foreseen.
     private mutating func event(of flight: Flight, _ step: Int, _ explanation: inout Explanation) -> FlightEvent? {
         let (part, group) = (explanation.parts[step], flight.route[step].group)
         if explanation.sharedCache?.budget ?? 0 > 0, case .entry(let content, _, isFresh: true)? = part.stored {
@@ -245,7 +245,7 @@ extension Forwarder {
         }
     }
 
-    /// Why the group of one of the first steps is not asked; nil: that depends on the group.
+    /// Why the group of one of the first steps is not asked; nil: the group decides.
     private func knownStanding(
         _ step: Int, _ decision: borrowing Decision, _ key: Flight.Key, at now: Tick
     ) -> Explanation.Standing? {

@@ -2,7 +2,7 @@ import Base
 import DNSCache
 import DNSWire
 
-/// What can be read of a flight.
+/// The readable properties of a flight.
 extension Flight {
     /// Whether a client has asked this question.
     var isWanted: Bool {
@@ -11,16 +11,16 @@ extension Flight {
         }
     }
 
-    /// Whether the clients were already given a stale answer or a failure.
+    /// Whether the clients have a stale answer or a failure.
     var isAnswered: Bool { if case .answered = phase { true } else { isOver } }
 
-    /// When something is due that no server brings about.
+    /// When a deadline is due that does not depend on a server.
     var nextMoment: Tick? {
         guard case .open(_, let staleAt, let answerBy) = phase else { return hedgeAt }
         return min(min(hedgeAt ?? answerBy, staleAt ?? answerBy), answerBy)
     }
 
-    /// Whether the event that is due asks for a stale answer.
+    /// Whether the event that is due gives a stale answer.
     func isStaleDue(at now: Tick) -> Bool {
         if case .open(_, let staleAt?, _) = phase { staleAt <= now } else { false }
     }
@@ -38,7 +38,7 @@ extension Flight {
         return false
     }
 
-    /// The last step that has begun or was passed over; nil before any has.
+    /// The last step that has begun or was passed over; nil: none has.
     var last: Int? {
         var step = route.count - 1
         while step >= 0, steps[step] == .ahead { step -= 1 }
@@ -48,8 +48,8 @@ extension Flight {
     /// The last step that may still answer; at least one may while the flight is open.
     var lastUnderWay: Int { route.indices.last { isUnderWay($0) } ?? 0 }
 
-    /// The next step whose group has servers and is to be asked after this end of the step before; nil: there is none.
-    /// - Parameter step: the step before; nil: the last one that has begun.
+    /// The next step whose group has servers and follows this end of the step before; nil: there is none.
+    /// - Parameter step: The step before; nil: the last one that has begun.
     func nextStep(after end: StepEnds, behind step: Int? = nil, _ rules: FlightRules) -> Int? {
         var step = (step ?? last).map { $0 + 1 } ?? 0
         while step < route.count {
@@ -59,16 +59,18 @@ extension Flight {
         return nil
     }
 
-    /// Whether another group is asked once a step has failed, or is being asked already.
+    /// Whether another group is asked after a step has failed, or is being asked already.
     func leadsOn(from step: Int, _ rules: FlightRules) -> Bool {
         if let last, last > step { return has(.asked, in: (step + 1)..<route.count) }
         return nextStep(after: .failure, behind: step, rules) != nil
     }
 
-    /// Whether a group before this step still owes an answer, so that the step's own only stands in for it: it failed, has
-    /// not proven that it has no record, is still being asked, or is an account that could not be. An account's answer is
-    /// as good as another account's.
-    /// - Parameter step: the number of steps, if it is not known which answers.
+    /// Whether an answer of this step is only a substitute, since a group before it still owes one. That group
+    /// - failed, or has not proven that it has no record,
+    /// - is still being asked, or
+    /// - is an account that could not be asked. An account's answer is as good as another account's.
+    ///
+    /// - Parameter step: The number of steps, if the answering one is not known.
     func standsIn(_ step: Int, _ rules: FlightRules) -> Bool {
         let isAccount = step < route.count && rules.carriesAddresses(route[step])
         for before in 0..<step {
@@ -89,7 +91,7 @@ extension Flight {
         return step
     }
 
-    /// The question for groups that carry messages.
+    /// The question in the form for groups that carry messages.
     var question: MessageQuestion {
         switch key.audience {
         case .everyone, .exceptValidators, .validators:

@@ -2,8 +2,8 @@ import Base
 import DNSCache
 import DNSWire
 
-/// One question under way and the clients that wait for its answer. Equal questions share a flight, so a forger has
-/// only one id and one port to guess, however often a question is asked.
+/// One question under way, with the clients that wait for its answer. Equal questions share a flight, so a forger can
+/// guess only one ID and one port, however often a question is asked.
 ///
 /// A flight follows its route step by step. All its state is changed here, by ``take(_:_:at:)``:
 ///
@@ -20,9 +20,9 @@ import DNSWire
 /// | an account's "no record" that leads on | no record, or unproven | next step; a refresh ends where it is unproven |
 /// | an account's "no record" that leads nowhere | no record; unproven is a failure | deliver it, and end |
 /// | a group is exhausted | failed or refused | next step; a refresh ends where another group would answer |
-/// | a step is not asked after all | failed: what another group says only stands in | end, if no step is asked any more |
+/// | a step is not asked after all | failed: another group's answer is only a substitute | end, if no step is asked any more |
 /// | no step is asked any more | | the second best is delivered if it is an answer, else fail |
-/// | a client comes after the others were answered | open | the last step is asked again if it has ended |
+/// | a client comes after the earlier ones were answered | open | the last step is asked again if it has ended |
 final class Flight {
     struct Key: Hashable {
         let name: NameKey
@@ -31,41 +31,41 @@ final class Flight {
         /// Whether the daemon asks it to find a server: see ``Policy/routeToServer(_:_:)``.
         var findsServer = false
 
-        /// There are few audiences, so the comparison tells them apart.
+        /// The few audiences are not hashed: the comparison distinguishes them.
         func hash(into hasher: inout Hasher) { hasher.combine(name.digest ^ Int(type.rawValue)) }
         func _rawHashValue(seed: Int) -> Int { name.digest ^ Int(type.rawValue) ^ seed }
     }
 
     let key: Key
-    /// Its number in `Forwarder.flights`: the newest flight has the highest serial number.
+    /// Its number in `Forwarder.flights`; the newest flight has the highest serial number.
     let id: TableID
-    /// The groups that may be asked, in this order.
+    /// The groups that may be asked, in order.
     let route: [Step]
-    /// Of each step of the route.
+    /// The state of each step of the route.
     private(set) var steps = InlineArray<64, StepState>(repeating: .ahead)
     private(set) var phase: FlightPhase
-    /// When the next step begins even if the last has not ended; nil once it has begun.
+    /// When the next step begins even if the last is under way; nil: it has begun.
     private(set) var hedgeAt: Tick?
     private(set) var secondBest: SecondBest?
     private(set) var trouble: Trouble?
-    /// What its answers depend on, by the rules under which it began.
+    /// The bases of its answers, by the rules at its begin.
     let bases: AnswerBases
-    /// Whether its bases are those of the rules that hold now. If not, its answer is given and not cached, and nobody joins it. One
-    /// that finds a server never is: its answer did not come by the route of clients' questions.
+    /// Whether its bases are those of the present rules. Else its answer is given but not cached, and no client joins.
+    /// Always false for a flight that finds a server: its answer does not come by the route of clients' questions.
     private(set) var isCurrent: Bool
-    /// Whether it has ended: events that come later lead to nothing.
+    /// Whether it has ended: later events have no effect.
     private(set) var isOver = false
-    /// Whether it is for a service binding in an account's place. Here it makes the flight no larger.
+    /// Whether it asks for a service binding instead of the account. In this position it adds no size to the flight.
     let isBinding: Bool
-    /// The clients that wait, and the source for which the flight counts.
+    /// The waiting clients, and the source for which the flight counts.
     private(set) var crowd: Crowd
 
-    /// The most steps that a route may have: a route names each group once.
+    /// The most steps of a route: it names each group once.
     static var maximumSteps: Int { 64 }
 
     /// - Parameters:
     ///   - waiter: The client that asks; nil: the daemon itself.
-    ///   - before: What is known of the route's first steps: their groups are not asked.
+    ///   - before: The known state of the route's first steps: their groups are not asked.
     ///   - staleAt: When a stale answer is given; nil: there is none.
     init(
         _ key: Key, _ route: [Step], id: TableID, for waiter: Waiter?, of source: Source,
@@ -79,27 +79,27 @@ final class Flight {
         for step in 0..<before.count { steps[step] = before.state(of: step) }
     }
 
-    /// What becomes of the copy changes nothing of the flight.
+    /// A copy whose changes do not affect the flight.
     init(copying flight: Flight) {
         (key, id, route, steps, phase) = (flight.key, flight.id, flight.route, flight.steps, flight.phase)
         (secondBest, trouble, isCurrent, crowd) = (flight.secondBest, flight.trouble, flight.isCurrent, flight.crowd)
         (isBinding, bases) = (flight.isBinding, flight.bases)
     }
 
-    // MARK: Who waits, and what was sent
+    // MARK: Waiting clients
 
     func add(_ waiter: Waiter) { crowd.clients.append(waiter) }
 
-    /// Removes the waiting clients, to be answered now.
+    /// Removes the waiting clients, to answer them now.
     func takeClients() -> SmallList<Waiter> { exchange(&crowd.clients, with: SmallList()) }
 
-    /// Removes the second best answer, to be given now.
+    /// Removes the second best answer, to give it now.
     func takeSecondBest() -> SecondBest? { exchange(&secondBest, with: nil) }
 
-    /// The flight counts for another source from now on.
+    /// Counts the flight for another source from now on.
     func count(for source: Source) { crowd.source = source }
 
-    /// The rules under which it began do not hold any more: see ``isCurrent``.
+    /// Marks that the rules have changed: see ``isCurrent``.
     func outdate() { isCurrent = false }
 
     /// The flight is over.
@@ -109,8 +109,8 @@ final class Flight {
 // MARK: - The machine
 
 extension Flight {
-    /// Changes the flight by what has happened.
-    /// - Returns: what is to be done for it.
+    /// Changes the flight by an event.
+    /// - Returns: The orders that follow.
     func take(_ event: FlightEvent, _ rules: FlightRules, at now: Tick) -> FlightOrders {
         var orders = FlightOrders()
         guard !isOver else { return orders }
@@ -124,7 +124,7 @@ extension Flight {
         case .due(let hasStale): due(hasStale: hasStale, rules, at: now, &orders)
         case .failed(let trouble): self.trouble = trouble
         case .refused(let step, let answer, let answerer):
-            // An answer of an earlier group is better than a SERVFAIL or the like.
+            // An answer of an earlier group is better than SERVFAIL and the like.
             if secondBest?.answer.head.responseCode.isAnswer != true {
                 secondBest = SecondBest(answer: answer, by: answerer, step: step)
             }
@@ -149,7 +149,7 @@ extension Flight {
         return orders
     }
 
-    /// Begins the next step, or concludes when there is none.
+    /// Begins the next step, or concludes if there is none.
     private func begin(
         after end: StepEnds, because: FallbackReason? = nil, _ rules: FlightRules, at now: Tick,
         _ orders: inout FlightOrders
@@ -164,8 +164,8 @@ extension Flight {
         (orders.ask, orders.because) = (step, because)
     }
 
-    /// Sets the moment at which the next step begins beside this one, for a flight that clients wait for: at once where the group is
-    /// down. The servers of a group that carries messages are asked beside each other instead.
+    /// Sets the moment at which the next step begins beside this one, for a flight with waiting clients: at once if the
+    /// group is down. The servers of a group that carries messages are asked beside each other instead.
     private func hedge(_ rules: FlightRules, at now: Tick) -> Bool {
         guard isWanted, let last, isUnderWay(last) else { return false }
         let group = rules[route[last].group]
@@ -177,7 +177,7 @@ extension Flight {
         return true
     }
 
-    /// A step has ended without an answer to give: the next one begins, unless it has begun already.
+    /// Ends a step without an answer: the next step begins, unless it has begun.
     private func end(
         _ step: Int, as state: StepState, after end: StepEnds, because: FallbackReason? = nil, _ rules: FlightRules,
         at now: Tick, _ orders: inout FlightOrders
@@ -208,11 +208,11 @@ extension Flight {
         secondBest = best
         orders.give = .answer(isStandIn: standsIn(best.step, rules), isFromStore: isFromStore)
         if has(.failed, in: route.indices) { orders.notesStandIn = true }
-        // A step before it was slow; if it still answers, its answer replaces this one in the cache.
+        // An earlier step was slow; if it still answers, its answer replaces this one in the cache.
         if has(.asked, in: 0..<best.step) { close() } else { orders.end() }
     }
 
-    /// Whoever waits is answered now.
+    /// Marks the waiting clients as answered.
     private func close() { phase = .answered(isWanted: isWanted) }
 
     private func becomeWanted(_ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders) {
@@ -240,7 +240,7 @@ extension Flight {
         phase = .open(
             isWanted: true, staleAt: nil, answerBy: now.advanced(milliseconds: rules.timing.answerWithin))
         orders.schedules = true
-        // The last step's answer is not in the cache for this client, or the client would not be here.
+        // The last step's answer is not cached for this client, or the client would not be here.
         guard !isDone, let last, !isUnderWay(last) else { return }
         steps[last] = .ahead
         begin(after: route[last].after, rules, at: now, &orders)
@@ -254,7 +254,7 @@ extension Flight {
                 if hasStale {
                     orders.give = .stale
                     close()
-                    // The next group's answer is not needed any more, and would not be cached beside this one.
+                    // The next group's answer is no longer needed, and would not be cached beside this one.
                     if standsIn(route.count, rules) { hedgeAt = nil }
                 }
             } else if answerBy <= now {
@@ -271,7 +271,7 @@ extension Flight {
         guard let end = StepEnds(of: best.answer),
             let next = route[(best.step + 1)...].first(where: { !$0.after.isDisjoint(with: end) })
         else { return deliver(best, isFromStore: false, rules, &orders) }
-        // A name that is not known there may have records all the same.
+        // A name that is unknown there may still have records.
         let isUnknown = end.intersection(next.after).contains(.noRecord)
         if !isUnknown { secondBest = best }
         orders.leave = best.step
@@ -293,7 +293,7 @@ extension Flight {
             trouble = Trouble(failure: .unproven, group: route[step].group)
             return end(step, as: state, after: .failure, rules, at: now, &orders)
         }
-        // The group answered before, and that answer is not replaced by another group's.
+        // The group answered before; no other group's answer replaces that answer.
         if !isProven, !isWanted { return orders.end() }
         end(step, as: state, after: .noRecord, because: .noRecord, rules, at: now, &orders)
     }
@@ -304,12 +304,12 @@ extension Flight {
     ) {
         if let trouble { self.trouble = trouble }
         if trouble?.failure.kind == .here {
-            // The next group would be asked only because this machine is short of something.
+            // The next group would be asked only for a shortage of this machine.
             (steps[step], hedgeAt) = (.failed, nil)
             return conclude(rules, &orders)
         }
         if !isWanted, end == .failure {
-            // The group answered before, and that answer is not replaced by another group's.
+            // The group answered before; no other group's answer replaces that answer.
             let leadsOn = step == last && nextStep(after: end, rules) != nil
             if leadsOn || rules.carriesAddresses(route[step]) { return orders.end() }
         }

@@ -2,7 +2,7 @@ import Base
 import DNSCache
 import DNSWire
 
-/// What one step of a flight's route is doing, or how it has ended.
+/// The state of one step of a flight's route.
 enum StepState: UInt8 {
     /// It has not begun.
     case ahead
@@ -10,24 +10,25 @@ enum StepState: UInt8 {
     case passedOver
     /// It is not asked: its group has no server.
     case withoutServer
-    /// Its group is being asked, or the store of the fleet before it: it may still answer.
+    /// Its group, or the fleet's store before it, is being asked: it may still answer.
     case asked
     /// Its answer was given to the clients.
     case answered
     /// No server answered in time, or only with SERVFAIL and the like; or the group could not be asked.
     case failed
-    /// Every server that answered said REFUSED.
+    /// Every server that answered returned REFUSED.
     case refused
     /// The answer was NXDOMAIN, and leads to another group.
     case nxDomain
     /// The answer was NOERROR without a record, and leads to another group.
     case noData
-    /// An account has no record of the name, and proves it; or an answer without an SOA says so, and leads to another group.
+    /// An account proves that it has no record of the name; or an answer without an SOA indicates so, and leads to
+    /// another group.
     case noRecord
-    /// An account says that it has no record of the name, in a mode in which an attacker may have written that.
+    /// An account reports no record of the name, in a mode in which an attacker may have written the report.
     case unproven
 
-    /// - Parameter end: one end.
+    /// - Parameter end: One end.
     init(_ end: StepEnds) {
         switch end {
         case .refused: self = .refused
@@ -40,7 +41,7 @@ enum StepState: UInt8 {
 }
 
 extension StepEnds {
-    /// A route's first step begins whatever was before it.
+    /// A route's first step begins in any case.
     static let any: StepEnds = [.failure, .refused, .nxDomain, .noData, .noRecord]
 }
 
@@ -59,20 +60,20 @@ struct Waiter {
     let isProven: Bool
 }
 
-/// Who waits for a flight.
+/// Whether clients wait for a flight.
 enum FlightPhase {
     /// No client has an answer yet.
     /// - Parameters:
-    ///   - isWanted: Whether a client has asked. If not, the daemon asks for itself, to fill the cache; then no other
-    ///     group is asked in the place of an HTTPDNS account.
-    ///   - staleAt: When the clients get a stale answer; nil if there is none.
-    ///   - answerBy: When the clients get the best answer there is, or a failure.
+    ///   - isWanted: Whether a client has asked. Else the daemon asks for itself, to fill the cache; then no other
+    ///     group is asked instead of an HTTPDNS account.
+    ///   - staleAt: When the clients get a stale answer; nil: there is none.
+    ///   - answerBy: When the clients get the best answer so far, or a failure.
     case open(isWanted: Bool, staleAt: Tick?, answerBy: Tick)
-    /// Whoever waited has an answer, stale or of another group, or a failure; the flight goes on to fill the cache.
+    /// All clients have an answer, stale or of another group, or a failure; the flight goes on to fill the cache.
     case answered(isWanted: Bool)
 }
 
-/// What the groups of a route are like, as far as a flight depends on it.
+/// The traits of groups that flights depend on.
 struct FlightRules {
     var timing: Timing
     /// By `GroupID.rawValue`.
@@ -84,9 +85,9 @@ struct FlightRules {
         /// See ``UpstreamGroup/isProven`` and ``UpstreamGroup/isShared``.
         var isProven = true
         var isShared = false
-        /// Whether no server of it answers, so that the next step begins at once.
+        /// Whether none of its servers answers: the next step then begins at once.
         var isDown = false
-        /// Until when the next step begins at once because of it: what was found out longer ago may be over.
+        /// Until when the next step begins at once for that reason: older findings may be outdated.
         var isLeftUntil = Tick(nanoseconds: 0)
     }
 
@@ -104,11 +105,11 @@ struct FlightRules {
 struct Trouble {
     var failure: Failure
     var group: GroupID
-    /// The server that failed; nil if none was asked.
+    /// The server that failed; nil: none was asked.
     var server: Server?
 }
 
-/// An answer that is given if no better one comes.
+/// An answer for the case that no better one comes.
 struct SecondBest {
     var answer: Answer
     var by: Answerer
@@ -116,20 +117,20 @@ struct SecondBest {
     var step: Int
 }
 
-/// What is known of a route's first steps before a flight begins, so that their groups are not asked.
+/// The known state of a route's first steps before a flight begins: their groups are not asked.
 struct StepsBefore {
-    /// How many they are.
+    /// The number of these steps.
     private(set) var count = 0
-    /// How many of them were looked at; nil: all.
+    /// How many of them were checked; nil: all.
     private var known: Int?
     private var unproven: UInt64 = 0
     /// Whether the last of them is not asked because too many names below its domain had no record.
     private(set) var isBudgetSpent = false
 
-    /// Whether the last of them may have a record all the same.
+    /// Whether the last of them may still have a record.
     private(set) var isLastUnproven = false
 
-    /// A group is known to have no record of the name.
+    /// Adds a group that is known to have no record of the name.
     mutating func addWithoutRecord(isProven: Bool) {
         isLastUnproven = !isProven
         if !isProven { unproven |= 1 &<< count }
@@ -141,7 +142,7 @@ struct StepsBefore {
         count += 1
     }
 
-    /// No step of the route is to be asked: the end of the last of them does not lead on.
+    /// Marks all steps of the route as not to be asked: the end of the last known step does not lead on.
     mutating func addAll(of route: [Step]) { (known, count) = (count, route.count) }
 
     func state(of step: Int) -> StepState {
@@ -151,78 +152,78 @@ struct StepsBefore {
     }
 }
 
-/// What happens to a flight. A step is named by its index in the route.
+/// An event of a flight. A step is named by its index in the route.
 enum FlightEvent {
     case begun
-    /// The first client asks a question that the daemon had asked for itself.
+    /// The first client asks a question that the daemon has asked for itself.
     case wanted
-    /// A client came after the others were answered, and waits.
+    /// A client waits that came after the earlier ones were answered.
     case reopened
-    /// Its clients have waited for another flight before, which was in this phase: their moments stay the same.
+    /// It replaces a flight in this phase: its clients retain their deadlines.
     case waitedBefore(FlightPhase)
-    /// One of ``Flight/nextMoment`` has come.
-    /// - Parameter hasStale: whether there is a stale answer; only looked at when ``Flight/isStaleDue(at:)``.
+    /// ``Flight/nextMoment`` has come.
+    /// - Parameter hasStale: Whether there is a stale answer; read only if ``Flight/isStaleDue(at:)``.
     case due(hasStale: Bool)
     /// A server has failed, and the group goes on to its next one.
     case failed(Trouble)
-    /// A server said SERVFAIL or the like, or REFUSED, and the group goes on to its next one.
+    /// A server has returned SERVFAIL or the like, or REFUSED, and the group goes on to its next one.
     case refused(step: Int, Answer, by: Answerer)
     /// A group that carries messages has an answer.
     case answered(step: Int, Answer, by: Answerer)
-    /// There is an answer of that group that it was not asked for: the store of the fleet has it, or the group leaves the type out.
+    /// The group's answer is known without asking it: the fleet's store has it, or the group leaves the type out.
     case stored(step: Int, Answer, by: Answerer)
     /// An account has no record of the name.
-    /// - Parameter answer: what the clients get if no other group is to be asked.
+    /// - Parameter answer: The clients' answer if no other group is to be asked.
     case withoutRecord(step: Int, isProven: Bool, Answer, by: Answerer)
     /// A group can give no answer.
     /// - Parameters:
     ///   - end: ``StepEnds/failure`` or ``StepEnds/refused``.
-    ///   - because: why an account's name goes to the next group, for the counters.
+    ///   - because: Why an account's name goes to the next group, for the counters.
     case exhausted(step: Int, StepEnds, Trouble?, because: FallbackReason?)
-    /// The store has a stale answer, which was put into the cache.
+    /// The store had a stale answer, which is in the cache now.
     case staleFound
-    /// A step is not asked after all: nobody waits for it, or another daemon of the fleet refreshes the entry.
+    /// A step is not asked after all: no client waits, or another daemon of the fleet refreshes the entry.
     case dropped(step: Int)
-    /// The store has nothing, and its step's group was asked before.
+    /// The store has no entry, and the step's group was asked before.
     case storeIsSilent
 }
 
-/// What is to be done for a flight after an event, in the order of these properties. The answers that it is about stand in the
-/// flight: an order with an answer in it costs some 2,000 instructions a question.
+/// The orders that follow from an event of a flight, carried out in the order of these properties. Their answers are in
+/// the flight: an order with an answer in it costs some 2,000 instructions a question.
 struct FlightOrders {
-    /// The answers of this step's servers are not wanted any more.
+    /// End the queries of this step: their answers are not needed.
     var leave: Int?
     /// Ask the group of this step, or the store before it.
     var ask: Int?
-    /// Why that group is asked after another, or beside it, if that is counted.
+    /// Why that group is asked after another or beside it, for the counters.
     var because: FallbackReason?
     var give: Gift?
-    /// The answer that was given stands in for that of a group which has failed.
+    /// The given answer is a substitute for that of a failed group.
     var notesStandIn = false
-    /// ``Flight/nextMoment`` is another one.
+    /// ``Flight/nextMoment`` has changed.
     var schedules = false
     private(set) var ends = false
 
     mutating func end() { ends = true }
 
-    /// What the clients get.
+    /// The answer for the clients.
     enum Gift {
-        /// ``Flight/secondBest``, the answer of a message group, is cached and given.
+        /// ``Flight/secondBest``, the answer of a message group: cache it and give it.
         case answer(isStandIn: Bool, isFromStore: Bool)
-        /// The same of ``Flight/secondBest`` by which an account has proven to have no record.
+        /// ``Flight/secondBest``, an account's proven "no record": cache it and give it.
         case noRecord(isStandIn: Bool)
         case stale
         /// Time is over: ``Flight/secondBest``, or a failure.
         case whatThereIs
-        /// No step can still answer: a stale answer, or ``Flight/secondBest``, or a failure; and the flight ends.
+        /// No step can still answer: a stale answer, ``Flight/secondBest``, or a failure; and the flight ends.
         case failure
     }
 }
 
-/// The bases of what groups may answer to a question. 0: it is not cached.
+/// The bases of the answers that groups may give to a question. 0: the answer is not cached.
 struct AnswerBases: Equatable {
     /// Of an answer to the question itself.
     var ofMessages: Basis = 0
-    /// Of the addresses of each family that an account gives.
+    /// Of the addresses that an account gives, by family.
     var ipv4: Basis = 0, ipv6: Basis = 0
 }

@@ -2,25 +2,26 @@ public import Base
 import DNSCache
 import DNSWire
 
-/// What groups say becomes answers, which are cached, shared and given.
+/// Turns results of groups into answers, and caches, shares and delivers them.
 extension Forwarder {
-    /// A query has left: the kernel has its datagram, or an established connection has it. Once is enough.
+    /// A query was sent: the kernel has its datagram, or an established connection has it. One call is enough.
     public mutating func wrote(_ id: QueryID) { desk.wrote(id.id) }
 
-    /// The kernel has not taken a query's datagram.
+    /// The kernel has refused a query's datagram.
     public mutating func lost(_ id: QueryID) { desk.lost(id.id) }
 
-    /// A query has ended. If it ended or timed out before, nothing changes.
-    /// - Parameter toRepeat: Whether the answer is to the second attempt; its round trip counts from there.
+    /// A query has ended. No effect if it ended or timed out before.
+    /// - Parameter toRepeat: Whether the answer is to the second attempt; the round trip is measured from that.
     public mutating func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick) {
         switch outcome {
         case .answer(let answer):
             guard
                 let to = desk.answered(id.id, answer.head.responseCode, toRepeat: toRepeat, at: now, &actions)
             else { break }
-            // An outage that has ended does not take away what is cached now.
+            // First the desk's events: the end of an outage removes substitutes, and must not remove the answer cached
+            // below.
             handleDeskEvents(at: now)
-            // Copies of an answer are dear: nearly all go straight on.
+            // Copies of an answer are costly: nearly all go straight on.
             if let page = desk.bogusAddress(in: answer, of: to.messages.group) {
                 settle(noSuchName(to, since: page), to, at: now)
             } else if to.flight.isBinding || to.flight.key.type == .aaaa && policy.synthesis != nil {
@@ -37,7 +38,7 @@ extension Forwarder {
         handleDeskEvents(at: now)
     }
 
-    /// A group that carries messages has answered a flight.
+    /// Takes the answer of a group that carries messages.
     @inline(__always)
     mutating func settle(_ answer: Answer, _ to: GroupDesk.Answered, at now: Tick) {
         let answer = permitted(answer, to: to.flight.key, at: now)
@@ -49,7 +50,7 @@ extension Forwarder {
         }
     }
 
-    /// What clients get in the place of an answer that leads elsewhere, such as to a provider's search page.
+    /// The answer instead of one that leads elsewhere, such as to a provider's search page.
     @inline(never)
     private func noSuchName(_ to: GroupDesk.Answered, since address: IPAddress) -> Answer {
         let key = to.flight.key
@@ -59,8 +60,8 @@ extension Forwarder {
         return answer
     }
 
-    /// Handles what the desk has to tell.
-    /// - Returns: whether there was anything.
+    /// Handles the desk's events.
+    /// - Returns: Whether there were any.
     @discardableResult @inline(__always)
     mutating func handleDeskEvents(at now: Tick) -> Bool {
         guard desk.hasEvents || translations.hasArrivals else { return false }
@@ -92,13 +93,14 @@ extension Forwarder {
 
     // MARK: Addresses
 
-    /// Handles the result of both families of a name, whichever the flights asked for.
+    /// Handles the result for both families of a name, whichever the flights asked for.
     private mutating func settle(
         _ lookup: Lookup, _ result: NameAddresses, _ reasons: [AbsenceReason], _ found: GroupDesk.Found, at now: Tick
     ) {
         let (group, answerer) = (found.group, Answerer.server(found.group, found.server))
         lookup.dropEnded()
-        // What comes for nobody any more is cached of the group that is asked first: another's would replace its answer.
+        // No client waits. Cache it only for the first group of the route: an answer of another would replace a better
+        // one.
         if lookup.flights.isEmpty, !policy.asksFirst(group, lookup.key.name) { lookup.outdate() }
         let isShared = store.isOn && found.families == policy.families(of: group)
         guard result.hasAddresses else {
@@ -140,7 +142,7 @@ extension Forwarder {
         }
     }
 
-    /// `addressType` has changed since the request was sent, and a flight is for a family that was not in it: it is asked for.
+    /// Asks for the family of a flight that the request lacked, since `addressType` has changed after it was sent.
     private mutating func askForOther(
         than asked: Families, _ flight: Flight, at group: GroupID, _ now: Tick
     ) -> Bool {
@@ -153,8 +155,8 @@ extension Forwarder {
     }
 
     /// The answer for a family without addresses when the other family has some. It does not lead to the next group,
-    /// which could then insert any address it likes. It is cached as long as those addresses: to ask again earlier
-    /// would only be billed.
+    /// which could then insert any address. It is cached as long as those addresses: an earlier request would only be
+    /// billed.
     private func withoutAddresses(
         _ lookup: Lookup, _ type: RecordType, beside other: FamilyAddresses, _ reasons: [AbsenceReason],
         at group: GroupID
@@ -166,7 +168,7 @@ extension Forwarder {
     }
 
     /// Caches the result for one family of a name.
-    /// - Returns: the answer; nil when that family was not asked for.
+    /// - Returns: The answer; nil: that family was not asked for.
     private mutating func cacheFamily(
         _ lookup: Lookup, _ type: RecordType, _ family: FamilyAddresses, beside other: FamilyAddresses,
         _ reasons: [AbsenceReason], at group: GroupID, isStandIn: Bool, _ basis: Basis, _ now: Tick
@@ -177,7 +179,7 @@ extension Forwarder {
         case .addresses(let addresses, let ttl):
             let permitted = lookup.findsServer ? addresses : permitted(addresses, of: name, at: now)
             if permitted.isEmpty {
-                // This is an answer and not a failure: another group could give the same private addresses.
+                // An answer, not a failure: another group could give the same private addresses.
                 answer = policy.noPermittedAddress(name, type)
                 answer.keep = max(answer.keep, timing.clamped(ttl))
             } else {
@@ -195,7 +197,7 @@ extension Forwarder {
         return answer
     }
 
-    /// What is not proven is not shared: whoever has forged it would be believed by the whole fleet.
+    /// Shares "no record" of a proven account only: the whole fleet would believe a forged one.
     private mutating func shareNoRecord(_ name: Name, by group: GroupID, at now: Tick) {
         guard desk.rules[group].isProven else { return }
         for type in [RecordType.a, .aaaa] {
@@ -206,7 +208,7 @@ extension Forwarder {
     }
 
     /// An account has no record of a flight's name.
-    /// - Parameter code: see ``AbsenceReason/code``.
+    /// - Parameter code: See ``AbsenceReason/code``.
     func noRecordEvent(
         _ flight: Flight, at group: GroupID, by answerer: Answerer, because code: String? = nil
     ) -> FlightEvent {
@@ -222,7 +224,7 @@ extension Forwarder {
         return answer
     }
 
-    /// Says in an answer without addresses why an account has none.
+    /// Adds an account's reason to its answer without addresses.
     private func say(_ code: String?, of group: GroupID, in answer: inout Answer) {
         if let code { answer.add(.other, text: "\(desk.name(of: group)): \(code)") }
     }
@@ -231,9 +233,9 @@ extension Forwarder {
 
     /// Caches a message group's answer to a flight, and shares it.
     /// - Parameters:
-    ///   - isStandIn: a group before this one still owes the answer.
-    ///   - isFromStore: the store has it already.
-    /// - Returns: the answer as the clients get it.
+    ///   - isStandIn: An earlier group still owes the answer.
+    ///   - isFromStore: The store has the answer already.
+    /// - Returns: The answer for the clients.
     mutating func cacheAndShare(
         _ best: SecondBest, of flight: Flight, isStandIn: Bool, isFromStore: Bool, at now: Tick
     ) -> Answer {
@@ -256,7 +258,7 @@ extension Forwarder {
         return answer
     }
 
-    /// The same of an account's word that it has no record.
+    /// The same for an account's "no record".
     mutating func cacheNoRecord(_ best: SecondBest, of flight: Flight, isStandIn: Bool, at now: Tick) -> Answer {
         var answer = best.answer
         if isStandIn { answer.limitToStandIn() }
@@ -267,17 +269,17 @@ extension Forwarder {
         return answer
     }
 
-    /// Caches an answer that was asked for under the rules that hold now.
+    /// Caches an answer to a question that was asked under the present rules.
     /// - Parameters:
-    ///   - group: the group that gave it.
-    ///   - basis: by the rules that hold now, if it is known.
+    ///   - group: The group that gave it.
+    ///   - basis: Its basis under the present rules, if known.
     func cacheAnswer(
         _ answer: Answer, by group: GroupID, to key: NameKey, _ type: RecordType, for audience: Audience,
         at now: Tick, isStandIn: Bool, basis: Basis? = nil
     ) {
         let name = key.name
         var served = policy.served(audience, name, type)
-        // Others get what is made of the A records.
+        // Other clients get AAAA records that are made from A records.
         if type == .aaaa, audience.validates, policy.synthesis != nil { served = .validators }
         cache.store(
             answer, to: name, type: type, for: served, at: now.seconds, isStandIn: isStandIn, teller: group.teller,
@@ -289,18 +291,18 @@ extension Forwarder {
     // `domains.privateAddresses = "refuse"`: a public name must not lead a browser to a machine of this network (DNS
     // rebinding). Such addresses are removed from upstreams' answers before they are cached, so that hits need no check.
 
-    /// HTTPDNS's addresses of one family without the private ones, unless the name may have them.
+    /// An account's addresses of one family without the private ones, unless the name may have them.
     private mutating func permitted(_ addresses: [IPAddress], of name: Name, at now: Tick) -> [IPAddress] {
         guard policy.refusesPrivate(name), addresses.contains(where: policy.isPrivate) else { return addresses }
         countPrivate(at: now)
         return addresses.filter { !policy.isPrivate($0) }
     }
 
-    /// An upstream's answer without private addresses. The name that was asked decides, not the target of an alias:
-    /// browsers apply a page's rights by the name in its URL.
+    /// An upstream's answer without private addresses. The queried name decides, not the target of an alias: browsers
+    /// derive a page's rights from the name in its URL.
     private mutating func permitted(_ answer: Answer, to key: Flight.Key, at now: Tick) -> Answer {
         let name = key.name.name
-        // A server may be in a private network, and its certificate says who it is.
+        // A server may be in a private network; its certificate proves its identity.
         guard !key.findsServer, policy.refusesPrivate(name), let rest = answer.without(policy.isPrivate) else {
             return answer
         }
@@ -318,6 +320,6 @@ extension Forwarder {
 }
 
 extension Answer {
-    /// What only stands in for another answer lives a minute at most.
+    /// Limits a substitute for another answer to a minute.
     fileprivate mutating func limitToStandIn() { clampTTLs(minimum: 0, maximum: Timing.standInTTL) }
 }

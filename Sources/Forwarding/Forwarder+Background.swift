@@ -2,7 +2,7 @@ public import Base
 import DNSCache
 import DNSWire
 
-/// What the daemon looks up and tries by itself.
+/// Lookups and trials of the daemon's own.
 extension Forwarder {
     /// Looks up the names of `preResolve` and `keepAliveDomains`. The latter replace the earlier ones, and are
     /// refreshed regularly from now on.
@@ -40,7 +40,7 @@ extension Forwarder {
         deadlines.insert(.kept(index), at: now.advanced(milliseconds: Int(next) * 1000))
     }
 
-    /// The name whose answers are cached for a name: that behind its aliases.
+    /// The name whose answers are cached for a name: the target of its aliases.
     private func target(of name: Name) -> Name {
         var name = name
         while case .alias(of: let target, by: _) = policy.route(name, .a) { name = target }
@@ -54,23 +54,23 @@ extension Forwarder {
 // MARK: - Readiness
 
 extension Forwarder {
-    /// Whether questions fail, and not those for one name alone: see ``Readiness``.
+    /// Whether questions fail for more than one name: see ``Readiness``.
     public var hasLostServers: Bool { readiness.isLost(answers: mainAnswers) }
 
-    /// Asks a question of the daemon's own where it is in doubt whether servers answer.
+    /// Asks a question of the daemon's own when it is uncertain whether servers answer.
     public mutating func checkReadiness(at now: Tick) {
         guard readiness.isInDoubt(answers: mainAnswers) else { return }
         receive(Readiness.own, nil, of: .daemon, at: now)
     }
 
-    /// No server has answered a flight.
+    /// Notes that no server has answered a flight.
     mutating func noteUnanswered(_ flight: Flight) {
         let main = mainGroups
         guard flight.route.contains(where: { main.contains($0.group) && desk.rules.hasServers($0) }) else { return }
         readiness.failed(flight.key, answers: mainAnswers)
     }
 
-    /// The groups for names that no group of the operator's takes; if they have no servers, all groups.
+    /// The groups for names that no group of the operator takes; all groups, if these have no servers.
     private var mainGroups: [GroupID] {
         let main = desk.ids.filter { $0 == .httpdns || $0 == .fallback }
         return main.contains { !desk.overview(of: $0, thenTry: []).servers.isEmpty } ? main : desk.ids
@@ -86,12 +86,12 @@ extension Forwarder {
 
 // MARK: - Trials of addresses
 
-/// `[cache] rank`: addresses are given in the order in which they answered a TCP connection.
+/// `[cache] rank`: addresses are sorted by the speed at which they answered a TCP connection.
 ///
-/// An answer is never held up for it. It is given and stored as it came, or in the order known from an earlier trial; its
-/// addresses are tried meanwhile, and then change places in the stored answer.
+/// No answer waits for it. An answer is given and cached as it came, or in the order known from an earlier trial; its
+/// addresses are tried meanwhile, and then sorted in the cached answer.
 extension Forwarder {
-    /// Gives an answer's addresses the order that is known, and has them tried if it is not.
+    /// Sorts an answer's addresses if their order is known; else begins a trial.
     mutating func rank(_ answer: inout Answer, of name: NameKey, _ type: RecordType, at now: Tick) {
         guard let ranked = policy.ranked, type == .a || type == .aaaa, let port = ranked.port(of: name.name) else {
             return
@@ -105,21 +105,21 @@ extension Forwarder {
         act(.trial(.begin(TrialID(trial.id), trial.addresses.map { Endpoint($0, port: port) })))
     }
 
-    /// One of the endpoints of ``TrialAction/begin(_:_:)`` has taken the connection, or will not.
-    /// - Parameter number: its index among them.
+    /// One of the endpoints of ``TrialAction/begin(_:_:)`` has taken or refused the connection.
+    /// - Parameter number: Its index among them.
     public mutating func tried(_ trial: TrialID, _ number: Int, hasAnswered: Bool, at now: Tick) {
         guard ranks.isUnderWay(trial.id) else { return }
         if hasAnswered { counters.rankAnswered += 1 }
         if ranks.ended(trial.id, number, hasAnswered: hasAnswered) { endTrial(trial.id, at: now) }
     }
 
-    /// All addresses have answered or failed, or there was time enough: the stored answers get their order.
+    /// All addresses have answered or failed, or the time is over: sorts the cached answers.
     mutating func endTrial(_ id: TableID, at now: Tick) {
         guard let (subject, order, isWaiting) = ranks.end(id, at: now) else { return }
         counters.rankFailed += UInt64(order.failed.count)
         if isWaiting { act(.trial(.end(TrialID(id)))) }
         let (name, type) = (subject.name.name, subject.type)
-        // The settings may be others by now.
+        // The settings may have changed.
         guard policy.ranked?.port(of: name) == subject.port else { return }
         for audience in Audience.ofClients {
             guard let known = cache.find(name, type: type, for: audience, at: now.seconds)?.answer else { continue }
@@ -129,14 +129,14 @@ extension Forwarder {
         }
     }
 
-    /// How the addresses of a name are put in order; nil: they are not.
+    /// How the addresses of a name are sorted; nil: they are not.
     func ranking(_ name: Name, _ type: RecordType, at now: Tick) -> Explanation.Ranking? {
         guard type == .a || type == .aaaa, let port = policy.ranked?.port(of: name) else { return nil }
         let subject = AddressRanks.Subject(name: NameKey(name), type: type, port: port)
         return Explanation.Ranking(port: port, isKnown: ranks.order(of: subject, at: now) != nil)
     }
 
-    /// What was found holds for the network of before.
+    /// Forgets the results of trials, which belong to the former network.
     mutating func forgetRanks() {
         for id in ranks.forgetAll() { act(.trial(.end(TrialID(id)))) }
     }

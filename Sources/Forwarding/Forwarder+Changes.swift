@@ -2,36 +2,36 @@ public import Base
 import DNSCache
 public import DNSWire
 
-/// Changes that a running forwarder is told of.
+/// A change for a running forwarder.
 public enum Change {
     /// Other settings, in one step.
     ///
-    /// Flights under way go on, and their clients get the answers. What is under way to a group that may no longer be told the
-    /// name is cancelled, and asked again by the new rules.
+    /// Flights under way go on, and their clients get the answers. A query to a group that may no longer learn the name
+    /// is cancelled, and its question asked again under the new rules.
     /// - Parameters:
-    ///   - renewed: Groups with another account or another way of asking: what is known of their servers is forgotten.
+    ///   - renewed: Groups with another account or another way of asking: their servers' states are reset.
     case settings(Policy, Timing, [UpstreamGroup], renewed: Set<GroupID>)
-    /// A group has other servers now; queries under way to the former ones go on.
+    /// A group has other servers; queries under way to the former ones go on.
     case servers(GroupID, [Server])
     /// The address families that each account is asked for.
     case families([GroupID: Families])
-    /// The prefix under which clients get addresses made of A records; nil: they get none.
+    /// The prefix of the AAAA records that are made from A records; nil: none are made.
     case synthesis(NAT64Prefix?)
     /// The hosts file has changed.
     case hosts(HostsTable)
-    /// This machine's addresses or routes have changed: earlier failures are forgotten, queries under way are sent once
-    /// more, and the first server of each group is tried again.
+    /// This machine's addresses or routes have changed: earlier failures are forgotten, queries under way are repeated,
+    /// and the first server of each group is tried again.
     case network
     /// This machine is in another network: see ``Policy/network``.
     case otherNetwork(UInt64)
-    /// There is a store to share answers by, another one than before, or none any more.
+    /// The fleet's store is set, has changed, or is removed.
     case sharedCache(SharedSettings?)
     /// `preResolve` and `keepAliveDomains`.
     case wanted(preResolve: [Name], keepAlive: [Name])
 }
 
 extension Forwarder {
-    /// Takes a change over at once; what it leads to is in the actions.
+    /// Applies a change at once; its consequences are in the actions.
     public mutating func change(_ change: Change, at now: Tick) {
         switch change {
         case .settings(let policy, let timing, let groups, let renewed):
@@ -45,7 +45,7 @@ extension Forwarder {
             let before = policy
             obey { $0.setFamilies(families) }
             let policy = policy
-            // The recorded absence of records was about other families.
+            // The recorded absences of records were about other families.
             desk.forgetNamesWithoutRecord { policy.families(of: $0) != before.families(of: $0) }
         case .synthesis(let prefix): if prefix != policy.synthesis { obey { $0.synthesis = prefix } }
         case .hosts(let hosts): obey { $0.hosts = hosts }
@@ -63,8 +63,8 @@ extension Forwarder {
         handleDeskEvents(at: now)
     }
 
-    /// Forgets what is known about some names, in the cache too, and does not cache what is under way.
-    /// - Returns: how many answers were in the cache.
+    /// Forgets all knowledge about some names, in the cache too, and does not cache answers under way.
+    /// - Returns: The number of answers that were in the cache.
     public mutating func forget(_ scope: NameScope, at now: Tick) -> Int {
         let isMeant = { (key: NameKey) in scope.contains(key.name) }
         desk.each { $0.namesWithoutRecord.remove(where: isMeant) }
@@ -77,13 +77,13 @@ extension Forwarder {
             key, _ in
             isMeant(key)
         }
-        // An entry of the store does not say of which name it is.
+        // An entry of the store does not contain its name.
         if case .only(let name) = scope { forgetShared(name) } else { forgetAllShared() }
         defer { handleDeskEvents(at: now) }
         return cache.remove(scope)
     }
 
-    /// Changes the rules, and with them the epoch of all answers: those in the cache are compared when they are asked for, those
+    /// Changes the rules, and with them the epoch of all answers: cached answers are compared at their next use, those
     /// under way at once.
     private mutating func obey(_ change: (inout Policy) -> Void) {
         change(&policy)
@@ -92,15 +92,15 @@ extension Forwarder {
         outdate {
             $1 != policy.bases($0)
         } lookups: {
-            // One that finds servers alone is not cached anyway.
+            // A lookup that finds only servers is not cached anyway.
             let now = policy.bases(Flight.Key(name: $0, type: .a, audience: .plain))
             return $1 != AnswerBases() && ($1.ipv4, $1.ipv6) != (now.ipv4, now.ipv6)
         }
     }
 
-    /// What is under way for these questions is not cached, since it would come back as what is known now is given, and no client
-    /// joins it any more.
-    /// - Parameter lookups: whether this is so of an account's lookup of a name.
+    /// Detaches the flights and lookups of these questions: their answers are given but not cached, since they may be
+    /// wrong, and no client joins them.
+    /// - Parameter lookups: Whether an account's lookup of a name is meant.
     private mutating func outdate(
         where isMeant: (Flight.Key, AnswerBases) -> Bool, lookups isMeantOfAccounts: (NameKey, AnswerBases) -> Bool
     ) {
@@ -134,8 +134,8 @@ extension Forwarder {
         withdrawBarred(at: now)
     }
 
-    /// Takes names back that are under way to a group which may not be told them any more. Their clients' questions are asked
-    /// again, by the present rules; those that wait for A records, too, as these may come from elsewhere now.
+    /// Takes back names that are under way to a group which may no longer learn them. Their clients' questions are
+    /// asked again under the present rules; so are those that wait for A records, which may come from elsewhere now.
     private mutating func withdrawBarred(at now: Tick) {
         let policy = policy
         let barred = flights.ids.compactMap { flights[$0] }.filter { flight in
@@ -149,11 +149,10 @@ extension Forwarder {
         beginAgain(barred, at: now)
     }
 
-    /// Ends flights, and asks their questions again for their clients. These have waited already, so the moments at which
-    /// they get what there is stay the same.
+    /// Ends flights, and asks their questions again for their clients. The clients' deadlines stay as they were.
     private mutating func beginAgain(_ ended: [Flight], at now: Tick) {
         let questions = ended.map { ($0.key, $0.phase, $0.takeClients()) }
-        // All before the first is asked again, whose answer may be for another one of them.
+        // All end before the first is asked again: its answer may be for another of them.
         for flight in ended {
             desk.withdraw(flight)
             end(flight)
@@ -173,7 +172,7 @@ extension Forwarder {
     }
 }
 
-// MARK: What can be seen from outside
+// MARK: State for the outside
 
 extension Forwarder {
     /// The groups that may be asked, by their numbers.
@@ -182,18 +181,18 @@ extension Forwarder {
         for group in desk.ids where policy.leads(to: group) { all.append(overview(of: group)) }
         return all
     }
-    /// The state of a group that there is or was.
+    /// The state of a group that exists or existed.
     public func overview(of group: GroupID) -> GroupOverview {
         desk.overview(of: group, thenTry: policy.steps(of: group).map(\.group).filter { $0 != group })
     }
-    /// The name of a group in the configuration, also of one that there was.
+    /// The name of a group in the configuration, or of one that was removed.
     public func name(of group: GroupID) -> String { desk.name(of: group) }
-    /// How many questions are under way.
+    /// The number of questions under way.
     public var flightsUnderWay: Int { flights.count }
-    /// Nil: nothing is shared.
+    /// Nil: no store is configured.
     public var sharedCacheOverview: SharedCacheOverview? { store.settings == nil ? nil : store.overview }
 
-    /// How much is under way, by kind: nothing, once nothing happens any more.
+    /// How much is under way, by kind; empty when all work has ended.
     var underWay: [(what: String, count: Int)] {
         mutating get {
             _ = nextDeadline

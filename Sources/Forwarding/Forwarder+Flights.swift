@@ -2,9 +2,9 @@ import Base
 import DNSCache
 import DNSWire
 
-/// What flights order, and how they end.
+/// Carries out the orders of flights, and ends flights.
 extension Forwarder {
-    /// Tells a flight what has happened, and carries out what that leads to.
+    /// Passes an event to a flight, and carries out its orders.
     mutating func tell(_ flight: Flight, _ event: FlightEvent, at now: Tick) {
         let orders = flight.take(event, desk.rules, at: now)
         if let step = orders.leave { desk.leave(flight, step, &actions) }
@@ -40,20 +40,20 @@ extension Forwarder {
     /// Asks the group of a step that has begun.
     mutating func askGroup(_ flight: Flight, _ step: Int, at now: Tick) {
         let group = flight.route[step].group
-        // By settings of now the group may not be told the name.
+        // Under the present settings the group may not learn the name.
         if !flight.isCurrent, !policy.mayAsk(group, flight.key) {
             return tell(flight, .exhausted(step: step, .failure, nil, because: nil), at: now)
         }
         desk.ask(flight, step, at: now, &actions)
     }
 
-    /// What the cache holds for the clients of a flight.
+    /// The cached answer for the clients of a flight.
     func known(_ flight: Flight, at now: Tick) -> DNSCache.Held? {
         let key = flight.key
         return key.findsServer ? nil : cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
     }
 
-    /// No step can answer any more: a stale answer is given, else a failure.
+    /// No step can answer any more: gives a stale answer, else a failure.
     private mutating func fail(_ flight: Flight, at now: Tick) {
         // The store may still have an answer, which is better than a failure.
         if store.isWaitedFor(by: flight.id, at: now) || lookForA(flight, after: nil, at: now) { return }
@@ -61,8 +61,8 @@ extension Forwarder {
     }
 
     mutating func failFinally(_ flight: Flight, at now: Tick) {
-        // A resolver that says SERVFAIL was reached, and caches the failure itself.
-        // What this machine was short of may be there again.
+        // A resolver that answers SERVFAIL was reached, and caches the failure itself. A shortage of this machine may
+        // be over soon.
         if flight.secondBest == nil, !flight.wasAnswered, flight.isCurrent, flight.trouble?.failure.kind != .here {
             admission.failed(flight.key, reason(flight), at: now)
             noteUnanswered(flight)
@@ -81,9 +81,9 @@ extension Forwarder {
         end(flight)
     }
 
-    /// The flight is over.
+    /// Removes a flight that has ended.
     mutating func end(_ flight: Flight) {
-        // An account that was slow, beside which the next one has answered.
+        // An account was slow, and the next group has answered beside it.
         if let last = flight.last, last > 0, !flight.isDone { desk.withdraw(flight) }
         guard flights.remove(flight.id) != nil else { return }
         flight.end()
@@ -100,12 +100,12 @@ extension Forwarder {
     private mutating func giveFailure(_ flight: Flight, timedOut: Bool) {
         let clients = flight.takeClients()
         if flight.isBinding {
-            // Without one, clients go to the addresses as ever.
+            // Without a service binding, clients use the addresses.
             let none = policy.noServiceBinding(flight.key.name.name, flight.key.type)
             return reply(flight, clients, none, age: .elapsed(0), by: .nobody)
         }
         if let absence = translations.absence(of: flight.id) {
-            // The A records are not known yet, but it is known that there is no AAAA record.
+            // The A records are not known yet, but the absence of an AAAA record is.
             return reply(flight, clients, absence.answer, age: .elapsed(0), by: absence.by)
         }
         if let best = flight.secondBest {
@@ -138,7 +138,7 @@ extension Forwarder {
         return refusal
     }
 
-    /// Why a flight failed: the code of RFC 8914, and a text that says which server failed last and how.
+    /// Why a flight failed: the code of RFC 8914, with a text that names the last server that failed and its failure.
     func reason(_ flight: Flight) -> FailureReason {
         guard let trouble = flight.trouble else { return nobodyAnswered(flight.route) }
         let name = desk.name(of: trouble.group)
@@ -147,7 +147,7 @@ extension Forwarder {
             code: trouble.failure.extendedError, text: "\(name): \(server)\(trouble.failure.detail)")
     }
 
-    /// No server has failed, and yet there is no answer: in time, or from anybody.
+    /// The reason where no server has failed, and yet no answer has come in time or at all.
     func nobodyAnswered(_ route: [Step]) -> FailureReason {
         let names = route.map { desk.name(of: $0.group) }.joined(separator: ", ")
         let isAnybody = route.contains { desk.rules.hasServers($0) }
@@ -196,7 +196,7 @@ extension Forwarder {
         act(.reply(SmallList(client.number), answer, age, by: answerer, way: way))
     }
 
-    /// Gives what the cache holds: stale, or fresh if it came meanwhile with another question's answer.
+    /// Gives the cached answer: stale, or fresh if another question's answer brought it meanwhile.
     mutating func replyKnown(_ flight: Flight, _ clients: SmallList<Waiter>, _ known: DNSCache.Held) {
         guard !known.isFresh else {
             return reply(flight, clients, known.answer, age: .elapsed(known.elapsed), by: .cache)
@@ -213,7 +213,7 @@ extension Forwarder {
 }
 
 extension Answer {
-    /// The form of an answer when it is given stale: with the code of RFC 8914 (§4.4, §4.20) that says so.
+    /// The stale form of an answer, with the code of RFC 8914 (§4.4, §4.20).
     fileprivate var stale: Answer {
         var stale = self
         stale.add(head.responseCode == .nxDomain ? .staleNXDomainAnswer : .staleAnswer)

@@ -2,8 +2,8 @@ public import Base
 import DNSCache
 import DNSWire
 
-/// Steps whose groups are shared: the store is looked into before the group's servers are asked, and gets what they
-/// answer. What the store says becomes events of flights here; ``StoreDesk`` decides about it.
+/// Steps whose groups are shared: the store is read before the group's servers are asked, and gets their answers. The
+/// store's replies become events of flights here; ``StoreDesk`` decides about it.
 extension Forwarder {
     /// Asks a step's group, or the store first.
     mutating func askStoreOrGroup(_ flight: Flight, _ step: Int, at now: Tick) {
@@ -22,7 +22,7 @@ extension Forwarder {
         askGroup(flight, step, at: now)
     }
 
-    /// - Parameter families: those that an account is asked for; nil: at present.
+    /// - Parameter families: The families that an account was asked for; nil: the present ones.
     func sharedQuestion(
         _ group: GroupID, _ name: Name, _ type: RecordType, for audience: Audience, asked families: Families? = nil
     ) -> SharedQuestion {
@@ -33,16 +33,16 @@ extension Forwarder {
             refusesPrivate: policy.refusesPrivate(name))
     }
 
-    // MARK: What the store says
+    // MARK: Replies of the store
 
     /// Takes the result of an action for the store.
-    /// - Parameter wall: seconds since 1970.
+    /// - Parameter wall: Seconds since 1970.
     public mutating func handle(_ event: SharedEvent, wall: UInt64, at now: Tick) {
         store.handle(event, wall: wall, maxTTL: timing.maxTTL, at: now, &actions)
         takeFindings(at: now)
     }
 
-    /// Tells flights what the store has said.
+    /// Passes the store's replies to flights.
     mutating func takeFindings(at now: Tick) {
         while let finding = store.takeFinding() { take(finding, at: now) }
         handleDeskEvents(at: now)
@@ -72,7 +72,7 @@ extension Forwarder {
         at now: Tick
     ) {
         let (step, key, group) = (subject.step, subject.key, subject.question.group)
-        // The step may have failed meanwhile; what the store has is better than that, unless another step is under way.
+        // The step may have failed meanwhile; the store's entry is better than that, unless another step is under way.
         guard flight.isUnderWay(step) || flight.isDone && content != .noRecord else {
             return tell(flight, .storeIsSilent, at: now)
         }
@@ -98,7 +98,7 @@ extension Forwarder {
         if isDue { receive(key.name.name, key.type, for: key.audience, from: nil, by: .daemon, at: now) }
     }
 
-    /// Puts an entry that comes too late, or whose time is over, into the cache, unless something is there.
+    /// Caches an entry that comes too late or has expired, unless the cache has one.
     private mutating func cacheUnlessKnown(
         _ content: SharedContent, _ elapsed: UInt32, _ subject: StoreSubject, at now: Tick
     ) {
@@ -109,7 +109,7 @@ extension Forwarder {
         cacheShared(answer, elapsed, subject, at: now)
     }
 
-    /// Caches an answer of the store, as old as it is there.
+    /// Caches an answer of the store, with the age that it has there.
     private mutating func cacheShared(_ answer: Answer, _ elapsed: UInt32, _ subject: StoreSubject, at now: Tick) {
         let key = subject.key
         cache.store(
@@ -118,7 +118,7 @@ extension Forwarder {
             at: now.seconds &- elapsed, teller: subject.question.group.teller)
     }
 
-    /// Gives the store what a group has answered.
+    /// Writes a group's answer to the store.
     mutating func share(
         _ content: SharedContent, by group: GroupID, to name: Name, _ type: RecordType, for audience: Audience,
         lifetime: UInt32, at now: Tick
@@ -127,8 +127,8 @@ extension Forwarder {
         store.write(sharedQuestion(group, name, type, for: audience), content, lifetime: lifetime, at: now, &actions)
     }
 
-    /// Deletes what the store may have of a name, in the groups that are shared: of an account also what was said while it was
-    /// asked for other families, as the routes of each daemon have it.
+    /// Deletes a name's entries in the store, in all shared groups: of an account also those of other families, as each
+    /// daemon has them by its routes.
     mutating func forgetShared(_ name: Name) {
         guard store.settings != nil else { return }
         var questions: [SharedQuestion] = []

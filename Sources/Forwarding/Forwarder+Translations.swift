@@ -2,31 +2,32 @@ import Base
 import DNSCache
 import DNSWire
 
-/// DNS64 (RFC 6147): on a network without IPv4, names that have no AAAA record get addresses under the prefix of the network's
-/// translator.
+/// DNS64 (RFC 6147): on a network without IPv4, names without an AAAA record get addresses under the network's NAT64
+/// prefix.
 ///
-/// | what was said of AAAA | what clients get |
+/// | result for AAAA | clients get |
 /// | --- | --- |
-/// | records | those, less mapped IPv4 addresses (§5.1.4) |
-/// | NXDOMAIN | that (§5.1.2) |
-/// | NODATA, or only failures that a server said | made of the A records, if there are any (§5.1.2, §5.1.6) |
-/// | the same to a client that sets DO and CD | that: it makes them by itself (§5.5) |
-/// | the same with signatures, to a client that sets DO | that: it may check it, and we do not (§5.5) |
-/// | nothing: no server has answered | a stale answer, else the failure |
-/// | NODATA, and the A records are not known in time, or not at all | that, which is not kept |
+/// | records | the records, less mapped IPv4 addresses (§5.1.4) |
+/// | NXDOMAIN | NXDOMAIN (§5.1.2) |
+/// | NODATA, or only failures that servers reported | AAAA made from the A records, if there are any (§5.1.2, §5.1.6) |
+/// | the same, to a client that sets DO and CD | the result: the client makes AAAA by itself (§5.5) |
+/// | the same with signatures, to a client that sets DO | the result: the client may check it, and the daemon does not (§5.5) |
+/// | none: no server has answered | a stale answer, else the failure |
+/// | NODATA, and the A records are not known in time, or not at all | NODATA, which is not cached |
 ///
-/// An account says of both families at once. For other groups A is asked by a question of its own, which goes by the rules of all
-/// questions; the one for AAAA waits meanwhile, for as long as it waits for servers. What is made is cached as the answer for AAAA,
-/// so that hits cost what they always do, and is right under the same prefix alone. No other daemon is told of it.
+/// An account answers for both families at once. For other groups, A is a question of its own under the rules of all
+/// questions; the AAAA question waits meanwhile, as long as it waits for servers. The made answer is cached as that for
+/// AAAA, so a hit costs the same as any, and it is right only under the same prefix. It is not shared with other
+/// daemons.
 extension Forwarder {
-    /// The prefix under which a flight's answer may be made; nil: it is given as it comes.
+    /// The prefix for the AAAA answers of a flight; nil: its answer is given as it comes.
     private func synthesis(_ key: Flight.Key) -> NAT64Prefix? {
         guard key.type == .aaaa, !key.findsServer else { return nil }
         return policy.synthesis(for: key.audience)
     }
 
-    /// A group that carries messages has answered a flight, and clients get something else than that: a service binding with other
-    /// hints, or AAAA records that are made of A records.
+    /// Handles a message group's answer of which clients get a changed form: a service binding with other hints, or
+    /// AAAA made from A.
     @inline(never)
     mutating func settleRemade(_ said: Answer, _ to: GroupDesk.Answered, at now: Tick) {
         var answer = said
@@ -39,8 +40,8 @@ extension Forwarder {
         settle(answer, to, at: now)
     }
 
-    /// Has the A records of a flight's name asked for, where its answer is to be made of them.
-    /// - Parameter absence: what was said of AAAA; nil: its clients are about to be told of the failure.
+    /// Asks for the A records of a flight's name, if its answer is to be made from them.
+    /// - Parameter absence: The result for AAAA; nil: its clients are about to get the failure.
     /// - Returns: false: the answer is given as it is.
     @inline(never)
     mutating func lookForA(_ flight: Flight, after absence: SecondBest?, at now: Tick) -> Bool {
@@ -52,13 +53,13 @@ extension Forwarder {
         let number = translations.add(.synthesis(flight.id, absence: absence))
         let source = flight.crowd.source
         let key = Flight.Key(name: flight.key.name, type: .a, audience: flight.key.audience)
-        // To refresh what was made, the addresses of which it was made are refreshed.
+        // The refresh of a made answer is the refresh of the A records.
         receive(
             key, AskingClient(number: number, asker: Asker(source), takesCached: flight.isWanted), of: source, at: now)
         return true
     }
 
-    /// Puts a question to the name of which the name asked is an alias.
+    /// Asks the target of which the queried name is an alias.
     @inline(never)
     mutating func follow(
         _ key: Flight.Key, _ client: AskingClient?, to target: Name, of source: Source, at now: Tick
@@ -73,7 +74,8 @@ extension Forwarder {
         receive(targetKey, asking, of: source, at: now)
     }
 
-    /// Takes the numbers of the forwarder's own questions out of those that an answer is for, and hands it to whoever has put them.
+    /// Removes the numbers of the forwarder's own questions from those of an answer, and passes the answer to their
+    /// askers.
     @inline(never)
     mutating func takeOwn(
         _ numbers: SmallList<ClientNumber>, _ answer: Answer, _ age: Reply.Age, by answerer: Answerer, way: Exposure
@@ -86,7 +88,7 @@ extension Forwarder {
         return others
     }
 
-    /// Gives the answers that were waited for to those who have waited.
+    /// Passes the answers of the forwarder's own questions to the flights that wait for them.
     @inline(never)
     mutating func handleArrivals(at now: Tick) {
         while translations.hasArrivals {
@@ -110,7 +112,7 @@ extension Forwarder {
         var a = arrival.answer
         switch arrival.age {
         case .elapsed(let seconds): a.spend(seconds: Int(seconds))
-        // A stale answer: nothing that is made of it is kept.
+        // A stale answer: an answer made from it is not cached.
         case .fixed(let ttl):
             a.clampTTLs(minimum: 0, maximum: ttl)
             (a.keep, a.isCacheable) = (0, false)
@@ -130,10 +132,10 @@ extension Forwarder {
         tell(flight, .answered(step: best.step, best.answer, by: best.by), at: now)
     }
 
-    /// A service binding whose hints are the addresses that clients get of the name, as far as they are known; one that cannot be
-    /// read is none.
+    /// A service binding whose hints are the addresses that clients get for the name, as far as they are known; an
+    /// unreadable one is left out.
     func bound(_ answer: Answer, to key: Flight.Key, at now: Tick) -> Answer {
-        // The account has the name, whatever others say of it.
+        // The account has the name, whatever other groups answer.
         guard answer.head.responseCode != .nxDomain else {
             return policy.noServiceBinding(key.name.name, key.type)
         }
@@ -148,15 +150,15 @@ extension Forwarder {
         return answer.bound(to: addresses, for: ttl) ?? policy.noServiceBinding(key.name.name, key.type)
     }
 
-    /// What an account's addresses of a name come to for questions about AAAA, where it has no AAAA record.
+    /// The answers to AAAA that follow from an account's addresses of a name without an AAAA record.
     struct MadeOfA {
         /// For clients that cannot make addresses by themselves.
         let made: Answer
-        /// For those that can.
+        /// For clients that can.
         let absence: Answer
     }
 
-    /// - Parameter a: the answer for A; nil: it was not asked for.
+    /// - Parameter a: The answer for A; nil: it was not asked for.
     func made(of a: Answer?, _ ipv6: FamilyAddresses, _ lookup: Lookup, at group: GroupID) -> MadeOfA? {
         guard let prefix = policy.synthesis, !lookup.findsServer, let a, case .noRecord = ipv6 else { return nil }
         var absence = Answer.noData(lookup.key.name, type: .aaaa, negativeTTL: desk.rules.negativeTTL(of: group))
@@ -164,7 +166,7 @@ extension Forwarder {
         return a.synthesized(under: prefix, after: absence).map { MadeOfA(made: $0, absence: absence) }
     }
 
-    /// Caches what is made of an account's answer, for the clients of now and for those that come.
+    /// Caches the answers made from an account's, for waiting and for later clients.
     mutating func cacheMade(_ both: MadeOfA, _ lookup: Lookup, by group: GroupID, at now: Tick) {
         let name = lookup.key.name
         guard lookup.isCurrent, policy.mayCache(.aaaa, of: name, by: group) else { return }

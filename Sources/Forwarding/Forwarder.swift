@@ -2,22 +2,22 @@ public import Base
 public import DNSCache
 public import DNSWire
 
-/// Owns every question under way and decides which servers are asked and what clients are answered.
+/// Owns every question under way; decides which servers are asked and how clients are answered.
 ///
-/// It is told of a question (`receive`), an outcome (`settle`), the time (`expire`), a change of its rules or
-/// surroundings (`change`), and the end of a turn (`endTurn`), in which the gathered names are sent. Each of these
-/// appends to `actions`, which the shell carries out. It owns no socket, reads no clock and never blocks, so that tests
-/// run hours of behaviour in milliseconds.
+/// Its inputs are a question (`receive`), an outcome (`settle`), the time (`expire`), a change of rules or surroundings
+/// (`change`), and the end of a turn (`endTurn`), which sends the gathered names. Each appends to `actions`, which the
+/// shell carries out. It owns no socket, reads no clock and never blocks, so that tests run hours of behaviour in
+/// milliseconds.
 ///
-/// Functions on the path of every question are mutating even where they change nothing: for a reading function the
-/// compiler would move the whole non-copyable value to another place.
+/// Functions on the path of every question are `mutating` even if they only read: otherwise the compiler copies the
+/// whole non-copyable value.
 public struct Forwarder: ~Copyable {
-    /// The rules that hold now.
+    /// The present rules.
     public internal(set) var policy: Policy
     let cache: DNSCache
     /// The actions for the shell, in order.
     var actions: [Action] = []
-    /// What was decided how often.
+    /// Counts of the decisions.
     public internal(set) var counters = Counters()
     /// Asks the groups.
     var desk: GroupDesk
@@ -28,9 +28,9 @@ public struct Forwarder: ~Copyable {
     var deadlines = Deadlines<Moment>()
     var privateNews = News()
     var ranks = AddressRanks()
-    /// `keepAliveDomains`.
+    /// The names of `keepAliveDomains`.
     var kept: [Name] = []
-    /// The accounts of which was said that clients that validate are not sent to them.
+    /// The accounts for which it was logged that validating clients are not sent to them.
     var leftToValidators: Set<GroupID> = []
     var store = StoreDesk()
     var translations = Translations()
@@ -39,9 +39,9 @@ public struct Forwarder: ~Copyable {
     /// The subject of a deadline.
     enum Moment {
         case flight(TableID)
-        /// The index of a name in `kept` that is to be refreshed.
+        /// The name with this index in `kept` is to be refreshed.
         case kept(Int)
-        /// Addresses were tried for long enough.
+        /// The trial of addresses has taken long enough.
         case trial(TableID)
     }
 
@@ -54,7 +54,7 @@ public struct Forwarder: ~Copyable {
     }
 
     var timing: Timing { desk.rules.timing }
-    /// Queries that have failed, of all groups together.
+    /// Queries that have failed, over all groups.
     public var failedQueries: UInt64 { desk.failedQueries }
 
     /// Returns the actions to carry out, and empties the list.
@@ -64,25 +64,25 @@ public struct Forwarder: ~Copyable {
         return taken
     }
 
-    /// Exchanges the actions to carry out for an empty list, whose memory serves the next ones.
+    /// Swaps the actions to carry out for an empty list, whose memory serves the next ones.
     public mutating func takeActions(into list: inout [Action]) {
         precondition(list.isEmpty)
         swap(&list, &actions)
         if actions.capacity > Self.keptActions { actions = [] }
     }
-    /// For so many actions memory is kept between turns, some 300 octets each.
+    /// Memory for so many actions is retained between turns, some 300 octets each.
     private static var keptActions: Int { 64 }
 
     mutating func act(_ action: Action) { actions.append(action) }
 
     // MARK: Questions
 
-    /// A client asks; the cache had no fresh answer when its listener looked.
+    /// Takes a client's question; its listener found no fresh answer in the cache.
     ///
     /// - Parameters:
-    ///   - client: nil for a question the daemon asks for itself, to refresh an entry.
-    ///   - asker: the client, or the one whose question caused the refresh.
-    ///   - recursionDesired: false: the client is answered only from the cache and local data (RFC 1034 §4.3.1).
+    ///   - client: nil: the daemon's own question, to refresh an entry.
+    ///   - asker: The client, or the one whose question caused the refresh.
+    ///   - recursionDesired: false: the answer comes only from the cache and local data (RFC 1034 §4.3.1).
     public mutating func receive(
         _ name: Name, _ type: RecordType, for audience: Audience, from client: ClientNumber?,
         by asker: Asker = .host, recursionDesired: Bool = true, at now: Tick
@@ -91,10 +91,10 @@ public struct Forwarder: ~Copyable {
         receive(Flight.Key(name: NameKey(name), type: type, audience: audience), client, of: asker.source, at: now)
     }
 
-    /// The daemon asks where a server is: see ``Policy/routeToServer(_:_:)``.
+    /// Looks up a server for the daemon: see ``Policy/routeToServer(_:_:)``.
     /// - Parameters:
     ///   - type: A or AAAA.
-    ///   - client: the number under which the answer comes back, within ``Timing/answerWithin``, as a client's does.
+    ///   - client: The number for the answer, which comes within ``Timing/answerWithin``, as to a client.
     public mutating func findServer(_ name: Name, _ type: RecordType, for client: ClientNumber, at now: Tick) {
         let key = Flight.Key(
             name: NameKey(name), type: type, audience: .plain, findsServer: true)
@@ -117,7 +117,7 @@ public struct Forwarder: ~Copyable {
             let fresh = cache.take(key.name.name, type: key.type, for: key.audience, at: now.seconds)
             guard let known = fresh ?? decision.known else { return }
             reply(client, known.answer, age: .elapsed(known.elapsed), by: .cache)
-            // Behind an alias no listener has seen it.
+            // The listener saw no alias's target.
             if known.isDue { receive(key, nil, of: source, at: now) }
         case .join(let flight):
             if !endLoop(flight, client, at: now) { join(flight, client, decision.known, at: now) }
@@ -156,7 +156,8 @@ public struct Forwarder: ~Copyable {
         tell(flight, .begun, at: now)
     }
 
-    /// The bases of a flight's answers. To a client of another host the hosts file may say less than to all who get them.
+    /// The bases of a flight's answers. A client of another host may get less of the hosts file than the clients that
+    /// share the answer.
     private mutating func bases(_ key: Flight.Key, _ row: Policy.Row?, of source: Source) -> AnswerBases {
         if let row, source.isThisHost || !policy.hosts.holds(key.name) {
             policy.bases(key, by: row)
@@ -165,16 +166,16 @@ public struct Forwarder: ~Copyable {
         }
     }
 
-    /// A client that validates asks for a name of an account, and another group is asked in its place.
+    /// Notes that a validating client asks for a name of an account, and another group is asked instead.
     private mutating func noteLeft(_ account: GroupID, asked group: GroupID) {
         counters.fellBack(because: .signed)
         guard leftToValidators.insert(account).inserted else { return }
         act(.report(.leftToValidators(account, asked: group)))
     }
 
-    /// Ends a loop: a server asks this daemon what another client has asked, and the daemon it. Each of them would wait for the
-    /// other, so that server counts as failing.
-    /// - Returns: false: there is none.
+    /// Ends a loop: a server asks this daemon the question that the daemon is asking it. Each would wait for the other,
+    /// so the server counts as failing.
+    /// - Returns: false: there is no loop.
     private mutating func endLoop(_ flight: Flight, _ client: AskingClient?, at now: Tick) -> Bool {
         guard let client, client.source != .host, client.source != flight.crowd.source,
             let query = desk.query(of: flight, at: client.asker.address)
@@ -191,7 +192,7 @@ public struct Forwarder: ~Copyable {
             if store.isOn { store.hurry(flight.id, at: now) }
         }
         if flight.isAnswered, let known {
-            // RFC 8767 §5: while a refresh is known to fail, a stale answer is given without waiting.
+            // RFC 8767 §5: while a refresh is known to fail, a stale answer is given at once.
             return replyKnown(client, known)
         }
         guard admission.mayWait(client, with: flight.crowd.clients) else {
@@ -203,8 +204,8 @@ public struct Forwarder: ~Copyable {
         if flight.isAnswered { tell(flight, .reopened, at: now) }
     }
 
-    /// Ends a flight so that one of this source can begin, if there is no room for it.
-    /// - Parameter isClients: false: it refreshes an answer, for which no flight ends.
+    /// Ends a flight if there is no room for one of this source.
+    /// - Parameter isClients: false: a refresh, for which no flight ends.
     /// - Returns: false: there is no room.
     private mutating func makesRoom(for source: Source, isClients: Bool, at now: Tick) -> Bool {
         let place = admission.place(for: source)
@@ -228,7 +229,7 @@ public struct Forwarder: ~Copyable {
     private mutating func refuse(
         _ key: Flight.Key, _ client: AskingClient?, _ known: DNSCache.Held?, _ refusal: Refusal
     ) {
-        // An answer that is not refreshed now is looked up when a client asks for it.
+        // An answer that is not refreshed now is looked up at a client's next question.
         guard client != nil else { return }
         switch refusal {
         case .tooManyFlights: counters.refusedFlights += 1
@@ -242,8 +243,8 @@ public struct Forwarder: ~Copyable {
         if admission.isNews(refusal) { act(.report(.refusing(refusal))) }
     }
 
-    /// Answers without asking: with a stale answer, else a failure.
-    /// - Parameter reason: why nobody is asked; nil: one of the daemon's own limits is reached.
+    /// Answers without asking: a stale answer, else a failure.
+    /// - Parameter reason: The reason for not asking; nil: one of the daemon's own limits is reached.
     private mutating func giveUp(
         _ key: Flight.Key, _ client: AskingClient?, _ known: DNSCache.Held?, _ reason: FailureReason?
     ) {
@@ -252,7 +253,7 @@ public struct Forwarder: ~Copyable {
         reply(client, failure(key, reason), by: reason == nil ? .daemon : .nobody)
     }
 
-    /// A name is not put to an account because too many names below its domain had no record.
+    /// Counts a name that is not sent to an account, since too many names below its domain had no record.
     private mutating func notePastBudget(_ group: GroupID, at now: Tick) {
         counters.pastNoRecordBudget += 1
         desk.notePastBudget(group, at: now, &actions)
@@ -260,7 +261,7 @@ public struct Forwarder: ~Copyable {
 
     // MARK: Time
 
-    /// Handles everything that is due by `now`.
+    /// Handles all that is due by `now`.
     public mutating func expire(at now: Tick) {
         store.expire(at: now, &actions)
         takeFindings(at: now)
@@ -280,21 +281,20 @@ public struct Forwarder: ~Copyable {
         }
     }
 
-    /// When `expire` must be called next; nil while nothing is under way. Deadlines of queries that have ended do not
-    /// count.
+    /// When `expire` must be called next; nil: no work is under way. Deadlines of ended queries do not count.
     public var nextDeadline: Tick? {
         mutating get {
-            // Those of flights are left to ``schedule(_:)``: they are seconds away, so that one of them wakes the loop for
-            // many, and it is cheaper to drop them together.
+            // Deadlines of ended flights are left to ``schedule(_:)``, which drops them together: they are seconds
+            // away, so one wakes the loop for many.
             while case .trial(let id) = deadlines.first, !ranks.isUnderWay(id) { deadlines.removeFirst() }
             return deadlines.next.orEarlier(desk.nextDeadline).orEarlier(store.nextDeadline)
         }
     }
 
-    /// Ends a turn of the loop: the names gathered in it are sent. To be called again until it leaves no actions, since an
-    /// action that fails at once may make room for further names.
+    /// Ends a turn of the loop: sends the names gathered in it. Call it until no actions are left: an action that fails
+    /// at once may make room for further names.
     public mutating func endTurn(at now: Tick) {
-        // A name that its group cannot be asked for has gone on to a group whose turn was over.
+        // A name that its group cannot take goes on to a group whose turn was over.
         repeat { desk.endTurn(policy, at: now, &actions) } while handleDeskEvents(at: now)
     }
 
@@ -304,7 +304,7 @@ public struct Forwarder: ~Copyable {
         tell(flight, .due(hasStale: hasStale), at: now)
     }
 
-    /// Deadlines of ended subjects are dropped once they are the majority, so that the cost of each stays the same.
+    /// Drops the deadlines of ended subjects once they are the majority: constant cost for each.
     mutating func schedule(_ flight: Flight) {
         guard let moment = flight.nextMoment else { return }
         deadlines.insert(.flight(flight.id), at: moment)

@@ -2,11 +2,11 @@ import Base
 import DNSCache
 import DNSWire
 
-/// What is known of groups, and what may be said of them.
+/// Knowledge about groups, and its limits.
 extension GroupDesk {
     // MARK: Names without a record
 
-    /// The groups at the beginning of a route that are known to have no record of a name.
+    /// The groups at the start of a route that are known to have no record of a name.
     mutating func withoutRecord(_ route: [Step], _ key: NameKey, at now: Tick) -> StepsBefore {
         var before = StepsBefore()
         while before.count < route.count {
@@ -18,21 +18,21 @@ extension GroupDesk {
         return before
     }
 
-    /// Whether a name can be asked for at a group: see ``NoRecordBudget``. What is under way already can.
+    /// Whether a group can be asked for a name: see ``NoRecordBudget``. Always for a name under way.
     mutating func isWithinNoRecordBudget(_ key: NameKey, at group: GroupID, _ now: Tick) -> Bool {
         let index = group.rawValue
         return groups[index].noRecordBudget.hasRoom(for: key.name, at: now) || groups[index].lookups[key] != nil
     }
 
-    /// A name is not put to a group because too many names below its domain had no record.
+    /// Logs that a name is not sent to a group, since too many names below its domain had no record.
     mutating func notePastBudget(_ group: GroupID, at now: Tick, _ actions: inout [Action]) {
         if groups[group.rawValue].noRecordNews.isNews(at: now) { actions.append(.report(.noRecordBudgetSpent(group))) }
     }
 
-    /// Remembers that a group has no record of a name.
+    /// Records that a group has no record of a name.
     /// - Parameters:
-    ///   - code: see ``AbsenceReason/code``.
-    ///   - elapsed: the seconds since it was found out.
+    ///   - code: See ``AbsenceReason/code``.
+    ///   - elapsed: The age of the finding, in seconds.
     mutating func noRecord(
         _ key: NameKey, because code: String? = nil, after elapsed: UInt32, at group: GroupID, _ now: Tick
     ) {
@@ -41,24 +41,24 @@ extension GroupDesk {
             key, code, until: now.advanced(milliseconds: Int(seconds - min(elapsed, seconds)) * 1000))
     }
 
-    /// Why a group has no record of a name, in its service's own word; nil if it has not said so lately.
+    /// The reason of a group's service for the absence of a name; nil: it has given none lately.
     func absenceCode(of key: NameKey, at group: GroupID, _ now: Tick) -> String? {
         groups[group.rawValue].namesWithoutRecord.value(key, at: now) ?? nil
     }
 
-    // MARK: What is forgotten
+    // MARK: Forgetting
 
     /// Forgets which names groups have no record of.
     mutating func forgetNamesWithoutRecord(at isMeant: (GroupID) -> Bool = { _ in true }) {
         each { if isMeant($0.id) { $0.namesWithoutRecord.removeAll() } }
     }
 
-    /// Forgets something of each group, or changes it.
+    /// Changes each group.
     mutating func each(_ change: (inout GroupState) -> Void) {
         for group in groups.indices { change(&groups[group]) }
     }
 
-    /// Forgets what is known of the servers of groups, for instance because the account is another.
+    /// Resets the states of groups' servers, for instance since the account has changed.
     mutating func beginAfresh(_ renewed: Set<GroupID>, at now: Tick) {
         for group in groups.indices where renewed.contains(GroupID(group)) {
             groups[group].beginAfresh(at: now)
@@ -66,7 +66,7 @@ extension GroupDesk {
         }
     }
 
-    // MARK: What can be seen from outside
+    // MARK: State for the outside
 
     /// See ``Forwarder/underWay``.
     var underWay: [(what: String, count: Int)] {
@@ -78,7 +78,7 @@ extension GroupDesk {
         ]
     }
 
-    /// The address in an answer by which it is none: see ``UpstreamGroup/bogusAddresses``.
+    /// The bogus address in an answer, if it has one: see ``UpstreamGroup/bogusAddresses``.
     func bogusAddress(in answer: Answer, of group: GroupID) -> IPAddress? {
         if groups[group.rawValue].group.bogusAddresses.isEmpty { return nil }
         let bogus = groups[group.rawValue].group.bogusAddresses
@@ -93,10 +93,10 @@ extension GroupDesk {
         GroupOverview(groups[group.rawValue], thenTry: thenTry)
     }
 
-    /// Why none of a group's servers is asked: see ``GroupState/trouble``.
+    /// Why no server of a group is asked: see ``GroupState/trouble``.
     func trouble(of group: GroupID) -> Trouble? { groups[group.rawValue].trouble }
 
-    /// Whether a group would be asked if a flight came to it. Nothing changes by it: the group is a copy.
+    /// Whether a group would be asked if a flight reached it. No state changes: the group is a copy.
     func standing(_ group: GroupID, _ flight: Flight, at now: Tick) -> Explanation.Standing {
         guard rules[group].hasServers else { return .noServer }
         var group = groups[group.rawValue]
@@ -109,7 +109,7 @@ extension GroupDesk {
             }
         }
         let known = group.lookups[flight.key.name]
-        // It is being looked up for the other family: the question joins that.
+        // A lookup for the other family is under way: the question joins it.
         if let query = known?.query, let server = queries[query]?.server { return .ready(server) }
         let own = known?.joined(by: flight) ?? Lookup(flight.key.name, for: flight, at: now)
         if let known, let index = group.outbox.firstIndex(where: { $0 === known }) {

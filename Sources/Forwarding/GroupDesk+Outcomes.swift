@@ -2,9 +2,9 @@ import Base
 import DNSCache
 import DNSWire
 
-/// How queries end.
+/// Ends queries.
 extension GroupDesk {
-    /// Whose question was answered.
+    /// A question that was answered.
     struct Answered {
         let messages: MessageStep
         let by: Answerer
@@ -12,20 +12,20 @@ extension GroupDesk {
         var flight: Flight { messages.flight }
     }
 
-    /// Whose names were found.
+    /// The result of an account's request for names.
     struct Found {
-        /// The lookups, which have ended, and where their results stand in the response.
+        /// The lookups, which have ended, with the index of each one's result in the response.
         var names = SmallList<(lookup: Lookup, index: Int)>()
-        /// The families that were asked for.
+        /// The families that the request was for.
         let families: Families
         let group: GroupID
         let server: Server
     }
 
-    /// A query was handed to the kernel, or to a connection that is established: who can read it may have done so, and an
-    /// account bills for its names, each time that it is sent. What could not be sent does not count.
+    /// The kernel or an established connection has taken a query. From here it counts as sent, since it can be read on
+    /// the way, and as billed, each time. A query that could not be sent does not count.
     mutating func wrote(_ id: TableID) {
-        // A whole query is dear to copy.
+        // A whole query is costly to copy.
         let left = queries.change(id) { query in
             query.isWritten = true
             return (query.subject, query.group, query.server.exposure)
@@ -33,10 +33,10 @@ extension GroupDesk {
         if let left { noteWritten(left.0, left.1, left.2) }
     }
 
-    /// The kernel has not taken a query's datagram: it is repeated like one that was lost on the way.
+    /// The kernel has refused a query's datagram: it is repeated like one that was lost on the way.
     mutating func lost(_ id: TableID) { queries.change(id) { $0.isLost = !$0.isWritten || $0.isLost } }
 
-    /// Counts a query that has left.
+    /// Counts a query that was sent.
     private mutating func noteWritten(_ subject: Query.Subject, _ group: GroupID, _ exposure: Exposure) {
         switch subject {
         case .names(let lookups, _):
@@ -46,9 +46,9 @@ extension GroupDesk {
         }
     }
 
-    /// A query ends, here and nowhere else: its server and its step know of it, whatever the reason. If it has failed, what it has asked
-    /// goes to another server.
-    /// - Returns: nil: it has ended before.
+    /// Ends a query; no other function does. Its server and its step take note, whatever the reason. If it has failed,
+    /// its question goes to another server.
+    /// - Returns: nil: it had ended before.
     @discardableResult
     mutating func end(
         _ id: TableID, at now: Tick, _ actions: inout [Action], as verdict: (Query) -> ServerChoice.Verdict
@@ -57,7 +57,7 @@ extension GroupDesk {
         if case .message(let messages) = query.subject { messages.underWay.removeAll { $0 == id } }
         let verdict = verdict(query)
         switch verdict {
-        // Nobody answers what has not left.
+        // An answer proves that the query was sent.
         case .answered: if !query.isWritten { noteWritten(query.subject, query.group, query.server.exposure) }
         case .failed(let failure) where failure.kind == .here: noteShort(failure, at: now, &actions)
         case .failed:
@@ -74,9 +74,9 @@ extension GroupDesk {
     }
 
     /// A server has answered with a message.
-    /// - Parameter toRepeat: Whether the answer is to the second attempt; its round trip counts from there.
-    /// - Returns: whose question it was, to be told of the answer; nil: nobody wants it. After a refusal, ``sendNext(_:at:_:)`` is
-    ///   to be called then.
+    /// - Parameter toRepeat: Whether the answer is to the second attempt; the round trip is measured from that.
+    /// - Returns: The question that the answer is for; nil: it is not needed. After a refusal, call
+    ///   ``sendNext(_:at:_:)`` next.
     mutating func answered(
         _ id: TableID, _ code: ResponseCode, toRepeat: Bool, at now: Tick, _ actions: inout [Action]
     ) -> Answered? {
@@ -91,7 +91,7 @@ extension GroupDesk {
     }
 
     /// A server has answered a request for names.
-    /// - Parameter toRepeat: as of ``answered(_:_:toRepeat:at:_:)``.
+    /// - Parameter toRepeat: See ``answered(_:_:toRepeat:at:_:)``.
     mutating func found(
         _ id: TableID, _ results: [NameAddresses], _ reasons: [AbsenceReason], toRepeat: Bool, at now: Tick,
         _ actions: inout [Action]
@@ -165,8 +165,8 @@ extension GroupDesk {
         }
     }
 
-    /// A query could not be sent, as this machine was short of something. That says nothing of the server, and others of the group or
-    /// of the next group would be asked only for this reason: the step ends once nothing of it is under way.
+    /// Ends an attempt for a shortage of this machine. The server is not to blame, and no other server or group is
+    /// asked for this reason: the step ends once no query of it is under way.
     private mutating func stopHere(_ query: Query, _ failure: Failure) {
         let trouble = Trouble(failure: failure, group: query.group)
         switch query.subject {
@@ -192,9 +192,9 @@ extension GroupDesk {
 
     // MARK: Outages
 
-    /// Another group's answer to a flight stands in for those of the groups that have failed.
+    /// Notes that another group's answer to a flight is a substitute for those of failed groups.
     mutating func noteStandIn(_ flight: Flight, at now: Tick) {
-        // Nothing of it is kept.
+        // The answer is not cached.
         if flight.key.findsServer { return }
         let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)
         for step in flight.route.indices where flight.steps[step] == .failed {
@@ -207,19 +207,19 @@ extension GroupDesk {
         }
     }
 
-    /// Seconds after which a group that has failed is asked again for one of the names that another group has answered: twice as
-    /// long each time, up to the longest.
+    /// Seconds from the failure of a group to its first probe, by one of the names that another group has answered.
+    /// Doubled with each probe, up to the longest.
     private static var firstLook: Int { 2 }
     private static var longestLook: Int { 32 }
 
-    /// Has a group asked again that has failed, as long as anything stands in for its answers: otherwise nobody would notice
-    /// that it answers again before these end.
+    /// Probes a failed group as long as substitutes for its answers exist: otherwise its return would be noticed only
+    /// when they expire.
     mutating func lookAgain(_ group: Int, at now: Tick) {
         guard let last = groups[group].nextLook, let key = groups[group].standIns.first(at: now, where: { $0 }) else {
             groups[group].nextLook = nil
             return
         }
-        // Its servers answer: this one came of a question that was under way when the last of them began to.
+        // Its servers answer: the substitute came of a question that was under way when the last server returned.
         guard groups[group].isFailing else {
             groups[group].nextLook = nil
             return outageEnded(of: GroupID(group), at: now)
@@ -230,8 +230,8 @@ extension GroupDesk {
         tell(.lookAgain(key))
     }
 
-    /// A group answers again, or may: what stands in for its answers is forgotten, so that the next question asks it. A
-    /// question that the group alone fails is so asked twice a minute at most.
+    /// A group answers again, or may: the substitutes for its answers are removed, so the next question asks it. A
+    /// question that only this group fails is so asked twice a minute at most.
     mutating func outageEnded(of group: GroupID, at now: Tick) {
         let index = group.rawValue
         let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)

@@ -2,12 +2,12 @@ import Base
 import DNSCache
 import DNSWire
 
-/// Which server gets what, and what waits.
+/// Assigns questions and names to servers, and queues the rest.
 extension GroupDesk {
     // MARK: Messages
 
-    /// Asks the next server for a flight, or waits until one has room; ends the step when no server is left and no query is
-    /// under way.
+    /// Asks the next server for a flight, or waits until one has room; ends the step when no server is left and no
+    /// query is under way.
     mutating func sendNext(_ messages: MessageStep, at now: Tick, _ actions: inout [Action]) {
         if messages.wasLeft, messages.flight.isAnswered { return drop(messages) }
         guard !messages.isWaiting, !isSent(messages, at: now, &actions) else { return }
@@ -15,7 +15,7 @@ extension GroupDesk {
         groups[messages.group.rawValue].waiting.append(messages, of: messages.flight.crowd.source)
     }
 
-    /// - Returns: whether that is done; false: no server that is left has room.
+    /// - Returns: false: no server that is left has room.
     private mutating func isSent(_ messages: MessageStep, at now: Tick, _ actions: inout [Action]) -> Bool {
         let (flight, group) = (messages.flight, messages.group.rawValue)
         func ask(_ subject: Query.Subject, of index: Int, isTrial: Bool) -> TableID {
@@ -37,7 +37,7 @@ extension GroupDesk {
     /// A step's servers have all failed or refused.
     private mutating func end(_ messages: MessageStep) {
         let isRefused = messages.hasRefused && !messages.hasFailed
-        // If no server was asked, the reason is why they are paused.
+        // If no server was asked, the reason is that of their pause.
         let trouble = messages.tried.isEmpty ? groups[messages.group.rawValue].trouble : nil
         tell(
             .flight(
@@ -45,13 +45,13 @@ extension GroupDesk {
                 .exhausted(step: messages.step, isRefused ? .refused : .failure, trouble, because: nil)))
     }
 
-    /// No further server is asked: nobody waits for the answer.
+    /// Ends the step's further queries: no client waits for the answer.
     private mutating func drop(_ messages: MessageStep) {
         messages.wasLeft = true
         if messages.underWay.isEmpty { tell(.flight(messages.flight, .dropped(step: messages.step))) }
     }
 
-    /// Servers have room again: the flights that wait for one are sent, of each source one in turn, and its oldest first.
+    /// Sends waiting flights when servers have room again: each source in turn, its oldest flight first.
     private mutating func sendWaiting(at group: Int, _ now: Tick, _ actions: inout [Action]) {
         if groups[group].waiting.count > 2 * Shares.flights { groups[group].waiting.compact() }
         var isServed = true
@@ -74,7 +74,7 @@ extension GroupDesk {
             guard messages.isWaiting else { continue }
             messages.isWaiting = false
             if messages.flight.isAnswered {
-                // All its clients were answered already; sent now, it would only delay flights whose clients still wait.
+                // Its clients have their answers; sent now, it would only delay flights whose clients still wait.
                 drop(messages)
             } else if isSent(messages, at: now, &actions) {
                 isServed = true
@@ -89,8 +89,8 @@ extension GroupDesk {
 
     // MARK: Names
 
-    /// Ends a turn of the loop: the names gathered in it are sent, as many in a request as the group allows. No name
-    /// waits for a later turn, unless ``GroupState/maximumRequests`` are under way or the plan is exceeded.
+    /// Ends a turn of the loop: sends the names gathered in it, as many in a request as the group allows. No name waits
+    /// for a later turn, unless ``GroupState/maximumRequests`` are under way or the plan is exceeded.
     mutating func endTurn(_ policy: Policy, at now: Tick, _ actions: inout [Action]) {
         for group in groups.indices {
             if !groups[group].outbox.isEmpty {
@@ -103,7 +103,7 @@ extension GroupDesk {
     private mutating func sendGathered(
         by group: Int, _ families: Families, at now: Tick, _ actions: inout [Action]
     ) {
-        // Routes have changed, and the account is asked for neither family any more.
+        // Routes have changed, and the account is no longer asked for either family.
         if families.isEmpty {
             let lookups = groups[group].outbox
             groups[group].removeGathered(lookups.count)
@@ -145,7 +145,7 @@ extension GroupDesk {
         if groups[group].plan?.news.isNews(at: now) ?? false { actions.append(.report(.planExceeded(GroupID(group)))) }
     }
 
-    /// The group is not asked for a name any more: its flights go on to their next steps.
+    /// Removes a name from the group's queue: its flights go on to their next steps.
     private mutating func abandon(
         _ lookup: Lookup, at group: GroupID, _ trouble: Trouble?, because reason: FallbackReason?,
         _ families: Families, _ now: Tick, _ actions: inout [Action]
@@ -165,9 +165,9 @@ extension GroupDesk {
 
     // MARK: Names that must not be sent
 
-    /// Takes names back from groups that may not be asked for them any more, wherever they wait: for their turn, for a
-    /// connection, or for being sent once more. The flights are the caller's to end.
-    /// - Parameter mayAsk: by the rules of now.
+    /// Takes back names from groups that may no longer be asked for them, whether they wait for their turn, for a
+    /// connection, or for a repetition. The caller ends the flights.
+    /// - Parameter mayAsk: By the present rules.
     mutating func takeBack(
         unless mayAsk: (GroupID, Flight.Key) -> Bool, at now: Tick, _ actions: inout [Action]
     ) {
@@ -184,13 +184,13 @@ extension GroupDesk {
                 case .message(let messages):
                     !messages.flight.isCurrent && !mayAsk(query.group, messages.flight.key)
                 case .names(let lookups, _): lookups.contains { isBarred($0, query.group) }
-                // Nobody wants its answer, and what it asks is not known any more.
+                // Its answer is not needed, and its name is not known any more.
                 case .measurement: true
                 }
             guard isMeant, cancel(id, as: .withdrawn, at: now, &actions) != nil,
                 case .names(let lookups, _) = query.subject
             else { continue }
-            // The names of a request that may be asked for are sent again.
+            // The request's other names are sent again.
             for lookup in lookups where lookup.query == id {
                 lookup.query = nil
                 groups[query.group.rawValue].outbox.append(lookup)

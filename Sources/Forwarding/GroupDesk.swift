@@ -2,22 +2,22 @@ import Base
 import DNSCache
 import DNSWire
 
-/// Asks the groups: which server gets a question, what waits for one, how long each query may take, and what is known of
-/// the groups and their servers.
+/// Asks the groups: it chooses servers, queues lookups, sets the time of each query, and knows the state of groups and
+/// servers.
 ///
-/// It reads flights and never changes one: what it has to tell of them, it puts into a list for the forwarder
-/// (``takeEvents()``). What the shell is to do it appends to the `actions` that it is handed.
+/// It reads flights and never changes one: it appends their events to a list for the forwarder (``takeEvents()``), and
+/// the shell's orders to the caller's `actions`.
 struct GroupDesk: ~Copyable {
-    /// What flights depend on, beside what happens to them.
+    /// The rules that flights read.
     private(set) var rules: FlightRules
-    /// By `GroupID.rawValue`; a group that is not configured any more has no servers.
+    /// By `GroupID.rawValue`; a group that is no longer configured has no servers.
     var groups: [GroupState] = []
     var queries = Table<Query>()
     private(set) var deadlines = Deadlines<Moment>()
     private var events: [DeskEvent] = []
-    /// By the number of the flight's ``Flight/id``.
+    /// By the number in ``Flight/id``.
     private var records: [Record] = []
-    /// Queries that have failed, of all groups together.
+    /// Queries that have failed, over all groups.
     var failedQueries: UInt64 = 0
     private var shortNews = News()
 
@@ -25,19 +25,19 @@ struct GroupDesk: ~Copyable {
     enum Moment {
         /// See ``Query/nextMoment``.
         case query(TableID)
-        /// The plan of the group with this index has room again.
+        /// The plan of the group with this index may have room again.
         case plan(Int)
-        /// A group that has failed is asked again.
+        /// The group with this index has failed and is probed.
         case outage(Int)
     }
 
-    /// What is known of a flight that has asked a group.
+    /// The desk's record of a flight that has asked a group.
     private struct Record {
-        /// The flight; another may have its number later.
+        /// The flight; a later flight may get the same number.
         var flight: TableID?
         /// The steps that have begun at groups that carry messages.
         var messages = SmallList<MessageStep>()
-        /// The most readable way in which the question was sent so far.
+        /// The most readable way in which the question was sent.
         var exposure = Exposure.none
     }
 
@@ -48,7 +48,7 @@ struct GroupDesk: ~Copyable {
 
     // MARK: Groups
 
-    /// Puts each group in its place; groups that stay keep what is known of them.
+    /// Replaces the groups; a group that stays retains its state.
     mutating func replace(_ new: [UpstreamGroup], _ timing: Timing, at now: Tick) {
         rules.timing = timing
         while groups.count <= new.lazy.map(\.id.rawValue).max() ?? -1 {
@@ -70,10 +70,10 @@ struct GroupDesk: ~Copyable {
         noteTraits(of: group.id.rawValue)
     }
 
-    /// Lets flights know what a group is like now.
+    /// Gives flights the present traits of a group.
     mutating func noteTraits(of group: Int) { rules.groups[group] = groups[group].traits }
 
-    /// - Returns: the group with its new servers.
+    /// - Returns: The group with its new servers.
     @discardableResult
     mutating func setServers(_ servers: [Server], of id: GroupID, at now: Tick) -> UpstreamGroup {
         var group = groups[id.rawValue].group
@@ -86,7 +86,7 @@ struct GroupDesk: ~Copyable {
 
     // MARK: Flights
 
-    /// A step of a flight has begun.
+    /// Begins a step of a flight.
     mutating func ask(_ flight: Flight, _ step: Int, at now: Tick, _ actions: inout [Action]) {
         let number = flight.id.number
         while records.count <= number { records.append(Record()) }
@@ -103,15 +103,15 @@ struct GroupDesk: ~Copyable {
         }
     }
 
-    /// A group has answered a client by itself.
+    /// Counts an answer that a group gave by itself.
     mutating func noteAnswered(by group: GroupID) { groups[group.rawValue].counters.questions += 1 }
 
-    /// Looks a flight's name up at an account once more, whose answer was not about what the flight asks.
+    /// Looks a flight's name up at an account again: the last answer lacked the flight's address family.
     mutating func lookUp(_ flight: Flight, at group: GroupID, _ now: Tick) {
         groups[group.rawValue].gather(flight, at: now)
     }
 
-    /// The answers of a step's servers are not wanted any more.
+    /// Ends the queries of a step; their answers are not needed.
     mutating func leave(_ flight: Flight, _ step: Int, _ actions: inout [Action]) {
         for messages in messages(of: flight) where messages.step == step { leave(messages, &actions) }
     }
@@ -121,15 +121,15 @@ struct GroupDesk: ~Copyable {
         for query in messages.underWay { leave(query, &actions) }
     }
 
-    /// Withdraws a flight from its lookups. A request already sent goes on, since its answer is still worth caching.
+    /// Withdraws a flight from its lookups. A request already sent goes on: its answer is worth caching.
     mutating func withdraw(_ flight: Flight) {
         for step in flight.route.indices where flight.isUnderWay(step) {
             groups[flight.route[step].group.rawValue].withdraw(flight)
         }
     }
 
-    /// A flight is over.
-    /// - Returns: the most readable way in which its question was sent.
+    /// Forgets a flight that has ended.
+    /// - Returns: The most readable way in which its question was sent.
     mutating func end(_ flight: Flight, _ actions: inout [Action]) -> Exposure {
         let number = flight.id.number
         guard number < records.count else { return .none }
@@ -142,39 +142,39 @@ struct GroupDesk: ~Copyable {
         flight.id.number < records.count ? records[flight.id.number].messages : SmallList()
     }
 
-    /// The query of a flight's question that is under way to a server at this address; nil: there is none.
+    /// The query of a flight to the server at this address; nil: there is none.
     func query(of flight: Flight, at address: IPAddress) -> TableID? {
         messages(of: flight).lazy.flatMap(\.underWay).first { id in
             queries[id]?.server.endpoints.contains { $0.address.unmapped == address.unmapped } ?? false
         }
     }
 
-    /// The most readable way in which the question of a flight was sent until now.
+    /// The most readable way in which a flight's question was sent so far.
     func exposure(of flight: Flight) -> Exposure {
         flight.id.number < records.count ? records[flight.id.number].exposure : .none
     }
 
-    /// A flight's question has left.
+    /// Records that a flight's question was sent.
     mutating func note(_ exposure: Exposure, of flight: Flight) {
         let number = flight.id.number
         guard number < records.count, records[number].flight == flight.id else { return }
         if records[number].exposure < exposure { records[number].exposure = exposure }
     }
 
-    // MARK: What is told
+    // MARK: Events
 
     mutating func tell(_ event: DeskEvent) { events.append(event) }
 
     var hasEvents: Bool { !events.isEmpty }
 
-    /// What has happened, in order.
+    /// The events so far, in order.
     mutating func takeEvents() -> [DeskEvent] { exchange(&events, with: []) }
 
     // MARK: Queries
 
     /// Sends a query to a server.
     /// - Parameters:
-    ///   - source: that of a message's flight.
+    ///   - source: The source of the flight that the message is for.
     ///   - isTrial: see ``Query/isTrial``.
     mutating func send(
         _ subject: Query.Subject, _ ask: Ask, to index: Int, of group: Int, for source: Source?, isTrial: Bool,
@@ -201,25 +201,25 @@ struct GroupDesk: ~Copyable {
         return number
     }
 
-    /// Deadlines of queries that have ended are dropped once they are the majority, so that the cost of each stays the same.
+    /// Drops the deadlines of ended queries once they are the majority: constant cost for each.
     private mutating func compactDeadlines() {
         let queries = queries
         deadlines.compact { if case .query(let id) = $0 { queries.contains(id) } else { true } }
     }
 
-    /// The answer to a query is not wanted any more. A query whose server was overtaken, or whose group is down, goes on all the same:
-    /// its time, or its failure, decides which servers later questions go to.
+    /// Ends a query whose answer is not needed. The query of an overtaken server or of a group that is down goes on:
+    /// its time, or its failure, decides on the servers of later questions.
     private mutating func leave(_ id: TableID, _ actions: inout [Action]) {
         guard let query = queries[id] else { return }
         if query.isOvertaken || rules[query.group].isDown, case .message(let messages) = query.subject {
             queries[id]?.subject = .measurement(messages)
         } else {
-            // It is no trial, so nothing follows from the moment.
+            // It is no trial, so the moment has no effect.
             cancel(id, as: .withdrawn, at: query.sent, &actions)
         }
     }
 
-    /// The answer to a query is not waited for any more.
+    /// Ends a query whose answer is no longer awaited.
     @discardableResult
     mutating func cancel(
         _ id: TableID, as verdict: ServerChoice.Verdict, isOverdue: Bool = false, at now: Tick,
@@ -232,13 +232,13 @@ struct GroupDesk: ~Copyable {
 
     // MARK: Time
 
-    /// This machine was short of something, so that a query could not be sent.
+    /// Handles a query that could not be sent for a shortage of this machine.
     mutating func noteShort(_ failure: Failure, at now: Tick, _ actions: inout [Action]) {
         tell(.short(failure.detail))
         if shortNews.isNews(at: now) { actions.append(.report(.short(failure.detail))) }
     }
 
-    /// When ``expireFirst(at:_:)`` is to be called. Deadlines of queries that have ended do not count.
+    /// When ``expireFirst(at:_:)`` must be called. Deadlines of ended queries do not count.
     var nextDeadline: Tick? {
         mutating get {
             while case .query(let id) = deadlines.first, !queries.contains(id) { deadlines.removeFirst() }
@@ -246,7 +246,7 @@ struct GroupDesk: ~Copyable {
         }
     }
 
-    /// Handles the first moment, if it has come.
+    /// Handles the first deadline, if it is due.
     mutating func expireFirst(at now: Tick, _ actions: inout [Action]) {
         switch deadlines.popDue(at: now) {
         case .query(let id): queryMoment(id, at: now, &actions)
@@ -263,7 +263,7 @@ struct GroupDesk: ~Copyable {
         guard let query = queries[id] else { return }
         if query.endsAt <= now {
             let timeout = groups[query.group.rawValue].group.timeout
-            // A repetition that left late may have had too little time, much of it in a queue of this machine.
+            // A repetition that left late, from a queue of this machine, may have had too little time.
             let failure =
                 query.isLost
                 ? Failure(.here, "the kernel did not take a datagram")
@@ -275,8 +275,8 @@ struct GroupDesk: ~Copyable {
         if let query = queries[id] { deadlines.insert(.query(id), at: query.nextMoment) }
     }
 
-    /// Asks a silent server once more: the datagram may be lost (RFC 1035 §4.2.1), or the connection dead without a
-    /// sign. The first answer counts, and the attempt's deadline stays the same.
+    /// Asks a silent server a second time: the datagram may be lost (RFC 1035 §4.2.1), or the connection dead without a
+    /// sign. The first answer counts, and the deadline stays.
     private mutating func askAgain(_ id: TableID, at now: Tick, _ actions: inout [Action]) {
         guard var query = queries[id] else { return }
         let group = query.group.rawValue
@@ -292,9 +292,8 @@ struct GroupDesk: ~Copyable {
         actions.append(.askAgain(QueryID(query.group, id)))
     }
 
-    /// A server takes longer than usual: the next one is asked as well, and the first answer counts. The usual time
-    /// only begins a second query and never ends the first: names that the server must look up itself take longer than
-    /// those in its cache.
+    /// Asks the next server too when one takes longer than usual; the first answer counts. The usual time never ends
+    /// the first query: a server needs longer for names that are not in its cache.
     private mutating func askNextAsWell(_ id: TableID, at now: Tick, _ actions: inout [Action]) {
         guard var query = queries[id] else { return }
         query.askNextAt = nil
@@ -304,8 +303,7 @@ struct GroupDesk: ~Copyable {
         sendNext(messages, at: now, &actions)
     }
 
-    /// This machine's addresses or routes have changed: what is known to fail may work, and queries under way are sent once
-    /// more.
+    /// This machine's addresses or routes have changed: failed servers may work, and queries under way are repeated.
     mutating func networkChanged(at now: Tick, _ actions: inout [Action]) {
         for group in groups.indices {
             groups[group].networkChanged(at: now)
@@ -316,16 +314,16 @@ struct GroupDesk: ~Copyable {
     }
 }
 
-/// What a desk has to tell the forwarder.
+/// An event of the desk for the forwarder.
 enum DeskEvent {
-    /// Something has happened to a flight.
+    /// An event of a flight.
     case flight(Flight, FlightEvent)
-    /// A name has gone past its group's plan.
+    /// A name has exceeded its group's plan.
     case pastPlan
-    /// A query could not be sent, as this machine was short of something.
+    /// A query could not be sent: this machine was short of a resource.
     case short(String)
-    /// A group answers again, or may: what stood in for its answers to these questions is to be forgotten.
+    /// A group answers again, or may: substitutes for its answers to these questions are to be removed.
     case outageEnded([Flight.Key])
-    /// The question is to be asked as a refresh, to see whether a group that has failed answers it again.
+    /// The question is asked as a refresh, to probe a group that has failed.
     case lookAgain(Flight.Key)
 }

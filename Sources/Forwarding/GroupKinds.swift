@@ -1,16 +1,16 @@
 import Base
 import DNSWire
 
-/// What groups are like, as far as routes of rare questions depend on it; in one place behind a reference, so that a policy is copied
-/// cheaply.
+/// The traits of groups that the routes of rare questions depend on; behind one reference, so that the copy of a policy
+/// is cheap.
 final class GroupKinds: Sendable {
-    /// The accounts whose names clients that validate ask elsewhere, and the groups that may be asked then.
+    /// The accounts whose names validating clients ask at other groups, and the groups that may be asked then.
     let leavingValidators, signing: Set<GroupID>
-    /// The accounts of whose names other groups are asked for HTTPS and SVCB, and the groups that may be.
+    /// The accounts for whose names other groups are asked for HTTPS and SVCB, and the groups that may be asked.
     let bindingAccounts, encrypted: Set<GroupID>
-    /// The types that groups are not asked for; those without such a type are left out.
+    /// The types that groups are not asked for; a group without such a type is absent.
     let without: [GroupID: Set<RecordType>]
-    /// What their settings say that decides about answers.
+    /// The settings of each group that decide about answers.
     let marks: [GroupID: Mark]
 
     struct Mark: Equatable {
@@ -28,7 +28,7 @@ final class GroupKinds: Sendable {
         marks = Dictionary(groups.map { ($0.id, Mark($0)) }) { first, _ in first }
     }
 
-    /// The same with other servers of a group.
+    /// A copy with other servers of a group.
     init(_ others: GroupKinds, with group: UpstreamGroup) {
         (leavingValidators, bindingAccounts, marks) = (others.leavingValidators, others.bindingAccounts, others.marks)
         without = others.without
@@ -36,7 +36,7 @@ final class GroupKinds: Sendable {
         encrypted = others.encrypted.subtracting([group.id]).union(group.isEncrypted ? [group.id] : [])
     }
 
-    /// The families that a group is asked for by the settings, whatever the routes of the moment.
+    /// The families that a group is asked for by the settings, whatever the present routes.
     func families(of group: GroupID) -> Families { marks[group]?.families ?? .both }
 }
 

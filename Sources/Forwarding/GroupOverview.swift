@@ -6,17 +6,17 @@ public struct GroupCounters: Sendable, Equatable {
     /// All counts are 0.
     public init() {}
 
-    /// Questions that came to the group, also those that another group had no answer to; not those for its servers.
+    /// Questions that reached the group, also as the next of a route; without those for its servers.
     public internal(set) var questions: UInt64 = 0
     /// Requests and messages.
     public internal(set) var queries: UInt64 = 0
-    /// Names in the requests to an account that were written, counted each time that their request was.
+    /// Names in the requests that were sent to an account, counted each time.
     public internal(set) var names: UInt64 = 0
     /// Second attempts at silent servers.
     public internal(set) var repeats: UInt64 = 0
     /// Attempts that failed: see ``Failure``.
     public internal(set) var failures: UInt64 = 0
-    /// Names, since the last one with a record, of which an account had none.
+    /// Names without a record at an account, since the last with one.
     public internal(set) var withoutRecordInARow: UInt64 = 0
 }
 
@@ -26,28 +26,28 @@ public struct GroupOverview: Sendable, Equatable {
     public let id: GroupID
     /// The group's name in the configuration.
     public let name: String
-    /// What it is called in sentences.
+    /// Its name in sentences.
     public let title: String
-    /// Whether it is an HTTPDNS account, which is asked for the addresses of names alone.
+    /// Whether it is an HTTPDNS account, which is asked only for addresses of names.
     public let carriesAddresses: Bool
-    /// What it answers by itself; nil: its servers are asked.
+    /// The group's own answer; nil: its servers are asked.
     public let answer: GroupAnswer?
-    /// Whether its answers are shared in the store of the fleet.
+    /// Whether its answers are shared in the fleet's store.
     public let isShared: Bool
-    /// An answer with one of these addresses is NXDOMAIN.
+    /// Addresses that turn an answer into NXDOMAIN.
     public let bogusAddresses: [Network]
     /// Milliseconds for one attempt.
     public let timeout: Int
     /// In the order of preference.
     public let servers: [ServerState]
-    /// The server that is asked now; nil without servers.
+    /// The server that is asked now; nil: there are none.
     public let current: Server?
-    /// What was asked of the group how often.
+    /// Counts of its queries.
     public let counters: GroupCounters
-    /// The groups that are asked when this one has no answer to a question of its own names.
+    /// The groups that are asked when this one has no answer for its own names.
     public let thenTry: [GroupID]
 
-    /// The parameters are those of the properties.
+    /// Each parameter sets the property of the same name.
     public init(
         _ group: UpstreamGroup, _ servers: [ServerState], current: Server? = nil,
         counters: GroupCounters = GroupCounters(),
@@ -69,7 +69,7 @@ public struct GroupOverview: Sendable, Equatable {
     /// passed over.
     public func nextTry(of server: ServerState, at now: Tick) -> Tick? {
         let pause = server.health.pausedUntil.flatMap { now < $0 ? $0 : nil }
-        // Of an account only servers before the current one are tried.
+        // Of an account, only servers before the current one are tried.
         let first = servers.first { $0.server == current || $0.server == server.server }?.server
         let isTried = server.server != current && (!carriesAddresses || first != current)
         return [pause, isTried ? server.setAside?.until : nil].compactMap(\.self).max()

@@ -1,7 +1,7 @@
 import Base
 import DNSWire
 
-/// Names on their way to an account: they are gathered during a turn and sent in requests of several.
+/// Names on their way to an account: they are gathered during a turn and sent several to a request.
 extension GroupState {
     /// Looks a flight's name up when the turn ends; flights for the same name, of either family, share the lookup.
     mutating func gather(_ flight: Flight, at now: Tick) {
@@ -12,11 +12,11 @@ extension GroupState {
         outbox.append(lookup)
     }
 
-    /// What becomes of the next names that wait.
+    /// The decision about the next waiting names.
     enum Next {
         /// They go to a server in one request.
         case send([Lookup], to: Int, isTrial: Bool)
-        /// Nobody waits for the name.
+        /// No client waits for the name.
         case drop(Lookup)
         /// No server is left for the name, or the plan is exceeded and another group may be asked.
         case abandon(Lookup, Trouble?, because: FallbackReason?)
@@ -27,7 +27,7 @@ extension GroupState {
     }
 
     /// Takes the next names from ``outbox``.
-    /// - Parameter index: where they stand there; is moved behind them.
+    /// - Parameter index: Their index there; moved past them.
     mutating func next(from index: inout Int, _ rules: FlightRules, at now: Tick) -> Next {
         let first = outbox[index]
         if wasLeft(first) {
@@ -36,7 +36,7 @@ extension GroupState {
         }
         switch pick(first, rules, at: now) {
         case .full:
-            // A name that other servers have failed may have room at one of them.
+            // A name that other servers have failed may find room at one of them.
             let next = outbox[index...].firstIndex { other in
                 guard other.tried != first.tried else { return false }
                 return if case .full = pick(other, rules, at: now) { false } else { true }
@@ -57,7 +57,7 @@ extension GroupState {
         case .server(let server, let isTrial, _):
             plan?.take(for: first.source)
             let start = index
-            // Further names are not billed to find out that a group is still down.
+            // A probe of a failed group has one name: further names would be billed, too.
             let isAlone = choice.isDown && !first.wasSent && first.leadsOn(from: id, rules)
             index += isAlone ? 1 : batch(of: first, from: start)
             return .send(Array(outbox[start..<index]), to: server, isTrial: isTrial)
@@ -74,8 +74,8 @@ extension GroupState {
         }
     }
 
-    /// Where not all names can be sent, puts them in an order in which each source has its turn. Past the plan the names
-    /// come last of the source that has spent most of it.
+    /// If not all names can be sent, sorts them so that each source has its turn. Beyond the plan, the names of the
+    /// source that has used most of it come last.
     mutating func putInTurn(at now: Tick) {
         guard outbox.count > 1, isBehind || plan?.isShort(for: outbox.count) ?? false, servesInTurn(at: now) else {
             return
@@ -93,12 +93,12 @@ extension GroupState {
         }
     }
 
-    /// Whether names can be sent, so that each source has its turn.
+    /// Whether names can be sent at all, so that the turns of sources matter.
     private mutating func servesInTurn(at now: Tick) -> Bool {
         !(plan?.isEmpty ?? false) && !isPastRequests && !choice.isFull(at: now)
     }
 
-    /// How many of the waiting names are sent together with the first.
+    /// The number of waiting names that go with the first.
     private mutating func batch(of first: Lookup, from start: Int) -> Int {
         guard !first.wasLeftOut else { return 1 }
         let most = min(namesPerRequest, outbox.count - start)
@@ -114,22 +114,21 @@ extension GroupState {
         return count
     }
 
-    /// Whether a name can be sent together with another: both must have failed at the same servers.
+    /// Whether a name can go with another: both must have failed at the same servers.
     private mutating func canGo(_ lookup: Lookup, with first: Lookup) -> Bool {
-        // After a change of rules a name may be under way a second time, by the rules of before.
+        // After a change of rules a name may be under way a second time, under the former rules.
         lookup.isCurrent && first.isCurrent && !lookup.wasLeftOut && lookup.tried == first.tried && !wasLeft(lookup)
     }
 
     /// Whether all its clients were answered while it waited: sent now, it would only delay lookups whose clients still
-    /// wait. A name that a server has failed goes on to the next server all the same, so that the answer is cached for
-    /// later questions; but not where a plan limits how many names are sent: it might wait there for minutes, and be
-    /// billed although no client waits for it.
+    /// wait. A name that a server has failed still goes on to the next server, so that the answer is cached; but not
+    /// under a plan, where it might wait for minutes and be billed although no client waits.
     private mutating func wasLeft(_ lookup: Lookup) -> Bool {
         let goesOn = lookup.wasSent && plan == nil
         return goesOn ? lookup.flights.isEmpty : lookup.flights.allSatisfy(\.isAnswered)
     }
 
-    /// Withdraws a flight from its lookup. A request already sent goes on, since its answer is still worth caching.
+    /// Withdraws a flight from its lookup. A request already sent goes on: its answer is worth caching.
     mutating func withdraw(_ flight: Flight) {
         guard let lookup = lookups[flight.key.name] else { return }
         lookup.drop(flight)
@@ -139,10 +138,10 @@ extension GroupState {
         remove(lookup)
     }
 
-    /// A lookup is over.
+    /// Removes a lookup that has ended.
     mutating func remove(_ lookup: Lookup) { lookups.remove(lookup, forKey: lookup.key) }
 
-    /// What is under way for these names is not shared with later questions, nor cached.
+    /// Detaches the lookups of these names: later questions do not share them, and their answers are not cached.
     mutating func outdateLookups(where isMeant: (NameKey, AnswerBases) -> Bool) {
         for lookup in lookups.values where isMeant(lookup.key, lookup.bases) {
             lookup.outdate()

@@ -1,42 +1,43 @@
 import Base
 import DNSCache
 
-/// A group of upstreams and what is known about its servers. Which names and questions wait for it says
-/// `GroupState+Names.swift`.
+/// A group of upstreams and the state of its servers. `GroupState+Names.swift` has the queue of names and questions.
 struct GroupState {
     private(set) var group: UpstreamGroup
     /// For a group that carries addresses: the most names in a request.
     private(set) var namesPerRequest: Int
-    /// Its servers, and which of them is asked.
+    /// Its servers, and the choice among them.
     var choice: ServerChoice
     var counters = GroupCounters()
     /// `namesPerSecond`.
     var plan: TokenBucket?
-    /// Whether a deadline for room in the plan is set; one suffices, however many turns find the plan exceeded.
+    /// Whether a deadline for room in the plan is set; one suffices for any number of turns that exceed the plan.
     var isPlanAwaited = false
     /// For a group that carries messages: the flights that wait for a server with room.
     var waiting = WaitingFlights()
-    /// For a group that carries addresses: the names under way, and those of them that are sent when the turn ends.
+    /// For a group that carries addresses: the names under way, and those among them that are sent at the end of the
+    /// turn.
     var lookups: [NameKey: Lookup] = [:]
     var outbox: [Lookup] = []
-    /// Whether names were left in the outbox when the last turn ended.
+    /// Whether names were left in the outbox at the end of the last turn.
     var isBehind = false
     var noRecordBudget = NoRecordBudget()
     var noRecordNews = News()
     /// Names of which the group has no record.
     var namesWithoutRecord = Remembered<NameKey, String?>(atMost: maximumNamesWithoutRecord)
-    /// The questions that another group has answered since this one failed, and whether that answer may still be cached.
+    /// The questions that another group has answered since this one failed, and whether that answer may still be
+    /// cached.
     var standIns = Remembered<Flight.Key, Bool>(atMost: maximumStandIns)
-    /// Seconds from the last look whether it answers again to the next one; nil: none is to come.
+    /// Seconds from the last probe of the failed group to the next; nil: no probe is due.
     var nextLook: Int?
 
-    /// The most requests for names at once to the servers of one group. Beyond it names wait, and are sent in fuller
+    /// The most requests for names at once to the servers of one group. Beyond it names wait, and go in fuller
     /// requests.
     static let maximumRequests = 128
-    /// Some 1.5 MB; a name that is forgotten too early is looked up once more.
+    /// Some 1.5 MB; a name that is forgotten too early costs one lookup.
     static let maximumNamesWithoutRecord = 8192
-    /// The most questions that are remembered in ``standIns``, some 200 octets each. What stands in for an older one stays
-    /// until its time ends.
+    /// The most questions in ``standIns``, some 200 octets each. The substitute for an older one stays until it
+    /// expires.
     static let maximumStandIns = 4096
 
     init(_ group: UpstreamGroup) {
@@ -50,44 +51,44 @@ struct GroupState {
     var servers: [ServerState] { choice.servers }
     /// Queries under way.
     var underWay: Int { choice.underWay }
-    /// The server that is asked now; nil without servers.
+    /// The server that is asked now; nil: there are none.
     var current: ServerState? { choice.current }
 
-    /// Whether any of its servers has failed since it last answered.
+    /// Whether any of its servers has failed since its last answer.
     var isFailing: Bool { servers.contains { $0.health.consecutiveFailures > 0 } }
 
-    /// What flights and others may know of the group.
+    /// The group's traits, for flights.
     var traits: FlightRules.GroupTraits {
         FlightRules.GroupTraits(
             hasServers: !servers.isEmpty, carriesAddresses: group.carriesAddresses, isProven: group.isProven,
             isShared: group.isShared, isDown: choice.isDown, isLeftUntil: choice.isLeftUntil)
     }
 
-    /// Applies other settings or servers. What is known of servers that stay is kept.
+    /// Applies other settings or servers. A server that stays retains its state.
     mutating func replace(_ new: UpstreamGroup, at now: Tick) {
         if new.namesPerSecond != group.namesPerSecond {
             plan = new.namesPerSecond > 0 ? TokenBucket(perSecond: new.namesPerSecond) : nil
         }
-        // Servers that the settings named say nothing of those that the network will.
+        // Servers from the settings do not count as servers from the network.
         let hadServers = group.isOfNetwork && group.hadServers
         (group, namesPerRequest) = (new, new.carries.namesPerRequest)
         group.hadServers = new.isOfNetwork && (hadServers || !new.servers.isEmpty)
         choice.take(.settings(new), at: now)
     }
 
-    /// Forgets what is known of the servers, and their results, for instance because the account is another.
+    /// Resets the servers' states and forgets their results, for instance since the account has changed.
     mutating func beginAfresh(at now: Tick) {
         namesWithoutRecord.removeAll()
         choice.take(.renewed, at: now)
     }
 
-    /// Why none of the servers is asked, since all are paused or the group is down: the last failure of the current one.
+    /// Why no server is asked, while all are paused or the group is down: the last failure of the current server.
     var trouble: Trouble? {
         guard let current, let failure = current.health.lastFailure else { return nil }
         return Trouble(failure: failure, group: id, server: group.carriesAddresses ? nil : current.server)
     }
 
-    /// What becomes of a flight's question at this moment. Mutating, so that reading a group copies nothing.
+    /// The choice for a flight's question at this moment. `mutating`, so that reading a group copies nothing.
     mutating func pick(_ messages: MessageStep, _ rules: FlightRules, at now: Tick) -> ServerChoice.Pick {
         let source = messages.flight.crowd.source
         return choice.pick(
@@ -96,7 +97,7 @@ struct GroupState {
             unlessTried: { number in !messages.tried.allSatisfy { $0 != number } }, at: now)
     }
 
-    /// What becomes of a name at this moment. The plan is to be filled before.
+    /// The choice for a name at this moment. Fill the plan first.
     mutating func pick(_ lookup: Lookup, _ rules: FlightRules, at now: Tick) -> ServerChoice.Pick {
         if isPastRequests { return .full }
         let id = id
@@ -107,10 +108,10 @@ struct GroupState {
         return pick
     }
 
-    /// Whether as many requests are under way as there may be to a group without `concurrency`.
+    /// Whether as many requests are under way as allowed for a group without `concurrency`.
     var isPastRequests: Bool { group.concurrency == 0 && underWay >= Self.maximumRequests }
 
-    /// The network has changed: servers that failed may work now.
+    /// The network has changed: failed servers may work now.
     mutating func networkChanged(at now: Tick) {
         choice.take(.networkChanged, at: now)
         for lookup in lookups.values { lookup.tried = [] }

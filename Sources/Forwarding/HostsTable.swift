@@ -5,17 +5,17 @@ public import DNSWire
 public struct HostsTable: Sendable, Equatable {
     private var addresses: [NameKey: [IPAddress]] = [:]
     private var names: [NameKey: [Name]] = [:]
-    /// How often the file gives an address to a name for which there was no room any more.
+    /// How many addresses of the file were dropped, since there was no room for another name.
     public private(set) var leftOut = 0
-    /// What else of the file is left out: words that are no names, more addresses of a name or names of an address than
-    /// ``maximumAddresses``.
+    /// The other parts of the file that are left out: words that are not names, and addresses of a name or names of an
+    /// address beyond ``maximumAddresses``.
     public private(set) var unread = Unread()
 
     public struct Unread: Sendable, Equatable {
         public fileprivate(set) var count = 0
         /// The line of the first, from 1; 0: there is none.
         public fileprivate(set) var firstLine = 0
-        /// Which of the files has it, from 0.
+        /// The index of its file, from 0.
         public fileprivate(set) var firstFile = 0
     }
 
@@ -29,7 +29,7 @@ public struct HostsTable: Sendable, Equatable {
     /// The longest word that may be a name, in octets: each octet of a name may be written in four.
     private static let longestWord = 4 * Name.maximumLength
 
-    /// How many files were read.
+    /// The number of files read.
     private var files = 0
 
     /// A table without names.
@@ -40,12 +40,12 @@ public struct HostsTable: Sendable, Equatable {
         add(parsing: text, maximumNames: maximumNames)
     }
 
-    /// Reads a hosts file as if it stood behind those that were read before: each line an address and its names, which may be in Unicode; `#` begins a comment. Lines without an
-    /// address are ignored, as the C library does.
-    /// - Parameter maximumNames: how many names there is room for.
+    /// Reads a hosts file as if it followed those read before: each line is an address and its names, which may be in
+    /// Unicode; `#` begins a comment. Lines without an address are ignored, as in the C library.
+    /// - Parameter maximumNames: The number of names with room.
     public mutating func add(parsing text: Span<UInt8>, maximumNames: Int = Self.maximumNames) {
         defer { files += 1 }
-        // Block lists give all their names one address: those share its memory.
+        // Block lists give all their names one address: these names share its memory.
         var alone: [IPAddress] = []
         var lines = TextLines()
         while let whole = lines.next(in: text) {
@@ -95,14 +95,14 @@ public struct HostsTable: Sendable, Equatable {
         unread.count += 1
     }
 
-    /// All names in the file, forward and reverse.
+    /// All names in the files, forward and reverse.
     public var allNames: [Name] { (Array(addresses.keys) + Array(names.keys)).map(\.name) }
 
     /// Whether the file gives the name an address.
     func holds(_ key: NameKey) -> Bool { addresses[key] != nil }
 
-    /// Whether the file gives the name loopback addresses alone: another host would ask itself, so that to clients of other hosts
-    /// the name is not in the file.
+    /// Whether the file gives the name only loopback addresses: another host would ask itself, so for clients of other
+    /// hosts the name is not in the file.
     func isForThisHostAlone(_ key: NameKey) -> Bool {
         addresses[key].map { $0.allSatisfy(\.unmapped.isLoopback) } ?? false
     }
@@ -121,9 +121,10 @@ public struct HostsTable: Sendable, Equatable {
         return others.isEmpty ? nil : others
     }
 
-    /// The file's answer: nil when it does not have the name, or has nothing for questions of this type. A name with
-    /// addresses of one family has none of the other.
-    /// - Parameter isOfThisHost: whether a program of this machine asks. Others get no loopback address (127.0.0.0/8, ::1).
+    /// The file's answer; nil: the file does not have the name, or has no answer for this type. A name with addresses
+    /// of only one family has NODATA for the other.
+    /// - Parameter isOfThisHost: Whether a program of this machine asks. Other clients get no loopback address
+    ///   (127.0.0.0/8, ::1).
     func answer(_ key: NameKey, _ type: RecordType, ttl: UInt32, isOfThisHost: Bool = true) -> Answer? {
         let name = key.name
         switch type {

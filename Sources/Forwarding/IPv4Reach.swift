@@ -10,13 +10,13 @@ public struct IPv4Reach: Sendable, Equatable {
     /// Whether clients get addresses under it (DNS64).
     public var isSynthesizing = false
 
-    /// Whether IPv4 addresses are of use because of the translator.
+    /// Whether IPv4 addresses can be reached through the translator.
     public var leadsToIPv4: Bool { prefix != nil && (!hasIPv4 || isSynthesizing) }
 
-    /// That IPv4 is reached as ever.
+    /// IPv4 is reached directly.
     public init() {}
 
-    /// What is not as on most networks, in a sentence without its end; nil: nothing.
+    /// The difference from most networks, as a sentence without its end; nil: none.
     public var words: String? {
         switch (hasIPv4, prefix) {
         case (false, let prefix?):

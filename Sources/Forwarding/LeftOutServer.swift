@@ -1,6 +1,6 @@
 public import Base
 
-/// A server that a file or key names and that is not asked.
+/// A server of a file or key that is not asked.
 public struct LeftOutServer: Sendable, Hashable {
     public let server: Endpoint
     /// The file or key that names it.
@@ -10,16 +10,16 @@ public struct LeftOutServer: Sendable, Hashable {
     public enum Reason: Sendable, Hashable {
         /// It is this daemon itself, or asks it.
         case loop
-        /// It is of a network link, whose name this is, that is not for all names.
+        /// It is of a network link with this name, which is not for all names.
         case link(String)
     }
 
-    /// The parameters are those of the properties.
+    /// Each parameter sets the property of the same name.
     public init(_ server: Endpoint, in source: String, _ reason: Reason) {
         (self.server, self.source, self.reason) = (server, source, reason)
     }
 
-    /// Why, behind the server.
+    /// The reason, to follow the server.
     public var brief: String {
         switch reason {
         case .loop: "is left out: it is this daemon itself or asks it"
@@ -27,7 +27,7 @@ public struct LeftOutServer: Sendable, Hashable {
         }
     }
 
-    /// What is left out and why, in a sentence without an end.
+    /// The server and the reason, as a sentence without its end.
     public var words: String {
         switch reason {
         case .loop:

@@ -1,41 +1,42 @@
 public import Base
 
-/// A resolver of a network link, and which names it is for. systemd-resolved writes the resolvers of all links into one file,
-/// a VPN's among them, which must not be asked for all names.
+/// A resolver of a network link, with the names that it is for. systemd-resolved writes the resolvers of all links into
+/// one file, even a VPN's, which must not be asked for all names.
 ///
-/// | a link says | another link says `~.` | its resolvers are |
+/// | a link has | another link has `~.` | its resolvers are |
 /// | --- | --- | --- |
 /// | `~.` | either | asked |
-/// | it is a default route | no | asked |
-/// | it is a default route | yes | left out, as systemd-resolved does |
+/// | the default route | no | asked |
+/// | the default route | yes | left out, as by systemd-resolved |
 /// | neither | either | left out |
 ///
-/// A resolver of several links is asked if it is for one of them. One of no known link is asked. A link whose only resolver is
-/// this daemon says nothing of the others: that is how systemd-resolved is told to ask the daemon for all names.
+/// A resolver of several links is asked if it is for one of them. A resolver of no known link is asked. A link whose
+/// only resolver is this daemon does not affect the others: that is how systemd-resolved is set to ask the daemon for
+/// all names.
 public struct LinkServer: Sendable, Hashable {
     public let address: IPAddress
-    /// The link's name; empty: it is of the machine as a whole.
+    /// The link's name; empty: the resolver is of the machine as a whole.
     public let link: String
     public let use: Use
 
-    /// Which names a link is for, the least first.
+    /// The names that a link is for, fewest first.
     public enum Use: Int, Sendable {
-        /// Some names alone.
+        /// Some names only.
         case someNames
-        /// Those that no other link is for.
+        /// The names that no other link is for.
         case otherNames
         /// All names (`~.`).
         case allNames
     }
 
-    /// The parameters are those of the properties.
+    /// Each parameter sets the property of the same name.
     public init(_ address: IPAddress, of link: String, for use: Use) {
         (self.address, self.link, self.use) = (address, link, use)
     }
 
     /// Splits servers by the table above.
     /// - Parameter servers: Without this daemon.
-    /// - Returns: Those to be asked, and the others with their links.
+    /// - Returns: The servers to ask, and the others with their links.
     public static func split(
         _ servers: [Endpoint], by known: [LinkServer]
     ) -> (usable: [Endpoint], others: [(server: Endpoint, link: String)]) {

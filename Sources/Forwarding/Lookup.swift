@@ -1,7 +1,7 @@
 import Base
 import DNSWire
 
-/// A flight's step at a group that carries messages: its queries to one server after the other.
+/// A flight's step at a group that carries messages: its queries to one server after another.
 final class MessageStep {
     let flight: Flight
     /// The step's index in the flight's route.
@@ -10,15 +10,15 @@ final class MessageStep {
     /// The servers that were asked, by ``ServerState/number``.
     var tried = SmallList<Int>()
     var underWay = SmallList<TableID>()
-    /// Whether it is in the group's queue, waiting for a server with room.
+    /// Whether it is in the group's queue for a server with room.
     var isWaiting = false
     /// Whether its clients were answered while it waited, so that no further server is asked.
     var wasLeft = false
     /// Whether a server has answered.
     var hasAnswer = false
-    /// Whether a server failed, or said SERVFAIL or the like, so that not all have refused the question.
+    /// Whether a server failed, or returned SERVFAIL or the like: then not all have refused the question.
     var hasFailed = false
-    /// Whether a server said REFUSED.
+    /// Whether a server returned REFUSED.
     var hasRefused = false
 
     init(_ flight: Flight, _ step: Int) {
@@ -26,11 +26,11 @@ final class MessageStep {
     }
 }
 
-/// A name under way to an HTTPDNS account, and the flights that its result settles.
+/// A name under way to an HTTPDNS account, and the flights that wait for its result.
 final class Lookup {
     let key: NameKey
     let started: Tick
-    /// Whether it began under the rules that hold now: see ``Flight/isCurrent``.
+    /// Whether it began under the present rules: see ``Flight/isCurrent``.
     private(set) var isCurrent: Bool
     /// See ``Flight/bases``.
     private(set) var bases: AnswerBases
@@ -39,11 +39,11 @@ final class Lookup {
     var tried: [Int] = []
     /// Its last failure.
     var trouble: Trouble?
-    /// Whether the answer to several names left this one out: it is then asked for alone.
+    /// Whether the answer to several names lacked this one: it is then asked for alone.
     var wasLeftOut = false
     /// Whether it was sent in a request.
     var wasSent = false
-    /// The query that it is in now.
+    /// The query that contains it now.
     var query: TableID?
 
     init(_ key: NameKey, for flight: Flight, at now: Tick) {
@@ -53,7 +53,7 @@ final class Lookup {
         flights = SmallList(flight)
     }
 
-    /// The same lookup as it would be if a flight joined it.
+    /// A copy of the lookup that a flight has joined.
     func joined(by flight: Flight) -> Lookup {
         let copy = Lookup(key, for: flight, at: started)
         copy.flights = flights
@@ -62,13 +62,13 @@ final class Lookup {
         return copy
     }
 
-    /// For whom the name counts: of several that ask for it, the first.
+    /// The source for which the name counts: that of the first flight.
     var source: Source {
         var all = flights.makeIterator()
         return all.next()?.crowd.source ?? .daemon
     }
 
-    /// Whether nobody but the daemon itself wants the result.
+    /// Whether only the daemon itself needs the result.
     var findsServer: Bool { !flights.isEmpty && flights.allSatisfy(\.key.findsServer) }
 
     func outdate() { isCurrent = false }
@@ -79,7 +79,7 @@ final class Lookup {
     }
 
     func add(_ flight: Flight) {
-        // One that was begun to find a server, and is a client's as well from now on.
+        // A lookup that began to find a server serves a client, too, from now on.
         if flight.isCurrent { (isCurrent, bases) = (true, flight.bases) }
         var all = flights
         all.append(flight)
@@ -88,7 +88,7 @@ final class Lookup {
 
     func drop(_ flight: Flight) { drop { $0 === flight } }
 
-    /// Flights may end while their lookup is outdated, and so not found by its name.
+    /// Flights may end while their lookup is outdated, and so is not found by its name.
     func dropEnded() { if flights.contains(where: \.isOver) { drop(where: \.isOver) } }
 
     private func drop(where isMeant: (Flight) -> Bool) {
@@ -101,7 +101,7 @@ final class Lookup {
 /// Why a question was not answered, for clients that understand RFC 8914.
 struct FailureReason {
     var code: ExtendedError
-    /// Which server failed and how; may be empty.
+    /// The server that failed and its failure; may be empty.
     var text = ""
 }
 

@@ -1,6 +1,6 @@
 import DNSWire
 
-/// A name as a key of dictionaries: it is hashed once and in one piece, where a `Name` is hashed octet by octet at each
+/// A name as a key of dictionaries: it is hashed once and as a whole, while a `Name` is hashed octet by octet at each
 /// lookup.
 struct NameKey: Hashable {
     let name: Name
@@ -21,8 +21,7 @@ struct NameKey: Hashable {
 
     func hash(into hasher: inout Hasher) { hasher.combine(digest) }
 
-    /// What dictionaries take the hash by. The digest is one already, so that it is not hashed once more: seven times 100
-    /// instructions for a lookup.
+    /// The hash for dictionaries. The digest is not hashed again: that saves seven times 100 instructions a lookup.
     func _rawHashValue(seed: Int) -> Int { digest ^ seed }
 
     static func == (a: NameKey, b: NameKey) -> Bool { a.digest == b.digest && a.name == b.name }

@@ -1,7 +1,7 @@
 import Base
 import DNSWire
 
-/// Limits how many names without a record HTTPDNS is asked for below one registered domain: a program that asks for
+/// Limits the names without a record for which HTTPDNS is asked below one registered domain: a program that asks for
 /// random names (a page's script is enough) would have each of them billed.
 ///
 /// Each name without a record costs its domain one second, and a domain may owe a limited number of seconds; names with
@@ -9,15 +9,15 @@ import DNSWire
 /// below the limit for a day or continues at the local resolver, while a flood is billed 86,400 names a day instead of
 /// some million an hour.
 struct NoRecordBudget {
-    /// When each domain owes nothing any more. The key is a keyed digest of the domain; two domains with the same
-    /// digest share a budget.
+    /// When the debt of each domain is over. The key is a keyed digest of the domain; two domains with the same digest
+    /// share a budget.
     private var paidAt = Remembered<Int, Tick>(atMost: maximumDomains)
 
     /// Some 80 KB. Beyond it the oldest domain is forgotten, with its debt.
     static var maximumDomains: Int { 1024 }
-    /// What one name costs, in milliseconds.
+    /// The cost of one name, in milliseconds.
     static var price: Int { 1000 }
-    /// How many names may be owed: several times the number that a large page or a starting host looks up at once.
+    /// The most names owed: several times the number that a large page or a starting host looks up at once.
     static var burst: Int { 256 }
 
     var count: Int { paidAt.count }
@@ -30,7 +30,8 @@ struct NoRecordBudget {
         return now.advanced(milliseconds: Self.price * Self.burst) > paidAt
     }
 
-    /// HTTPDNS has no record of a name. Queries that were under way when the budget was exhausted are charged as well.
+    /// Charges a name of which HTTPDNS has no record. Queries that were under way when the budget was exhausted are
+    /// charged as well.
     mutating func charge(_ name: Name, at now: Tick) {
         guard let domain = Self.domain(of: name) else { return }
         let before = max(paidAt.value(domain, at: now) ?? now, now)
@@ -42,8 +43,7 @@ struct NoRecordBudget {
 
     /// The registered domain above a name, approximated without a list of public suffixes: the last two labels, or the
     /// last three if the last is a country's two letters and the one before has at most three, as in `co.uk` and
-    /// `com.cn`. Nil for a name that may itself be a registered domain: one of two labels, or of three in the latter
-    /// case.
+    /// `com.cn`. Nil for a name that may itself be a registered domain: of two labels, or of three in the latter case.
     static func domain(of name: Name) -> Int? {
         let wire = name.wire
         var (offset, last, second, third, labels) = (0, 0, 0, 0, 0)

@@ -4,30 +4,30 @@ import DNSWire
 
 /// The answers of the daemon's own.
 extension Policy {
-    /// The answer when an HTTPDNS account cannot be asked this type and no other group may be.
+    /// The answer for a type that an HTTPDNS account cannot be asked, if no other group may be.
     func notSupported(_ name: Name, _ type: RecordType) -> Answer {
         .noData(name, type: type, negativeTTL: negativeTTL, extendedError: .notSupported)
     }
 
-    /// The answer for a private name while nobody can know it.
+    /// The answer for a private name while no server knows it.
     func noPrivateNames(_ name: Name, _ type: RecordType) -> Answer {
         .nxDomain(name, type: type, negativeTTL: negativeTTL)
     }
 
-    /// The answer for a private name while the network has not named its resolvers yet. "Does not exist" would be final to programs,
-    /// and stub resolvers would keep it.
+    /// The answer for a private name while the network has not named its resolvers yet. NXDOMAIN would be final to
+    /// programs, and stub resolvers would cache it.
     func privateNamesAwaited(_ name: Name, _ type: RecordType) -> Answer {
         var answer = Answer.failure(name, type: type, .servFail, extendedError: nil)
         answer.add(.notReady, text: "no resolver of this network is known yet")
         return answer
     }
 
-    /// The answer when all addresses were private and the name may not have such, by the operator's setting.
+    /// The answer if all addresses were private and the name may not have private ones, by the operator's setting.
     func noPermittedAddress(_ name: Name, _ type: RecordType) -> Answer {
         .noData(name, type: type, negativeTTL: negativeTTL, extendedError: .blocked)
     }
 
-    /// The answer when an HTTPDNS account has no record and no other group may be asked.
+    /// The answer if an HTTPDNS account has no record and no other group may be asked.
     func noRecord(_ name: Name, _ type: RecordType) -> Answer {
         .noData(name, type: type, negativeTTL: negativeTTL)
     }
@@ -38,8 +38,8 @@ extension Policy {
         .noData(name, type: type, negativeTTL: negativeTTL)
     }
 
-    /// What the group that takes a name answers by itself; nil if it asks others, or if what comes before all groups has an
-    /// answer.
+    /// The own answer of the group that takes a name; nil: the group asks its servers, or a rule before all groups has
+    /// an answer.
     func answerOfGroup(
         _ key: NameKey, _ type: RecordType, _ finding: DomainRules.Finding, isOfThisHost: Bool
     ) -> (way: Way, reason: RouteReason)? {
@@ -65,7 +65,7 @@ extension Policy {
                 ? .addresses(name, type: type, addresses, ttl: Self.groupTTL)
                 : .noData(name, type: type, negativeTTL: Self.groupTTL)
             return (.answer(reply, by: group), .groupAnswers)
-        // A name of the hosts file exists, whatever the type.
+        // A name of the hosts file exists for every type.
         case .nxdomain where !hosts.holds(key) || !isOfThisHost && hosts.isForThisHostAlone(key):
             reply = .nxDomain(name, type: type, negativeTTL: negativeTTL)
         case .nxdomain, .nodata: reply = .noData(name, type: type, negativeTTL: negativeTTL)
@@ -75,7 +75,7 @@ extension Policy {
         return (.answer(reply, by: group), .groupAnswers)
     }
 
-    /// TTL of the addresses that groups answer by themselves, in seconds.
+    /// TTL of the addresses in groups' own answers, in seconds.
     private static var groupTTL: UInt32 { 300 }
 
     func localhost(_ name: Name, _ type: RecordType) -> Answer {

@@ -2,44 +2,46 @@ import Base
 public import DNSCache
 public import DNSWire
 
-/// The basis of an answer: one number for everything that decides whether the answer is right, made from the rules in force. The
-/// cache, its file and a lookup under way compare it when the rules have changed; nothing else says which answers are outdated.
+/// The basis of an answer: one number for everything that decides whether the answer is right, made from the rules in
+/// force. The cache, its file and lookups under way compare it when the rules have changed; nothing else decides which
+/// answers are outdated.
 ///
 /// | in it | why |
 /// | --- | --- |
-/// | the groups that are asked, in order, and the ends after which they are | another group may say something else |
-/// | the names of these groups, and whether they are accounts | numbers of groups are of one run of the daemon |
-/// | `trust` of a group: `routeIp`, `trustAD`, `bogusAddresses`, `routeIpEncrypted`, `signed`, whether all its servers are encrypted | it answers for another network, or is believed otherwise |
-/// | the network, for a group whose servers the network gives | the servers of another network are others with the same words |
+/// | the groups to ask, in order, and the ends after which they are asked | another group may answer otherwise |
+/// | the names of these groups, and whether they are accounts | numbers of groups are valid for one run of the daemon |
+/// | `trust` of a group: `routeIp`, `trustAD`, `bogusAddresses`, `routeIpEncrypted`, `signed`, whether all its servers are encrypted | it answers for another network, or is trusted otherwise |
+/// | the network, for a group whose servers the network gives | the same addresses are other servers in another network |
 /// | the family of the type, as `addressType` has it | an account that is not asked for it does not decide about it |
 /// | for answers that serve validators too: whether these are sent elsewhere | they would get an account's unsigned addresses |
-/// | whether a group is asked for HTTPS and SVCB in an account's place, and which | its hints are replaced, or nobody is asked |
-/// | whether private addresses are taken out | they are before an answer is cached |
-/// | the prefix of the network's translator, for AAAA | addresses are made under it |
-/// | the group of the route that leaves the type out | no group behind it is asked |
+/// | whether a group is asked for HTTPS and SVCB instead of an account, and which | its hints are replaced, or no group is asked |
+/// | whether private addresses are removed | they are before an answer is cached |
+/// | the network's NAT64 prefix, for AAAA | addresses are made under it |
+/// | the group of the route that leaves the type out | no later group is asked |
 ///
-/// It is 0 where the daemon answers by itself, whatever servers say: reserved names, the hosts file, a group with `answer`, private
-/// names without a server, a type that the group of the name leaves out, ANY, a route without a group that can be asked, an alias.
+/// It is 0 where the daemon answers by itself, whatever servers answer: reserved names, the hosts file, a group with
+/// `answer`, private names without a server, a type that the group of the name leaves out, ANY, a route without a group
+/// that can be asked, an alias.
 ///
 /// | not in it | why |
 /// | --- | --- |
-/// | servers, accounts' keys, TLS, egress, time-outs, limits | the same group says the same, by another way or later |
-/// | in an account's answers: all but the names of the other groups | the account has said them, however others are asked |
-/// | the families that routes allow at the moment (`addressType = "auto"`) | what was said stays right on another network |
-/// | TTLs, `rank` | they change what is stored next |
+/// | servers, accounts' keys, TLS, egress, time-outs, limits | the same group gives the same answer, by another way or later |
+/// | in an account's answers: all but the names of the other groups | the account has given them, however other groups are asked |
+/// | the families that routes allow at the moment (`addressType = "auto"`) | the answer stays right in another network |
+/// | TTLs, `rank` | they change the next answer that is cached |
 extension Policy {
     /// For answers to one group's names, by the kind of question: see ``Policy/basis(_:_:_:)``. 0: no answer is right.
     struct Bases {
         fileprivate var messages: UInt64 = 0
         fileprivate var signed: UInt64 = 0
         fileprivate var binding: UInt64 = 0
-        /// For A and AAAA: what accounts have said, and what others have.
+        /// For A and AAAA: of accounts' answers, and of other groups'.
         fileprivate var ofAccounts: (ipv4: UInt64, ipv6: UInt64) = (0, 0)
         fileprivate var ofOthers: (ipv4: UInt64, ipv6: UInt64) = (0, 0)
     }
 
     /// The basis of an answer to this question.
-    /// - Parameter audience: that of a stored answer, or of a client.
+    /// - Parameter audience: That of a cached answer, or of a client.
     public func basis(_ name: Name, _ type: RecordType, _ audience: Audience) -> Basis {
         basis(NameKey(name), type, audience)
     }
@@ -58,7 +60,7 @@ extension Policy {
             isTranslated: type == .aaaa && synthesis(for: client) != nil)
     }
 
-    /// The bases of the answers to a question under way, for the clients that they serve now.
+    /// The bases of the answers to a question under way, for its present clients.
     func bases(_ key: Flight.Key) -> AnswerBases {
         guard !key.findsServer, case .group(let row) = way(key.name, key.type, for: key.audience).way else {
             return AnswerBases()
@@ -66,7 +68,7 @@ extension Policy {
         return bases(key, by: row)
     }
 
-    /// - Parameter row: whom the rules have asked for it.
+    /// - Parameter row: The groups that the rules ask for it.
     func bases(_ key: Flight.Key, by row: Row) -> AnswerBases {
         let (group, refuses) = (groupRoutes[row.index], UInt64(refusesPrivate(key.name.name) ? 1 : 0))
         func mark(_ type: RecordType, ofAccounts: Bool = false) -> UInt64 {
@@ -103,7 +105,7 @@ extension Policy {
         return max(Basis(truncatingIfNeeded: hash.value ^ hash.value >> 32), 1)
     }
 
-    /// Makes the numbers of all routes; to be called whenever one of them is made otherwise.
+    /// Makes the numbers of all routes; to be called after each change of one.
     mutating func setBases() {
         for index in groupRoutes.indices {
             let route = groupRoutes[index]
@@ -122,10 +124,10 @@ extension Policy {
         }
     }
 
-    /// Whether the settings of a group leave what it has said as right as other rules had it.
+    /// Whether the settings of a group leave its answers as right as under other rules.
     func trusts(_ group: GroupID, as before: Policy) -> Bool { kinds.marks[group] == before.kinds.marks[group] }
 
-    /// - Parameter ofAccounts: for what accounts say: only the names of other groups count.
+    /// - Parameter ofAccounts: For accounts' answers: only the names of other groups count.
     private func number(of steps: [Step], ofAccounts: Bool = false, after first: UInt64 = 0) -> UInt64 {
         guard !steps.isEmpty else { return 0 }
         var hash = FNV()

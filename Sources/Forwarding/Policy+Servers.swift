@@ -1,16 +1,18 @@
 import Base
 public import DNSWire
 
-/// Whom the daemon asks where a server is whose host is a name.
+/// The groups that find a server whose host is a name.
 ///
-/// It asks the forwarder, as a client would, and the question goes by the rules of names, with three differences:
+/// The daemon asks the forwarder, as a client would, and the question goes by the rules of names, with three
+/// differences:
 ///
-/// - `[fallback]` is not asked. In its place, and after `[httpdns]`, the resolvers of `resolvConf` are: their addresses are known.
-/// - A group is left out if one of its servers has that name, or if it has a server that is found only by asking such a group,
-///   directly or by way of others. So no lookup can wait for itself.
+/// - Instead of `[fallback]`, and after `[httpdns]`, the resolvers of `resolvConf` are asked: their addresses are
+///   known.
+/// - A group is left out if one of its servers has that name, or if it has a server that is found only by asking such a
+///   group, directly or through others. So no lookup can wait for itself.
 /// - The answer is given and not cached: it did not come by the route of clients' questions.
 ///
-/// Where that leaves nobody, names of servers lead in a circle (``ServerCircle``), and the settings are refused.
+/// If that leaves no group, names of servers lead in a circle (``ServerCircle``), and the settings are refused.
 struct ServerNames {
     /// The step at the resolvers of `resolvConf`; nil: no server has to be found.
     var resolvers: Step?
@@ -20,8 +22,8 @@ struct ServerNames {
     fileprivate(set) var leftOut: [Name: Set<GroupID>] = [:]
 }
 
-/// The name of a server that nobody can say: only groups could be asked that need that server, or a group takes the name that
-/// answers without an address.
+/// The name of a server that no group can resolve: only groups could be asked that need that server, or a group takes
+/// the name that answers without an address.
 public struct ServerCircle: Equatable {
     /// The server's name.
     public let name: Name
@@ -34,7 +36,8 @@ public struct ServerCircle: Equatable {
 extension Policy {
     /// Sets the names of the servers of each group.
     /// - Parameters:
-    ///   - reports: Names that are found for reports alone: no account is asked for them, whose failures are reported.
+    ///   - reports: Names that are looked up only for reports: no account whose failures are reported is asked for
+    ///     them.
     ///   - resolvers: The step at the resolvers of `resolvConf`; nil: there are no names of servers.
     /// - Returns: The circles, in the order of the groups.
     @discardableResult
@@ -44,7 +47,7 @@ extension Policy {
         var leftOut: [Name: Set<GroupID>] = [:]
         servers = ServerNames(resolvers: resolvers, reports: Set(reports))
         var needs = names.mapValues { Set($0.flatMap { stepsToServer($0).map(\.group) }) }
-        // Each round goes one group further along every way.
+        // Each round extends every way by one group.
         for _ in names {
             needs = needs.mapValues { groups in groups.reduce(groups) { $0.union(needs[$1] ?? []) } }
         }
@@ -67,7 +70,8 @@ extension Policy {
         }
     }
 
-    /// What becomes of the daemon's own question where a server is, or which prefix the network's translator has. No group is asked for what is no name of a server's any more.
+    /// The route of the daemon's own questions: for a server's address, and for the network's NAT64 prefix. For a name
+    /// that no server has any more, no group is asked.
     func routeToServer(_ key: NameKey, _ type: RecordType) -> Route {
         if key.name == .ipv4Only, let resolvers = servers.resolvers { return .ask([resolvers]) }
         let (name, way) = (key.name, route(key, type))
@@ -92,7 +96,7 @@ extension Policy {
         return .answer(answer)
     }
 
-    /// Whether a group may be asked what a flight is about.
+    /// Whether a group may be asked the question of a flight.
     func mayAsk(_ group: GroupID, _ key: Flight.Key) -> Bool {
         key.findsServer ? routeToServer(key.name, key.type).asks([group]) : mayAsk(group, key.name.name, key.type)
     }
@@ -116,7 +120,7 @@ extension Policy {
 }
 
 extension Forwarder {
-    /// Who has given an answer, for a reason in the log.
+    /// The source of an answer, for a reason in the log.
     public func words(of answerer: Answerer) -> String {
         switch answerer {
         case .server(let group, let server): "\(name(of: group)): \(server)"

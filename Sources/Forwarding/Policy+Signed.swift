@@ -1,8 +1,8 @@
 import DNSCache
 import DNSWire
 
-/// `signed` of accounts: clients that validate (DO without CD) would find an account's addresses bogus in signed zones, so
-/// their questions go to those groups of the route that have signatures, and whose questions nobody on the way can read.
+/// `signed` of accounts: validating clients (DO without CD) would find an account's addresses bogus in signed zones, so
+/// their questions go to the groups of the route that have signatures and whose queries cannot be read on the way.
 extension Policy {
     mutating func setSignedSteps() {
         for index in groupRoutes.indices {
@@ -13,13 +13,13 @@ extension Policy {
         hasSignedSteps = groupRoutes.contains { $0.signedSteps != nil }
     }
 
-    /// The account whose name a client that validates asks elsewhere; nil: this question takes the route of all.
+    /// The account whose name a validating client asks at another group; nil: this question takes the common route.
     func leavesToValidators(_ key: Flight.Key) -> GroupID? {
         guard hasSignedSteps, key.audience.validates else { return nil }
         return leavesToValidators(key.name.name, key.type)
     }
 
-    /// Whom an answer serves that was got for an audience: those that validate have answers of their own of a name whose
+    /// The clients that an answer for an audience serves: validating clients have answers of their own for a name whose
     /// other answers come from an account.
     func served(_ audience: Audience, _ name: Name, _ type: RecordType) -> Audience {
         guard hasSignedSteps, audience == .everyone || audience.validates, leavesToValidators(name, type) != nil else {
@@ -35,7 +35,7 @@ extension Policy {
         return way.signedSteps == nil ? nil : way.steps.first?.group
     }
 
-    /// The types that are answered by what an account says, or by what it has not.
+    /// The types for which an account's answer, or the lack of one, counts.
     static func isAnsweredByAccounts(_ type: RecordType) -> Bool {
         type == .a || type == .aaaa || type == .https || type == .svcb
     }

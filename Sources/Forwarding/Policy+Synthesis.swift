@@ -3,14 +3,14 @@ import DNSCache
 import DNSWire
 import Names
 
-/// What the prefix of a network's translator changes about questions.
+/// The effect of a network's NAT64 prefix on questions.
 extension Policy {
-    /// The prefix under which answers are made for a client; nil: none are.
+    /// The prefix of the answers that are made for a client; nil: none are made.
     func synthesis(for audience: Audience) -> NAT64Prefix? {
         audience == .those(dnssecOK: true, checkingDisabled: true) ? nil : synthesis
     }
 
-    /// The reverse name of the IPv4 address in the address of a reverse name under the prefix; nil for any other name.
+    /// The reverse name of the IPv4 address in a reverse name under the prefix; nil for any other name.
     func translatedReverse(_ name: Name) -> Name? {
         guard let prefix = synthesis, let network = ReverseNetwork(name: name, bits: 0, value: 0).network,
             network.prefixLength == 128, let inside = prefix.ipv4(in: network.address)
@@ -20,7 +20,7 @@ extension Policy {
 
     func isTranslated(_ address: IPAddress) -> Bool { synthesis?.ipv4(in: address) != nil }
 
-    /// Whether an address is private, or translated to such a one.
+    /// Whether an address is private, or the translation of a private one.
     func isPrivate(_ address: IPAddress) -> Bool {
         address.isPrivate || synthesis?.ipv4(in: address)?.isPrivate ?? false
     }

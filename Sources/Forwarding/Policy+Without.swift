@@ -1,15 +1,16 @@
 import DNSCache
 import DNSWire
 
-/// `without` of a group: the types that it is not asked for, so that of its names there is no such record.
+/// `without` of a group: the types that it is not asked for; its names have no such records.
 ///
-/// | the group that leaves a type out | what clients get |
+/// | the group that leaves a type out | clients get |
 /// | --- | --- |
-/// | takes the name, or is the first that would be asked | NODATA at once; no group is asked |
-/// | comes later in the route | NODATA once the groups before it have ended so that it would be asked |
-/// | the same, and the group before it, an account, is slow | that is waited for: nothing is asked beside it |
+/// | takes the name, or is the first on the route | NODATA at once; no group is asked |
+/// | comes later in the route | NODATA when the groups before it have ended so that it would be asked |
+/// | the same, and the group before it, an account, is slow | the account's answer: no group is asked beside it |
 ///
-/// NODATA is the group's answer, so no group behind it is asked, whatever `thenTryOn` says, and no AAAA record is made of A records.
+/// NODATA is the group's answer, so no later group is asked, whatever `thenTryOn` is, and no AAAA record is made from A
+/// records.
 extension Policy {
     /// Whether a group is not asked for a type.
     func leavesOut(_ group: GroupID, _ type: RecordType) -> Bool {
@@ -19,7 +20,7 @@ extension Policy {
     /// The answer of a group that is not asked for a type.
     func leftOut(_ name: Name, _ type: RecordType) -> Answer { .noData(name, type: type, negativeTTL: negativeTTL) }
 
-    /// The steps that a question of a type may take: the last one is the first whose group leaves the type out.
+    /// The steps of a question of a type: the last one is the first whose group leaves the type out.
     func limited(_ steps: [Step], to type: RecordType) -> [Step] {
         guard leavesOutTypes, let end = steps.firstIndex(where: { leavesOut($0.group, type) }) else { return steps }
         var limited = Array(steps[...end])
@@ -27,8 +28,8 @@ extension Policy {
         return limited
     }
 
-    /// Stands in a basis for the step whose group leaves the type out; 0: there is none.
-    /// - Parameter ofAccounts: for what accounts say, about which other groups do not decide.
+    /// The mark of the step whose group leaves the type out, for a basis; 0: there is none.
+    /// - Parameter ofAccounts: For accounts' answers, which other groups do not decide.
     func markOfLeftOut(_ row: Row, _ type: RecordType, ofAccounts: Bool) -> UInt64 {
         guard leavesOutTypes else { return 0 }
         let route = groupRoutes[row.index]

@@ -2,25 +2,25 @@ public import Base
 import DNSCache
 public import DNSWire
 
-/// The rules by which a name goes to one group of upstreams or another.
+/// The rules that choose a group of upstreams for each name.
 public struct Policy: Sendable {
-    /// The TTL of answers that the daemon makes itself, and of "no record", in seconds; not raised to `minTTL`.
+    /// The TTL of answers that the daemon makes itself, and of "no record", in seconds. `minTTL` does not raise it.
     public var negativeTTL: UInt32
     let rules: DomainRules
     /// By `GroupID.rawValue`.
     var groupRoutes: [GroupRoute] = []
-    /// The group for names without a rule.
+    /// The group for names that match no rule.
     private var otherwise: GroupID
-    /// The group for private names that no pattern gives to another.
+    /// The group for private names that match no pattern of another group.
     let privateNames: GroupID
-    /// Whether it has no servers now: then private names do not exist, or are not known yet.
+    /// Whether this group has no servers now: private names then do not exist, or are not known yet.
     private var hasNoPrivateNames = false
     /// See ``UpstreamGroup/awaitsServers``.
     private var awaitsPrivateNames = false
     /// The names whose answers may hold private addresses; nil: all.
     private var privateAllowed: NameSet?
 
-    // References, so that a policy is copied cheaply: each turn of the loop does it.
+    // A reference, so that the copy of the policy in each turn of the loop is cheap.
 
     private final class Translator: Sendable {
         let prefix: NAT64Prefix
@@ -37,27 +37,27 @@ public struct Policy: Sendable {
         let table: DomainTable<Void>
         init(_ names: [Name]) { table = DomainTable(subtrees: [(names, ())]) }
     }
-    /// `[fallback] hosts`, replaced whole when the file changes.
+    /// `[fallback] hosts`; a changed file replaces it whole.
     public var hosts: HostsTable
-    /// Of accounts, by `GroupID.rawValue`.
+    /// The families of accounts, by `GroupID.rawValue`.
     private var families: [Families] = []
-    /// Whether a route excludes a family for which an account further down it is asked.
+    /// Whether a route excludes a family that a later account of it is asked for.
     private var excludesFamilies = false
-    /// The names whose addresses are given in the order in which they answer; nil: none.
+    /// The names whose addresses are sorted by the speed of their replies; nil: none.
     public var ranked: RankedNames?
-    /// The prefix under which clients get addresses made of A records; nil: they get none.
+    /// The prefix of the AAAA records that are made from A records (RFC 6147); nil: none are made.
     public internal(set) var synthesis: NAT64Prefix? {
         get { translator?.prefix }
         set { translator = newValue.map { Translator(prefix: $0) } }
     }
-    /// Stands for the prefix in a basis.
+    /// The mark of the prefix in a basis.
     var prefixMark: UInt64 { translator?.mark ?? 0 }
     private var translator: Translator?
-    /// The encrypted ways to ask the daemon; nil: clients are told of none.
+    /// The encrypted ways to ask the daemon (RFC 9462); nil: clients learn of none.
     public var designation: Designation?
     /// The names that the daemon itself looks up.
     var servers = ServerNames()
-    /// The network by which servers are found, as a number that no other network has.
+    /// A number of the network in which servers were found; each network has its own.
     public internal(set) var network: UInt64 = 0 {
         didSet { setBases() }
     }
@@ -69,21 +69,20 @@ public struct Policy: Sendable {
     /// The steps for the names of one group.
     struct GroupRoute {
         var steps: [Step] = []
-        /// Those of the steps whose groups carry messages.
+        /// The steps whose groups carry messages.
         var messageSteps: [Step] = []
         var beginsWithAddresses = false
-        /// What the group answers by itself; nil: its steps are asked.
+        /// The group's own answer; nil: its steps are asked.
         var answer: (GroupAnswer, name: String)?
-        /// Those of the steps whose groups are asked for a family; nil: the group's `addressType` excludes the family, so the
-        /// answer is NODATA.
+        /// The steps for A and for AAAA; nil: the group's `addressType` excludes the family, so the answer is NODATA.
         var ipv4Steps, ipv6Steps: [Step]?
-        /// The index of the one that is asked for HTTPS and SVCB in the account's place; nil: there are none.
+        /// The index of the step that is asked for HTTPS and SVCB instead of the account; nil: there is none.
         var bindingStep: Int?
-        /// Those for clients that validate; nil: they get what all get.
+        /// The steps for clients that validate; nil: the same as for all clients.
         var signedSteps: [Step]?
         var bases = Bases()
     }
-    /// What groups are like.
+    /// Traits of the groups.
     var kinds: GroupKinds
     /// Whether any group is not asked for some types.
     let leavesOutTypes: Bool
@@ -93,13 +92,13 @@ public struct Policy: Sendable {
     ///   - groups: All groups.
     ///   - routes: For each group, the groups that are asked for its names in order: itself first, each once, at most
     ///     ``Flight/maximumSteps``. Empty or absent: none is asked.
-    ///   - rules: Which group each name belongs to.
+    ///   - rules: The group of each name.
     ///   - otherwise: The group for all other names.
-    ///   - privateNames: The group for private names; while it has no servers, there are none of them. `fallback`: private
-    ///     names are asked of it, whether it has servers or not.
-    ///   - privateAllowed: If not nil, private addresses are allowed only for these names and those under them; also
-    ///     for names that RFCs leave to resolvers, and for names that a pattern other than
-    ///     ``DomainPattern/singleLabels`` and `.` gives to another group than HTTPDNS.
+    ///   - privateNames: The group for private names; without servers, no private name exists. `fallback`: private
+    ///     names go to it, with servers or without.
+    ///   - privateAllowed: If not nil, private addresses are allowed only for these names and those under them, for
+    ///     names that RFCs leave to resolvers, and for names that a pattern other than ``DomainPattern/singleLabels``
+    ///     and `.` gives to a group other than HTTPDNS.
     public init(
         groups: [UpstreamGroup], routes: [GroupID: [Step]], rules: DomainRules, otherwise: GroupID,
         privateNames: GroupID = .fallback, negativeTTL: UInt32, privateAllowed: [Name]? = nil,
@@ -134,12 +133,13 @@ public struct Policy: Sendable {
         setBases()
     }
 
-    /// The families that an account is asked for: its `addressType`, with "auto" by the routes, less its `without`.
+    /// The families that an account is asked for: its `addressType` ("auto": by the routes of this machine) less its
+    /// `without`.
     public func families(of group: GroupID) -> Families {
         families.indices.contains(group.rawValue) ? families[group.rawValue] : .both
     }
 
-    /// Sets the families that accounts are asked for; those that are not named here are asked for both.
+    /// Sets the families that accounts are asked for; an account that is absent is asked for both.
     public mutating func setFamilies(_ accounts: [GroupID: Families]) {
         families = groupRoutes.indices.map {
             let left = kinds.without[GroupID($0), default: []].compactMap { Families(of: $0) }
@@ -163,13 +163,13 @@ public struct Policy: Sendable {
         }
     }
 
-    /// Whether the addresses of a name may be cached as an account gave them: not those of a family that the name's own
-    /// group excludes, or one before the account. An account further down the route gives both families in one lookup.
+    /// Whether addresses may be cached as an account gave them. Not where the name's own group, or a group before the
+    /// account, excludes their family: a later account gives both families in one lookup.
     func mayCache(_ type: RecordType, of name: Name, by account: GroupID) -> Bool {
         !excludesFamilies || route(name, type).asks([account])
     }
 
-    /// The pattern that decides about a question, and its group.
+    /// The pattern that matches a question, and its group.
     public func rule(for name: Name, _ type: RecordType = .a) -> PolicyDecision {
         let finding = find(name, type)
         let taker: PolicyDecision.Taker =
@@ -191,15 +191,15 @@ public struct Policy: Sendable {
         return !finding.isNamed || finding.group == .httpdns
     }
 
-    /// What becomes of the question of a client that sets neither DO nor CD.
+    /// The route of a question of a client that sets neither DO nor CD.
     public func route(_ name: Name, _ type: RecordType) -> Route { route(NameKey(name), type).route }
 
-    /// Why that question takes its route.
+    /// The reason for that route.
     public func reason(_ name: Name, _ type: RecordType) -> RouteReason { route(NameKey(name), type).reason }
 
     /// - Parameters:
-    ///   - audience: that of the client.
-    ///   - isOfThisHost: whether the client is a program of this machine.
+    ///   - audience: The client's audience.
+    ///   - isOfThisHost: Whether the client runs on this machine.
     func route(
         _ key: NameKey, _ type: RecordType, for audience: Audience = .everyone, isOfThisHost: Bool = true
     ) -> (route: Route, reason: RouteReason, row: Row?) {
@@ -231,17 +231,17 @@ public struct Policy: Sendable {
             ? (.answer(notSupported(key.name, type)), reason, nil) : (.ask(limited(steps, to: type)), reason, row)
     }
 
-    /// Who decides about a question.
+    /// The source of an answer.
     enum Way {
         /// The daemon, or a group that answers by itself.
         case answer(Answer, by: GroupID? = nil)
         /// See ``Route/alias(of:by:)``.
         case alias(of: Name, by: GroupID?)
-        /// The groups that are asked.
+        /// The groups to ask.
         case group(Row)
     }
 
-    /// The steps of one kind for the names of a group, by its index in `groupRoutes`.
+    /// The steps of one kind for the names of a group.
     struct Row {
         let index: Int
         let kind: Kind
@@ -300,14 +300,14 @@ public struct Policy: Sendable {
         !leavesOut(group, type) && leads(name, type, to: group)
     }
 
-    /// Whether the route of a question comes to a group. The group may leave the type out: its answer is NODATA then.
+    /// Whether the route of a question reaches a group. If the group leaves the type out, its answer is NODATA.
     func leads(_ name: Name, _ type: RecordType, to group: GroupID) -> Bool {
         let way = groupRoutes[index(find(name, type))]
         let steps = limited(Self.canBeAddressed(name) ? way.steps : way.messageSteps, to: type)
         return steps.contains { $0.group == group }
     }
 
-    /// Whether a group is the first that is asked for the addresses of a name.
+    /// Whether a group is the first on the route of a name's addresses.
     func asksFirst(_ group: GroupID, _ name: Name) -> Bool {
         groupRoutes[index(rules.find(name))].steps.first?.group == group
     }
@@ -317,21 +317,21 @@ public struct Policy: Sendable {
         groupRoutes.indices.contains(group.rawValue) ? groupRoutes[group.rawValue].steps : []
     }
 
-    /// Whether any route leads to a group, or it answers by itself.
+    /// Whether any route leads to a group, or the group answers by itself.
     func leads(to group: GroupID) -> Bool {
         groupRoutes.indices.contains(group.rawValue) && groupRoutes[group.rawValue].answer != nil
             || groupRoutes.contains { $0.steps.contains { $0.group == group } }
     }
 
-    /// Whether a name can be sent to an HTTPDNS account. A single label means something on this network alone; a label
-    /// with other octets could contain a separator of the service's protocol and ask for other names.
+    /// Whether an account can be asked for a name. A single label has a meaning only in this network; other octets in a
+    /// label could be a separator of the service's protocol and so ask for other names.
     static func canBeAddressed(_ name: Name) -> Bool {
-        // A name of one label has these octets: the label's length, the label, and the root's length.
+        // The wire form of a single label: its length, the label, the root's length.
         name.wire.count > Int(name.wire[0]) + 2 && name.isHostname
     }
 
-    /// What the rules say of a question. While there are no private names, what validators ask of a single label is about a
-    /// top level.
+    /// The rule for a question. Without private names, a validator's question about a single label is about a top-level
+    /// domain.
     func find(_ name: Name, _ type: RecordType) -> DomainRules.Finding {
         let found = rules.find(name, type)
         guard hasNoPrivateNames, found.reserved == .singleLabel, type.isAboutZone else { return found }
@@ -343,7 +343,7 @@ public struct Policy: Sendable {
         (finding.group ?? (finding.reserved == nil ? otherwise : privateNames)).rawValue
     }
 
-    /// The servers of a group have changed.
+    /// Applies the changed servers of a group.
     mutating func setServers(of group: UpstreamGroup) {
         setPrivateServers(group)
         kinds = GroupKinds(kinds, with: group)

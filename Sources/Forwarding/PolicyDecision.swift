@@ -1,16 +1,16 @@
 public import Names
 
-/// Why a question takes its route: the first that holds.
+/// Why a question takes its route: the first reason that holds.
 public enum RouteReason: String, Sendable {
     /// The name is reserved, and the daemon answers it itself: see ``ReservedName``.
     case localhost, nonexistent, noData
-    /// It is the reverse name of an address under the translator's prefix.
+    /// It is the reverse name of an address under the NAT64 prefix.
     case translated
     /// It asks for the encrypted ways to ask the daemon.
     case designation
     /// The name is private, and the group for such names has no servers.
     case noPrivateNames
-    /// The same, and the network has named none since the daemon began.
+    /// The same, and the network has named no server since the daemon began.
     case privateNamesAwaited
     /// Type ANY is answered here (RFC 8482).
     case any
@@ -22,34 +22,35 @@ public enum RouteReason: String, Sendable {
     case familyLeftOut
     /// The first group that would be asked leaves the type out.
     case typeLeftOut
-    /// It asks for addresses, which any group can give; or the client validates, and gets it all from the same groups.
+    /// It asks for addresses, which any group can give; or the client validates, and all its answers come from the same
+    /// groups.
     case addresses
     /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account.
     case serviceBinding
-    /// Only groups that carry whole messages are asked, because the name has a meaning on this network only.
+    /// Only groups that carry whole messages are asked: the name has a meaning only in this network.
     case privateName, singleLabel
-    /// The same, because the name has octets that are syntax to an HTTPDNS service.
+    /// The same, since the name has octets that are syntax to an HTTPDNS service.
     case notHostname
-    /// The same, because an HTTPDNS account gives addresses only.
+    /// The same, since an HTTPDNS account gives only addresses.
     case type
 }
 
-/// Which group takes a question, and why.
+/// The group that takes a question, and the reason.
 public struct PolicyDecision: Sendable, Equatable {
-    /// Who a name belongs to.
+    /// The owner of a name.
     public enum Taker: Sendable, Equatable {
         case group(GroupID)
-        /// No group; or that for private names.
+        /// No group; or the group for private names.
         case reserved(ReservedName)
     }
 
-    /// Who the name belongs to.
+    /// The owner of the name.
     public let taker: Taker
-    /// The pattern that decides; nil if none matches the name.
+    /// The pattern that matched; nil: none did.
     public let pattern: DomainPattern?
-    /// The place of the pattern in the rules; nil for a name that RFCs reserve.
+    /// The position of the pattern in the rules; nil: RFCs reserve the name.
     public let place: DomainPlace?
-    /// The pattern by which another group leaves the name to this one; nil if there is none.
+    /// The pattern by which another group leaves the name to this one; nil: there is none.
     public let exception: Exception?
 
     /// A pattern by which a group leaves out names that it would take.
@@ -58,11 +59,11 @@ public struct PolicyDecision: Sendable, Equatable {
         public let group: GroupID
         /// The pattern of the names that it leaves out.
         public let pattern: DomainPattern
-        /// The list in which that pattern stands, and its line there.
+        /// The pattern's list, and its line there.
         public let place: DomainPlace
     }
 
-    /// The parameters are those of the properties.
+    /// Each parameter sets the property of the same name.
     public init(
         taker: Taker, pattern: DomainPattern?, place: DomainPlace?, exception: Exception? = nil
     ) {

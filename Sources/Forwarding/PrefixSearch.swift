@@ -1,21 +1,21 @@
 public import Base
 
-/// When a network is asked for the prefix of its translator, and which prefix is used (RFC 7050).
+/// When a network is asked for its NAT64 prefix, and which prefix is used (RFC 7050).
 ///
-/// | what happens | what is done |
+/// | event | action |
 /// | --- | --- |
-/// | a network without IPv4 begins, or has changed; its resolvers are others | they are asked at once; the prefix of before stays until they have answered |
-/// | one with IPv4 begins, and clients get no made addresses there | the prefix is forgotten |
-/// | a prefix is told | it is used; asked again when the record's time is over, but not before ``shortest`` nor after ``longest`` |
-/// | several are told (RFC 7050 §3) | the one in use, if it is among them, else the first |
-/// | none is told: no translator is there | none is used; asked again after ``longest`` |
-/// | no answer | as before; asked again after ``retry``, each time twice as long, up to ``longest`` |
+/// | a network without IPv4 begins or has changed; its resolvers change | ask at once; the former prefix stays until they have answered |
+/// | a network with IPv4 begins, and clients get no made addresses there | forget the prefix |
+/// | the answer has a prefix | use it; ask again when the record's time is over, but not before ``shortest`` nor after ``longest`` |
+/// | the answer has several (RFC 7050 §3) | use the present one, if it is among them, else the first |
+/// | the answer has none: there is no translator | use none; ask again after ``longest`` |
+/// | no answer | no change; ask again after ``retry``, doubled each time, up to ``longest`` |
 public struct PrefixSearch: Sendable {
-    /// The prefix that was told; nil: none.
+    /// The prefix of the last answer; nil: none.
     public private(set) var prefix: NAT64Prefix?
-    /// When it is to be asked (again); nil: not before something changes.
+    /// When it is to be asked (again); nil: not before a change.
     public private(set) var nextDeadline: Tick?
-    /// Whether the network leads to IPv4 by a translator alone, or clients want made addresses in any case.
+    /// Whether the network reaches IPv4 only through a translator, or clients want made addresses in any case.
     private var isWanted = false
     /// Whether an answer is awaited.
     private var isAsking = false
@@ -27,14 +27,14 @@ public struct PrefixSearch: Sendable {
     static let longest = 600
     static let retry = 1
 
-    /// Whether no resolver has answered since the search began, however it ended.
+    /// Whether no resolver has answered since the search began, and none has failed.
     public var isAwaited: Bool { isWanted && failures == 0 && !hasAnswered }
 
-    /// Nothing is searched for yet.
+    /// A search that has not begun.
     public init() {}
 
     /// The network has changed, or its resolvers have.
-    /// - Parameter isWanted: whether a prefix would be used.
+    /// - Parameter isWanted: Whether a prefix would be used.
     public mutating func begin(isWanted: Bool, at now: Tick) {
         self.isWanted = isWanted
         (isAsking, hasAnswered, failures) = (false, false, 0)
@@ -51,8 +51,8 @@ public struct PrefixSearch: Sendable {
 
     /// The resolvers have answered.
     /// - Parameters:
-    ///   - addresses: those of ``Name/ipv4Only``; nil: there was no answer, or a failure.
-    ///   - seconds: for how long they hold.
+    ///   - addresses: Those of ``Name/ipv4Only``; nil: no answer, or a failure.
+    ///   - seconds: Their TTL.
     public mutating func answered(_ addresses: [IPAddress]?, for seconds: UInt32, at now: Tick) {
         guard isWanted, isAsking else { return }
         isAsking = false

@@ -9,23 +9,23 @@ struct Query {
     let number: Int
     let sent: Tick
     var subject: Subject
-    /// The source for which it counts at the server; nil where the server takes any number.
+    /// The source for which it counts at the server; nil: the server takes any number.
     let holder: Source?
-    /// When the attempt has failed.
+    /// When the attempt fails.
     let endsAt: Tick
-    /// When the server, silent for so long, is asked once more; nil: it was, or is not.
+    /// When the silent server is asked again; nil: it was, or is not to be.
     var askAgainAt: Tick?
-    /// When the server takes longer than usual, so that the next one is asked as well; nil: it was, or is not.
+    /// When the next server is asked too, since this one takes longer than usual; nil: it was, or is not to be.
     var askNextAt: Tick?
-    /// When the server, after a long silence, was asked once more.
+    /// When the silent server was asked again.
     var repeated: Tick?
-    /// Whether the server took longer than usual, so that the next one was asked as well.
+    /// Whether the next server was asked too, since this one took longer than usual.
     var isOvertaken = false
-    /// Whether it shows whether its server, which was set aside, answers again.
+    /// Whether it is the trial of a server that was set aside.
     let isTrial: Bool
-    /// Whether it has left: see ``GroupDesk/wrote(_:)``.
+    /// Whether it was sent: see ``GroupDesk/wrote(_:)``.
     var isWritten = false
-    /// Whether the kernel has not taken its first datagram, so that silence is no failure of the server.
+    /// Whether the kernel has refused its first datagram, so that silence is no failure of the server.
     var isLost = false
 
     enum Subject {
@@ -33,13 +33,13 @@ struct Query {
         case names([Lookup], Families)
         /// The question of a flight.
         case message(MessageStep)
-        /// A query whose answer is not wanted: it only shows the state of the server. Its question was that of a flight,
-        /// which may have ended.
+        /// A query without a use for its answer: it only shows the state of the server. Its question was that of a
+        /// flight, which may have ended.
         case measurement(MessageStep)
 
         var isNames: Bool { if case .names = self { true } else { false } }
     }
 
-    /// When something is due that the server does not bring about.
+    /// When a deadline is due that does not depend on the server.
     var nextMoment: Tick { min(endsAt, askAgainAt ?? endsAt, askNextAt ?? endsAt) }
 }

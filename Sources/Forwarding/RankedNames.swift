@@ -1,18 +1,18 @@
 public import DNSWire
 
-/// `[cache] rank`: the names whose addresses are tried, and those under them, each with the port at which that happens.
-/// A reference, so that a policy is copied cheaply.
+/// `[cache] rank`: the names whose addresses are tried, and those under them, each with its port. A reference, so that
+/// the copy of a policy is cheap.
 public final class RankedNames: Sendable {
     private let table: DomainTable<UInt16>
 
-    /// Nil if there are none.
+    /// Nil: there are none.
     public init?(_ ports: [(name: Name, port: UInt16)]) {
         guard !ports.isEmpty else { return nil }
         table = DomainTable(
             subtrees: Dictionary(grouping: ports, by: \.port).map { port, ports in (ports.map(\.name), port) })
     }
 
-    /// The port of the longest of the names that are this one or above it; nil if there is none.
+    /// The port of the longest of the names that are this one or above it; nil: there is none.
     func port(of name: Name) -> UInt16? {
         guard let first = table.candidate(name.wire.span, from: (0, -1)) else { return nil }
         var port: UInt16?

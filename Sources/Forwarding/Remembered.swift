@@ -1,7 +1,7 @@
 import Base
 
-/// A bounded table of facts about keys, each of which expires at a moment. When it is full, the fact that was inserted first
-/// goes, expired or not.
+/// A bounded table of facts by key, each of which expires at a moment. When it is full, the fact that was inserted
+/// first is removed, expired or not.
 struct Remembered<Key: Hashable, Value> {
     private var values: [Key: (value: Value, until: Tick)] = [:]
     private var order: [Key] = []
@@ -28,10 +28,10 @@ struct Remembered<Key: Hashable, Value> {
         }
     }
 
-    /// The keys that still hold. Walks over all.
+    /// The keys that have not expired. Walks over all.
     func keys(at now: Tick) -> [Key] { values.filter { now < $0.value.until }.map(\.key) }
 
-    /// A key that still holds, with a value that is meant: the first of them that was inserted.
+    /// The first inserted key that has not expired and whose value is meant.
     func first(at now: Tick, where isMeant: (Value) -> Bool) -> Key? {
         for offset in order.indices {
             let key = order[(oldest + offset) % order.count]
@@ -40,7 +40,7 @@ struct Remembered<Key: Hashable, Value> {
         return nil
     }
 
-    /// Walks over all keys: for an operator's command, not for the path of a query. The order of the keys is kept.
+    /// Walks over all keys: for an operator's command, not for the path of a query. The order of the keys stays.
     mutating func remove(where isMeant: (Key) -> Bool) {
         for key in values.keys.filter(isMeant) { values[key]?.until = Tick(nanoseconds: 0) }
     }

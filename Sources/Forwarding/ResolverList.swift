@@ -30,11 +30,11 @@ public enum ResolverList {
     ]
 
     /// Splits servers into usable ones and those that lead back to this daemon: its own addresses, and systemd-resolved
-    /// if that asks it. Forwarding to the latter would ask the same question again for ever.
+    /// if that asks it. To forward to the latter would repeat the same question without end.
     /// - Parameters:
-    ///   - listening: the endpoints the daemon answers on.
-    ///   - own: this machine's addresses, with port 0; any loopback address is its own as well.
-    ///   - resolvedAsks: the servers of systemd-resolved; empty where it does not run.
+    ///   - listening: The endpoints of the daemon's listeners.
+    ///   - own: This machine's addresses, with port 0; any loopback address is its own as well.
+    ///   - resolvedAsks: The servers of systemd-resolved; empty: it does not run.
     public static func withoutLoops(
         _ servers: [Endpoint], listening: [Endpoint], own: [Endpoint], resolvedAsks: [Endpoint] = []
     ) -> (usable: [Endpoint], loops: [Endpoint]) {

@@ -1,39 +1,40 @@
 import Base
 
-/// The servers of a group, and which of them is asked: events and the time go in, a choice comes out.
+/// The servers of a group, and the choice among them: events and the time go in, a choice comes out.
 ///
-/// The first server in the order of preference is asked that is not set aside, then the others, and last the servers that are set
-/// aside. The numbers are those of ``UpstreamGroup/Choice``.
+/// The first server in the order of preference that is not set aside is asked first, then the others, and last the
+/// servers that are set aside. The numbers are those of ``UpstreamGroup/Choice``.
 ///
 /// | event | the server |
 /// | --- | --- |
-/// | an answer | has its place again; where no `pause` is set, the others whose last word was none are set aside for it |
+/// | an answer | has its rank again; without a `pause`, it sets aside the servers whose last result was a failure |
 /// | SERVFAIL or the like, `refusals` times in a row | is set aside |
-/// | failures in a row, `failures` of them | is set aside; what silence counts for says ``Silence`` |
-/// | `pause` has passed | is tried, by the next question or beside it, and is set aside for twice as long from then on |
-/// | a trial ends without a verdict: it is withdrawn, or this machine is short of something | is tried again a second later |
-/// | the network changes | has its place again, or is tried by the next question |
+/// | failures in a row, `failures` of them | is set aside; ``Silence`` defines which silence counts |
+/// | `pause` has passed | is tried, by the next question or beside it; its next pause is twice as long |
+/// | a trial ends without a verdict: it is withdrawn, or this machine is short of a resource | is tried again a second later |
+/// | the network changes | has its rank again, or is tried by the next question |
 /// | another list has it | stays as it is |
 /// | each server has failed three times in a row | the group is down |
 ///
-/// While a group is down, a question for which another group can be asked goes to one of its servers only if nothing is under way to
-/// them, and a second after the last question that did: it finds out whether the group is back. All it takes is one answer. When no
-/// server was asked for 90 s, a question is asked as if the group were not down.
+/// While a group is down, a question for which another group can be asked goes to one of its servers only if no query
+/// to them is under way, and at least a second after the last such question: it probes the group. One answer ends the
+/// outage. When no server was asked for 90 s, a question is asked as if the group were not down.
 struct ServerChoice {
     let group: GroupID
     private(set) var servers: [ServerState] = []
     private var rule: UpstreamGroup.Choice
     /// The most queries at once to one server; 0: no limit.
     private var concurrency: Int
-    /// Queries under way, also those to servers that were removed from the list.
+    /// Queries under way, including those to servers that were removed from the list.
     private(set) var underWay = 0
     /// When a query was last sent.
     private var askedAt: Tick?
     private var nextNumber = 0
 
-    /// Milliseconds from a question that may find out that a group is back to the next one, and from a trial without a verdict.
+    /// Milliseconds from a question that probes a failed group to the next such question, and from a trial without a
+    /// verdict to the next trial.
     static let again = 1000
-    /// Milliseconds from the last query for which a group that is down is taken for one.
+    /// Milliseconds from the last query for which a group counts as down.
     static let longestLeft = 90_000
 
     init(_ group: UpstreamGroup) {
@@ -47,7 +48,7 @@ struct ServerChoice {
     /// The server that is asked first; nil without servers.
     var current: ServerState? { servers.isEmpty ? nil : servers[first] }
 
-    /// Whether none of its servers answers, so that other groups are asked at once.
+    /// Whether none of its servers answers: other groups are then asked at once.
     var isDown: Bool { !servers.isEmpty && servers.allSatisfy(\.isLost) }
 
     /// Until when other groups are asked at once because it is down.
@@ -55,29 +56,29 @@ struct ServerChoice {
 
     // MARK: The choice
 
-    /// Which server gets a question.
+    /// The choice of a server for a question.
     enum Pick {
-        /// The one with this index.
+        /// The server with this index.
         /// - Parameters:
-        ///   - isTrial: it is set aside, and the question shows whether it answers again.
-        ///   - beside: the index of another one that is to be tried beside the question.
+        ///   - isTrial: It is set aside, and the question shows whether it answers again.
+        ///   - beside: The index of another server to try beside the question.
         case server(Int, isTrial: Bool = false, beside: Int? = nil)
-        /// All servers that could be asked have as many queries under way as they may.
+        /// All servers that may be asked have as many queries under way as they may.
         case full
         /// All servers were tried or are paused.
         case nobody
-        /// The group is down, and another question finds out whether it is back.
+        /// The group is down, and another question probes it.
         case down
         /// A server has room, and the source has had its share of `queriesPerSecond`.
         case pastPlan
     }
 
-    /// Mutating, like the functions below, so that reading a group copies nothing.
+    /// `mutating`, like the functions below, so that reading a group copies nothing.
     /// - Parameters:
-    ///   - source: see ``ServerState/hasRoom(_:for:at:)``.
-    ///   - isFirst: the question was asked of no server of the group.
-    ///   - leadsOn: whether another group can be asked for it.
-    ///   - isTried: whether it was asked of a server, by ``ServerState/number``.
+    ///   - source: See ``ServerState/hasRoom(_:for:at:)``.
+    ///   - isFirst: No server of the group was asked this question yet.
+    ///   - leadsOn: Whether another group can be asked it.
+    ///   - isTried: Whether a server was asked it, by ``ServerState/number``.
     mutating func pick(
         for source: Source?, isFirst: Bool, leadsOn: () -> Bool, unlessTried isTried: (Int) -> Bool, at now: Tick
     ) -> Pick {
@@ -104,12 +105,12 @@ struct ServerChoice {
         return .server(index, beside: isFirst ? toTry(besides: index, at: now) : nil)
     }
 
-    /// Whether a question may be finding out at this moment whether the group is back.
+    /// Whether a question may be probing the group at this moment.
     private func isAsked(at now: Tick) -> Bool {
         underWay > 0 || askedAt.map { now.milliseconds(since: $0) < Self.again } ?? false
     }
 
-    /// A server that is to be tried beside a question to another one.
+    /// A server to try beside a question to another one.
     private mutating func toTry(besides other: Int, at now: Tick) -> Int? {
         guard rule.triesBeside else { return nil }
         return servers.indices.first { index in
@@ -118,13 +119,13 @@ struct ServerChoice {
         }
     }
 
-    /// Whether none of the servers that could be asked has room: see ``ServerState/hasRoom(_:for:at:)``.
+    /// Whether no server that may be asked has room: see ``ServerState/hasRoom(_:for:at:)``.
     mutating func isFull(for source: Source? = nil, at now: Tick) -> Bool {
         let pick = pick(for: source, isFirst: false, leadsOn: { false }, unlessTried: { _ in false }, at: now)
         return if case .full = pick { true } else { false }
     }
 
-    /// Milliseconds after which the next server is asked as well; nil: it is not.
+    /// Milliseconds after which the next server is asked too; nil: never.
     mutating func nextAfter(_ index: Int) -> Int? {
         guard let longest = rule.nextWithin, servers.count > 1 else { return nil }
         guard let usual = servers[index].health.usualRoundTrip else { return longest }
@@ -133,11 +134,11 @@ struct ServerChoice {
 
     // MARK: Events
 
-    /// Something that happens to a group's servers.
+    /// An event of a group's servers.
     enum Event {
         /// The group has other settings or servers.
         case settings(UpstreamGroup)
-        /// The servers are asked in another way: what is known of them does not hold any more.
+        /// The servers are asked in another way: their states are reset.
         case renewed
         case networkChanged
         /// A query goes to the server with this index.
@@ -148,15 +149,15 @@ struct ServerChoice {
     /// How a query has ended.
     enum Verdict {
         /// - Parameters:
-        ///   - hasAnswer: false for SERVFAIL and the like: the server is there, but another may give an answer.
-        ///   - toRepeat: whether the answer is to the second attempt; its round trip counts from there.
+        ///   - hasAnswer: false for SERVFAIL and the like: the server is reachable, but another may give an answer.
+        ///   - toRepeat: Whether the answer is to the second attempt; the round trip is measured from that.
         case answered(hasAnswer: Bool, toRepeat: Bool)
         case failed(Failure)
-        /// The answer is not wanted any more, or the name may not be asked.
+        /// The answer is no longer needed, or the name may not be asked.
         case withdrawn
     }
 
-    /// - Returns: what the log says.
+    /// - Returns: The events for the log.
     @discardableResult
     mutating func take(_ event: Event, at now: Tick) -> [Forwarding.Event] {
         switch event {

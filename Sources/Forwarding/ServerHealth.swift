@@ -1,10 +1,10 @@
 public import Base
 
-/// Whether one upstream server answers, and if not, why.
+/// Whether an upstream server answers; if not, the reason.
 public struct ServerHealth: Sendable, Equatable {
-    /// Failed attempts since the last one that was answered.
+    /// Failed attempts since the last answer.
     public internal(set) var consecutiveFailures = 0
-    /// Why the last failed attempt failed; kept when the server answers again.
+    /// The reason of the last failed attempt; stays when the server answers again.
     public internal(set) var lastFailure: Failure?
     /// When the last attempt failed; nil: none has.
     public internal(set) var lastFailureAt: Tick?
@@ -12,24 +12,24 @@ public struct ServerHealth: Sendable, Equatable {
     public internal(set) var roundTrip: Double?
     /// The usual deviation of round trips from it, in milliseconds, smoothed likewise.
     private var variation = 0.0
-    /// The server is not asked before then: it said that it is asked too often, or that it refuses the account.
+    /// The server is not asked before then: it has answered "too often", or refused the account.
     public internal(set) var pausedUntil: Tick?
-    /// Attempts that were answered, since the start or since the account is another.
+    /// Answered attempts, since the start or the last change of the account.
     public internal(set) var answers: UInt64 = 0
-    /// Attempts that failed, since the same moment.
+    /// Failed attempts, since the same moment.
     public internal(set) var failures: UInt64 = 0
 
     /// Pauses in a row since it last answered.
     private var pauses = 0
 
-    /// Whether the server has asked not to be asked at this moment.
+    /// Whether the server has asked for a pause that lasts now.
     public func isPaused(at now: Tick) -> Bool { pausedUntil.map { now < $0 } ?? false }
 
-    /// - Returns: whether it had failed before, so that it answers again.
+    /// - Returns: Whether it had failed before, so that it answers again.
     mutating func answered(roundTrip sample: Double, at now: Tick) -> Bool {
         answers += 1
         measure(sample)
-        // An answer that comes during a pause is to a query from before it.
+        // An answer during a pause is to a query from before the pause.
         if !isPaused(at: now) { pauses = 0 }
         defer { consecutiveFailures = 0 }
         return consecutiveFailures > 0
@@ -47,7 +47,7 @@ public struct ServerHealth: Sendable, Equatable {
     /// Milliseconds within which nearly all answers come; nil before the first.
     var usualRoundTrip: Double? { roundTrip.map { $0 + 2 * variation } }
 
-    /// - Returns: whether its state changed: it had answered before, or it fails for another kind of reason now.
+    /// - Returns: Whether its state changed: it had answered before, or it fails for another kind of reason now.
     mutating func failed(_ failure: Failure, at now: Tick) -> Bool {
         failures += 1
         consecutiveFailures += 1
@@ -63,8 +63,8 @@ public struct ServerHealth: Sendable, Equatable {
     }
 
     /// The length of the pause after a failure, in seconds; nil: none. HTTP 429 doubles it from one second on, unless
-    /// the server gives a time. HTTP 401 is due to the account or the clock, and further queries would only be billed
-    /// or blocked.
+    /// the server gives a time. HTTP 401 is due to the account or the clock; further queries would only be billed or
+    /// blocked.
     private mutating func pause(after failure: Failure, at now: Tick) -> Int? {
         switch failure.kind {
         case .tooOften:
@@ -83,7 +83,7 @@ public struct ServerHealth: Sendable, Equatable {
         pauses = 0
     }
 
-    /// The longest pause in seconds. A service that is asked less by then is likely to answer again.
+    /// The longest pause in seconds. By then a service with fewer queries is likely to answer again.
     static let longestPause = 60
     static let unauthorizedPause = 5
 }

@@ -1,23 +1,23 @@
 public import DNSCache
 public import DNSWire
 
-/// The part of a store entry's key that the forwarder knows: everything about the question that decides the answer. The
-/// shell adds what the settings say of the group, so that daemons with other settings do not find the entry.
+/// The part of a store entry's key that the forwarder knows: every property of the question that decides the answer.
+/// The shell adds the group's settings, so that daemons with other settings do not find the entry.
 public struct SharedQuestion: Hashable, Sendable {
     /// The group whose answer it is.
     public var group: GroupID
-    /// The name that is asked for.
+    /// The queried name.
     public var name: Name
-    /// The type that is asked for.
+    /// The queried type.
     public var type: RecordType
     /// The clients that the answer is for.
     public var audience: Audience
     /// The families that an HTTPDNS account was asked for; empty for a group that carries messages.
     public var families: Families
-    /// Whether private addresses are taken out of the answer.
+    /// Whether private addresses are removed from the answer.
     public var refusesPrivate: Bool
 
-    /// The parameters are those of the properties.
+    /// Each parameter sets the property of the same name.
     public init(
         group: GroupID, name: Name, type: RecordType, audience: Audience, families: Families = [],
         refusesPrivate: Bool = false
@@ -26,7 +26,8 @@ public struct SharedQuestion: Hashable, Sendable {
         (self.families, self.refusesPrivate) = (families, refusesPrivate)
     }
 
-    /// The clients that the answer is for, and how it was made, as bits that never change: they are part of the entry's key.
+    /// The clients that the answer is for, and how it was made, as bits: they are part of the entry's key and must
+    /// never change.
     public var traits: UInt8 {
         var traits = families.rawValue << 4
         switch audience {
@@ -40,7 +41,7 @@ public struct SharedQuestion: Hashable, Sendable {
     }
 }
 
-/// The answer of a group, as it is shared.
+/// The shared form of a group's answer.
 public enum SharedContent: Sendable, Equatable {
     case answer(Answer)
     /// An HTTPDNS account has no record of the name.
@@ -48,14 +49,14 @@ public enum SharedContent: Sendable, Equatable {
 }
 
 extension SharedContent {
-    /// The writer's `maxTTL` may be higher than ours.
+    /// The TTL limited by our `maxTTL`: the writer's may be higher.
     func clampedToOwnTTL(_ maxTTL: UInt32) -> SharedContent {
         guard case .answer(var answer) = self else { return self }
         answer.clampTTLs(minimum: 0, maximum: maxTTL)
         return .answer(answer)
     }
 
-    /// Whether it answers a question after so many seconds: only an account can have "no record".
+    /// Whether it answers a question after so many seconds. Only an account can have "no record".
     func isUsable(after elapsed: UInt32, isOfAccount: Bool) -> Bool {
         if case .answer(let answer) = self { elapsed < answer.keep } else { isOfAccount }
     }
@@ -63,68 +64,68 @@ extension SharedContent {
 
 /// An entry of the store, opened.
 public struct SharedEntry: Sendable, Equatable {
-    /// What the group has said.
+    /// The group's answer.
     public var content: SharedContent
     /// When it was written, by the writer's clock, in seconds since 1970.
     public var stored: UInt64
-    /// For how many seconds it is fresh from then on.
+    /// The seconds from then on for which it is fresh.
     public var lifetime: UInt32
 
-    /// The parameters are those of the properties.
+    /// Each parameter sets the property of the same name.
     public init(_ content: SharedContent, stored: UInt64, lifetime: UInt32) {
         (self.content, self.stored, self.lifetime) = (content, stored, lifetime)
     }
 }
 
-/// A look into the store that is under way.
+/// A read of the store that is under way.
 public struct SharedReadID: Hashable, Sendable {
     let id: TableID
 
     init(_ id: TableID) { self.id = id }
 
-    /// A look that was not made by a forwarder, for code that asks a store directly.
+    /// A read that no forwarder has made, for code that asks a store directly.
     public init(standalone number: UInt32) { id = TableID(standalone: number) }
 }
 
-/// An instruction to the shell about the store.
+/// An order to the shell about the store.
 public enum SharedAction: Sendable, Equatable {
-    /// Connect, authenticate and learn the generation; what comes of it is told as ``SharedEvent/connected`` or
+    /// Connect, authenticate and read the generation; the result is ``SharedEvent/connected`` or
     /// ``SharedEvent/lost(_:)``.
     case dial
-    /// Close the connection; reads under way are not answered any more.
+    /// Close the connection; reads under way get no reply.
     case hangUp
     case read(SharedReadID, SharedQuestion)
     /// Take the lease of a question.
     case claim(SharedReadID, SharedQuestion)
-    /// Write an entry, and beside it a copy to be given past its time. Both always have an expiry, in seconds; `stale`
-    /// is that of the copy, 0: there is none.
+    /// Write an entry, and a copy to give when the entry has expired. Both always have an expiry, in seconds; `stale`
+    /// is that of the copy, 0: none.
     case write(SharedQuestion, SharedContent, lifetime: UInt32, stale: UInt32)
     case delete([SharedQuestion])
-    /// Look whether another daemon has begun a new generation, and whether the store still answers.
+    /// Read the generation, to see whether another daemon has begun a new one and whether the store answers.
     case lookForGeneration
-    /// Begin a new generation: no entry of before is found any more.
+    /// Begin a new generation: no earlier entry is found any more.
     case beginGeneration
 }
 
-/// The result of a ``SharedAction``, or news of the connection.
+/// The result of a ``SharedAction``, or an event of the connection.
 public enum SharedEvent: Sendable, Equatable {
     case connected
-    /// The connection failed or ended, and why.
+    /// The connection failed or ended, with the reason.
     case lost(String)
     case found(SharedReadID, SharedFinding)
     /// Whether the lease is this daemon's.
     case claimed(SharedReadID, Bool)
-    /// A read, a claim or a look for the generation failed, and why; nil: for a look.
+    /// A read, a claim or a read of the generation failed, with the reason; nil: of the generation.
     case failed(SharedReadID?, String)
     case written
     case writeFailed(String)
-    /// Writes that were given up because too many waited.
+    /// Writes that were dropped, since too many waited.
     case dropped(Int)
-    /// An entry that is not one of ours was deleted.
+    /// An entry that this fleet has not written was deleted.
     case refused
 }
 
-/// What the store has for a question.
+/// The store's reply to a question.
 public enum SharedFinding: Sendable, Equatable {
     case entry(SharedEntry, isStaleCopy: Bool)
     case nothing

@@ -1,6 +1,6 @@
-/// What all clients share, and how much of it one may have.
+/// The limits of all clients together, and the share of each.
 ///
-/// | what | all | one source | one network on a link |
+/// | resource | all | one source | one network on a link |
 /// | --- | --- | --- | --- |
 /// | connections over TCP, TLS or HTTPS | `listen.tcpClients` each | a quarter; this host all | 7 in 8 |
 /// | TLS handshakes under way | those connections | ``handshakes``; this host all | the same |
@@ -14,10 +14,10 @@
 /// | long replies in a second, not proven | | ``longReplies`` | |
 /// | late replies in 10 ms, not proven | | ``lateReplies`` | |
 ///
-/// "7 of 8 left" is ``mayHaveMore(own:all:most:)``. A network on a link of this machine is a /64 whose hosts are a source each: a host
-/// that invents addresses there leaves something for the rest.
+/// "7 of 8 left" is ``mayHaveMore(own:all:most:)``. In a network on a link of this machine (a /64) each host is a
+/// source: a host that invents addresses there leaves a part for the rest.
 public enum Shares {
-    /// One takes a hundred times as long as an answer.
+    /// A handshake takes a hundred times as long as an answer.
     public static let handshakes = 8
     /// Some 250 octets each.
     public static let submitted = 1024
@@ -26,58 +26,58 @@ public enum Shares {
     /// Some 300 octets each. The first client of a question is always accepted.
     static let clients = 8192
     static let waiting = 1024
-    /// All that wait for one question are answered in the same moment, whoever has asked in the source's name (DNSBomb,
+    /// All clients that wait for one question are answered at the same moment, even if their source is forged (DNSBomb,
     /// CVE-2024-33655).
     static let unproven = 1000
     static let unprovenWaiting = 64
-    /// Sent to a forged address, they are more octets than were asked with.
+    /// Sent to a forged address, they amplify the question.
     public static let longReplies: UInt64 = 100
-    /// As many as can wait in all, divided by the shortest wait after which a reply counts as late: none is held back while questions
-    /// come and are answered evenly.
+    /// The most that can wait, divided by the shortest wait after which a reply counts as late: none is held back while
+    /// questions come and are answered evenly.
     public static let lateReplies = 100
 
-    /// Whether one that has `own` of something may have one more: at most seven times what is left of it. So a single one may
-    /// have seven eighths, and however many there are, some is left for the next.
+    /// Whether a source that has `own` of a resource may have one more: its part is at most seven times the rest. So
+    /// one source may have seven eighths, and for any number of sources a part is left for the next.
     ///
     /// - Parameters:
-    ///   - all: how many all have together.
-    ///   - most: how many there are to share.
+    ///   - all: The part of all together.
+    ///   - most: The whole resource.
     public static func mayHaveMore(own: Int, all: Int, most: Int) -> Bool { own < 7 * (most - all) }
 
-    /// The most that the sources of one network on a link have together.
+    /// The most that all sources of one network on a link have together.
     public static func ofNetwork(_ most: Int) -> Int { max(1, most - most / 8) }
 }
 
-/// How much of something each source has, and each network on a link.
+/// The part of each source, and of each network on a link.
 public struct SourceCounts<Count: SignedNumeric & Comparable & Sendable>: Sendable {
     private var sources = Counts<Source, Count>()
     private var networks = Counts<UInt64, Count>()
-    /// How much all have together.
+    /// The sum of all sources.
     public private(set) var all: Count = 0
 
     public init() {}
 
-    /// How many sources have something.
+    /// The number of sources with a part.
     var count: Int { sources.count }
-    /// The most that a source or a network has.
+    /// The greatest part of a source or a network.
     var most: Count { max(sources.most, networks.most) }
 
     public subscript(source: Source) -> Count { sources[source] }
     public subscript(network network: UInt64) -> Count { networks[network] }
 
-    /// - Parameter change: what a source does not have is not taken from it.
+    /// - Parameter change: A decrease is limited to the source's part.
     public mutating func add(_ change: Count, to source: Source) {
         all += change
         sources.add(change, to: source)
         if let network = source.network { networks.add(change, to: network) }
     }
 
-    /// The source that has most, of all or of those of a network. Walks over all.
+    /// The source with the greatest part, of all or of a network. Walks over all.
     func heaviest(of network: UInt64?) -> Source? {
         sources.largest { network == nil || $0.network == network }
     }
 
-    /// Multiplies what each has; what is below `least` then is forgotten.
+    /// Multiplies each part; a part below `least` is then dropped.
     mutating func scale(by factor: Count, least: Count) {
         sources.scale(by: factor, least: least)
         networks.scale(by: factor, least: least)
@@ -95,7 +95,8 @@ extension SourceCounts<Int> {
 }
 
 extension Array {
-    /// Puts after seven of one network on a link in a row one that is not of it, if there is one; else all stay in their order.
+    /// After seven elements of one network on a link in a row, moves one of another forward, if there is one; else the
+    /// order stays.
     func spread(by network: (Element) -> UInt64?) -> [Element] {
         var spread: [Element] = []
         var (held, run): ([Element], (network: UInt64?, count: Int)) = ([], (nil, 0))
@@ -118,8 +119,8 @@ extension Array {
     }
 }
 
-/// How much each key has; one that has nothing is not recorded. Mostly one key has all, so that it is found without a hash (some
-/// 1,400 instructions a query).
+/// The part of each key; an empty one is not recorded. Mostly one key has all, and is found without a hash (some 1,400
+/// instructions a query less).
 private struct Counts<Key: Hashable & Sendable, Count: SignedNumeric & Comparable & Sendable>: Sendable {
     private var first: (key: Key, count: Count)?
     private var others: [Key: Count] = [:]

@@ -1,23 +1,23 @@
 import Base
 
-/// What a time-out says about the server that was asked: a zone whose own servers are silent must not move the names of
-/// other zones to another server.
+/// The meaning of a time-out for the server that was asked: a zone whose own servers are silent must not move the names
+/// of other zones to another server.
 ///
-/// | what came from the server since the question was sent | the same question at others of its group | verdict |
+/// | from the server since the question was sent | the same question at others of its group | verdict |
 /// | --- | --- | --- |
-/// | an answer to anything, or a refusal of its own | whatever | `ofName`: only this question goes on |
-/// | nothing | asked, and not answered | `ofAll`: it fails, and keeps its place, since no other is better |
+/// | an answer to any question, or a refusal of its own | either | `ofName`: only this question goes on |
+/// | nothing | asked, and not answered | `ofAll`: it fails, and retains its rank, since no other is better |
 /// | nothing; it is encrypted | answered, or not asked | `ofConnection`: as a SERVFAIL, the third in a row sets it aside |
 /// | nothing; it is not | answered, or not asked | `ofServer`: it is set aside |
 ///
-/// An encrypted server whose connection is found dead (closed, reset, refused, not to be secured) does not come here: that
-/// is a failure like any other, and sets it aside at once. One that takes connections and answers nothing is found by the
-/// third question that another server has answered.
+/// An encrypted server whose connection is found dead (closed, reset, refused, TLS impossible) is not judged here: that
+/// is a failure like any other, and sets it aside at once. A server that takes connections and answers nothing is found
+/// by the third question that another server has answered.
 ///
-/// The servers of an account, and plain resolvers, are asked one after the other, so that only the first column counts there: a
-/// time-out in which an answer came is none of the failures in a row, and the server that is asked for the late name does not take the
-/// place of the one before it. A server that is dead has answered nothing since, so each question counts that was sent after its last
-/// answer.
+/// The servers of an account, and plain resolvers, are asked one after the other, so only the first column counts for
+/// them: a time-out during which an answer came does not count among the failures in a row, and the server that is
+/// asked for the late name does not take the rank of the one before. A dead server has answered nothing since, so each
+/// question counts that was sent after its last answer.
 enum Silence {
     case ofName, ofAll, ofConnection, ofServer
 
@@ -44,7 +44,7 @@ extension Query {
 }
 
 extension Failure.Kind {
-    /// Whether the server itself has said it, which shows that it is there.
+    /// Whether the server itself reported it, which shows that it is reachable.
     var isServersWord: Bool {
         switch self {
         case .unauthorized, .tooOften, .denied, .badAnswer: true

@@ -16,7 +16,7 @@ public struct SmallList<Element>: Sequence {
         if first == nil { first = element } else { others.append(element) }
     }
 
-    /// Removes an element, the last one as a rule; nil when there is none.
+    /// Removes an element, usually the last; nil: there is none.
     public mutating func popLast() -> Element? { others.isEmpty ? first.take() : others.removeLast() }
 
     func map<Other>(_ transform: (Element) -> Other) -> SmallList<Other> {
@@ -25,13 +25,13 @@ public struct SmallList<Element>: Sequence {
         return all
     }
 
-    /// Whether a condition holds for each element; also if there is none.
+    /// Whether a condition holds for each element; true without elements.
     public func allSatisfy(_ isMeant: (Element) -> Bool) -> Bool {
         guard let first else { return true }
         return isMeant(first) && (others.isEmpty || others.allSatisfy(isMeant))
     }
 
-    /// Removes some elements; the others stay in their order.
+    /// Removes some elements; the others stay in order.
     public mutating func removeAll(where isUnwanted: (Element) -> Bool) {
         if others.isEmpty {
             if let element = first, isUnwanted(element) { first = nil }

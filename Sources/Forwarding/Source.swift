@@ -1,16 +1,15 @@
 public import Base
 
-/// Who has a share of what all clients share: an IPv4 address; an IPv6 address where its network is on a link of this machine; else
-/// the first 64 bits of an IPv6 address, since one host has as many of the rest as it likes.
+/// A unit that has a share of the resources that all clients share: an IPv4 address; an IPv6 address in a network on a
+/// link of this machine; else the first 64 bits of an IPv6 address, since a host can choose the rest.
 ///
-/// On a link a host may invent addresses too, so all that a /64 of it has together is bounded as well: see ``network`` and
+/// A host on a link may invent addresses too, so the sum of a /64 on a link is bounded as well: see ``network`` and
 /// ``Shares``.
 ///
 /// All programs of this machine are one source: over loopback neither the port, which a stub resolver changes with each
-/// query, nor the address, of which each program has the 16 million of 127.0.0.0/8, identifies a program, and UDP does
-/// not tell the user.
+/// query, nor the address, one of the 16 million of 127.0.0.0/8, identifies a program, and UDP does not carry the user.
 public struct Source: Hashable, Sendable {
-    /// The first 64 bits of an IPv6 address; an IPv4 address behind bits with which only a multicast address begins.
+    /// The first 64 bits of an IPv6 address; or an IPv4 address after bits with which only a multicast address begins.
     private let high: UInt64
     /// The rest of an IPv6 address that is a source of its own, else 0.
     private let low: UInt64
@@ -18,7 +17,7 @@ public struct Source: Hashable, Sendable {
     private init(_ high: UInt64, _ low: UInt64) { (self.high, self.low) = (high, low) }
     private init(v4 address: UInt64) { self.init(0xFFFF_FFFF << 32 | address, 0) }
 
-    /// The daemon's own questions: refreshes, `preResolve`, `keepAliveDomains`. It has the value of 0.0.0.0.
+    /// The daemon's own questions: refreshes, `preResolve`, `keepAliveDomains`. Its value is that of 0.0.0.0.
     static var daemon: Source { Source(v4: 0) }
     /// The programs of this machine.
     public static var host: Source { Source(v4: 0x7F00_0001) }
@@ -29,8 +28,9 @@ public struct Source: Hashable, Sendable {
     /// The first 64 bits of an IPv6 address that is a source of its own; nil: it is the only source of its network.
     public var network: UInt64? { low == 0 ? nil : high }
 
-    /// - Parameter isOnLink: whether the network of an IPv6 address is on a link of this machine. It counts as one where no router
-    ///   of the Internet leads to it: link-local (fe80::/10) and unique local addresses (fc00::/7, RFC 4193).
+    /// - Parameter isOnLink: Whether the network of an IPv6 address is on a link of this machine. A network that no
+    ///   router of the Internet leads to counts as one: link-local (fe80::/10) and unique local addresses (fc00::/7,
+    ///   RFC 4193).
     public init(_ address: IPAddress, isOnLink: Bool = false) {
         let address = address.unmapped
         if address.isLoopback {
@@ -43,9 +43,9 @@ public struct Source: Hashable, Sendable {
         }
     }
 
-    /// One of `count` places, which cannot be predicted without the salt.
+    /// An index below `count`, which cannot be predicted without the salt.
     /// - Parameters:
-    ///   - salt: secret and random for this process.
+    ///   - salt: Secret and random for this process.
     ///   - count: 1 to 2^32.
     public func place(of count: Int, salt: (UInt64, UInt64)) -> Int {
         // Multiply-shift hashing: an odd factor loses no information, and the product's upper half depends on every
@@ -67,7 +67,7 @@ public struct Links: Sendable, Equatable {
     /// - Parameter networks: see `Routes.networksOnLinks()`.
     public init(_ networks: [Network] = []) { self.networks = networks }
 
-    /// Whose share an address has.
+    /// The source of an address.
     public func source(of address: IPAddress) -> Source {
         Source(address, isOnLink: !address.isIPv4 && networks.contains { $0.contains(address) })
     }

@@ -1,11 +1,11 @@
 import Base
 
-/// Decides about the store of a fleet: whether it is asked, how long a question waits for it, what its entries are worth,
+/// Decides about the store of a fleet: whether it is asked, how long a question waits, whether its entries are usable,
 /// and when it is dialled.
 ///
-/// The rule behind all of it is that nothing is ever slower or less reliable than without a store. It is told of what
-/// has happened and of the time. Each function appends what the shell is to do to `actions`, and what steps are to hear to
-/// the findings: see ``takeFinding()``.
+/// One rule is behind all of it: with a store, no question is slower or less reliable than without. Its inputs are
+/// events and the time. It appends orders for the shell to `actions`, and results for steps to the findings: see
+/// ``takeFinding()``.
 struct StoreDesk {
     /// Nil: no store is configured.
     private(set) var settings: SharedSettings?
@@ -13,25 +13,26 @@ struct StoreDesk {
     private var health = StoreHealth()
     /// Replies that the store owes.
     private var owed = 0
-    /// Start of the present silence of the store while requests are open; nil: none open.
+    /// Start of the store's present silence while requests are open; nil: none open.
     private var silentSince: Tick?
     private var pace = StorePace()
     private(set) var clock = StoreClock()
     private var isClockSaid = false
-    /// The reads and claims that are waited for, and when each is to be looked at again.
+    /// The awaited reads and claims, and the next check of each.
     private var reads = Table<StoreRead>()
     private var moments = Deadlines<TableID>()
-    /// The flights under way that have looked into the store.
+    /// The flights under way that have asked the store.
     private var flights: [TableID: StorePatience] = [:]
     private var findings: [StoreFinding] = []
 
-    /// The longest that a client's question waits for the store, in milliseconds.
+    /// The longest wait of a client's question for the store, in milliseconds.
     static let mostWait = 5
-    /// Milliseconds after which a read has failed.
+    /// The timeout of a read, in milliseconds.
     static let readTime = 50
     /// The most replies owed: requests are answered in order, so more would only wait.
     static let maximumReads = 256
-    /// The least seconds for which an answer must be fresh to be shared (interface), and the longest that a copy is kept.
+    /// The shortest remaining lifetime of an answer that is shared (interface), and the longest that a stale copy is
+    /// retained; in seconds.
     static let leastLifetime: UInt32 = 5
     static let mostStale: UInt32 = 86_400
 
@@ -45,24 +46,24 @@ struct StoreDesk {
             counters: counters)
     }
 
-    /// The oldest finding that was not taken yet.
+    /// The oldest finding not yet taken.
     mutating func takeFinding() -> StoreFinding? { findings.isEmpty ? nil : findings.removeFirst() }
 
     // MARK: Looks
 
-    /// How many milliseconds a client's question waits for a read that begins now: 0, not at all, though its answer
-    /// still counts; nil: the store is not asked.
+    /// The milliseconds that a client's question waits for a read that begins now. 0: no wait, but the answer counts;
+    /// nil: the store is not asked.
     func budget(at now: Tick) -> Int? {
         guard isOn, owed < Self.maximumReads else { return nil }
-        // Reads are answered in order: behind one that is late, the next is later still.
+        // Reads are answered in order: the next after a late one is later still.
         if let silentSince, now.milliseconds(since: silentSince) >= Self.mostWait { return 0 }
         return pace.budget
     }
 
-    /// Looks into the store for a step.
-    /// - Parameter isWanted: clients wait for the flight. No client waits for a refresh, so it can wait long enough to save
-    ///   a lookup that another daemon has made.
-    /// - Returns: whether the step waits for what comes of it; if not, its group is to be asked now.
+    /// Reads the store for a step.
+    /// - Parameter isWanted: Clients wait for the flight. A refresh has no client, so it can wait long enough to save a
+    ///   lookup that another daemon has made.
+    /// - Returns: Whether the step waits for the result; false: its group is asked now.
     mutating func look(for subject: StoreSubject, isWanted: Bool, at now: Tick, _ actions: inout [Action]) -> Bool {
         guard let budget = budget(at: now) else { return false }
         flights[subject.flight, default: StorePatience()].isWanted = isWanted
@@ -92,7 +93,7 @@ struct StoreDesk {
         moments.compact { [reads] in reads.contains($0) }
     }
 
-    /// Whether clients of a flight still wait for the store, although its groups have failed.
+    /// Whether clients of a flight still wait for the store after its groups have failed.
     func isWaitedFor(by flight: TableID, at now: Tick) -> Bool {
         isOn
             && reads.ids.contains { id in
@@ -100,7 +101,7 @@ struct StoreDesk {
             }
     }
 
-    /// A client has joined a refresh, which had more time.
+    /// Shortens the wait of a refresh that a client has joined.
     mutating func hurry(_ flight: TableID, at now: Tick) {
         flights[flight]?.isWanted = true
         let soon = now.advanced(milliseconds: Self.mostWait)
@@ -112,12 +113,12 @@ struct StoreDesk {
         }
     }
 
-    /// A flight has ended. What the store still says to it is only cached.
+    /// Notes the end of a flight. A later reply of the store to it is only cached.
     mutating func ended(_ flight: TableID) {
         if !flights.isEmpty { flights[flight] = nil }
     }
 
-    /// The rules have changed for these questions: what the store says of what is under way is not the answer any more.
+    /// The rules have changed for these questions: replies to reads under way are not their answers any more.
     mutating func outdate(where isMeant: (Flight.Key, AnswerBases) -> Bool) {
         for id in reads.ids {
             guard var read = reads[id], isMeant(read.subject.key, read.subject.bases) else { continue }
@@ -126,12 +127,12 @@ struct StoreDesk {
         }
     }
 
-    // MARK: What the store says
+    // MARK: Replies of the store
 
     /// Takes the result of an action.
     /// - Parameters:
-    ///   - wall: seconds since 1970.
-    ///   - maxTTL: in seconds; the writer's may be higher.
+    ///   - wall: Seconds since 1970.
+    ///   - maxTTL: In seconds; the writer's may be higher.
     mutating func handle(
         _ event: SharedEvent, wall: UInt64, maxTTL: UInt32, at now: Tick, _ actions: inout [Action]
     ) {
@@ -189,7 +190,7 @@ struct StoreDesk {
         if pace.isTooSlow { health.goAway("it takes longer than \(Self.mostWait) ms", at: now, &actions) }
         guard !read.isOutdated else { return storeHasNothing(read, at: now, &actions) }
         let flight = flights[read.subject.flight]
-        // It takes the lease of what is due, as of what the store does not have.
+        // It takes the lease of an entry that is due, as of one that is absent.
         let isRefresh = flight?.isWanted == false && read.groupAskedAt != nil
         switch worth {
         case .fresh(let elapsed, _) where flight == nil: say(.known(content, elapsed: elapsed), to: read)
@@ -203,7 +204,7 @@ struct StoreDesk {
         }
     }
 
-    /// The store has nothing for a step, or will not say: a refresh takes the lease, any other question goes to the group.
+    /// No usable entry, or no reply: a refresh takes the lease; any other question goes to the group.
     private mutating func storeHasNothing(_ read: StoreRead, at now: Tick, _ actions: inout [Action]) {
         guard let flight = flights[read.subject.flight] else { return }
         guard read.groupAskedAt != nil else { return say(.nothing, to: read) }
@@ -218,13 +219,13 @@ struct StoreDesk {
         findings.append(StoreFinding(subject: read.subject, news: news))
     }
 
-    /// A reply to a read or a claim has come, be it too late or an error.
+    /// Counts a reply to a read or a claim, even a late one or an error.
     private mutating func replied(at now: Tick) {
         owed = max(0, owed - 1)
         silentSince = owed > 0 ? now : nil
     }
 
-    /// A read, a claim, or a look for the generation has failed. A reply that did not come in time is still owed.
+    /// Handles a failed read, claim or read of the generation. A reply that is late is still owed.
     private mutating func failed(_ read: StoreRead?, _ why: String, at now: Tick, _ actions: inout [Action]) {
         if isOn {
             counters.failures += 1
@@ -235,7 +236,7 @@ struct StoreDesk {
 
     // MARK: Time
 
-    /// When `expire` must be called next; nil while nothing is under way.
+    /// When `expire` must be called next; nil: no work is under way.
     var nextDeadline: Tick? {
         mutating get {
             while let first = moments.first, !reads.contains(first) { moments.removeFirst() }
@@ -249,7 +250,7 @@ struct StoreDesk {
         abandonReadsIfAway(at: now, &actions)
     }
 
-    /// A read has taken as long as its step waits, or as long as it may.
+    /// Handles a read that has taken as long as its step waits, or as long as a read may.
     private mutating func lookAgain(at id: TableID, _ now: Tick, _ actions: inout [Action]) {
         guard var read = reads[id] else { return }
         guard now < read.failsAt else {
@@ -271,7 +272,7 @@ struct StoreDesk {
 
     // MARK: Connection
 
-    /// Applies other settings: the store may be another, so it is dialled anew.
+    /// Applies other settings: the store may be another one, so it is dialled again.
     mutating func begin(_ new: SharedSettings?, at now: Tick, _ actions: inout [Action]) {
         if health.isInUse { actions.append(.shared(.hangUp)) }
         (settings, pace, clock, isClockSaid) = (new, StorePace(), StoreClock(), false)
@@ -280,7 +281,7 @@ struct StoreDesk {
         abandonReadsIfAway(at: now, &actions)
     }
 
-    /// Once the store is given up, its reads are not answered any more.
+    /// Ends the reads of a store that is given up: no reply will come.
     private mutating func abandonReadsIfAway(at now: Tick, _ actions: inout [Action]) {
         guard !isOn, reads.count > 0 else { return }
         for id in reads.ids {

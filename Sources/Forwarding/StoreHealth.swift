@@ -1,6 +1,6 @@
 import Base
 
-/// Whether a store is in use: when it is dialled, when it is given up, and whether it takes entries.
+/// Whether a store is in use: when it is dialled and given up, and whether it takes entries.
 struct StoreHealth {
     private var state = State.off
     /// When the state began; for `away`, when it ends.
@@ -8,16 +8,16 @@ struct StoreHealth {
     /// Seconds to wait before the next attempt to connect.
     private var pause = 0
     private var failuresInARow = 0
-    /// Whether the log has said that the store is away.
+    /// Whether the log has reported that the store is away.
     private var isSaidAway = false
     /// Why the store is away.
     private(set) var reason = ""
     private var nextLook = Tick(nanoseconds: 0)
-    /// Writes are given up until then, after this many seconds.
+    /// Until when no entries are written; then the pause in seconds.
     private var writesPausedUntil: Tick?
     private var writePause = 0
 
-    /// How often the store was found to be of no use.
+    /// The number of times that the store was given up.
     private(set) var outages: UInt64
 
     init(outages: UInt64 = 0) { self.outages = outages }
@@ -29,13 +29,13 @@ struct StoreHealth {
     private static let failuresToGoAway = 5
     /// In seconds.
     private static let longestPause = 60
-    /// Milliseconds between two looks for the generation.
+    /// Milliseconds between two reads of the generation.
     private static let lookTime = 10_000
-    /// A connection that held for so many milliseconds forgets earlier failures.
+    /// A connection that lasted so many milliseconds resets the count of failures.
     private static let goodTime = 60_000
 
     var isOn: Bool { state == .on }
-    /// Whether it is connected, dialled, or will be.
+    /// Whether it is connected, is being dialled, or will be.
     var isInUse: Bool { state != .off }
     /// When it is dialled again.
     var nextTry: Tick? { state == .away ? moment : nil }
@@ -65,7 +65,7 @@ struct StoreHealth {
         actions.append(.shared(.dial))
     }
 
-    /// - Returns: whether that was awaited.
+    /// - Returns: Whether the connection was awaited.
     mutating func connected(at now: Tick, _ actions: inout [Action]) -> Bool {
         guard state == .dialling else { return false }
         (state, moment, failuresInARow) = (.on, now, 0)
@@ -75,7 +75,7 @@ struct StoreHealth {
         return true
     }
 
-    /// The store cannot be used: no question looks at it until it is connected again.
+    /// Gives the store up: no question reads it until it is connected again.
     mutating func goAway(_ why: String, at now: Tick, _ actions: inout [Action]) {
         guard state == .on || state == .dialling else { return }
         outages += 1
@@ -106,7 +106,7 @@ struct StoreHealth {
     }
 
     mutating func writeFailed(_ why: String, at now: Tick, _ actions: inout [Action]) {
-        // Those that were under way when the first one failed.
+        // The write was under way when the first one failed.
         if let writesPausedUntil, now < writesPausedUntil { return }
         if writePause == 0 { actions.append(.report(.sharedCacheTakesNothing(why))) }
         writePause = min(max(1, 2 * writePause), Self.longestPause)

@@ -1,10 +1,10 @@
-/// How the last reads of a store went, and how long a question waits for the next one by that.
+/// The times of the last reads of a store, and the wait for the next one that follows.
 struct StorePace {
     private var nanoseconds: [UInt64] = []
     private var hits: [Bool] = []
     private var oldest = 0
-    /// The time within which nearly all of them were answered (the 95th percentile), in nanoseconds; nil while too few
-    /// are known.
+    /// The time within which nearly all of them got a reply (the 95th percentile), in nanoseconds; nil: too few are
+    /// known.
     private(set) var usual: UInt64?
 
     private static let count = 20
@@ -24,7 +24,7 @@ struct StorePace {
     var budget: Int {
         guard let usual else { return StoreDesk.mostWait }
         if hits.count(where: { $0 }) * 10 < Self.count {
-            // It seldom helps: it is waited for only where that is hardly noticed, so that it can help again.
+            // The store seldom helps: questions wait only if that is hardly noticed, so that it can help again.
             return usual <= 1_000_000 ? 1 : 0
         }
         return min(max(1, Int((2 * usual + 999_999) / 1_000_000)), StoreDesk.mostWait)

@@ -1,20 +1,20 @@
 import Base
 
-/// A step of a flight that looks into the store before its group is asked. The desk knows the flight by its number only.
+/// A step of a flight that reads the store before its group is asked. The desk knows only the flight's number.
 struct StoreSubject {
     let flight: TableID
     let step: Int
-    /// What the flight is asked, for the cache.
+    /// The flight's question, for the cache.
     let key: Flight.Key
     /// See ``Flight/bases``.
     var bases = AnswerBases()
-    /// What the store is asked.
+    /// The question to the store.
     let question: SharedQuestion
     /// Whether the group carries addresses: only then can it have "no record".
     let isAccount: Bool
 }
 
-/// What the store says to a step, or what its silence means.
+/// The store's reply to a step, or the meaning of its silence.
 struct StoreFinding {
     let subject: StoreSubject
     let news: News
@@ -22,11 +22,11 @@ struct StoreFinding {
     enum News: Equatable {
         /// A fresh entry, so many seconds old. `isDue`: it is to be refreshed.
         case fresh(SharedContent, elapsed: UInt32, isDue: Bool)
-        /// What comes too late for the flight, or is past its time: it is only put into the cache.
+        /// An entry that comes too late for the flight, or has expired: it is only cached.
         case known(SharedContent, elapsed: UInt32)
-        /// The store has nothing, or has not said so in time. The group was asked before.
+        /// The store has no entry, or has not replied in time. The group was asked before.
         case nothing
-        /// The step goes on without the store: the group is to be asked.
+        /// The step goes on without the store: its group is to be asked.
         case askGroup
         /// Another daemon refreshes the entry: its answer will be in the store when a client asks.
         case leaseLost
@@ -36,17 +36,17 @@ struct StoreFinding {
 /// A read, or a claim of the lease, that the store has not answered.
 struct StoreRead {
     let subject: StoreSubject
-    /// It takes the lease of a refresh.
+    /// Whether it takes the lease of a refresh.
     let isClaim: Bool
     let sent: Tick
-    /// When the group is asked if the store has not answered by then; nil: it was asked already.
+    /// When the group is asked if the store has not replied; nil: it was asked already.
     var groupAskedAt: Tick?
-    /// Until when clients wait for it at all, as they do when the group has failed meanwhile.
+    /// Until when clients wait for the store, as they do when the group has failed meanwhile.
     var clientsWaitUntil: Tick
-    /// The rules have changed since: by the new ones this may not be the answer.
+    /// The rules have changed since: the entry may not be the answer any more.
     var isOutdated = false
 
-    /// - Parameters: `wait` and `clientsWait`: in milliseconds.
+    /// - Parameters: `wait` and `clientsWait`: In milliseconds.
     init(_ subject: StoreSubject, isClaim: Bool, wait: Int, clientsWait: Int, at now: Tick) {
         (self.subject, self.isClaim, sent) = (subject, isClaim, now)
         groupAskedAt = wait > 0 ? now.advanced(milliseconds: wait) : nil
@@ -55,18 +55,18 @@ struct StoreRead {
 
     var failsAt: Tick { sent.advanced(milliseconds: StoreDesk.readTime) }
 
-    /// When it is to be looked at again.
+    /// When it is to be checked again.
     func next(after now: Tick) -> Tick {
         if let groupAskedAt { return min(groupAskedAt, failsAt) }
         return clientsWaitUntil > now ? clientsWaitUntil : failsAt
     }
 }
 
-/// What a flight that has looked into the store may still wait for it.
+/// How long a flight may still wait for the store.
 struct StorePatience {
     /// Whether a client has asked.
     var isWanted = false
-    /// Milliseconds for which its clients have waited.
+    /// Milliseconds that its clients have waited.
     private var spent = 0
 
     /// In milliseconds.

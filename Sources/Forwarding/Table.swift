@@ -1,7 +1,7 @@
-/// Values under numbers that are never used twice: an outdated number finds no element rather than a wrong one.
+/// Values under numbers that are never reused: an outdated number finds no element instead of a wrong one.
 struct Table<Element> {
     private var elements: [Element?] = []
-    /// The serial number of the element at each index; 0 where there is none.
+    /// The serial number of the element at each index; 0: none.
     private var serials: [UInt64] = []
     private var free: [UInt32] = []
     private var nextSerial: UInt64 = 1
@@ -30,13 +30,13 @@ struct Table<Element> {
         serials.indices.filter { serials[$0] != 0 }.map { TableID(index: UInt32($0), serial: serials[$0]) }
     }
 
-    /// The element under a number; nil once it was removed. Only an existing element can be replaced.
+    /// The element under a number; nil: it was removed. Only an existing element can be replaced.
     subscript(id: TableID) -> Element? {
         get { contains(id) ? elements[Int(id.index)] : nil }
         set { if contains(id), let newValue { elements[Int(id.index)] = newValue } }
     }
 
-    /// Changes the element under a number in its place, which the subscript would copy twice.
+    /// Changes the element under a number in place; the subscript would copy it twice.
     /// - Returns: nil: there is none.
     @inline(__always)
     mutating func change<Result>(_ id: TableID, _ change: (inout Element) -> Result) -> Result? {
@@ -66,12 +66,12 @@ struct Table<Element> {
 /// A number in a `Table`.
 struct TableID: Hashable, Sendable {
     fileprivate let index: UInt32
-    /// How many elements were inserted before it and with it.
+    /// The number of elements inserted up to and including it.
     let serial: UInt64
 
     fileprivate init(index: UInt32, serial: UInt64) { (self.index, self.serial) = (index, serial) }
 
-    /// A number that no other element of the table has while this one is in it; as low as there was one free.
+    /// The index of the element, which no other element of the table has at the same time; the lowest that was free.
     var number: Int { Int(index) }
 
     /// A number that belongs to no table.

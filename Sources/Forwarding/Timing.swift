@@ -3,17 +3,17 @@ import DNSWire
 
 /// The times of the forwarder: how long it waits and how long it caches, by the configuration.
 public struct Timing: Sendable, Equatable {
-    /// The shortest time for which an answer with records of the type asked is cached, in seconds.
+    /// The shortest time for which an answer with records of the queried type is cached, in seconds.
     public var minTTL: UInt32 = 0
-    /// The same of an answer without one, which says that there is none.
+    /// The same for an answer without such a record (NODATA, NXDOMAIN).
     public var negativeMinTTL: UInt32 = 0
     /// The longest time for which an answer is cached, in seconds.
     public var maxTTL: UInt32 = 86400
     /// The TTL of an account's "no record", in seconds.
     public var negativeTTL: UInt32 = 30
-    /// The TTL of what is given stale, in seconds.
+    /// The TTL of stale answers, in seconds.
     public var staleTTL: UInt32 = 30
-    /// The longest time, in seconds, for which a local resolver's answer in the place of HTTPDNS's is cached. An
+    /// The longest time, in seconds, for which a local resolver's substitute for an HTTPDNS answer is cached. An
     /// attacker who silences HTTPDNS for a moment and forges the resolver's answer gains no more than this.
     static let standInTTL: UInt32 = 60
     /// The longest time, in seconds, for which an unproven "no record", which an attacker on the path may have written,
@@ -21,12 +21,12 @@ public struct Timing: Sendable, Equatable {
     static let unprovenNegativeTTL: UInt32 = 5
     /// Milliseconds after which a client gets a stale answer: just under the 1.8 s of RFC 8767 §5.
     public var staleWithin = 1700
-    /// Milliseconds after which a client gets the best answer there is, or a failure: just under the 4 s after which
-    /// programs give up or ask again.
+    /// Milliseconds after which a client gets the best answer so far, or a failure: just under the 4 s after which
+    /// programs give up or repeat the question.
     public var answerWithin = 3800
 
-    /// Milliseconds after which a silent server is asked once more: four times its usual round trip, since it may have
-    /// to look the name up itself; 1 s while none is known (RFC 6298 §2).
+    /// Milliseconds after which a silent server is asked again: four times its usual round trip, since it may have to
+    /// look the name up itself; 1 s while none is known (RFC 6298 §2).
     static func patience(roundTrip: Double?) -> Int {
         guard let roundTrip else { return 1000 }
         return max(shortestPatience, Int(min(4 * roundTrip, 60_000)))
@@ -49,15 +49,15 @@ public struct Timing: Sendable, Equatable {
     }
 }
 
-/// Counts of decisions, since the start. What the daemon asks to find servers counts nowhere.
+/// Counts of decisions since the start. The daemon's questions that find servers are not counted.
 public struct Counters: Sendable, Equatable {
     /// Questions that were not in the cache and began a flight.
     public internal(set) var flights: UInt64 = 0
     /// Questions that were not in the cache, and waited for the answer to an equal one.
     public internal(set) var joined: UInt64 = 0
-    /// Questions refused because ``Shares/flights`` were under way: the newest of the source that has the most.
+    /// Questions refused since ``Shares/flights`` were under way: the newest of the source with the most.
     public internal(set) var refusedFlights: UInt64 = 0
-    /// Questions refused because their source had its share of ``Shares/waiting`` or ``Shares/clients``.
+    /// Questions refused since their source had its share of ``Shares/waiting`` or ``Shares/clients``.
     public internal(set) var refusedWaiting: UInt64 = 0
     /// Flights of HTTPDNS names for which the next group of their route was asked.
     public internal(set) var fallbacks: UInt64 = 0
@@ -65,35 +65,35 @@ public struct Counters: Sendable, Equatable {
     private var fallbackReasons = [UInt64](repeating: 0, count: FallbackReason.allCases.count)
     /// Names past `queriesPerSecond`.
     public internal(set) var pastPlan: UInt64 = 0
-    /// Names that HTTPDNS was not asked for because too many below their domain had no record.
+    /// Names that HTTPDNS was not asked for, since too many below their domain had no record.
     public internal(set) var pastNoRecordBudget: UInt64 = 0
     /// Answers from which private addresses were removed.
     public internal(set) var withoutPrivate: UInt64 = 0
     /// Addresses that were tried for `[cache] rank`, and took the connection.
     public internal(set) var rankAnswered: UInt64 = 0
-    /// Addresses that were tried, and did not take the connection in time.
+    /// Addresses that were tried and did not take the connection in time.
     public internal(set) var rankFailed: UInt64 = 0
     /// Clients that got a stale answer.
     public internal(set) var servedStale: UInt64 = 0
-    /// Queries that could not be sent because this machine was short of something.
+    /// Queries that could not be sent for a shortage of this machine.
     public internal(set) var short: UInt64 = 0
-    /// Why the last of them could not be sent, and when that was; nil: there was none.
+    /// The reason of the last of them, and its time; nil: there was none.
     public internal(set) var shortOf = ""
     /// See ``shortOf``.
     public internal(set) var shortAt: Tick?
     /// Flights whose clients were answered because time ran out.
     public internal(set) var overdue: UInt64 = 0
-    /// Flights that have ended and could be read by nobody on the way: see ``Exposure``.
+    /// Ended flights that could not be read on the way: see ``Exposure``.
     public internal(set) var sentEncrypted: UInt64 = 0
-    /// Flights that could be read on this machine alone.
+    /// Flights that could be read only on this machine.
     public internal(set) var sentToLoopback: UInt64 = 0
-    /// Flights that somebody on the way could read.
+    /// Flights that could be read on the way.
     public internal(set) var sentInClear: UInt64 = 0
 
     /// All counts are 0.
     public init() {}
 
-    /// How often the next group was asked for one reason.
+    /// The number of times that the next group was asked for one reason.
     public func fallbacks(because reason: FallbackReason) -> UInt64 { fallbackReasons[reason.rawValue] }
 
     mutating func ended(_ exposure: Exposure) {
@@ -113,7 +113,7 @@ public struct Counters: Sendable, Equatable {
 
 /// Why a question went to the next group of its route.
 public enum FallbackReason: Int, CaseIterable, Sendable {
-    /// HTTPDNS had not answered when `hedgeAfter` was over; it may still.
+    /// HTTPDNS had not answered within `hedgeAfter`; it still may.
     case slow
     /// HTTPDNS has no record of the name.
     case noRecord
@@ -123,10 +123,10 @@ public enum FallbackReason: Int, CaseIterable, Sendable {
     case noRecordBudget
     /// The client validates, and HTTPDNS's addresses have no signatures.
     case signed
-    /// The last server's failure: see ``Failure/Kind``.
+    /// The failure of the last server: see ``Failure/Kind``.
     case timedOut, unreachable, untrusted, insecure, unauthorized, tooOften, denied, badAnswer
 
-    /// The reason that a failure is; nil: this machine's own, after which no other group is asked.
+    /// The reason that a failure is; nil: it is this machine's own, after which no other group is asked.
     public init?(_ kind: Failure.Kind) {
         switch kind {
         case .timedOut: self = .timedOut

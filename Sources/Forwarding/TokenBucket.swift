@@ -2,22 +2,22 @@ import Base
 
 /// The rate that a plan allows: names a second, and after a quiet second as many at once.
 ///
-/// The sources that use it share it. Of what is spent each has a part, which falls as the bucket fills again. The source
-/// with the greatest part has what is in the bucket; the less another has spent, the more of a reserve it may use, which
-/// those who spend most then wait for. The sources of a network on a link have seven eighths of the reserve together. In the long
-/// run no more is spent than the plan allows, whoever asks.
+/// The sources share it. Each has a part of the names sent, which falls as the bucket fills again. The source with the
+/// greatest part may use the bucket; the less another has sent, the more of a reserve it may use, for which the sources
+/// that send most then wait. The sources of a network on a link have seven eighths of the reserve together. In the long
+/// run no more names are sent than the plan allows, whatever the sources.
 struct TokenBucket {
     private let perSecond: Double
     private var tokens: Double
     private var filledAt: Tick?
-    /// What is spent and not filled again.
+    /// The names sent that are not filled again.
     private var spent = SourceCounts<Double>()
     /// The greatest part of a source or a network.
     private var most = 0.0
     /// Limits the reports that it is empty.
     var news = News()
 
-    /// Of further sources it is not recorded what they spend: they may use the reserve, which is bounded itself.
+    /// The parts of further sources are not recorded: they may use the reserve, which is bounded itself.
     private static let maximumSources = 1024
     /// A part below this is forgotten.
     private static let leastPart = 0.02
@@ -29,7 +29,7 @@ struct TokenBucket {
 
     private var reserve: Double { max(1, perSecond / 8) }
 
-    /// What a source has spent lately, in names.
+    /// The names that a source has sent lately.
     func spent(by source: Source) -> Double { spent[source] }
 
     mutating func fill(at now: Tick) {
@@ -47,7 +47,7 @@ struct TokenBucket {
         most = spent.most
     }
 
-    /// Whether a source may have one more name sent now. To be filled before.
+    /// Whether one more name of a source may be sent now. Fill the bucket first.
     func hasRoom(for source: Source) -> Bool {
         if tokens >= 1 { return true }
         guard most > 0 else { return false }
@@ -55,10 +55,10 @@ struct TokenBucket {
         return tokens - 1 >= -part * (1 - spent(by: source) / most)
     }
 
-    /// Whether even the whole reserve is used up.
+    /// Whether the whole reserve is used up.
     var isEmpty: Bool { tokens - 1 < -reserve }
 
-    /// Whether so many names more than fit are waiting that it matters whose they are.
+    /// Whether more names wait than fit, so that their sources matter.
     func isShort(for count: Int) -> Bool { tokens < Double(count) }
 
     mutating func take(for source: Source) {
@@ -76,11 +76,11 @@ struct TokenBucket {
     }
 }
 
-/// Decides when a condition is worth a line in the log: when it begins, not while it goes on.
+/// Decides when a condition is logged: when it begins, not while it lasts.
 struct News {
     private var happenedAt: Tick?
 
-    /// A condition that did not occur for this long counts as beginning anew, in milliseconds.
+    /// A condition that did not occur for this long begins again, in milliseconds.
     private static let quiet = 60_000
 
     /// Records that the condition occurs, and returns whether it has just begun.

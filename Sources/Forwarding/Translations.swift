@@ -2,15 +2,15 @@ import Base
 import DNSCache
 import DNSWire
 
-/// What waits for the answer to another question of which its own answer is made: a flight for AAAA for the A records of its name
-/// (RFC 6147), and a client that asks for an alias for the records of the name behind it.
+/// The flights and clients whose answers are made from the answer to another question: a flight for AAAA waits for the
+/// A records of its name (RFC 6147), and a client of an alias for the records of its target.
 ///
 /// Each puts that question to the forwarder as a client would, under a number that the shell never gives.
 struct Translations {
     enum Subject {
-        /// - Parameter absence: what was said of AAAA; nil: nothing, and the flight fails if there is no A record.
+        /// - Parameter absence: The result for AAAA; nil: none, and the flight fails without an A record.
         case synthesis(TableID, absence: SecondBest?)
-        /// The name and the type that the client asks for.
+        /// The name and type that the client asks for.
         case alias(Name, RecordType, AskingClient)
     }
 
@@ -29,7 +29,7 @@ struct Translations {
     private var arrivals: [Arrival] = []
     private var latest = Translations.first
 
-    /// The first of their numbers, which go down from here; the shell's are above it.
+    /// The first of their numbers, which go down from here; the shell's numbers are above.
     private static let first = ClientNumber.min / 2
 
     var isEmpty: Bool { subjects.isEmpty }
@@ -38,7 +38,7 @@ struct Translations {
 
     func isAwaited(by flight: TableID) -> Bool { numbers[flight] != nil }
 
-    /// What was said of AAAA to a flight that waits for the A records.
+    /// The result for AAAA of a flight that waits for the A records.
     func absence(of flight: TableID) -> SecondBest? {
         guard let number = numbers[flight], case .synthesis(_, let absence)? = subjects[number] else { return nil }
         return absence
@@ -46,7 +46,7 @@ struct Translations {
 
     static func isOne(_ number: ClientNumber) -> Bool { number < first }
 
-    /// - Returns: the number under which its question is asked.
+    /// - Returns: The number of its question.
     mutating func add(_ subject: Subject) -> ClientNumber {
         latest -= 1
         subjects[latest] = subject
@@ -54,7 +54,7 @@ struct Translations {
         return latest
     }
 
-    /// A flight is over, and needs no other question's answer.
+    /// A flight has ended, and needs no other question's answer.
     mutating func ended(_ flight: TableID) {
         if let number = numbers.removeValue(forKey: flight) { subjects[number] = nil }
     }

@@ -1,12 +1,12 @@
 public import Base
 public import DNSWire
 
-/// The number of a group. The maker of groups ensures that it never stands for another group while the daemon runs.
+/// The number of a group. The maker of groups ensures that it never means another group while the daemon runs.
 public struct GroupID: Hashable, Sendable {
-    /// Counted from 0, without great gaps: tables have this for an index.
+    /// Counted from 0, without great gaps: tables use it as an index.
     public let rawValue: Int
 
-    /// - Parameter rawValue: at least 0.
+    /// - Parameter rawValue: At least 0.
     public init(_ rawValue: Int) { self.rawValue = rawValue }
 
     /// The group of `[httpdns]`.
@@ -14,7 +14,7 @@ public struct GroupID: Hashable, Sendable {
     /// The group of `[fallback]`.
     public static let fallback = GroupID(1)
 
-    /// The number of this group in the cache, as the source of an answer; 0 is for none.
+    /// The group's number in the cache, as the source of an answer; 0: none.
     var teller: UInt16 { UInt16(exactly: rawValue + 1) ?? 0 }
 
     init?(teller: UInt16) {
@@ -23,7 +23,7 @@ public struct GroupID: Hashable, Sendable {
     }
 }
 
-/// A group of servers that are asked in the same way, each in the place of another.
+/// A group of servers that are asked in the same way, each a substitute for the others.
 public struct UpstreamGroup: Sendable, Equatable {
     /// The number of the group.
     public var id: GroupID
@@ -31,60 +31,59 @@ public struct UpstreamGroup: Sendable, Equatable {
     public var name = ""
     /// In the order of preference.
     public var servers: [Server]
-    /// What is put to its servers: names, or whole messages.
+    /// The form of the queries to its servers: names, or whole messages.
     public var carries: Carries
-    /// Which of its servers is asked first.
+    /// The rule by which its servers are chosen.
     public var choice: Choice
     /// Milliseconds for one attempt.
     public var timeout: Int
-    /// The most requests and messages at once to one server; 0 = no limit. The answer "too often" halves it for a
-    /// while.
+    /// The most requests and messages at once to one server; 0: no limit. The answer "too often" halves it for a while.
     public var concurrency = 0
-    /// The names a second that a plan allows; 0 = no limit. Names beyond it go to the next step of their route, or wait
-    /// where there is none.
+    /// The names a second that a plan allows; 0: no limit. Names beyond it go to the next step of their route, or wait
+    /// if there is none.
     public var namesPerSecond = 0
 
-    /// Whether its servers' answers are proven to be theirs, by TLS. In aes and des mode an attacker on the path can
-    /// forge "no record".
+    /// Whether TLS proves that its answers come from its servers. In aes and des mode an attacker on the path can forge
+    /// "no record".
     public var isProven = true
 
-    /// `signed`, of an account: whether clients that validate are sent to groups that have signatures.
+    /// `signed`, of an account: whether validating clients are sent to groups that have signatures.
     public var leavesValidators = false
 
     /// `serviceBinding`, of an account: whether another group is asked for HTTPS and SVCB of its names.
     public var looksForBindings = false
 
-    /// The types that it is not asked for: of them there is no record here, whoever comes after it.
+    /// The types that it is not asked for: their answer is NODATA, whatever groups follow.
     public var without: Set<RecordType> = []
 
-    /// An answer of its servers with one of these addresses is NXDOMAIN. They are a part of ``trust``, too.
+    /// Addresses that turn an answer of its servers into NXDOMAIN. They are part of ``trust``, too.
     public var bogusAddresses: [Network] = []
 
-    /// What it answers by itself: it has no servers then, and no route leads to it.
+    /// The group's own answer: it has no servers then, and no route leads to it.
     public var answer: GroupAnswer?
 
-    /// Whether the network gives its servers, so that what they say is of that network.
+    /// Whether the network gives its servers, so that their answers belong to that network.
     public var isOfNetwork = false
 
-    /// Whether the network has given it a server since it is to, as far as the forwarder knows.
+    /// Whether the network has given it a server since it was configured, as far as the forwarder knows.
     var hadServers = false
 
-    /// Whether its servers are not known yet: the network is to give them, and has given none yet.
+    /// Whether its servers are not known yet: the network is to give them, and has given none so far.
     var awaitsServers: Bool { isOfNetwork && servers.isEmpty && !hadServers }
 
-    /// What makes its answers be believed otherwise, or be those for another network: by another text, what it has said is not
-    /// right any more. The same over restarts.
+    /// The settings that decide on the trust in its answers and on the network that they are for. If it changes, cached
+    /// answers of the group are invalid. Stable over restarts.
     public var trust = ""
 
     /// `addressType`, of an account: the families that it is asked for.
     public var families = Families.both
 
-    /// Whether its answers go to the store of the fleet, and come from there.
+    /// Whether its answers are written to the fleet's store, and read from it.
     public var isShared = false
 
-    /// What the servers of a group can be asked.
+    /// The form of the queries to a group.
     public enum Carries: Sendable, Equatable {
-        /// The addresses of names, with at most this many names in a request; nothing else.
+        /// The addresses of names, with at most this many names in a request.
         case addresses(namesPerRequest: Int)
         /// Any question, as a DNS message.
         case messages
@@ -98,13 +97,16 @@ public struct UpstreamGroup: Sendable, Equatable {
     public struct Choice: Sendable, Equatable {
         /// After this many failures in a row a server is set aside.
         var failures = 1
-        /// After this many answers such as SERVFAIL in a row it is: a single one may be due to the name. Nil: they say none.
+        /// After this many answers such as SERVFAIL in a row it is set aside: a single one may be due to the name. Nil:
+        /// they do not count.
         var refusals: Int?
-        /// Seconds for which it is, twice as long each time; nil: only where another has answered, and until it answers itself.
+        /// Seconds for which it is set aside, doubled each time; nil: only when another server has answered, and until
+        /// it answers itself.
         var pause: ClosedRange<Int>?
         /// Whether it is tried beside a live question; else by one.
         var triesBeside = true
-        /// Milliseconds after which the next server is asked as well at the latest, when one takes longer than usual; nil: never.
+        /// Milliseconds after which the next server is asked too at the latest, when one takes longer than usual; nil:
+        /// never.
         var nextWithin: Int?
 
         /// The first server as long as it answers: after this many failed attempts in a row the next one takes over,
@@ -114,22 +116,22 @@ public struct UpstreamGroup: Sendable, Equatable {
             return Choice(failures: switchAfter, pause: pause...pause, triesBeside: false)
         }
 
-        /// The last server that answered; in the beginning the first.
+        /// The last server that answered; initially the first.
         public static let lastThatAnswered = Choice(refusals: 1)
 
-        /// The first server that does not fail. The next one is asked as well when it takes longer than usual, after
-        /// this many milliseconds at the latest; a server that has failed is tried beside a live question now and then.
+        /// The first server that does not fail. The next one is asked too when it takes longer than usual, after this
+        /// many milliseconds at the latest; a failed server is tried beside a live question now and then.
         public static func inPreference(nextWithin: Int) -> Choice {
             Choice(refusals: 3, pause: 1...60, nextWithin: nextWithin)
         }
     }
 
-    /// A group without limits, not shared.
+    /// A group without limits and without the store.
     public init(_ id: GroupID, _ servers: [Server], _ carries: Carries, _ choice: Choice, timeout: Int) {
         (self.id, self.servers, self.carries, self.choice, self.timeout) = (id, servers, carries, choice, timeout)
     }
 
-    /// What it is called in sentences: its name in the configuration, but for the account of `[httpdns]`.
+    /// Its name in sentences: that in the configuration, except for the account of `[httpdns]`.
     public var title: String { id == .httpdns ? "HTTPDNS" : name }
 
     /// Whether it is an HTTPDNS account.
@@ -139,19 +141,19 @@ public struct UpstreamGroup: Sendable, Equatable {
 }
 
 extension UpstreamGroup {
-    /// Whether it carries messages, over TLS alone.
+    /// Whether it carries messages, all over TLS.
     var isEncrypted: Bool {
         !carriesAddresses && !servers.isEmpty && servers.allSatisfy { $0.exposure == .encrypted }
     }
 
-    /// Whether clients that validate may be sent to it for a name of an account: it carries messages, and what it is asked
-    /// can be read by nobody on the way.
+    /// Whether validating clients may be sent to it for a name of an account: it carries messages, and its queries
+    /// cannot be read on the way.
     var maySign: Bool {
         !carriesAddresses && !servers.isEmpty && servers.allSatisfy { $0.exposure != .clear }
     }
 }
 
-/// How a group's step can end so that another group may be asked.
+/// The ends of a group's step that can lead to another group.
 public struct StepEnds: OptionSet, Hashable, Sendable {
     /// A bit for each end.
     public let rawValue: UInt8
@@ -160,18 +162,18 @@ public struct StepEnds: OptionSet, Hashable, Sendable {
 
     /// No server answered, or only with SERVFAIL and the like.
     public static let failure = StepEnds(rawValue: 1)
-    /// Every server that answered did so with REFUSED.
+    /// Every server that answered returned REFUSED.
     public static let refused = StepEnds(rawValue: 2)
     /// The answer was NXDOMAIN.
     public static let nxDomain = StepEnds(rawValue: 4)
     /// NOERROR without a record in the answer section.
     public static let noData = StepEnds(rawValue: 8)
-    /// An HTTPDNS account has no record of the name; or a server has answered NOERROR without a record in the answer section and
-    /// without an SOA, as the DNS over HTTPS of an account does for names that are not registered with it.
+    /// An HTTPDNS account has no record of the name; or a server has answered NOERROR without a record in the answer
+    /// section and without an SOA, as an account's DNS over HTTPS does for names that are not registered with it.
     public static let noRecord = StepEnds(rawValue: 16)
 
-    /// How an answer ends a group's step so that another group may be asked; nil: it has records, so it does not. Without an SOA
-    /// it has no data, and no record either.
+    /// The end that an answer means for its step; nil: it has records, so it leads to no other group. An answer without
+    /// an SOA has no data, and no record either.
     init?(of answer: Answer) {
         switch answer.head.responseCode {
         case .noError where answer.head.answerCount > 0: return nil
@@ -187,11 +189,11 @@ public struct StepEnds: OptionSet, Hashable, Sendable {
 public struct Step: Sendable, Hashable {
     /// The group that is asked.
     public var group: GroupID
-    /// How the step before must have ended for this one to begin. Meaningless in a route's first step.
+    /// The ends of the step before after which this one begins. Without meaning in a route's first step.
     public var after: StepEnds
-    /// Milliseconds after which this step begins although the one before has not ended; nil: it begins only when that
-    /// has ended. Meaningless in a route's first step and behind a group that carries messages: there the servers of
-    /// the group itself are asked beside each other.
+    /// Milliseconds after which this step begins although the one before has not ended; nil: it waits for that end.
+    /// Without meaning in a route's first step and after a group that carries messages, whose own servers are asked
+    /// beside each other.
     public var hedgeAfter: Int?
 
     /// By default it begins after a failure, and after "no record" of an account.

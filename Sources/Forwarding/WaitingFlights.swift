@@ -1,5 +1,5 @@
-/// Flights that wait for a server with room, each source's in the order in which they came. The sources are served in turn,
-/// so that who asks for much waits for himself.
+/// Flights that wait for a server with room, in the order of arrival for each source. The sources are served in turn,
+/// so that a source with many questions waits for its own.
 struct WaitingFlights {
     private var flights: [Source: [MessageStep]] = [:]
     /// The sources that wait, the next one first.
@@ -17,7 +17,7 @@ struct WaitingFlights {
         count += 1
     }
 
-    /// All that wait of a source, to be looked through and put back.
+    /// Removes all waiting flights of a source, to inspect them and put them back.
     mutating func take(of source: Source) -> [MessageStep] {
         guard let taken = flights.removeValue(forKey: source) else { return [] }
         sources.removeAll { $0 == source }
@@ -25,8 +25,8 @@ struct WaitingFlights {
         return taken
     }
 
-    /// Puts back what was taken, before what has come since.
-    /// - Parameter isNext: the source was not served, and keeps its turn.
+    /// Puts removed flights back, before those that have come since.
+    /// - Parameter isNext: The source was not served, and has the next turn.
     mutating func putBack(_ taken: [MessageStep], of source: Source, isNext: Bool) {
         guard !taken.isEmpty else { return }
         if flights[source] == nil { sources.insert(source, at: isNext ? 0 : sources.count) }
@@ -34,7 +34,7 @@ struct WaitingFlights {
         count += taken.count
     }
 
-    /// Removes those that do not wait any more.
+    /// Removes the flights that no longer wait.
     mutating func compact() {
         for source in sources { putBack(take(of: source).filter(\.isWaiting), of: source, isNext: false) }
     }

@@ -1,7 +1,7 @@
 /// Receives the datagrams that a ``DatagramDesk`` reads.
 public protocol DatagramReceiver: ~Copyable, Sendable {
-    /// Called with a batch of datagrams; the replies added to `replies` are sent when it returns. There may be at most one
-    /// for each datagram.
+    /// Called with a batch of datagrams; the replies added to `replies` are sent when it returns. At most one reply a
+    /// datagram.
     mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout SendBatch)
 }
 
@@ -12,13 +12,13 @@ public struct DatagramDesk<Receiver: DatagramReceiver & ~Copyable>: ~Copyable {
     private var batch = ReceiveBatch()
     private var replies = SendBatch()
 
-    /// Nothing is read yet.
+    /// A desk that has not read yet.
     public init(_ socket: DatagramSocket, receiver: consuming Receiver) {
         self.socket = socket
         self.receiver = receiver
     }
 
-    /// Reads one batch and sends what it is replied with.
+    /// Reads one batch and sends the replies to it.
     ///
     /// - Parameter waiting: Wait for the first datagram, up to the receive time-out of a blocking socket.
     /// - Returns: Whether there was any.

@@ -1,12 +1,12 @@
 public import Base
 internal import Glibc
 
-/// A bound UDP socket, shared by the listener that reads it and the loop that sends late answers from it; it is closed
-/// when the last reference ends. Safe to share: the descriptor never changes, and the kernel orders the calls.
+/// A bound UDP socket, shared by the listener that reads it and the loop that sends late answers from it; closed with
+/// the last reference. Safe to share: the descriptor never changes, and the kernel orders the calls.
 public final class DatagramSocket: Sendable {
-    /// The address and the port really bound.
+    /// The bound address and port.
     public let local: Endpoint
-    /// Whether it is bound to all addresses: each reply must then name the address it leaves from.
+    /// Whether it is bound to all addresses: each reply must then name its source address.
     public let isWildcard: Bool
     let descriptor: Descriptor
 
@@ -20,8 +20,8 @@ public final class DatagramSocket: Sendable {
         try prepare()
     }
 
-    /// Binds `count` sockets to one address; the kernel spreads the clients over them. With port 0 all get the port
-    /// that the first one is given.
+    /// Binds `count` sockets to one address; the kernel spreads the clients over them. With port 0 all get the port of
+    /// the first.
     ///
     /// SO_REUSEPORT is set only after the first socket is bound, so a second daemon, even of the same user, gets
     /// "address already in use" instead of half of the queries.
@@ -48,8 +48,7 @@ public final class DatagramSocket: Sendable {
     private func prepare() throws(SystemError) {
         try descriptor.setOption(SOL_SOCKET, SO_RCVBUF, DatagramSocket.bufferSize)
         try descriptor.setOption(SOL_SOCKET, SO_SNDBUF, DatagramSocket.bufferSize)
-        // Path MTU messages are ignored: a forged ICMP message could make answers go out in fragments, which can be
-        // forged.
+        // Path MTU messages are ignored: a forged ICMP message could force replies into fragments, which can be forged.
         if local.address.isIPv4 {
             try descriptor.setOption(Int32(IPPROTO_IP), IP_MTU_DISCOVER, IP_PMTUDISC_OMIT)
         } else {

@@ -3,7 +3,7 @@ internal import Glibc
 
 /// The timer of an event loop, in the time of ``Clock``.
 final class DeadlineTimer {
-    /// Readable when the time has come.
+    /// Readable at the set time.
     let descriptor: Descriptor
     private var armed = UInt64.max
 
@@ -14,7 +14,7 @@ final class DeadlineTimer {
             })
     }
 
-    /// Sets the timer unless it fires before then anyway: a timer that fires early costs less than one system call for
+    /// Sets the timer unless it fires before then anyway: a timer that fires early costs less than a system call for
     /// each change.
     func arm(_ at: UInt64) {
         guard at < armed else { return }
@@ -27,7 +27,7 @@ final class DeadlineTimer {
         _ = unsafe timerfd_settime(descriptor.raw, Int32(TFD_TIMER_ABSTIME), &time, nil)
     }
 
-    /// Call when the timer has fired: it is not set any more then.
+    /// Call when the timer has fired, which clears it.
     func acknowledge() {
         var expirations: UInt64 = 0
         _ = unsafe read(descriptor.raw, &expirations, MemoryLayout<UInt64>.size)

@@ -9,10 +9,10 @@ public struct Descriptor: ~Copyable, Sendable {
         self.raw = raw
     }
 
-    /// Closes the descriptor early; does nothing the second time.
+    /// Closes the descriptor early; no effect the second time.
     public mutating func close() {
         guard raw >= 0 else { return }
-        // Linux has closed the descriptor even when it says EINTR: a second call could close another file's.
+        // Linux has closed the descriptor even after EINTR: a second call could close another file's.
         _ = Glibc.close(raw)
         raw = -1
     }

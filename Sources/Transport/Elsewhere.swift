@@ -3,8 +3,8 @@ internal import Glibc
 internal import Synchronization
 
 extension EventLoop {
-    /// Does on another thread what takes longer than the loop may stand still, such as reading files. From any thread.
-    /// - Parameter take: handed the result, on the loop.
+    /// Does work on another thread that would block the loop too long, such as reading files. From any thread.
+    /// - Parameter take: Gets the result, on the loop.
     public func elsewhere<Value: Sendable>(
         _ work: @escaping @Sendable () -> Value, then take: @escaping @Sendable (Value) -> Void
     ) {
@@ -16,9 +16,9 @@ extension EventLoop {
 }
 
 extension SystemFile {
-    /// Has a small file read on another thread and waits for it, but not for ever: a disk that hangs must not keep the daemon from
-    /// starting.
-    /// - Throws: What `read` throws; ETIME: it takes longer than `milliseconds`.
+    /// Reads a small file on another thread and waits for it, for a limited time: a disk that hangs must not prevent
+    /// the daemon's start.
+    /// - Throws: The errors of `read`; ETIME: it takes longer than `milliseconds`.
     package static func soon<Contents: Sendable>(
         _ path: String, milliseconds: Int = 1000,
         _ read: @escaping @Sendable (_ path: String) throws(SystemError) -> Contents

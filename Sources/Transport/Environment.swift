@@ -1,8 +1,8 @@
 internal import CLinux
 
-/// What this process was given when it was started.
+/// The arguments and variables that this process was started with.
 public enum Environment {
-    /// The arguments of `main` without the program's own name, whether `/proc` is there or not.
+    /// The arguments of `main` without the program's own name, with or without `/proc`.
     public static var arguments: [String] {
         var words: [String] = []
         // Sound: the array ends with a null pointer, and nothing in this program changes it.
@@ -14,12 +14,12 @@ public enum Environment {
         return Array(words.dropFirst())
     }
 
-    /// The name by which this program was started: a path, or a name that was looked for in PATH.
+    /// The name by which this program was started: a path, or a name found in PATH.
     public static var program: String {
         unsafe clinux_arguments().pointee.map { unsafe String(cString: $0) } ?? ""
     }
 
-    /// All environment variables, as they were when one was asked for first. One without a `=` is left out.
+    /// All environment variables, as of the first use. An entry without a `=` is left out.
     public static let variables: [String: String] = {
         var variables: [String: String] = [:]
         // Sound: the array ends with a null pointer, and nothing in this program changes the environment.

@@ -1,14 +1,14 @@
 internal import CLinux
 internal import Glibc
 
-/// The epoll descriptor of an event loop and the memory that its events are fetched into.
+/// The epoll descriptor of an event loop, with the memory for fetched events.
 ///
 /// Sound: the memory is allocated in `init`, freed in `deinit`, and no pointer into it leaves.
 @safe struct Epoll: ~Copyable {
     struct Event {
         let token: UInt64
         let readiness: Readiness
-        /// An error or a hang-up, which epoll reports whatever is waited for.
+        /// An error or a hang-up, which epoll reports for any interest.
         let isFailure: Bool
     }
 
@@ -17,10 +17,10 @@ internal import Glibc
     private let capacity: Int
 
     /// How long a busy loop waits for the next event before it returns to Dispatch, in milliseconds: longer than the
-    /// round trip to a distant server, so that one lookup after the other does not change threads twice.
+    /// round trip to a distant server, so that consecutive lookups do not change threads twice.
     static let linger: Int32 = 100
 
-    /// - Parameter capacity: The most events that are fetched at once.
+    /// - Parameter capacity: The most events of one fetch.
     init(capacity: Int = 64) throws(SystemError) {
         self.capacity = capacity
         descriptor = Descriptor(
@@ -39,7 +39,7 @@ internal import Glibc
         }
     }
 
-    /// Cannot fail for a descriptor that was added.
+    /// Cannot fail for an added descriptor.
     func modify(_ raw: Int32, _ interest: Readiness, token: UInt64) {
         _ = clinux_epoll_ctl(descriptor.raw, EPOLL_CTL_MOD, raw, Epoll.events(interest), token)
     }
@@ -48,7 +48,7 @@ internal import Glibc
         _ = clinux_epoll_ctl(descriptor.raw, EPOLL_CTL_DEL, raw, 0, 0)
     }
 
-    /// Waits for events, for so long, and returns how many there are.
+    /// Waits for events at most so long, and returns their number.
     func wait(_ milliseconds: Int32) -> Int {
         let outcome = SystemCall.attempt {
             Int(unsafe epoll_wait(descriptor.raw, events, Int32(capacity), milliseconds))

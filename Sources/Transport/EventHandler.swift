@@ -7,24 +7,24 @@ public struct Readiness: OptionSet, Sendable {
     public static let writable = Readiness(rawValue: 2)
 }
 
-/// Is told when its descriptor is ready.
+/// Receives the readiness of its descriptor.
 public protocol EventHandler: AnyObject {
     /// Called on the loop, again and again while the descriptor is ready. An error or a hang-up is reported as
-    /// readiness for everything that was waited for; the read or write that follows gives the error.
+    /// readiness for the whole interest; the read or write that follows gives the error.
     func ready(_ readiness: Readiness)
 }
 
-/// One registration of one descriptor. A registration that has ended is never confused with a later one.
+/// A registration of a descriptor. A registration that has ended is never confused with a later one.
 public struct Registration: Equatable, Sendable {
     let slot: UInt32
     let generation: UInt32
 
-    /// Both in one, as epoll keeps it.
+    /// Both in one number, for epoll.
     var token: UInt64 { UInt64(generation) << 32 | UInt64(slot) }
 }
 
 extension Registration {
-    /// What no registration has for a token.
+    /// A token that no registration has.
     static let mailboxToken = UInt64.max
     static let timerToken = UInt64.max - 1
     static let givingWayToken = UInt64.max - 2

@@ -2,35 +2,36 @@ internal import CLinux
 internal import Dispatch
 internal import Synchronization
 
-/// Waits for everything except the UDP listeners' datagrams: one serial queue with an epoll descriptor, a mailbox and a
+/// Waits for all events except the UDP listeners' datagrams: a serial queue with an epoll descriptor, a mailbox and a
 /// timer.
 ///
 /// Dispatch watches the epoll descriptor, which is readable when any of its descriptors is. Once woken, the loop waits
-/// in `epoll_wait` itself while events flow (no thread changes hands), and returns to Dispatch after 100 ms without one
-/// (nothing is spent when idle). One wake-up is one turn: the events, then submitted work, then the deadline, then one event of a
-/// descriptor that gives way, then ``turnEnded``, where the owner sends the replies that were gathered. When the events of a turn
-/// have taken 10 ms, the rest of them comes with the next turn, so that neither work nor replies wait for all of them.
+/// in `epoll_wait` itself while events flow (no change of threads), and returns to Dispatch after 100 ms without one
+/// (no cost when idle). One wake-up is one turn: the events, then submitted work, then the deadline, then one event of
+/// a descriptor that gives way, then ``turnEnded``, where the owner sends the gathered replies. When the events of a
+/// turn have taken 10 ms, the rest comes with the next turn, so that neither work nor replies wait for all of them.
 ///
-/// A turn needs the ``TurnRight``. The queue's thread takes it for each turn and gives it back while it waits;
-/// meanwhile ``perform(_:)`` may take a turn on another thread, with its work and ``turnEnded`` alone. Events are
-/// fetched without the right, so another thread's turn may come between: whether an event is delivered depends, as
-/// after any earlier handler, on what is registered and waited for at its delivery.
+/// A turn needs the ``TurnRight``. The queue's thread takes it for each turn and returns it while it waits; meanwhile
+/// ``perform(_:)`` may take a turn on another thread, with only its work and ``turnEnded``. Events are fetched without
+/// the right, so another thread's turn may come in between: whether an event is delivered depends, as after any earlier
+/// handler, on the registrations and interests at its delivery.
 ///
 /// `@unchecked Sendable`: confined to turns (before ``start()``: to the thread that makes it), which ``assertOnLoop()``
-/// checks, but for `source` and `waiters`, which are the queue's, and the events fetched, which are its thread's; ``submit(_:)``,
-/// ``perform(_:)``, ``stop(_:)``, ``turns`` and ``waitsForThisThread`` alone are for all. It keeps itself alive from start to stop.
+/// checks. Exceptions: `source` and `waiters` belong to the queue, the fetched events to its thread; ``submit(_:)``,
+/// ``perform(_:)``, ``stop(_:)``, ``turns`` and ``waitsForThisThread`` may be called from any thread. The loop retains
+/// itself from start to stop.
 public final class EventLoop: @unchecked Sendable {
     /// Called once at the end of each turn.
     public var turnEnded: (() -> Void)?
-    /// Who may leave the processor to the loop. Set before ``start()``.
+    /// Threads that may leave their processor to the loop. Set before ``start()``.
     public var waiters: [any LoopWaiter] = []
-    /// Called when the time given to ``setDeadline(_:)`` has come, never before. There is no deadline then until a new
+    /// Called when the time set by ``setDeadline(_:)`` has come, never before. Then there is no deadline until a new
     /// one is set.
     public var deadlineReached: (() -> Void)?
 
     private let queue: DispatchQueue
     private let epoll: Epoll
-    /// Has the descriptors that give way, and is itself one of those of ``epoll``.
+    /// Contains the descriptors that give way, and is itself in ``epoll``.
     private let givingWay: Epoll
     private let mailbox: Mailbox
     private let timer: DeadlineTimer
@@ -38,10 +39,11 @@ public final class EventLoop: @unchecked Sendable {
     private let isStarted = Atomic(false)
     private let stopping = Atomic(false)
     private let ended = Atomic<UInt64>(0)
-    /// Where the queue's thread began its turn, or waits for the right to it; -1: neither. A hint, as it may move.
+    /// The processor on which the queue's thread began its turn, or waits for the right; −1: neither. A hint: the
+    /// thread may move.
     private let processor = Atomic<Int32>(-1)
     private var source: (any DispatchSourceRead)?
-    /// How many events were fetched last, and how many of these were delivered.
+    /// The number of events of the last fetch, and of those delivered.
     private var (fetched, delivered) = (0, 0)
     private var (hasMail, isTime, hasGivenWay) = (false, false, false)
 
@@ -60,10 +62,11 @@ public final class EventLoop: @unchecked Sendable {
         var givesWay = false
     }
 
-    /// How long the events of one turn may take, in nanoseconds.
+    /// The longest time for the events of one turn, in nanoseconds.
     private static let longestTurn: UInt64 = 10_000_000
 
-    /// - Parameter givesWay: While processors are scarce, the others interrupt its thread (Dispatch's nice value of 10).
+    /// - Parameter givesWay: While processors are scarce, other threads interrupt the loop's (Dispatch's nice value of
+    ///   10).
     public init(label: String, givesWay: Bool = false) throws(SystemError) {
         queue = DispatchQueue(label: label, qos: givesWay ? .background : .unspecified)
         epoll = try Epoll()
@@ -84,9 +87,9 @@ public final class EventLoop: @unchecked Sendable {
         source.activate()
     }
 
-    /// Ends after the turn that runs; releases handlers, hooks and the work not begun yet. Call once, from any thread.
+    /// Ends after the present turn; releases handlers, hooks and work that has not begun. Call once, from any thread.
     ///
-    /// - Parameter stopped: Called on the loop's queue when that is done.
+    /// - Parameter stopped: Called on the loop's queue when all is released.
     public func stop(_ stopped: @escaping @Sendable () -> Void = {}) {
         stopping.store(true, ordering: .releasing)
         mailbox.close()
@@ -96,7 +99,7 @@ public final class EventLoop: @unchecked Sendable {
                 return stopped()
             }
             self.source = nil
-            // Keeping self until then keeps the descriptors open until Dispatch has let go of them.
+            // Retaining self until then keeps the descriptors open until Dispatch has released them.
             source.setCancelHandler {
                 self.releaseAll()
                 stopped()
@@ -105,17 +108,17 @@ public final class EventLoop: @unchecked Sendable {
         }
     }
 
-    /// Hands work to the loop, from any thread. Work is begun in the order submitted; after ``stop(_:)`` it is dropped.
+    /// Passes work to the loop, from any thread. Work begins in the order submitted; after ``stop(_:)`` it is dropped.
     public func submit(_ work: @escaping @Sendable () -> Void) {
         mailbox.post(work)
     }
 
-    /// Does work in a turn of its own on this thread if the loop is at rest, which saves waking the loop's thread.
-    /// Otherwise the work is handed over as by ``submit(_:)``: while a turn is under way, while work waits, before
-    /// ``start()``. The order in which one thread hands in work holds either way. From any thread.
+    /// Does work in a turn of its own on this thread if the loop is at rest, which saves a wake-up of the loop's
+    /// thread. Otherwise it is as ``submit(_:)``: during a turn, while work waits, and before ``start()``. Work of one
+    /// thread is done in order in either case. From any thread.
     public func perform(_ work: @escaping @Sendable () -> Void) {
         let isDone = right.takeIfFree {
-            // Work handed in earlier comes first, and after `stop` none is done.
+            // Earlier work comes first, and after `stop` none is done.
             guard isStarted.load(ordering: .acquiring), !stopping.load(ordering: .acquiring), mailbox.isEmpty
             else { return false }
             work()
@@ -125,14 +128,14 @@ public final class EventLoop: @unchecked Sendable {
         if !isDone { submit(work) }
     }
 
-    /// Whether the turn under way cannot go on while this thread runs, since both are on the same processor; nil: there is
-    /// none. From any thread.
+    /// Whether the present turn cannot go on while this thread runs, since both share a processor; nil: there is no
+    /// turn. From any thread.
     public var waitsForThisThread: Bool? {
         let processor = processor.load(ordering: .relaxed)
         return processor < 0 ? nil : processor == clinux_processor()
     }
 
-    /// How many turns have ended: a loop that is busy, however slowly it goes on, shows it by this. From any thread.
+    /// The number of ended turns, by which a busy loop shows progress, however slow. From any thread.
     public var turns: UInt64 { ended.load(ordering: .relaxed) }
 
     /// Traps when called outside the loop's turns.
@@ -154,7 +157,7 @@ public final class EventLoop: @unchecked Sendable {
     }
 }
 
-/// One turn after the other.
+/// Turns.
 extension EventLoop {
     private func run() {
         while !stopping.load(ordering: .acquiring) {
@@ -182,7 +185,7 @@ extension EventLoop {
         let isRest = delivered > 0
         if !isRest { for index in 0..<fetched { note(epoll.event(index).token) } }
         deliverEvents()
-        // In a long turn, and behind one, what has come since the events were fetched does not wait for the rest of them.
+        // In a long turn, and after one, newer work does not wait for the rest of the events.
         let isLong = isRest || delivered < fetched
         if hasMail || isLong && !mailbox.isEmpty { mailbox.runWork() }
         if isTime || isLong && deadline <= Clock.now() { timerFired() }
@@ -211,7 +214,7 @@ extension EventLoop {
     }
 
     private func deliver(_ event: Epoll.Event) {
-        // An earlier handler of this turn may have ended the registration or reduced what it waits for.
+        // An earlier handler of this turn may have ended the registration or reduced its interest.
         guard let slot = slot(Registration(token: event.token)), slot.isWatched, let handler = slot.handler
         else { return }
         let readiness = event.isFailure ? slot.interest : event.readiness.intersection(slot.interest)
@@ -227,9 +230,9 @@ extension EventLoop {
 
 /// Descriptors.
 extension EventLoop {
-    /// Watches a nonblocking descriptor, level-triggered. The loop keeps the handler until ``unregister(_:)``.
+    /// Watches a nonblocking descriptor, level-triggered. The loop retains the handler until ``unregister(_:)``.
     ///
-    /// - Parameter givesWay: A turn delivers one event of all such descriptors, behind those of the others; until
+    /// - Parameter givesWay: A turn delivers one event of all such descriptors, after those of the others; until
     ///   ``giveWayNoMore(_:)``.
     public func register(
         _ descriptor: borrowing Descriptor, _ interest: Readiness, givesWay: Bool = false, _ handler: any EventHandler
@@ -254,7 +257,7 @@ extension EventLoop {
         return registration
     }
 
-    /// Changes what is waited for; with an empty set nothing is reported, not even errors.
+    /// Changes the interest; with an empty set no event is reported, not even an error.
     public func update(_ registration: Registration, _ interest: Readiness) {
         assertOnLoop()
         guard let slot = slot(registration), slot.interest != interest else { return }
@@ -262,7 +265,7 @@ extension EventLoop {
         watch(registration)
     }
 
-    /// Has the events of a descriptor delivered before those of the descriptors that give way.
+    /// Ends ``register(_:_:givesWay:_:)``'s `givesWay` of a descriptor.
     public func giveWayNoMore(_ registration: Registration) {
         assertOnLoop()
         guard let slot = slot(registration), slot.givesWay else { return }
@@ -272,7 +275,7 @@ extension EventLoop {
         watch(registration)
     }
 
-    /// Reports nothing for a while; afterwards as before, or as ``update(_:_:)`` has set meanwhile.
+    /// Reports no event for a while; then as before, or as ``update(_:_:)`` has set meanwhile.
     public func pause(_ registration: Registration, nanoseconds: UInt64) {
         assertOnLoop()
         guard let slot = slot(registration), !slot.isPaused else { return }
@@ -282,10 +285,10 @@ extension EventLoop {
         arm()
     }
 
-    /// Ends a registration, also from within a handler: events already fetched are not delivered any more. Do this
-    /// before the descriptor is closed.
+    /// Ends a registration, also from within a handler: events already fetched are not delivered. Call it before the
+    /// descriptor is closed.
     ///
-    /// - Parameter closing: The descriptor is closed right afterwards and there is no duplicate of it: then the kernel
+    /// - Parameter closing: The descriptor is closed right afterwards, and there is no duplicate of it: the kernel then
     ///   forgets it by itself (epoll(7), question 6), which saves a system call.
     public func unregister(_ registration: Registration, closing: Bool = false) {
         assertOnLoop()
@@ -309,7 +312,7 @@ extension EventLoop {
         if slot.givesWay { givingWay.remove(slot.descriptor) } else { epoll.remove(slot.descriptor) }
     }
 
-    /// Makes epoll wait for what a slot wants now.
+    /// Sets epoll's interest to that of a slot.
     private func watch(_ registration: Registration) {
         let slot = slots[Int(registration.slot)]
         let wanted = slot.isPaused ? [] : slot.interest
@@ -323,8 +326,8 @@ extension EventLoop {
                 epoll.modify(slot.descriptor, wanted, token: registration.token)
             }
         } else {
-            // Fails only when the kernel has no memory, or the user as many watches as may be; then the deadline of the
-            // waiting code ends the wait, and the next `update` tries again.
+            // Fails only if the kernel has no memory, or the user has reached the limit of watches; then the deadline
+            // of the waiting code ends the wait, and the next `update` tries again.
             do { try add(slot.descriptor, wanted, registration, slot.givesWay) } catch {
                 isWatched = false
                 slots[Int(registration.slot)].interest = []
@@ -336,8 +339,8 @@ extension EventLoop {
 
 /// Time.
 extension EventLoop {
-    /// Sets when ``deadlineReached`` is called next, in the time of ``Clock``; nil: not at all. Replaces the deadline
-    /// before. Costs a system call only when it is earlier than whatever the timer is set to.
+    /// Sets when ``deadlineReached`` is called next, in the time of ``Clock``; nil: never. Replaces the former
+    /// deadline. Costs a system call only if it is earlier than the timer's.
     public func setDeadline(_ at: UInt64?) {
         assertOnLoop()
         deadline = at ?? .max

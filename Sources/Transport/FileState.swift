@@ -1,15 +1,15 @@
 internal import Glibc
 
-/// What is at a path: a link is itself, not what it leads to.
+/// The file, folder or link at a path; links are not followed.
 public enum FileState: Sendable, Equatable {
     case absent
     case folder
-    /// - Parameter String: where it leads, as it is written.
+    /// - Parameter String: The target, as written.
     case link(String)
-    /// - Parameters: its octets, permission bits, owner and group.
+    /// - Parameters: Its octets, permission bits, owner and group.
     case file([UInt8], mode: UInt32, owner: UInt32, group: UInt32)
 
-    /// Behind the name of a file or link that is about to take its place.
+    /// Ends the name of a file or link that is about to replace another.
     private static let suffix = ".httpdnsd-new"
     /// The longest file, in octets.
     private static let limit = 1 << 20
@@ -24,7 +24,7 @@ public enum FileState: Sendable, Equatable {
         .file(octets, mode: mode, owner: geteuid(), group: getegid())
     }
 
-    /// - Throws: what the system says; EINVAL for a socket, a device and the like.
+    /// - Throws: The system's error; EINVAL for a socket, a device and the like.
     public init(at path: String) throws(SystemError) {
         var status = stat()
         do throws(SystemError) {
@@ -45,8 +45,8 @@ public enum FileState: Sendable, Equatable {
         }
     }
 
-    /// Makes this be at the path, in one step: whoever looks sees what was there before or this, whole. A folder that is to be
-    /// absent stays if there is something in it.
+    /// Puts this state at the path, in one step: a reader sees either the former state or this one, whole. A folder
+    /// that is to be absent stays if it is not empty.
     public func put(at path: String) throws(SystemError) {
         let new = path + Self.suffix
         try Self.remove(new)

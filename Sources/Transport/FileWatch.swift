@@ -1,14 +1,14 @@
 internal import Dispatch
 internal import Glibc
 
-/// Tells when files may have changed: written, replaced, removed, made again, or reached through another link.
+/// Reports when files may have changed: written, replaced, removed, recreated, or reached through another link.
 ///
-/// A file such as /etc/resolv.conf is replaced by rename, is often a link, and its folder may not exist yet. So every
+/// A file such as /etc/resolv.conf is replaced by rename, is often a link, and its folder may not exist yet. So each
 /// folder on the way is watched for the next name on the way, through all links, as far as it exists; and the file
-/// itself too, because a write through another mount of it (containers do that) shows nowhere else. While the system
-/// has nothing to watch with, the files count as changed every ten seconds.
+/// itself too, since a write through another mount of it (as in containers) is visible only there. While the system has
+/// no watches left, the files count as changed every ten seconds.
 ///
-/// `@unchecked Sendable`: made on the loop, or handed to it before it starts; only the loop touches it then.
+/// `@unchecked Sendable`: made on the loop, or passed to it before it starts; from then on used only by the loop.
 public final class FileWatch: EventHandler, @unchecked Sendable {
     private let paths: [String]
     private let changed: (_ written: Set<String>) -> Void
@@ -19,23 +19,23 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
     private var isStopped = false
     /// Whether the files count as changed soon.
     private var isLookingAgain = false
-    /// Whether the owner knows that not everything can be watched.
+    /// Whether the owner knows that some paths cannot be watched.
     private var hasFailed = false
     private var watches: [Int32: Watched] = [:]
 
-    /// What a watch is for.
+    /// The purpose of a watch.
     private struct Watched {
-        /// Of the folder; empty: it is for files alone.
+        /// Path of the folder; empty: the watch is only for files.
         var folder = ""
-        /// The names in the folder, each with the paths on whose way it is.
+        /// The names in the folder, each with the paths that lead through it.
         var names: [String: Set<String>] = [:]
         /// The paths of the file itself.
         var files: Set<String> = []
     }
 
-    /// As many as the kernel follows itself (path_resolution(7)).
+    /// The same limit as the kernel's (path_resolution(7)).
     private static let linkLimit = 40
-    /// After which what was in the way of reading or watching may be gone.
+    /// When to try again after an obstacle to reading or watching.
     private static let pause = DispatchTimeInterval.seconds(10)
     private static let folderEvents =
         IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVE_SELF
@@ -44,10 +44,10 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
     /// Begins to watch. Call on the loop, or before the loop starts.
     ///
     /// - Parameters:
-    ///   - changed: Called on the loop, once for all that happened until the loop looked, with the paths of the files that were
-    ///     closed after writing, or put in place whole. All others may have changed as well, and may be half-written. Also called
-    ///     for changes that turn out to be none: the caller reads the files again and compares.
-    ///   - failed: Why not everything can be watched; called once until it can, perhaps at once.
+    ///   - changed: Called on the loop, once for all changes until the loop reads them, with the paths of the files
+    ///     that were closed after writing, or moved there whole. All others may have changed as well, and may be
+    ///     half-written. Also called without a real change: the caller reads the files again and compares.
+    ///   - failed: Why some paths cannot be watched; called once until they can, perhaps at once.
     public init(
         _ paths: [String], in loop: EventLoop, failed: @escaping (SystemError) -> Void,
         changed: @escaping (_ written: Set<String>) -> Void
@@ -86,8 +86,8 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         lookAgain()
     }
 
-    /// Has `changed` called in a while although nothing may change: what is in the way of reading the files, such as a
-    /// want of descriptors, may be gone then. Call on the loop.
+    /// Calls `changed` after a while even without a change: an obstacle to reading the files, such as a lack of
+    /// descriptors, may be gone by then. Call on the loop.
     public func lookAgain() {
         guard !isLookingAgain, let loop else { return }
         isLookingAgain = true
@@ -118,7 +118,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         watches = [:]
         for path in paths { watch(path) }
         for watch in before.keys where watches[watch] == nil {
-            // The removal fails for a folder that is gone, whose watch is gone with it.
+            // The removal fails for a folder that is gone: its watch is gone with it.
             _ = inotify_rm_watch(inotify.raw, watch)
         }
     }
@@ -143,8 +143,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
                 folder = here
             }
         }
-        // A folder at the end of one path may be on the way of another: IN_MASK_ADD adds to the events it is watched
-        // for.
+        // A folder at the end of one path may be on the way of another: IN_MASK_ADD adds to its watched events.
         if let watch = add(folder, FileWatch.fileEvents) {
             watches[watch, default: Watched()].files.insert(path)
         }
@@ -158,8 +157,8 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         return nil
     }
 
-    /// Reads all events; nil: none of them concerns the files.
-    /// - Returns: The paths of the files that were closed after writing, or put in place.
+    /// Reads all events; nil: none of them is about the files.
+    /// - Returns: The paths of the files that were closed after writing, or moved there.
     private func takeEvents() -> Set<String>? {
         var written: Set<String>?
         var buffer = [UInt8](repeating: 0, count: 4096)
@@ -198,10 +197,10 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
             watch: Int32(bitPattern: word(0)), mask: word(1), name: String(decoding: name, as: UTF8.self))
     }
 
-    /// Nil: the event does not concern the files.
+    /// Nil: the event is not about the files.
     private func paths(written event: Event) -> Set<String>? {
         if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { return [] }
-        // A watch that was removed already still sends what was on the way.
+        // A removed watch may still have events in the queue.
         guard let watched = watches[event.watch] else { return nil }
         if event.name.isEmpty { return event.mask & UInt32(IN_CLOSE_WRITE) == 0 ? [] : watched.files }
         guard let paths = watched.names[event.name] else { return nil }
@@ -210,8 +209,8 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         return Self.isWhole("\(watched.folder)/\(event.name)") ? paths : []
     }
 
-    /// Whether a path that was just made is complete: a symbolic link, a folder, a pipe, or a further link to a file. A new regular
-    /// file is not: its program has still to write it.
+    /// Whether a newly created path is complete: a symbolic link, a folder, a pipe, or a further link to a file. A new
+    /// regular file is not: its program has yet to write it.
     private static func isWhole(_ path: String) -> Bool {
         var status = stat()
         guard unsafe lstat(path, &status) == 0 else { return false }

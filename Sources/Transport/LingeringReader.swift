@@ -5,42 +5,42 @@ internal import Synchronization
 
 /// Reads one UDP socket on a queue of its own, in batches, and sends the replies.
 ///
-/// The queue's thread stays in a blocking `recvmmsg` while datagrams come, which takes one context switch a query at 20 or
-/// 10,000 a second, and waits in `poll` after 50 ms without one, where an idle reader costs nothing. It never waits in an
-/// epoll, as a Dispatch source does: a socket that an epoll waits for makes each datagram sent a tenth dearer, since the
-/// kernel tells the epoll that there is room for the next.
+/// The queue's thread stays in a blocking `recvmmsg` while datagrams come, which costs one context switch a query at 20
+/// or 10,000 a second, and waits in `poll` after 50 ms without one, where an idle reader costs nothing. It never waits
+/// in an epoll, as a Dispatch source does: a socket in an epoll makes each datagram sent a tenth more expensive, since
+/// the kernel notifies the epoll of the free room.
 ///
-/// `@unchecked Sendable`: the desk is touched on the queue only, the rest never changes after `start` or is atomic.
+/// `@unchecked Sendable`: the desk is used only on the queue; all else never changes after `start` or is atomic.
 public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: LoopWaiter, @unchecked Sendable {
     private let socket: DatagramSocket
-    // A serial queue without a target gets a thread of its own, however many threads are busy already.
+    // A serial queue without a target has a thread of its own, however many threads are busy.
     private let queue: DispatchQueue
     /// Nil before ``start()``.
     private var wakeup: Wakeup?
     private let stopping = Atomic(false)
     private let isPinged = Atomic(false)
     private let away = Atomic(false)
-    /// Signalled to end the moment away.
+    /// Signalled to end a pause early.
     private let back = DispatchSemaphore(value: 0)
     private let pings = Mutex<[@Sendable () -> Void]>([])
     private let failed: @Sendable (SystemError) -> Void
-    /// Nil while the reader serves, which moves it out, so that no datagram costs a check for exclusive access.
+    /// Nil while the reader serves: it moves the desk out, so that no datagram costs a check for exclusive access.
     private var desk: DatagramDesk<Receiver>?
     private let isInTheWay: @Sendable () -> Bool
 
-    /// How long the reader stays in `recvmmsg` without a datagram, in microseconds. It is also what stopping may take.
+    /// How long the reader stays in `recvmmsg` without a datagram, in microseconds; also the longest time to stop.
     private static var linger: Int { 50_000 }
-    /// How long a reader that is in the way leaves further datagrams alone.
+    /// How long a reader in the way leaves further datagrams alone.
     private static var moment: DispatchTimeInterval { .milliseconds(1) }
     /// How long a socket that cannot be read is left alone.
     private static var pause: DispatchTimeInterval { .milliseconds(100) }
 
     /// - Parameters:
-    ///   - socket: Becomes a blocking socket with a receive time-out. Sending from elsewhere does not wait all the same
+    ///   - socket: Becomes a blocking socket with a receive time-out. Other threads still send without waiting
     ///     (``SendBatch/flush(_:)``).
     ///   - failed: The socket could not be read; it will be tried again.
-    ///   - isInTheWay: Called on the queue behind each batch: whether further datagrams have to be left alone for a moment, for
-    ///     something that needs the thread's processor.
+    ///   - isInTheWay: Called on the queue after each batch: whether to leave further datagrams alone for a moment,
+    ///     since other work needs the thread's processor.
     public init(
         _ socket: DatagramSocket, label: String, failed: @escaping @Sendable (SystemError) -> Void = { _ in },
         isInTheWay: @escaping @Sendable () -> Bool = { false }, receiver: consuming Receiver
@@ -51,7 +51,7 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: Loop
         (self.failed, self.isInTheWay) = (failed, isInTheWay)
     }
 
-    /// Begins to read. Call once, before others have the reader. The reader keeps itself and the socket alive until it is
+    /// Begins to read. Call once, before other threads have the reader. It retains itself and the socket until it is
     /// stopped.
     public func start() throws(SystemError) {
         try socket.descriptor.setReceiveTimeout(microseconds: LingeringReader.linger)
@@ -62,8 +62,8 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: Loop
 
     /// Stops reading. Call once, from any thread.
     ///
-    /// - Parameter stopped: Called on the reader's queue, within about 50 ms, when the last batch is done. Then the
-    ///   reader does not use the socket any more.
+    /// - Parameter stopped: Called on the reader's queue, within about 50 ms, after the last batch. Then the reader
+    ///   does not use the socket any more.
     public func stop(_ stopped: @escaping @Sendable () -> Void = {}) {
         stopping.store(true, ordering: .sequentiallyConsistent)
         wakeup?.wake()
@@ -73,13 +73,13 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: Loop
         }
     }
 
-    /// Calls `answer` on the reader's queue as soon as it turns: at once, behind the batch under way, or when the wait for
-    /// the next datagram, or after an error, ends; before ``start()`` not until then. From any thread.
+    /// Calls `answer` on the reader's queue at its next turn: at once, after the present batch, or at the end of the
+    /// wait for a datagram or after an error; before ``start()``, after it. From any thread.
     public func ping(_ answer: @escaping @Sendable () -> Void) {
         pings.withLock { $0.append(answer) }
         isPinged.store(true, ordering: .sequentiallyConsistent)
-        // While a round is under way the queue is not free. After `stop` no round may follow, and the pings that it answers
-        // itself may have been answered already.
+        // During a round the queue is not free. After `stop` no round may follow, and the pings may have been answered
+        // by the last one.
         if stopping.load(ordering: .sequentiallyConsistent) {
             queue.async { self.answerPings() }
         } else {
@@ -102,7 +102,7 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: Loop
         for answer in answers { answer() }
     }
 
-    /// One round: serves what comes until there was nothing for a while, then waits for more.
+    /// One round: serves datagrams until none came for a while, then waits for more.
     private func run() {
         guard !stopping.load(ordering: .acquiring), var desk = desk.take() else { return }
         if isPinged.load(ordering: .acquiring) { answerPings() }
@@ -112,16 +112,16 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: Loop
         } catch {
             self.desk = consume desk
             failed(error)
-            // If it stays readable although reading fails, the thread would spin.
+            // If the socket stays readable although reading fails, the thread would spin.
             return queue.asyncAfter(deadline: .now() + Self.pause) { self.run() }
         }
-        // The simulation takes the next work that is handed in after a wait for what goes on when the wait ends.
+        // In the simulation the work that is submitted next continues this wait.
         wakeup?.wait(or: socket.descriptor)
         wakeup?.acknowledge()
         queue.async { self.run() }
     }
 
-    /// Reads and answers until no datagram came for a while.
+    /// Serves until no datagram came for a while.
     private func serve(_ desk: inout DatagramDesk<Receiver>) throws(SystemError) {
         while !stopping.load(ordering: .acquiring) {
             guard try desk.serve(waiting: true) else { return }
@@ -132,7 +132,7 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: Loop
 
     private func leaveAlone() {
         away.store(true, ordering: .relaxed)
-        // A signal that comes as the time is up ends the next moment at once.
+        // A late signal ends the next pause early.
         _ = back.wait(timeout: .now() + Self.moment)
         away.store(false, ordering: .relaxed)
     }

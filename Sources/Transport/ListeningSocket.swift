@@ -1,15 +1,14 @@
 internal import Base
 internal import Glibc
 
-/// A listening socket that the service manager made and handed over.
+/// A listening socket that the service manager has passed to the daemon.
 public enum ListeningSocket {
     case datagram(DatagramSocket)
     case stream(StreamListener)
 
-    /// Finds out what kind of socket the descriptor is and takes it over; closes it when it cannot be listened on.
-    /// - Throws: ENOTSOCK for what is no socket; EAFNOSUPPORT for a socket of another family than IPv4 and IPv6;
-    ///   EDESTADDRREQ for one that is not bound; EPROTOTYPE for one that is neither UDP nor TCP; EINVAL for a TCP
-    ///   socket that does not listen.
+    /// Determines the descriptor's kind of socket and takes it over; closes it if it cannot be listened on.
+    /// - Throws: ENOTSOCK: no socket; EAFNOSUPPORT: a family other than IPv4 and IPv6; EDESTADDRREQ: not bound;
+    ///   EPROTOTYPE: neither UDP nor TCP; EINVAL: a TCP socket that does not listen.
     public static func adopt(_ descriptor: consuming Descriptor) throws(SystemError) -> ListeningSocket {
         let subject = "descriptor \(descriptor.raw)"
         try descriptor.setCloseOnExec()

@@ -1,22 +1,22 @@
 internal import Glibc
 
-/// What the daemon takes of the machine: threads and descriptors.
+/// Threads, descriptors and the name of the machine.
 package enum Machine {
-    /// The number of listeners for `listen.workers`: 0 means one for each core, at most four, since more would only
-    /// take turns.
+    /// The number of listeners for `listen.workers`. 0: one for each core, at most four, since more would only take
+    /// turns.
     package static func workers(_ configured: Int) -> Int {
         configured > 0 ? configured : min(4, max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
     }
 
-    /// The name of this machine, as hostname(1) says it; empty if there is none.
+    /// The name of this machine, as in hostname(1); empty: there is none.
     package static var hostName: String {
-        // POSIX allows no longer name; what does not fit has no zero at its end.
+        // POSIX allows no longer name; a name that does not fit has no zero at its end.
         var name = [CChar](repeating: 0, count: 256)
         guard unsafe gethostname(&name, name.count - 1) == 0 else { return "" }
         return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// Lets everything else go first from now on, for this thread and those that it begins (sched(7)).
+    /// Gives this thread, and those that it starts, the lowest priority from now on (sched(7)).
     package static func lowerPriority() {
         _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
     }

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// The work that other threads hand to an event loop, first in, first out. Wakes the loop once for all that is handed
-/// in until the loop looks.
+/// The work that other threads submit to an event loop, first in, first out. It wakes the loop once for all work until
+/// the loop reads it.
 final class Mailbox: Sendable {
     typealias Work = @Sendable () -> Void
 
@@ -44,7 +44,7 @@ final class Mailbox: Sendable {
         wakeup.wake()
     }
 
-    /// Runs the work handed in so far.
+    /// Runs the work submitted so far.
     func runWork() {
         // First the descriptor, then the work: work posted in between is run now or wakes the loop again.
         wakeup.acknowledge()

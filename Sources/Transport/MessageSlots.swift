@@ -4,12 +4,12 @@ internal import Glibc
 
 /// The memory of a batch of datagrams: for each slot a message header, its one vector, the peer's address, room for one
 /// control message and for one payload, so that the kernel can fill or send many datagrams at once. A received payload
-/// lies in its slot's own room; payloads to be sent may lie anywhere in the room of all slots, and their writer keeps
-/// them apart.
+/// is in its slot's own room; payloads to send may be anywhere in the room of all slots, and their writer prevents
+/// overlaps.
 ///
 /// All unsafe code of the batches is here. It is sound because the five regions are allocated in `init` and freed in
-/// `deinit`, nothing outside sees a pointer into them but the payload pointers (whose users say how long they last),
-/// every index and offset is checked, each header points to its own vector, and each vector into the payloads.
+/// `deinit`, no pointer into them leaves but those to payloads (whose users document their lifetime), each index and
+/// offset is checked, each header points to its own vector, and each vector into the payloads.
 @safe struct MessageSlots: ~Copyable {
     let count: Int
     private let size: Int
@@ -19,10 +19,10 @@ internal import Glibc
     private let controls: UnsafeMutableRawPointer
     private let payloads: UnsafeMutablePointer<UInt8>
 
-    /// Waits for the first datagram only, then takes those that are there.
+    /// Waits only for the first datagram, then takes those that are there.
     static let waitForOne = Int32(MSG_WAITFORONE)
 
-    /// The payloads to be sent begin at multiples of this, so that a short one touches few cache lines.
+    /// The payloads to send begin at multiples of this, so that a short one touches few cache lines.
     static let cacheLine = 64
 
     private static let controlSize = Int(clinux_control_size)
@@ -73,7 +73,7 @@ internal import Glibc
 
 /// Receiving.
 extension MessageSlots {
-    /// Gives the slot its full room back.
+    /// Restores the slot's full room.
     func prepareToReceive(_ index: Int) {
         precondition(index < count)
         unsafe messages[index].header.msg_namelen = socklen_t(SocketAddress.storageSize)
@@ -91,7 +91,7 @@ extension MessageSlots {
         return unsafe UnsafeBufferPointer(start: payloads + index * size, count: length)
     }
 
-    /// Every datagram of an IP socket has a sender; without one the reply would go to the unspecified address, that is,
+    /// Each datagram of an IP socket has a sender; without one the reply would go to the unspecified address, that is,
     /// nowhere.
     func peer(_ index: Int) -> SocketAddress {
         let length = Int(unsafe messages[index].header.msg_namelen)
@@ -112,7 +112,7 @@ extension MessageSlots {
 
 /// Sending.
 extension MessageSlots {
-    /// - Parameter offset: the payload is there in ``buffer(at:)``.
+    /// - Parameter offset: The payload's, in ``buffer(at:)``.
     func prepareToSend(_ index: Int, at offset: Int, length: Int, to peer: SocketAddress, from source: IPAddress?) {
         precondition(index < count && length <= size && offset >= 0 && offset <= (count - 1) * size)
         unsafe vectors[index] = iovec(iov_base: payloads + offset, iov_len: length)
@@ -140,7 +140,7 @@ extension MessageSlots {
         unsafe messages[index].header.msg_controllen = 0
     }
 
-    /// The payload of a slot that was prepared.
+    /// The payload of a prepared slot.
     func prepared(_ index: Int) -> UnsafeBufferPointer<UInt8> {
         precondition(index < count)
         let vector = unsafe vectors[index]

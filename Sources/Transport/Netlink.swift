@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Glibc
 
-/// The form of messages of rtnetlink(7).
+/// The format of rtnetlink(7) messages.
 enum Netlink {
     /// `struct nlmsghdr`.
     private static let headerSize = 16
@@ -21,13 +21,13 @@ enum Netlink {
         return unsafe withUnsafeBytes(of: header) { unsafe Array($0) } + body
     }
 
-    /// A request for all objects of a type: its body is a `struct rtgenmsg` that names no family.
+    /// A request for all objects of a type: its body is a `struct rtgenmsg` for any family.
     static func dumpRequest(type: Int) -> [UInt8] {
         message(type: type, flags: NLM_F_REQUEST | NLM_F_DUMP, [UInt8(AF_UNSPEC), 0, 0, 0])
     }
 
     /// Calls the closure with each message of a datagram.
-    /// - Returns: false if the kernel cut a message that did not fit.
+    /// - Returns: false: the kernel cut a message that did not fit.
     static func forEachMessage(
         _ datagram: Span<UInt8>, _ take: (_ type: Int, _ flags: Int32, _ body: Span<UInt8>) -> Void
     ) -> Bool {
@@ -59,7 +59,7 @@ enum Netlink {
 }
 
 extension Span<UInt8> {
-    /// A number in the machine's own order.
+    /// A number in the machine's byte order.
     func word(_ offset: Int) -> UInt32 {
         precondition(offset + 4 <= count)
         // Sound: the bounds are checked, and any bits are an integer.

@@ -2,7 +2,7 @@ internal import Base
 internal import CLinux
 internal import Glibc
 
-/// The known links, addresses and routes of this machine: enough to tell a change from a repetition.
+/// The known links, addresses and routes of this machine: enough to distinguish a change from a repetition.
 ///
 /// If an entry is missing, its next repetition counts as a change, which is harmless; but a route that is gone must not
 /// stay, or its return would be missed. The kernel removes IPv4 routes without a message when their link or address
@@ -15,13 +15,13 @@ struct NetworkState {
 
     /// Whether each link is up and running, by interface index.
     private var links: [UInt32: UInt32] = [:]
-    /// The usable addresses, except IPv6 link-local ones: no connection beyond the link depends on those, and each
+    /// The usable addresses, except IPv6 link-local ones: no connection beyond the link depends on them, and each
     /// container that starts or stops has one.
     private var addresses: Set<InterfaceAddress> = []
-    /// Routes as the kernel described them.
+    /// Routes in the kernel's form.
     private var routes: Set<[UInt8]> = []
 
-    /// The most routes remembered: on a machine with the Internet's whole routing table some are not.
+    /// The most routes remembered, which is fewer than the Internet's whole routing table.
     static let routeLimit = 1024
     /// Takes the messages of one datagram of rtnetlink(7).
     /// - Returns: Whether they report a change that matters to a connection.
@@ -30,7 +30,7 @@ struct NetworkState {
         let isWhole = Netlink.forEachMessage(datagram) { type, flags, body in
             if apply(type, replaces: flags & NLM_F_REPLACE != 0, body) { isChanged = true }
         }
-        // What was in a message that was cut is not known.
+        // The end of a cut message is unknown.
         return isChanged || !isWhole
     }
 
@@ -39,14 +39,14 @@ struct NetworkState {
         case RTM_NEWLINK, RTM_DELLINK: link(body, isGone: type == RTM_DELLINK)
         case RTM_NEWADDR, RTM_DELADDR: address(body, isGone: type == RTM_DELADDR)
         case RTM_NEWROUTE, RTM_DELROUTE: route(body, isGone: type == RTM_DELROUTE, replaces: replaces)
-        // NLMSG_DONE, and kinds that were not subscribed to.
+        // NLMSG_DONE, and kinds without a subscription.
         default: false
         }
     }
 
-    /// Reads a `struct ifinfomsg`. A link matters if it has an address: the state of the links below it shows on it.
+    /// Reads a `struct ifinfomsg`. A link matters if it has an address: it shows the state of the links below.
     private mutating func link(_ body: Span<UInt8>, isGone: Bool) -> Bool {
-        // A message of another family is about something else, for instance a bridge's port.
+        // A message of another family has another subject, for instance a bridge's port.
         guard body.count >= MemoryLayout<ifinfomsg>.size, body[0] == UInt8(AF_UNSPEC) else { return false }
         let interface = body.word(4)
         let state = isGone ? nil : body.word(8) & UInt32(IFF_UP | IFF_RUNNING)
@@ -58,7 +58,8 @@ struct NetworkState {
         return matters
     }
 
-    /// Reads a `struct ifaddrmsg`. An address that is still probed for duplicates, or is a duplicate, cannot be used.
+    /// Reads a `struct ifaddrmsg`. An address that is still being checked for duplicates, or is a duplicate, cannot be
+    /// used.
     private mutating func address(_ body: Span<UInt8>, isGone: Bool) -> Bool {
         let size = MemoryLayout<ifaddrmsg>.size
         guard body.count >= size else { return false }
@@ -67,7 +68,7 @@ struct NetworkState {
         Netlink.forEachAttribute(body, from: size) { type, value in
             switch type {
             case IFA_LOCAL: own = IPAddress(bytes: value)
-            // The peer's address where there is one, else the link's own.
+            // The peer's address, if there is one, else the link's own.
             case IFA_ADDRESS: other = IPAddress(bytes: value)
             case IFA_FLAGS: if value.count == 4 { flags = value.word(0) }
             default: break
@@ -90,7 +91,7 @@ struct NetworkState {
             return true
         }
         if routes.contains(route) { return false }
-        // The message does not say which route was replaced.
+        // The message does not identify the replaced route.
         if replaces || routes.count >= Self.routeLimit { routes = [] }
         routes.insert(route)
         return true

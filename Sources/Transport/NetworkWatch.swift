@@ -1,11 +1,12 @@
 internal import CLinux
 internal import Glibc
 
-/// Tells when this machine's addresses, routes or links have changed, so that an existing connection may lead nowhere.
+/// Reports when this machine's addresses, routes or links have changed, so that an existing connection may lead
+/// nowhere.
 ///
-/// Needs no privileges. Repetitions (a router's advertisement that renews a lifetime, say) are not reported.
+/// Needs no privileges. Repetitions (for example a router's advertisement that renews a lifetime) are not reported.
 ///
-/// `@unchecked Sendable`: made on the loop, or handed to it before it starts; only the loop touches it then.
+/// `@unchecked Sendable`: made on the loop, or passed to it before it starts; from then on used only by the loop.
 public final class NetworkWatch: EventHandler, @unchecked Sendable {
     private let changed: () -> Void
     private weak var loop: EventLoop?
@@ -15,14 +16,14 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
 
     /// The most datagrams read in one turn; the rest are read in the next.
     private static let turnLimit = 64
-    /// The most datagrams dropped after an overflow: more than fit into any usual receive buffer.
+    /// The most datagrams dropped after an overflow: more than fit into a usual receive buffer.
     private static let backlogLimit = 4096
     private static let groups =
         RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_IFADDR | RTMGRP_IPV6_ROUTE
 
     /// Begins to watch. Call on the loop, or before the loop starts.
     ///
-    /// - Parameter changed: Called on the loop, once for all that happened until the loop looked.
+    /// - Parameter changed: Called on the loop, once for all changes until the loop reads them.
     public init(in loop: EventLoop, changed: @escaping () -> Void) throws(SystemError) {
         self.changed = changed
         self.loop = loop
@@ -37,7 +38,7 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
                 unsafe bind(socket.raw, $0.baseAddress!.assumingMemoryBound(to: sockaddr.self), length)
             }
         }
-        // Asked after the subscription, so that no change falls between the two.
+        // Asked after the subscription, so that no change is missed between the two.
         learn()
         registration = try loop.register(socket, .readable, self)
     }
@@ -67,10 +68,9 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
         if isChanged { changed() }
     }
 
-    /// Applies one datagram to the state; nil if there is none. Without CAP_NET_ADMIN only the kernel can send one
-    /// here.
+    /// Applies one datagram to the state; nil: there is none. Without CAP_NET_ADMIN only the kernel can send one here.
     private func receive(from socket: borrowing Descriptor) throws(SystemError) -> Bool? {
-        // Not kept: on a quiet network it is rarely needed.
+        // Allocated each time: on a quiet network it is rarely needed.
         var buffer = [UInt8](repeating: 0, count: Netlink.messageLimit)
         var room = buffer.mutableSpan
         guard case .bytes(let count) = try socket.receive(into: &room) else { return nil }
@@ -78,8 +78,8 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
         return state.apply(buffer.span)
     }
 
-    /// Asks the kernel for the present state. If it does not answer, the first repetition of each object merely counts
-    /// as a change.
+    /// Asks the kernel for the present state. If it does not answer, the first repetition of each object counts as a
+    /// change.
     private func learn() {
         for type in [RTM_GETLINK, RTM_GETADDR] {
             guard let socket = try? Descriptor.socket(AF_NETLINK, .raw) else { return }

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// A folder of this user alone, at a path that every program of the user finds by its name.
+/// A folder of this user alone, at a path that each program of the user can derive from its name.
 public enum OwnFolder {
     /// `$XDG_RUNTIME_DIR/NAME`, or without that variable `/tmp/NAME-USER`.
     public static func path(_ name: String, _ environment: [String: String]) -> String {
@@ -8,15 +8,15 @@ public enum OwnFolder {
         return folder.hasPrefix("/") ? "\(folder)/\(name)" : "/tmp/\(name)-\(geteuid())"
     }
 
-    /// Whether it is there, and no other user can change what is in it.
+    /// Whether it exists, and no other user can change its contents.
     public static func isOwn(_ path: String) -> Bool {
         var status = stat()
         return unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid()
             && status.st_mode & 0o022 == 0
     }
 
-    /// Makes it, if it is not there.
-    /// - Throws: what the system says; EEXIST for what is not this user's own.
+    /// Makes it, if it does not exist.
+    /// - Throws: The system's error; EEXIST: it is not this user's own.
     public static func make(_ path: String) throws(SystemError) {
         if unsafe mkdir(path, 0o700) != 0, errno != EEXIST { throw SystemError("mkdir", path, code: errno) }
         guard isOwn(path) else { throw SystemError("mkdir", path, code: EEXIST) }

@@ -2,12 +2,12 @@ internal import Glibc
 
 /// Other programs of this machine.
 public enum Program {
-    /// Whether this process is root's.
+    /// Whether this process runs as root.
     public static var isRoot: Bool { geteuid() == 0 }
 
-    /// Runs a program to its end, without input; what it says of errors goes where this program's does.
-    /// - Parameter words: its name, looked for in PATH, and its arguments.
-    /// - Returns: its exit code, or 128 and the number of the signal that has ended it.
+    /// Runs a program to its end, without input; its standard error is this program's.
+    /// - Parameter words: Its name, searched in PATH, and its arguments.
+    /// - Returns: Its exit code, or 128 plus the number of the signal that ended it.
     public static func run(_ words: [String]) throws(SystemError) -> Int32 {
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)

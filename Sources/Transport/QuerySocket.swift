@@ -3,21 +3,21 @@ internal import CLinux
 internal import Glibc
 
 /// A UDP socket for queries to one resolver, to which the kernel gives a random port of its own (RFC 5452 §9.2), so a
-/// forger must guess both port and id.
+/// forger must guess both port and ID.
 ///
-/// It is connected. So to everybody but the resolver its port looks like a closed one, which a probe cannot tell from
-/// the others, and the kernel hands over no ICMP error but one that quotes a datagram to the resolver.
+/// It is connected. So to all hosts but the resolver its port looks closed like an unused one, and the kernel
+/// passes on only ICMP errors that quote a datagram to the resolver.
 public struct QuerySocket: ~Copyable, Sendable {
     public private(set) var descriptor: Descriptor
-    /// The resolver it is for.
+    /// The resolver's address.
     public let resolver: SocketAddress
 
-    /// What a receiving call brought.
+    /// The result of a receiving call.
     public enum Received: Equatable, Sendable {
         /// A datagram of this many octets from the resolver; it may be empty.
         case bytes(Int)
         /// A datagram from another address or port, which came before the socket was connected. The buffer's contents
-        /// mean nothing.
+        /// are undefined.
         case stranger
         case wouldBlock
     }
@@ -25,7 +25,8 @@ public struct QuerySocket: ~Copyable, Sendable {
     public static func open(to endpoint: Endpoint, by egress: Egress = Egress()) throws(SystemError) -> QuerySocket {
         let isIPv4 = endpoint.address.isIPv4
         let descriptor = try Descriptor.socket(isIPv4 ? AF_INET : AF_INET6, .datagram)
-        // Makes the kernel keep ICMP errors with what they quote. By themselves they say nothing of the query meant.
+        // Makes the kernel queue ICMP errors with the datagrams that they quote: an error alone does not identify its
+        // query.
         if isIPv4 {
             try descriptor.setOption(Int32(IPPROTO_IP), IP_RECVERR, 1)
         } else {
@@ -39,7 +40,7 @@ public struct QuerySocket: ~Copyable, Sendable {
         return QuerySocket(descriptor: descriptor, resolver: resolver)
     }
 
-    /// Sends one datagram; false if there is no room for it now. Fails at once when there is no route.
+    /// Sends one datagram; false: there is no room for it now. Fails at once if there is no route.
     public func send(_ message: Span<UInt8>) throws(SystemError) -> Bool {
         // Sound: the kernel reads `count` bytes during the call.
         let outcome = unsafe message.withUnsafeBufferPointer { data in
@@ -52,8 +53,8 @@ public struct QuerySocket: ~Copyable, Sendable {
         }
     }
 
-    /// Reads one datagram; the part that does not fit is lost. Throws what an ICMP error says, which may be forged: see
-    /// ``takeErrors()``.
+    /// Reads one datagram; a part that does not fit is lost. Throws the error of an ICMP message, which may be forged:
+    /// see ``takeErrors()``.
     public func receive(into buffer: inout MutableSpan<UInt8>) throws(SystemError) -> Received {
         var sender: SocketAddress?
         // Sound: the kernel writes at most `count` bytes.
@@ -75,16 +76,18 @@ public struct QuerySocket: ~Copyable, Sendable {
         }
     }
 
-    /// Sends what was committed to a batch, to the resolver. Fails as ``send(_:)-(Span<UInt8>)`` does; then some may have been sent.
-    /// - Parameter isDropped: called with the index of each datagram that the kernel has not taken, whether the call fails or not.
+    /// Sends the committed datagrams of a batch to the resolver. Fails as ``send(_:)-(Span<UInt8>)`` does; then some
+    /// may have been sent.
+    /// - Parameter isDropped: Called with the index of each datagram that the kernel has refused, whether the call
+    ///   fails or not.
     public func send(_ batch: inout SendBatch, isDropped: (Int) -> Void) throws(SystemError) {
         if let code = batch.flush(through: descriptor.raw, isConnected: true, isDropped: isDropped) {
             throw SystemError("send", resolver.description, code: code)
         }
     }
 
-    /// Reads the waiting datagrams into a batch, and takes ICMP errors out of their queue, where they would wake the loop
-    /// for ever.
+    /// Reads the waiting datagrams into a batch, and takes ICMP errors out of their queue, where they would wake the
+    /// loop without end.
     public func receive(into batch: inout ReceiveBatch) -> [ReportedError] {
         let flags = Int32(MSG_DONTWAIT)
         let failure = batch.receive(from: descriptor.raw, flags: flags)
@@ -95,19 +98,19 @@ public struct QuerySocket: ~Copyable, Sendable {
         return errors
     }
 
-    /// What an ICMP error says of a datagram that was sent to the resolver. Whoever knows the port can forge one from
-    /// any address: it is worth something only if it quotes what he does not know.
+    /// An ICMP error about a datagram to the resolver. An attacker who knows the port can forge one from any address:
+    /// it counts only if it quotes octets that the attacker does not know.
     public struct ReportedError: Equatable, Sendable {
-        /// No program listens on the resolver's port. Other errors are passing or advice (RFC 1122 §3.2.2).
+        /// No program listens on the resolver's port. Other errors are transient or advice (RFC 1122 §3.2.2).
         public let isRefusal: Bool
-        /// The first two octets of the datagram, the id of a DNS message; nil if it quotes fewer.
+        /// The first two octets of the datagram, the ID of a DNS message; nil: it quotes fewer.
         public let id: UInt16?
     }
 
     /// Takes the ICMP errors out of their queue.
     public func takeErrors() -> [ReportedError] {
         var errors: [ReportedError] = []
-        // More may come meanwhile. The loop finds the rest.
+        // More may come meanwhile; the loop reads them later.
         while errors.count < Self.mostErrors {
             var (quoted, count): (InlineArray<2, UInt8>, Int32) = ([0, 0], 0)
             var span = quoted.mutableSpan
@@ -130,7 +133,7 @@ public struct QuerySocket: ~Copyable, Sendable {
         resolver.isReached(as: batch.sender(index))
     }
 
-    /// Closes early; does nothing the second time. Unregister from the loop first.
+    /// Closes early; no effect the second time. Unregister from the loop first.
     public mutating func close() {
         descriptor.close()
     }

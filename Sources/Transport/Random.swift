@@ -1,9 +1,9 @@
 internal import CLinux
 internal import Glibc
 
-/// Unpredictable numbers from the kernel, taken in pools so that most cost no system call.
+/// Unpredictable numbers from the kernel, read in pools so that most cost no system call.
 public struct Random: ~Copyable, Sendable {
-    /// Bytes in a pool: 256 query ids a system call.
+    /// Bytes in a pool: 256 query IDs a system call.
     private static let poolSize = 512
 
     private var pool: [UInt8] = []
@@ -11,7 +11,7 @@ public struct Random: ~Copyable, Sendable {
 
     public init() {}
 
-    /// A random number, for query ids (RFC 5452 §9.2).
+    /// A random number, for query IDs (RFC 5452 §9.2).
     public mutating func uint16() -> UInt16 {
         UInt16(truncatingIfNeeded: take(2))
     }
@@ -24,12 +24,12 @@ public struct Random: ~Copyable, Sendable {
     public static func bytes(_ count: Int) -> [UInt8] {
         unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             while filled < count {
-                // Sound: the rest of the buffer lies behind `filled`. At most 256 bytes a call are never interrupted
+                // Sound: the rest of the buffer begins at `filled`. At most 256 bytes a call are never interrupted
                 // and never short (getrandom(2)); the loop serves larger counts.
                 let rest = unsafe buffer.baseAddress! + filled
                 let wanted = min(count - filled, 256)
                 guard case .done(let got) = SystemCall.attempt({ unsafe getrandom(rest, wanted, 0) }) else {
-                    // Without random bytes every id could be guessed: better no daemon.
+                    // Without random bytes each ID could be guessed: better no daemon.
                     fatalError("the kernel gives no random bytes")
                 }
                 filled += got

@@ -2,9 +2,9 @@ internal import Glibc
 
 /// A file with mode 0600 that is written part by part and then replaces another, whole or not at all.
 ///
-/// Until then it stands beside the other, with `.new` behind its name, under a lock: of two writers one fails, and the
-/// remains of a crash are overwritten. A symbolic link at the path is replaced; anything else that is no regular file
-/// is left alone.
+/// Until then it is beside the other, with `.new` after its name, under a lock: of two writers one fails, and the
+/// remains of a crash are overwritten. A symbolic link at the path is replaced; any other non-regular file is left
+/// alone.
 public struct ReplacementFile: ~Copyable {
     private let path: String
     private let temporary: String
@@ -20,8 +20,8 @@ public struct ReplacementFile: ~Copyable {
         self.file = file
     }
 
-    /// - Throws: What the system says; EAGAIN when another one is writing, EEXIST when something else than a regular
-    ///   file is at the path.
+    /// - Throws: The system's error; EAGAIN if another process is writing, EEXIST if the path is neither free nor a
+    ///   regular file.
     public static func begin(_ path: String) throws(SystemError) -> ReplacementFile {
         var status = stat()
         if unsafe stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
@@ -43,8 +43,7 @@ public struct ReplacementFile: ~Copyable {
         try file.write(bytes, temporary)
     }
 
-    /// Waits until the file is on the disk, then renames it into its place. After a loss of power the old file may be
-    /// back, whole.
+    /// Waits until the file is on the disk, then renames it. After a loss of power the old file may be back, whole.
     public mutating func commit() throws(SystemError) {
         try SystemCall.require("fsync", temporary) { fsync(file.raw) }
         try SystemCall.require("rename", path) { unsafe rename(temporary, path) }
@@ -58,7 +57,7 @@ public struct ReplacementFile: ~Copyable {
             try SystemCall.require("flock", path) { flock(file.raw, LOCK_EX | LOCK_NB) }
             var locked = stat()
             var named = stat()
-            // Renamed between the two calls, it is the other writer's finished file.
+            // If it was renamed between the two calls, it is the other writer's finished file.
             if unsafe fstat(file.raw, &locked) == 0, unsafe stat(path, &named) == 0, locked.st_ino == named.st_ino,
                 locked.st_dev == named.st_dev
             {
@@ -69,15 +68,16 @@ public struct ReplacementFile: ~Copyable {
     }
 }
 
-/// A small file that is replaced whole, again and again.
+/// A small file that is often replaced as a whole.
 public struct KeptFile {
     public let path: String
     private var isFailing = false
 
     public init(_ path: String) { self.path = path }
 
-    /// - Parameter failed: called with the reason if the file cannot be written; of failures in a row with the first.
-    /// - Returns: whether it was written.
+    /// - Parameter failed: Called with the reason if the file cannot be written; of failures in a row only for the
+    ///   first.
+    /// - Returns: Whether it was written.
     @discardableResult
     public mutating func write(_ octets: [UInt8], failed: (SystemError) -> Void) -> Bool {
         do throws(SystemError) {
@@ -119,7 +119,7 @@ public struct ReadableFile: ~Copyable {
     private let path: String
     private let file: Descriptor
 
-    /// - Throws: What the system says; EISDIR or EINVAL when it is no regular file.
+    /// - Throws: The system's error; EISDIR or EINVAL if it is not a regular file.
     public init(_ path: String) throws(SystemError) {
         // Nonblocking: opening a pipe would wait for its writer.
         let flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK
@@ -134,12 +134,12 @@ public struct ReadableFile: ~Copyable {
         self.file = file
     }
 
-    /// The bytes in `range`; fewer where the file has become shorter.
+    /// The bytes in `range`; fewer if the file has become shorter.
     public func read(_ range: Range<Int>) throws(SystemError) -> [UInt8] {
         var failure: SystemError?
         let bytes = unsafe [UInt8](unsafeUninitializedCapacity: range.count) { buffer, filled in
             while filled < range.count {
-                // Sound: the rest of the buffer lies behind `filled`.
+                // Sound: the rest of the buffer begins at `filled`.
                 let rest = unsafe buffer.baseAddress! + filled
                 let wanted = range.count - filled
                 let from = off_t(range.lowerBound + filled)
@@ -161,11 +161,11 @@ public struct ReadableFile: ~Copyable {
 }
 
 extension SystemFile {
-    /// Renames a file within its file system; a file that has that name already is replaced.
+    /// Renames a file within its file system; replaces a file with that name.
     public static func move(_ path: String, to other: String) throws(SystemError) {
         try SystemCall.require("rename", path) { unsafe rename(path, other) }
     }
 
-    /// Removes a file, if there is one and that is possible.
+    /// Removes a file, if it exists and can be removed.
     public static func remove(_ path: String) { _ = unsafe unlink(path) }
 }

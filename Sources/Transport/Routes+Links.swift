@@ -4,7 +4,7 @@ internal import Glibc
 
 /// Network links, as the kernel numbers and names them.
 public enum NetworkLink {
-    /// The name of a link; nil if there is none of that number now.
+    /// The name of a link; nil: no link has this number now.
     public static func name(of number: UInt32) -> String? {
         var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE))
         // Sound: if_indextoname(3) writes at most IF_NAMESIZE octets, the terminating zero among them.
@@ -12,8 +12,9 @@ public enum NetworkLink {
         return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// When the oldest address of a family on a link was given to it, link-local ones aside, in hundredths of a second since the
-    /// machine has started; nil: it has none. A link that was gone, or has joined another network, has another such moment.
+    /// When the oldest address of a family was added to a link, except link-local ones, in hundredths of a second since
+    /// the machine's start; nil: it has none. A link that was gone, or has joined another network, has a different
+    /// value.
     public static func joined(_ link: UInt32, isIPv4: Bool) -> UInt32? {
         var oldest: UInt32?
         Routes.dump(RTM_GETADDR) { type, body in
@@ -22,14 +23,14 @@ public enum NetworkLink {
                 body[3] != UInt8(RT_SCOPE_LINK.rawValue)
             else { return }
             Netlink.forEachAttribute(body, from: size) { type, value in
-                // `struct ifa_cacheinfo`: two lifetimes, when it was made, when it was changed.
+                // `struct ifa_cacheinfo`: two lifetimes, the times of its creation and last change.
                 if type == IFA_CACHEINFO, value.count >= 16 { oldest = min(oldest ?? .max, value.word(8)) }
             }
         }
         return oldest
     }
 
-    /// The number of the link that a zone names, by name or number; nil if there is none.
+    /// The number of the link that a zone names, by name or number; nil: there is none.
     static func number(of zone: Zone) -> UInt32? {
         let text = zone.description
         let number = unsafe if_nametoindex(text)
@@ -38,11 +39,11 @@ public enum NetworkLink {
 }
 
 extension Routes {
-    /// The most routes or addresses that are looked at.
+    /// The most routes or addresses that are read.
     private static let mostObjects = 100_000
 
-    /// The numbers of the links over which a default route of either family leads, in any routing table; nil if the kernel does
-    /// not say them, or has too many routes.
+    /// The numbers of the links with a default route of either family, in any routing table; nil: the kernel does not
+    /// list them, or has too many routes.
     public static func linksOfDefaultRoutes() -> Set<UInt32>? {
         var links: Set<UInt32> = []
         let isWhole = dump(RTM_GETROUTE) { type, body in
@@ -51,9 +52,9 @@ extension Routes {
         return isWhole ? links : nil
     }
 
-    /// The IPv6 networks whose hosts are reached over a link without a router, by the kernel's own routes and by those that a router
-    /// has announced (RFC 4861 §6.3.4); nil if the kernel does not say them. Prefixes of less than 48 bits, which tunnels have, are
-    /// left out.
+    /// The IPv6 networks whose hosts are reached over a link without a router, by the kernel's own routes and by those
+    /// that a router has announced (RFC 4861 §6.3.4); nil: the kernel does not list them. Prefixes of less than 48
+    /// bits, as of tunnels, are left out.
     public static func networksOnLinks() -> [Network]? {
         var networks: [Network] = []
         let isWhole = dump(RTM_GETROUTE) { type, body in
@@ -77,7 +78,7 @@ extension Routes {
     }
 
     /// Asks the kernel for all objects of a type.
-    /// - Returns: false if it does not say them all, or there are too many.
+    /// - Returns: false: it does not list them all, or there are too many.
     @discardableResult
     fileprivate static func dump(_ request: Int, _ take: (_ type: Int, _ body: Span<UInt8>) -> Void) -> Bool {
         var (count, isAtEnd) = (0, false)
@@ -105,7 +106,7 @@ extension Routes {
         var body = [UInt8](repeating: 0, count: MemoryLayout<rtmsg>.size)
         body[0] = UInt8(address.isIPv4 ? AF_INET : AF_INET6)
         body[1] = UInt8(octets.count * 8)
-        // `struct rtattr`, whose numbers are of the machine's own order.
+        // `struct rtattr`, with numbers in the machine's byte order.
         for number in [UInt16(4 + octets.count), UInt16(RTA_DST.rawValue)] {
             body += unsafe withUnsafeBytes(of: number) { unsafe Array($0) }
         }
@@ -119,7 +120,7 @@ extension Routes {
         return link
     }
 
-    /// - Returns: false if nothing came, or a part was lost.
+    /// - Returns: false: no message came, or a part was lost.
     private static func receive(
         from socket: borrowing Descriptor, _ take: (_ type: Int, _ body: Span<UInt8>) -> Void
     ) -> Bool {
@@ -129,7 +130,7 @@ extension Routes {
         return Netlink.forEachMessage(buffer.span.extracting(0..<count)) { type, _, body in take(type, body) }
     }
 
-    /// The links of a route (`struct rtmsg`) that is taken where no other is, to everywhere.
+    /// The links of a default route (`struct rtmsg`).
     private static func linksIfDefault(_ route: Span<UInt8>) -> [UInt32] {
         guard route.count >= MemoryLayout<rtmsg>.size, route[1] == 0, route[7] == UInt8(RTN_UNICAST) else { return [] }
         return links(of: route)

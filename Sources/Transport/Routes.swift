@@ -3,8 +3,9 @@ internal import Glibc
 
 /// The routes that lead out of this machine.
 public enum Routes {
-    /// Whether there is a route to the Internet of each family now; nil: this machine has no descriptor to look. No packet leaves:
-    /// connecting a UDP socket only looks the route up. The service's own SDKs look at the same two addresses.
+    /// Whether there is a route to the Internet of each family now; nil: this machine has no descriptor for the check.
+    /// No packet leaves: connecting a UDP socket only looks the route up. The service's own SDKs check the same two
+    /// addresses.
     public static func families() -> (ipv4: Bool, ipv6: Bool)? {
         guard let ipv4 = leads(to: .v4(8, 8, 8, 8)), let ipv6 = leads(to: IPAddress(v6: 0x2000 << 48, 0)) else {
             return nil
@@ -21,7 +22,7 @@ public enum Routes {
         }
         guard socket.connect(SocketAddress(Endpoint(address, port: 53))) == 0, let local = try? socket.boundEndpoint()
         else { return false }
-        // A router that announces itself without a prefix: a server beyond the link could not answer.
+        // A router announces itself without a prefix: a server beyond the link could not answer.
         return !local.address.isIPv6LinkLocal
     }
 }

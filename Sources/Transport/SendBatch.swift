@@ -4,17 +4,17 @@ internal import Glibc
 
 /// Datagrams sent with one system call, from memory that is allocated once.
 public struct SendBatch: ~Copyable {
-    /// The largest reply: no client is sent more over UDP, whatever it offers to take.
+    /// The largest reply over UDP to any client, whatever size it offers.
     public static let slotSize = 4096
 
     /// Replies that wait for ``flush(_:)``.
     public private(set) var count = 0
-    /// Datagrams given to the kernel since the beginning.
+    /// Datagrams passed to the kernel since the start.
     public private(set) var sent: UInt64 = 0
-    /// Datagrams that the kernel refused: no room, no route, not permitted. They are not sent again; the client repeats
+    /// Datagrams that the kernel refused: no room, no route, not permitted. They are not repeated; the client repeats
     /// its question.
     public private(set) var dropped: UInt64 = 0
-    /// Where the next reply goes: close behind the last one, so that many short ones need few cache lines and pages.
+    /// The offset of the next reply: close after the last one, so that many short ones need few cache lines and pages.
     private var end = 0
     private let slots: MessageSlots
 
@@ -24,7 +24,7 @@ public struct SendBatch: ~Copyable {
 
     public var isFull: Bool { count == slots.count }
 
-    /// The memory to write the next reply into. Nothing is sent of it until ``commit(_:to:from:)``.
+    /// The memory for the next reply. It is not sent before ``commit(_:to:from:)``.
     ///
     /// - Precondition: The batch is not full.
     public mutating func next() -> UnsafeMutableBufferPointer<UInt8> {
@@ -34,12 +34,12 @@ public struct SendBatch: ~Copyable {
 
     /// Adds the first `length` bytes of ``next()`` as a reply.
     ///
-    /// - Parameter source: The address it must leave from, for a socket bound to all addresses.
+    /// - Parameter source: The address that it must leave from, for a socket bound to all addresses.
     public mutating func commit(_ length: Int, to peer: SocketAddress, from source: IPAddress?) {
         precondition(!isFull && (0...SendBatch.slotSize).contains(length))
         slots.prepareToSend(count, at: end, length: length, to: peer, from: source)
         count += 1
-        // At most one slot's size further, since that is whole cache lines.
+        // At most one slot's size further, since that is a whole number of cache lines.
         end += (length + MessageSlots.cacheLine - 1) & ~(MessageSlots.cacheLine - 1)
     }
 
@@ -57,36 +57,37 @@ public struct SendBatch: ~Copyable {
         return unsafe slots.prepared(index)
     }
 
-    /// To whom a committed reply goes.
+    /// The receiver of a committed reply.
     public func receiver(_ index: Int) -> SocketAddress {
         precondition(index < count)
         return slots.peer(index)
     }
 
-    /// How often datagrams of one batch are sent again because of ICMP errors about earlier ones.
+    /// The most repetitions of a batch's datagrams after ICMP errors about earlier ones.
     private static let mostRepeats = 4
 
-    /// Sends what was committed. Never waits: a datagram that cannot be sent at once is dropped, the rest still go.
+    /// Sends the committed datagrams. Never waits: a datagram that cannot be sent at once is dropped, and the rest
+    /// still go.
     public mutating func flush(_ socket: DatagramSocket) {
         _ = flush(through: socket.descriptor.raw)
     }
 
     /// The same through any UDP socket.
-    /// - Parameter isDropped: called with the index of each datagram that the kernel has not taken.
-    /// - Returns: why the first of those failed that were dropped for another reason than that this machine had no room for it or a
-    ///   firewall refused it, as `errno`; nil: none was, as far as the kernel tells.
+    /// - Parameter isDropped: Called with the index of each datagram that the kernel has refused.
+    /// - Returns: The `errno` of the first datagram that was dropped for a reason other than a lack of room in this
+    ///   machine or a firewall; nil: none was, as far as the kernel reports.
     mutating func flush(
         through descriptor: Int32, isConnected: Bool = false, isDropped: (Int) -> Void = { _ in }
     ) -> Int32? {
         flush(isConnected: isConnected, isDropped: isDropped) { slots, range in slots.send(descriptor, range) }
     }
 
-    /// The same with a system call of one's own.
-    /// - Parameter send: as sendmmsg(2): gives how many of the datagrams of the range were taken, or -1 with `errno`.
+    /// The same with another system call.
+    /// - Parameter send: As sendmmsg(2): returns how many datagrams of the range were taken, or −1 with `errno`.
     mutating func flush(
         isConnected: Bool, isDropped: (Int) -> Void, _ send: (borrowing MessageSlots, Range<Int>) -> Int
     ) -> Int32? {
-        // On a connected socket a call also fails for what ICMP has said of earlier datagrams. That is then forgotten.
+        // On a connected socket a call also fails for an ICMP error about earlier datagrams, which is cleared by that.
         var repeats = isConnected ? Self.mostRepeats : 0
         var next = 0
         var failure: Int32?
@@ -97,7 +98,7 @@ public struct SendBatch: ~Copyable {
                 next += taken
                 sent += UInt64(taken)
                 continue
-            // The loss of this datagram alone: the queue of the interface is full, or a firewall or its table refuses it.
+            // Only this datagram is lost: the queue of the interface is full, or a firewall or its table refuses it.
             case .failed(ENOBUFS), .failed(ENOMEM), .failed(EPERM), .done, .wouldBlock: break
             case .failed where repeats > 0:
                 repeats -= 1
@@ -105,7 +106,7 @@ public struct SendBatch: ~Copyable {
             case .failed(let code): failure = failure ?? code
             }
             isDropped(next)
-            // sendmmsg stops at the datagram that fails, and gives the reason only when that one comes first.
+            // sendmmsg stops at the datagram that fails, and gives the reason only if it is the first.
             next += 1
             dropped += 1
         }

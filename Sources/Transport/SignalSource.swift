@@ -20,18 +20,18 @@ public enum Signal: CaseIterable, Sendable {
 
 /// Turns signals into calls on a queue.
 ///
-/// `@unchecked Sendable`: nothing in it changes, and Dispatch sources may be cancelled from any thread.
+/// `@unchecked Sendable`: it is immutable, and Dispatch sources may be cancelled from any thread.
 public final class SignalSource: @unchecked Sendable {
     private let sources: [any DispatchSourceSignal]
 
-    /// Takes the signals over for good. When this returns, none gets lost any more.
+    /// Takes the signals over permanently. When this returns, no later signal is lost.
     ///
     /// - Parameter received: Called on a queue of its own. Several signals of one kind may be reported as one.
     public init(_ signals: [Signal] = Signal.allCases, received: @escaping @Sendable (Signal) -> Void) {
         let queue = DispatchQueue(label: "signals")
         let installed = DispatchGroup()
         sources = signals.map { signal in
-            // Until Dispatch has installed its handler the signal must not end the process.
+            // The signal must not end the process before Dispatch has installed its handler.
             SignalSource.ignore(signal.number)
             let source = DispatchSource.makeSignalSource(signal: signal.number, queue: queue)
             installed.enter()
@@ -49,8 +49,8 @@ public final class SignalSource: @unchecked Sendable {
     }
 
     /// Sends HUP.
-    /// - Parameter process: the number of a process.
-    /// - Returns: false if it is no number of a process that this one may send a signal to.
+    /// - Parameter process: The number of a process.
+    /// - Returns: false: it is not the number of a process that this one may signal.
     public static func hangup(toProcess process: String) -> Bool {
         guard let number = Int32(process), number > 1 else { return false }
         return kill(number, SIGHUP) == 0

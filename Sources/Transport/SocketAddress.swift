@@ -1,7 +1,7 @@
 public import Base
 internal import Glibc
 
-/// Where a datagram or connection comes from or goes to: an endpoint, and for link-local IPv6 the interface.
+/// The source or destination of a datagram or connection: an endpoint, and for link-local IPv6 the interface.
 public struct SocketAddress: Hashable, Sendable {
     public var address: IPAddress
     public var port: UInt16
@@ -16,7 +16,7 @@ public struct SocketAddress: Hashable, Sendable {
 
     /// The socket address at which to reach a server, on its link.
     ///
-    /// - Throws: ENODEV when its zone names no present interface.
+    /// - Throws: ENODEV if its zone names no present interface.
     init(reaching endpoint: Endpoint) throws(SystemError) {
         self.init(endpoint)
         if let zone = endpoint.zone { scope = try zone.interfaceIndex() }
@@ -24,7 +24,7 @@ public struct SocketAddress: Hashable, Sendable {
 
     public var endpoint: Endpoint { Endpoint(address, port: port) }
 
-    /// Whether datagrams from `sender` come from this address; without an interface in it, any interface is right.
+    /// Whether datagrams from `sender` come from this address; without an interface in it, from any interface.
     func isReached(as sender: SocketAddress) -> Bool {
         sender.address == address && sender.port == port && (scope == 0 || sender.scope == scope)
     }
@@ -35,7 +35,7 @@ extension SocketAddress: CustomStringConvertible {
 }
 
 extension Zone {
-    /// The number of the interface. A zone is first looked up as a name, and then read as a number, as glibc does it.
+    /// The number of the interface. As in glibc, a zone is first looked up as a name, and then read as a number.
     fileprivate func interfaceIndex() throws(SystemError) -> UInt32 {
         let text = description
         let index = unsafe if_nametoindex(text)
@@ -56,7 +56,7 @@ extension SocketAddress {
 
     var family: Int32 { address.isIPv4 ? AF_INET : AF_INET6 }
 
-    /// Nil for another family, or when `length` says the address is cut.
+    /// Nil: another family, or `length` is too short for an address.
     ///
     /// Sound if `storage` points to `storageSize` readable bytes.
     init?(reading storage: UnsafeRawPointer, length: Int) {
@@ -110,7 +110,7 @@ extension SocketAddress {
         }
     }
 
-    /// The address that `body` (getsockname, accept) fills in; nil when `body` fails or the address is not IP.
+    /// The address that `body` (getsockname, accept) fills in; nil: `body` fails, or the address is not IP.
     static func filled(
         by body: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
     ) -> (result: Int32, address: SocketAddress?) {

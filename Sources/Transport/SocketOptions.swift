@@ -2,10 +2,10 @@ public import Base
 internal import CLinux
 internal import Glibc
 
-/// What the kinds of sockets have in common.
+/// The common options of sockets.
 extension Descriptor {
-    /// What a socket carries. The C library's constants are named in this file alone, which imports both modules that
-    /// declare them: where only one is imported, the compiler finds them or not, by which files it compiles together.
+    /// The type of a socket. The C library's constants are named only in this file, which imports both modules that
+    /// declare them: with one import, whether the compiler finds them depends on the files that it compiles together.
     enum SocketKind {
         case stream, datagram, raw
 
@@ -44,7 +44,7 @@ extension Descriptor {
         return value
     }
 
-    /// Has the socket leave this machine in one way, and no other; before it is connected.
+    /// Makes the socket leave this machine only in one way; call it before it is connected.
     func leave(by egress: Egress, to endpoint: Endpoint) throws(SystemError) {
         guard egress != Egress() else { return }
         if egress.mark != 0 { try setOption(SOL_SOCKET, SO_MARK, Int32(bitPattern: egress.mark), "SO_MARK") }
@@ -60,7 +60,7 @@ extension Descriptor {
         guard source.isIPv4 == endpoint.address.isIPv4 else {
             throw SystemError("bind", source.description, code: EAFNOSUPPORT)
         }
-        // The port is chosen when the socket is connected: there are as many as without an address of its own.
+        // The port is chosen when the socket is connected: there are as many as without a bound address.
         try? setOption(Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, 1)
         do throws(SystemError) {
             try bind(Endpoint(source, port: 0))
@@ -76,7 +76,7 @@ extension Descriptor {
         }
     }
 
-    /// The address this socket is bound to; nil if it is not an IP socket.
+    /// The address that this socket is bound to; nil: it is not an IP socket.
     func boundEndpoint() throws(SystemError) -> Endpoint? {
         let name = unsafe SocketAddress.filled { unsafe getsockname(raw, $0, $1) }
         guard name.result == 0 else { throw SystemError("getsockname", code: errno) }

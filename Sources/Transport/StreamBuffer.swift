@@ -1,14 +1,14 @@
 /// The bytes that a stream could not take yet, in order, up to a limit.
 public struct StreamBuffer: ~Copyable, Sendable {
-    /// The most memory kept while no bytes wait: enough for most DNS answers, little for an idle connection.
+    /// The most memory retained while no bytes wait: enough for most DNS answers, little for an idle connection.
     private static let keptCapacity = 4096
 
     private let limit: Int
     private var bytes: [UInt8] = []
-    /// The bytes before this index were sent.
+    /// The bytes before this index are sent.
     private var head = 0
 
-    /// - Parameter limit: The most bytes that may wait; a peer that reads slower than we write costs no more.
+    /// - Parameter limit: The most bytes that may wait: the most memory that a slow peer can cost.
     public init(limit: Int) {
         self.limit = limit
     }
@@ -16,7 +16,7 @@ public struct StreamBuffer: ~Copyable, Sendable {
     public var count: Int { bytes.count - head }
     public var isEmpty: Bool { count == 0 }
 
-    /// Adds bytes at the end; false, with nothing added, if more than the limit would wait.
+    /// Adds bytes at the end; false: more than the limit would wait, and none are added.
     public mutating func append(_ more: Span<UInt8>) -> Bool {
         guard more.count <= limit - count else { return false }
         // Sound: the array copies the bytes during the call.
@@ -24,8 +24,8 @@ public struct StreamBuffer: ~Copyable, Sendable {
         return true
     }
 
-    /// Writes bytes at once if none wait, as many as the socket takes; the others are added at the end.
-    /// - Returns: False if more than the limit would wait.
+    /// Writes bytes at once if none wait, as many as the socket takes; the rest is added at the end.
+    /// - Returns: false: more than the limit would wait.
     public mutating func send(_ more: Span<UInt8>, to socket: borrowing StreamSocket) throws(SystemError) -> Bool {
         var sent = 0
         if isEmpty {
@@ -39,10 +39,11 @@ public struct StreamBuffer: ~Copyable, Sendable {
     /// Whether more bytes wait than the limit.
     public var isOverLimit: Bool { count > limit }
 
-    /// Adds at the end what `fill` appends to those it is given, which saves a copy; whatever the limit is, as a socket may take them.
+    /// Adds the octets that `fill` appends to its array, which saves a copy; without regard to the limit, as the socket
+    /// may take them.
     public mutating func append(_ fill: (inout [UInt8]) -> Void) {
         if head > 0, head >= count {
-            // At least half was sent: moving the rest down costs less than the sending did.
+            // At least half is sent: moving the rest down costs less than the sending did.
             bytes.removeFirst(head)
             head = 0
         }

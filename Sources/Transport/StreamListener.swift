@@ -2,31 +2,30 @@ public import Base
 internal import CLinux
 internal import Glibc
 
-/// A listening TCP socket, or the socket behind a ``UnixListener``. Confined to the loop it was started in.
+/// A listening TCP socket, or the socket of a ``UnixListener``. Confined to the loop on which it was started.
 ///
-/// `@unchecked Sendable`: it is made on one thread and handed to the loop before it starts or from within it; from then
-/// on only the loop touches it.
+/// `@unchecked Sendable`: made on one thread and passed to the loop before it starts or from within it; from then on
+/// used only by the loop.
 public final class StreamListener: EventHandler, @unchecked Sendable {
-    /// The address and the port really bound.
+    /// The bound address and port.
     public let local: Endpoint
     /// The socket's name in errors.
     private let name: String
-    /// The address that stands for clients without one.
+    /// The address for clients that have none.
     private let unnamedClient: SocketAddress?
     private(set) var descriptor: Descriptor
-    /// A descriptor that is given up for a moment when none are left, so that a client is turned away instead of left
-    /// hanging.
+    /// A descriptor that is freed for a moment when none are left, so that a client is refused instead of left waiting.
     private var reserve = Descriptor(adopting: -1)
     private var registration: Registration?
     private weak var loop: EventLoop?
     private var failed: (SystemError) -> Void = { _ in }
     private var accepted: (consuming StreamSocket, SocketAddress) -> Void = { _, _ in }
 
-    /// Connections the kernel keeps until they are accepted; it lowers this to net.core.somaxconn.
+    /// The most connections that wait in the kernel to be accepted; it lowers this to net.core.somaxconn.
     private static let backlog: Int32 = 1024
-    /// Connections accepted before the loop looks at anything else.
+    /// The most connections accepted before other work of the loop.
     private static let turn = 64
-    /// How long to leave a socket alone on which accepting fails, in nanoseconds.
+    /// The pause after a failure to accept, in nanoseconds.
     private static let pause: UInt64 = 100_000_000
 
     init(_ descriptor: consuming Descriptor, local: Endpoint) {
@@ -48,7 +47,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
     public static func listen(_ endpoint: Endpoint) throws(SystemError) -> StreamListener {
         let descriptor = try Descriptor.socket(endpoint.address.isIPv4 ? AF_INET : AF_INET6, .stream)
         if !endpoint.address.isIPv4 { try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1) }
-        // Lets a restarted daemon bind while old connections are in TIME_WAIT.
+        // So that a restarted daemon can bind while old connections are in TIME_WAIT.
         try descriptor.setOption(SOL_SOCKET, SO_REUSEADDR, 1)
         try descriptor.bind(endpoint)
         try SystemCall.require("listen", endpoint.description) { Glibc.listen(descriptor.raw, backlog) }
@@ -61,7 +60,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - givesWay: See ``EventLoop/register(_:_:givesWay:_:)``.
-    ///   - failed: A connection could not be accepted (EMFILE, say); it was turned away, or accepting rests a while.
+    ///   - failed: A connection could not be accepted (EMFILE, for example); it was refused, or accepting pauses.
     ///   - accepted: A new connection and its client's address.
     public func start(
         in loop: EventLoop, givesWay: Bool = false, failed: @escaping (SystemError) -> Void,
@@ -74,7 +73,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         registration = try loop.register(descriptor, .readable, givesWay: givesWay, self)
     }
 
-    /// Closes the socket; the kernel turns away what was not accepted yet. Call on the loop.
+    /// Closes the socket; the kernel refuses the connections that were not accepted yet. Call on the loop.
     public func stop() {
         if let registration { loop?.unregister(registration) }
         registration = nil
@@ -91,7 +90,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         }
     }
 
-    /// Accepts a connection; false when none waits or accepting must rest.
+    /// Accepts a connection; false: none waits, or accepting must pause.
     private func acceptOne() -> Bool {
         switch accept() {
         case .connection(let socket, let client):
@@ -102,7 +101,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         case .failed(let code) where [EMFILE, ENFILE, ENOBUFS, ENOMEM, EBADF, EINVAL].contains(code):
             return turnAway(code)
         case .failed:
-            // An error of that one connection, gone already (accept(2)).
+            // An error of that one connection, which is gone already (accept(2)).
             return true
         }
     }
@@ -130,8 +129,8 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         }
     }
 
-    /// With no descriptors left, accepts with the reserve and closes the connection at once. Otherwise, and when even
-    /// that fails, rests: the socket stays readable, so going on would spin.
+    /// Without free descriptors: frees the reserve, accepts, closes the connection, and takes the reserve back. Else,
+    /// and if that fails, pauses: the socket stays readable, so the loop would spin.
     private func turnAway(_ code: Int32) -> Bool {
         failed(SystemError("accept4", name, code: code))
         guard let registration else { return false }
@@ -150,7 +149,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
     }
 
     private func openReserve() {
-        // Without a reserve (-1), accepting rests when descriptors run out.
+        // Without a reserve (−1), accepting pauses when descriptors run out.
         reserve = Descriptor(adopting: unsafe open("/dev/null", O_RDONLY | O_CLOEXEC))
     }
 }

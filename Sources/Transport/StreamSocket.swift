@@ -7,7 +7,7 @@ public enum Received: Equatable, Sendable {
     /// This many bytes: from a stream at least one; a datagram may be empty.
     case bytes(Int)
     case wouldBlock
-    /// The peer of a stream will send no more.
+    /// The peer of a stream sends no more.
     case endOfStream
 }
 
@@ -15,24 +15,24 @@ public enum Received: Equatable, Sendable {
 public struct StreamSocket: ~Copyable, Sendable {
     public private(set) var descriptor: Descriptor
 
-    /// About how many octets the kernel keeps that the peer has no room for yet.
+    /// About the most octets that wait in the kernel for room at the peer.
     private static let mostUnsent: Int32 = 65_536
 
     init(adopting descriptor: consuming Descriptor) {
         self.descriptor = descriptor
-        // Answers are whole when written, so waiting for more would only delay them. If this fails the peer has already
+        // Answers are written whole, so waiting for more would only delay them. If this fails, the peer has already
         // reset the connection, and the next read reports it.
         try? self.descriptor.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1)
-        // Beyond the limit, unsent octets wait in this process, where they are counted and bounded, and each
-        // progress of the peer is noticed.
+        // Beyond the limit, unsent octets wait in this process, where they are counted and bounded, and each progress
+        // of the peer is noticed.
         try? self.descriptor.setOption(Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, Self.mostUnsent)
     }
 
-    /// Milliseconds for which sent data may stay unacknowledged (RFC 5482): without it the kernel would try for a
-    /// quarter of an hour after the route is gone.
+    /// Milliseconds for which sent data may stay unacknowledged (RFC 5482): without a limit the kernel would try for a
+    /// quarter of an hour after the loss of the route.
     private static let longestUnacknowledged: Int32 = 5000
 
-    /// Begins to connect. The socket becomes writable when the outcome is known; then call ``connectResult()``.
+    /// Begins to connect. The socket becomes writable when the result is known; then call ``connectResult()``.
     public static func connect(
         to endpoint: Endpoint, by egress: Egress = Egress()
     ) throws(SystemError) -> StreamSocket {
@@ -51,8 +51,8 @@ public struct StreamSocket: ~Copyable, Sendable {
         return StreamSocket(adopting: descriptor)
     }
 
-    /// Whether this machine has an address from which an endpoint is reached: if so, EADDRNOTAVAIL means that every port of the range
-    /// is in use, for which connect(2) fails with EAGAIN over UDP. No packet leaves.
+    /// Whether this machine has an address from which an endpoint is reached: if so, EADDRNOTAVAIL means that all ports
+    /// of the range are in use, for which connect(2) fails with EAGAIN over UDP. No packet leaves.
     private static func hasSource(
         to endpoint: Endpoint, _ address: SocketAddress, by egress: Egress
     ) throws(SystemError) -> Bool {
@@ -61,33 +61,33 @@ public struct StreamSocket: ~Copyable, Sendable {
         return socket.connect(address) != EADDRNOTAVAIL
     }
 
-    /// Returns if the connection is established, else throws why not. Call when the socket is writable.
+    /// Returns if the connection is established, else throws the reason. Call when the socket is writable.
     public func connectResult() throws(SystemError) {
         let code = try descriptor.option(SOL_SOCKET, SO_ERROR)
         guard code == 0 else { throw SystemError("connect", code: code) }
     }
 
-    /// Acknowledges what comes next at once instead of with what is sent next, which may be 40 ms later (TCP_QUICKACK,
-    /// tcp(7)); the kernel goes back to that when something is sent.
+    /// Acknowledges the next data at once instead of together with the next write, perhaps 40 ms later (TCP_QUICKACK,
+    /// tcp(7)); after a write the kernel delays again.
     public func acknowledgeAtOnce() {
-        // It fails only when the connection is gone, which the next read reports.
+        // It fails only if the connection is gone, which the next read reports.
         try? descriptor.setOption(Int32(IPPROTO_TCP), TCP_QUICKACK, 1)
     }
 
-    /// Reads what has come, at most the buffer's size, which must not be 0.
+    /// Reads the available bytes, at most the buffer's size, which must not be 0.
     public func receive(into buffer: inout MutableSpan<UInt8>) throws(SystemError) -> Received {
         precondition(!buffer.isEmpty)
         let received = try descriptor.receive(into: &buffer)
         return received == .bytes(0) ? .endOfStream : received
     }
 
-    /// Tells the peer that no more will be sent; reading goes on. The bytes already written still arrive.
+    /// Tells the peer that no more will be sent, by FIN; reading goes on. The bytes already written still arrive.
     public func shutdownSending() {
         // Fails only when the connection is gone, which the next read reports.
         _ = shutdown(descriptor.raw, Int32(SHUT_WR))
     }
 
-    /// Closes early; does nothing the second time. Unregister from the loop first.
+    /// Closes early; no effect the second time. Unregister from the loop first.
     public mutating func close() {
         descriptor.close()
     }
@@ -95,7 +95,7 @@ public struct StreamSocket: ~Copyable, Sendable {
 
 extension Descriptor {
     /// Connects and returns the error number, 0 for success. An interrupted connect goes on by itself and must not be
-    /// made again (connect(2)): it counts as in progress.
+    /// repeated (connect(2)): it counts as in progress.
     func connect(_ address: SocketAddress) -> Int32 {
         let result = unsafe address.withStorage { unsafe Glibc.connect(raw, $0, $1) }
         if result == 0 { return 0 }
@@ -114,7 +114,7 @@ extension Descriptor {
         }
     }
 
-    /// Sends without waiting and returns how many bytes were taken; nil if none could be.
+    /// Sends without waiting and returns the number of bytes taken; nil: none could be.
     func send(_ bytes: Span<UInt8>) throws(SystemError) -> Int? {
         // Sound: the kernel reads `count` bytes during the call.
         let outcome = unsafe bytes.withUnsafeBufferPointer { data in

@@ -1,10 +1,10 @@
 internal import Glibc
 
-/// A system call that failed: which one, on what, and why.
+/// A system call that failed, with its subject and the reason.
 public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The call's name in section 2 of the manual.
     public let call: String
-    /// The address or path it was made for; may be empty.
+    /// The address or path of the call; may be empty.
     public let subject: String
     /// The value of `errno`.
     public let code: Int32
@@ -18,7 +18,7 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
     /// One line, as in `bind 127.0.0.1:53: Address already in use`.
     public var description: String { subject.isEmpty ? "\(call): \(reason)" : "\(call) \(subject): \(reason)" }
 
-    /// What the system says, such as `Address already in use`.
+    /// The system's text, such as `Address already in use`.
     public var reason: String {
         switch (call, code) {
         case ("open", EINVAL): "Not a regular file"
@@ -32,14 +32,14 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
     private static func reason(_ code: Int32) -> String {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
             // Sound: strerror_r writes a terminated text of at most `count` bytes into the buffer; for an unknown
-            // number it writes a text that says so.
+            // number it writes a text for that case.
             unsafe buffer.initialize(repeating: 0)
             _ = unsafe strerror_r(code, buffer.baseAddress!, buffer.count)
             return unsafe String(cString: buffer.baseAddress!)
         }
     }
 
-    /// The description, and what to do about it where the reason does not say that.
+    /// The description, with advice where the reason does not contain any.
     public var explained: String { advice.map { "\(self): \($0)" } ?? description }
 
     private var advice: String? {
@@ -52,19 +52,19 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether this machine does not have the address, or none of its family.
+    /// Whether this machine does not have the address, or no address of its family.
     public var isAddressMissing: Bool { code == EADDRNOTAVAIL || code == EAFNOSUPPORT }
     /// Whether the file, or a folder on the way to it, does not exist.
     public var isNotFound: Bool { code == ENOENT || code == ENOTDIR }
-    /// Whether this user may not do it.
+    /// Whether this user lacks the permission.
     public var isDenied: Bool { code == EACCES || code == EPERM }
-    /// Whether the peer, or something on the way to it, has reset the connection.
+    /// Whether the peer, or a machine on the way to it, has reset the connection.
     public var isReset: Bool { code == ECONNRESET || code == EPIPE }
-    /// Whether the peer has not acknowledged, or not answered the dialling, for too long.
+    /// Whether the peer has not acknowledged data, or not answered the dialling, for too long.
     public var isTimeout: Bool { code == ETIMEDOUT }
-    /// Whether the system has no more of what the call needs: descriptors, memory, watches.
+    /// Whether the system is out of a resource that the call needs: descriptors, memory, watches.
     public var isShortage: Bool { [EMFILE, ENFILE, ENOMEM, ENOSPC].contains(code) }
-    /// Whether a socket failed for this machine's sake: that says nothing of the peer.
+    /// Whether a socket failed for a reason of this machine: the peer is not to blame.
     public var isOwn: Bool {
         switch code {
         case ENOBUFS: true
@@ -74,7 +74,7 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The one place that handles errno: an interrupted call is repeated, and "would block" is a value.
+/// The only code that handles errno: an interrupted call is repeated, and "would block" is a value.
 enum SystemCall {
     enum Outcome {
         case done(Int)

@@ -5,11 +5,11 @@ public enum SystemFile {
     /// Whether this process may write to the file at this path, by access(2).
     package static func isWritable(_ path: String) -> Bool { unsafe access(path, W_OK) == 0 }
 
-    /// Whether there is something at this path.
+    /// Whether the path exists.
     public static func isThere(_ path: String) -> Bool { unsafe access(path, F_OK) == 0 }
 
-    /// The permission bits of a file that every user of this machine can read: it is readable by all, and each folder
-    /// on the way can be entered by all. Nil: not every user can.
+    /// The permission bits of a file that each user of this machine can read: it is readable by all, and each folder on
+    /// the way can be entered by all. Nil: not each user can.
     public static func modeOpenToAll(_ path: String) -> UInt32? {
         guard let mode = status(of: path)?.st_mode, mode & S_IROTH != 0 else { return nil }
         guard folders(of: path).allSatisfy({ status(of: $0).map { $0.st_mode & S_IXOTH != 0 } ?? false })
@@ -17,8 +17,8 @@ public enum SystemFile {
         return mode & 0o7777
     }
 
-    /// Whether a user who is in one group alone can read a regular file, by its permission bits and those of the folders on the
-    /// way to it. Nil: there is no such user or group on this machine, or no such file.
+    /// Whether a user who is only in one group can read a regular file, by its permission bits and those of the folders
+    /// on the way to it. Nil: there is no such user or group on this machine, or no such file.
     public static func isReadable(_ path: String, by user: String, in group: String) -> Bool? {
         // Sound: the entries are copied from before another call; no other thread of a command makes one.
         guard let owner = unsafe getpwnam(user)?.pointee.pw_uid, let members = unsafe getgrnam(group)?.pointee.gr_gid,
@@ -41,14 +41,14 @@ public enum SystemFile {
         return unsafe stat(path, &status) == 0 ? status : nil
     }
 
-    /// Reads a file to its end, and waits for nobody: the thread may be one on which all else waits.
+    /// Reads a file to its end. It waits for no program, since the caller's thread may be one that all other work waits
+    /// for.
     ///
     /// - Parameters:
-    ///   - limit: The most bytes it may have.
-    ///   - waits: Whether a pipe that a program writes to, as a shell's `<(…)`, is waited for. Without that a pipe is
-    ///     no file.
-    /// - Throws: What the system says; EFBIG when there is more than `limit`, EINVAL for a pipe, ENXIO for one that
-    ///   nobody writes to.
+    ///   - limit: The most bytes that the file may have.
+    ///   - waits: Whether to wait for the writer of a pipe, as of a shell's `<(…)`. Without it a pipe is refused.
+    /// - Throws: The system's error; EFBIG if there is more than `limit`, EINVAL for a pipe, ENXIO for one without a
+    ///   writer.
     public static func read(_ path: String, limit: Int, waits: Bool = false) throws(SystemError) -> [UInt8] {
         // Nonblocking: opening a pipe would wait for its writer.
         let flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK
@@ -58,7 +58,7 @@ public enum SystemFile {
         let isPipe = status.st_mode & S_IFMT == S_IFIFO
         guard waits || !isPipe else { throw SystemError("open", path, code: EINVAL) }
         var bytes: [UInt8] = []
-        // A file at once; a pipe, or a file of /proc, by pages.
+        // A file in one read; a pipe, or a file of /proc, by pages.
         var chunk = [UInt8](repeating: 0, count: min(65_536, limit + 1, max(4096, Int(status.st_size) + 1)))
         while true {
             // Sound: the kernel writes at most `count` bytes.
@@ -82,15 +82,15 @@ public enum SystemFile {
         }
     }
 
-    /// What poll(2) says of a file that is to be read; nothing of a pipe that no program has opened for writing yet.
-    /// - Parameter milliseconds: How long it waits; -1: until there is something.
+    /// The events of poll(2) for a file to read; none for a pipe that no program has opened for writing yet.
+    /// - Parameter milliseconds: The longest wait; −1: until there is an event.
     private static func events(of file: borrowing Descriptor, within milliseconds: Int32) -> Int16 {
         var asked = pollfd(fd: file.raw, events: Int16(POLLIN), revents: 0)
         _ = SystemCall.attempt { Int(unsafe poll(&asked, 1, milliseconds)) }
         return asked.revents
     }
 
-    /// Where a link leads, as it is written.
+    /// The target of a link, as written.
     static func target(ofLink path: String) throws(SystemError) -> String {
         var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
         // Sound: the kernel writes at most `count` octets.

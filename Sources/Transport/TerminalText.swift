@@ -1,10 +1,10 @@
 /// Text for a person at a terminal.
 package enum TerminalText {
-    /// Breaks lines that are wider than the terminal between words; what goes on stands two letters to the right of where its
-    /// line begins. A number stays with its unit. A word that is wider than the terminal stays whole, so that it can be copied.
+    /// Breaks lines that are wider than the terminal between words; a continuation is indented by two letters more than
+    /// its line. A number stays with its unit. A word wider than the terminal stays whole, so that it can be copied.
     /// - Parameters:
-    ///   - text: sequences that set colours (ECMA-48 §8.3.117) take no room.
-    ///   - columns: how wide the terminal is, in letters.
+    ///   - text: Colour sequences (ECMA-48 §8.3.117) count as zero width.
+    ///   - columns: The width of the terminal, in letters.
     package static func wrapped(_ text: String, columns: Int) -> String {
         text.split(separator: "\n", omittingEmptySubsequences: false).map { wrapped(line: $0, columns) }
             .joined(separator: "\n")
@@ -32,7 +32,7 @@ package enum TerminalText {
         return result
     }
 
-    /// The word at the beginning of a text, with the unit behind it if it is a number.
+    /// The first word of a text; if it is a number, with the unit after it.
     private static func word(_ text: Substring) -> Substring {
         let word = text.prefix { $0 != " " }
         guard word.last?.isNumber ?? false else { return word }
@@ -42,7 +42,7 @@ package enum TerminalText {
 
     private static let units: Set = ["µs", "ms", "s", "min", "h", "d", "%", "B", "KB", "MB", "GB"]
 
-    /// How many letters of the terminal a text takes.
+    /// The width of a text on the terminal, in letters.
     private static func width(_ text: Substring) -> Int {
         var (count, isInSequence) = (0, false)
         for character in text {

@@ -16,7 +16,7 @@ package struct TimeText {
         _ seconds: UInt64, _ split: (UnsafePointer<time_t>, UnsafeMutablePointer<tm>) -> UnsafeMutablePointer<tm>?
     ) {
         var seconds = time_t(seconds)
-        // Only numbers are read: the pointer in it, to the zone's name, is not followed.
+        // Only numbers are read: its pointer to the zone's name is not followed.
         var parts = unsafe tm()
         _ = unsafe split(&seconds, &parts)
         func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }

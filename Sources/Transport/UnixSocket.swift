@@ -6,11 +6,11 @@ internal import Glibc
 public final class UnixListener: @unchecked Sendable {
     public let path: String
     private let listener: StreamListener
-    /// The file that was made here: another daemon may have replaced it with its own.
+    /// The file that it made: another daemon may have replaced it with its own.
     private let file: FileIdentity?
 
     private static let backlog: Int32 = 16
-    /// Who may connect: the owner and the group; root always may.
+    /// The mode that lets owner and group connect; root always may.
     private static let mode: mode_t = 0o660
     private static let directoryMode: mode_t = 0o750
 
@@ -19,16 +19,16 @@ public final class UnixListener: @unchecked Sendable {
         file = FileIdentity(path)
     }
 
-    /// Binds and listens, for the owner and the group of this process alone. A missing folder is made; a socket on
-    /// which no process listens any more is replaced.
+    /// Binds and listens, for the owner and the group of this process only. A missing folder is made; a socket on which
+    /// no process listens is replaced.
     ///
-    /// - Throws: EADDRINUSE when another process listens there, EEXIST when the file is no socket, else the system's
+    /// - Throws: EADDRINUSE if another process listens there, EEXIST if the file is not a socket, else the system's
     ///   error.
     public static func listen(_ path: String) throws(SystemError) -> UnixListener {
         guard let address = UnixAddress(path) else { throw SystemError("bind", path, code: ENAMETOOLONG) }
         let folder = folder(of: path)
         if unsafe mkdir(folder, directoryMode) != 0, errno != EEXIST { throw SystemError("mkdir", folder, code: errno) }
-        // Of two daemons that start together, one checks and binds after the other.
+        // So that two daemons that start together check and bind one after the other.
         let lock = Descriptor(
             adopting: try SystemCall.require("open", folder) {
                 unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -36,7 +36,7 @@ public final class UnixListener: @unchecked Sendable {
         try SystemCall.require("flock", folder) { flock(lock.raw, LOCK_EX | LOCK_NB) }
         try removeDead(path, address)
         let descriptor = try Descriptor.socket(AF_UNIX, .stream)
-        // The file's mode is that of the socket from the beginning; the process's mask can only narrow it.
+        // The file's mode is that of the socket from the start; the process's umask can only narrow it.
         try SystemCall.require("fchmod", path) { fchmod(descriptor.raw, mode) }
         try SystemCall.require("bind", path) {
             unsafe address.withStorage { unsafe Glibc.bind(descriptor.raw, $0, $1) }
@@ -69,7 +69,7 @@ public final class UnixListener: @unchecked Sendable {
     }
 
     /// Begins to accept. Call on the loop, or before the loop starts.
-    /// - Parameter failed: As of ``StreamListener/start(in:failed:accepted:)``.
+    /// - Parameter failed: See ``StreamListener/start(in:failed:accepted:)``.
     public func start(
         in loop: EventLoop, failed: @escaping (SystemError) -> Void,
         accepted: @escaping (consuming StreamSocket) -> Void
@@ -86,7 +86,7 @@ public final class UnixListener: @unchecked Sendable {
 
 extension StreamSocket {
     /// Connects to a unix socket.
-    /// - Throws: EAGAIN also when the listening process does not accept connections.
+    /// - Throws: EAGAIN also if the listening process does not accept connections.
     public static func connect(toPath path: String) throws(SystemError) -> StreamSocket {
         guard let address = UnixAddress(path) else { throw SystemError("connect", path, code: ENAMETOOLONG) }
         let descriptor = try Descriptor.socket(AF_UNIX, .stream)

@@ -1,8 +1,8 @@
 internal import Glibc
 
-/// The time of day, which may jump: for text and messages to others, never to measure.
+/// The time of day, which may jump: for text and messages to others, never for durations.
 public enum WallClock {
-    /// Microseconds since 1970 (Unix time); 0 if the clock says it is earlier.
+    /// Microseconds since 1970 (Unix time); 0: the clock is before 1970.
     public static func unixMicroseconds() -> UInt64 {
         var time = timespec()
         // Cannot fail: every Linux has this clock, and the pointer is to a live variable.

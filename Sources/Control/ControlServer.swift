@@ -138,6 +138,7 @@ package final class ControlServer: @unchecked Sendable {
 
     func remove(_ connection: ControlConnection) {
         connections.removeValue(forKey: ObjectIdentifier(connection))
+        unix?.connectionEnded()
         watchers.remove(connection)
     }
 

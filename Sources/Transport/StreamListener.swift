@@ -14,8 +14,12 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
     /// The address for clients that have none.
     private let unnamedClient: SocketAddress?
     private(set) var descriptor: Descriptor
-    /// A descriptor that is freed for a moment when none are left, so that a client is refused instead of left waiting.
-    private var reserve = Descriptor(adopting: -1)
+    /// Descriptors that are freed when none are left, so that a client is refused instead of left waiting. A client of a unix
+    /// socket is served with one of them.
+    private var reserves: [Int32] = []
+    /// The most of them. A unix socket has several, since another thread can take the descriptor that a client has left.
+    private var mostReserves: Int { isUnix ? 4 : 1 }
+    private var isUnix: Bool { unnamedClient != nil }
     private var registration: Registration?
     private weak var loop: EventLoop?
     private var failed: (SystemError) -> Void = { _ in }
@@ -69,7 +73,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         self.failed = failed
         self.accepted = accepted
         self.loop = loop
-        openReserve()
+        openReserves()
         registration = try loop.register(descriptor, .readable, givesWay: givesWay, self)
     }
 
@@ -78,7 +82,8 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         if let registration { loop?.unregister(registration) }
         registration = nil
         descriptor.close()
-        reserve.close()
+        for reserve in reserves { close(reserve) }
+        reserves = []
         failed = { _ in }
         accepted = { _, _ in }
     }
@@ -99,7 +104,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         case .none:
             return false
         case .failed(let code) where [EMFILE, ENFILE, ENOBUFS, ENOMEM, EBADF, EINVAL].contains(code):
-            return turnAway(code)
+            return acceptWithReserve(code)
         case .failed:
             // An error of that one connection, which is gone already (accept(2)).
             return true
@@ -129,27 +134,39 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         }
     }
 
-    /// Without free descriptors: frees the reserve, accepts, closes the connection, and takes the reserve back. Else,
-    /// and if that fails, pauses: the socket stays readable, so the loop would spin.
-    private func turnAway(_ code: Int32) -> Bool {
-        failed(SystemError("accept4", name, code: code))
-        guard let registration else { return false }
-        if code == EMFILE || code == ENFILE, reserve.raw >= 0 {
-            reserve.close()
-            let outcome = accept()
-            openReserve()
-            switch consume outcome {
-            case .connection: return true
+    /// Without free descriptors: frees a reserve, accepts, and closes the connection or, at a unix socket, serves it. Else, and
+    /// if that fails, pauses: the socket stays readable, so the loop would spin.
+    private func acceptWithReserve(_ code: Int32) -> Bool {
+        let error = SystemError("accept4", name, code: code)
+        if code == EMFILE || code == ENFILE, let reserve = reserves.popLast() {
+            close(reserve)
+            defer { openReserves() }
+            switch accept() {
+            case .connection(let socket, let client):
+                if isUnix {
+                    accepted(socket, client)
+                } else {
+                    failed(error)
+                    _ = consume socket
+                }
+                return true
+            // Without a free descriptor the kernel reports the shortage even if no client waits.
             case .none: return false
             case .failed: break
             }
         }
-        loop?.pause(registration, nanoseconds: StreamListener.pause)
+        failed(error)
+        if let registration { loop?.pause(registration, nanoseconds: StreamListener.pause) }
         return false
     }
 
-    private func openReserve() {
-        // Without a reserve (−1), accepting pauses when descriptors run out.
-        reserve = Descriptor(adopting: unsafe open("/dev/null", O_RDONLY | O_CLOEXEC))
+    /// Opens the reserves that were freed, as far as there are descriptors.
+    func openReserves() {
+        while reserves.count < mostReserves {
+            let reserve = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
+            // Without a reserve, accepting pauses when descriptors run out.
+            guard reserve >= 0 else { return }
+            reserves.append(reserve)
+        }
     }
 }

@@ -77,6 +77,9 @@ public final class UnixListener: @unchecked Sendable {
         try listener.start(in: loop, failed: failed, accepted: { socket, _ in accepted(socket) })
     }
 
+    /// A connection has ended. Call on the loop.
+    public func connectionEnded() { listener.openReserves() }
+
     /// Closes the socket and removes its file. Call on the loop.
     public func stop() {
         listener.stop()

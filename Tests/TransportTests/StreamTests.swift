@@ -200,7 +200,7 @@ private final class EchoConnection: EventHandler, @unchecked Sendable {
             let accepted = Gate()
             try listener.start(in: loop, failed: { failures.append($0) }, accepted: { _, _ in accepted.open() })
             loop.start()
-            let clients = (0..<3).map { _ in socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) }
+            let clients = (0..<5).map { _ in socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) }
             func ask(_ client: Int32) -> Bool { withAddress(listener.local) { connect(client, $0, $1) } == 0 }
             // Once served, so that Dispatch has all the descriptors that it needs.
             guard ask(clients[0]), accepted.wait() else { exit(1) }
@@ -208,14 +208,54 @@ private final class EchoConnection: EventHandler, @unchecked Sendable {
             guard setrlimit(__rlimit_resource_t(7), &limit) == 0 else { exit(2) }
             var fillers: [Int32] = []
             while case let filler = open("/dev/null", O_RDONLY), filler >= 0 { fillers.append(filler) }
-            guard ask(clients[1]) else { exit(3) }
             var byte: UInt8 = 0
-            // Turned away: the end of the stream or a reset, not silence.
-            var wait = pollfd(fd: clients[1], events: Int16(POLLIN), revents: 0)
-            guard poll(&wait, 1, 10_000) == 1, read(clients[1], &byte, 1) <= 0 else { exit(4) }
-            guard failures.all.map(\.code) == [EMFILE] else { exit(5) }
+            for client in clients[1...3] {
+                guard ask(client) else { exit(3) }
+                // Turned away: the end of the stream or a reset, not silence.
+                var wait = pollfd(fd: client, events: Int16(POLLIN), revents: 0)
+                guard poll(&wait, 1, 10_000) == 1, read(client, &byte, 1) <= 0 else { exit(4) }
+            }
+            guard failures.all.map(\.code) == [EMFILE, EMFILE, EMFILE] else { exit(5) }
             for filler in fillers { close(filler) }
-            guard ask(clients[2]), accepted.wait() else { exit(6) }
+            guard ask(clients[4]), accepted.wait() else { exit(6) }
+            exit(0)
+        }
+    }
+
+    /// In a process of its own, for it uses up all descriptors.
+    @Test func withoutDescriptorsClientsOfAUnixSocketAreServed() async {
+        await #expect(processExitsWith: .success) {
+            let loop = try EventLoop(label: "starved")
+            let folder = "/tmp/httpdnsd-starved-\(getpid())"
+            let listener = try UnixListener.listen(folder + "/socket")
+            let failures = Journal<SystemError>()
+            let accepted = Journal<Int32>()
+            try listener.start(in: loop, failed: { failures.append($0) }) { socket in
+                var socket = socket
+                accepted.append(socket.descriptor.raw)
+                socket.close()
+                listener.connectionEnded()
+            }
+            loop.start()
+            func ask() -> Bool {
+                guard let client = try? StreamSocket.connect(toPath: listener.path) else { return false }
+                var wait = pollfd(fd: client.descriptor.raw, events: Int16(POLLIN), revents: 0)
+                return poll(&wait, 1, 10_000) == 1
+            }
+            guard ask() else { exit(1) }
+            var limit = rlimit(rlim_cur: 200, rlim_max: 200)
+            guard setrlimit(__rlimit_resource_t(7), &limit) == 0 else { exit(2) }
+            var fillers: [Int32] = []
+            while case let filler = open("/dev/null", O_RDONLY), filler >= 0 { fillers.append(filler) }
+            for number in 2...9 {
+                // The client's own.
+                close(fillers.removeLast())
+                guard ask(), accepted.all.count == number else { exit(3) }
+                fillers.append(open("/dev/null", O_RDONLY))
+            }
+            guard failures.all.isEmpty else { exit(4) }
+            unlink(folder + "/socket")
+            rmdir(folder)
             exit(0)
         }
     }

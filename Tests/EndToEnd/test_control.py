@@ -5,6 +5,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import signal
 import socket
 import stat
@@ -440,6 +441,28 @@ def test_alive(controlled, service, binary, place):
     assert ended.returncode == 64 and "--alive" in ended.stderr
     running.stop()
     assert "no daemon answers" in operator("status", "--alive", code=69)
+
+
+def test_a_daemon_without_descriptors_is_alive(controlled, service):
+    running, operator = controlled(service("https"))
+    assert operator("status", "--alive") == ""
+    opened = max(int(number) for number in os.listdir(f"/proc/{running.pid}/fd"))
+    resource.prlimit(running.pid, resource.RLIMIT_NOFILE, (opened + 3, opened + 3))
+    with contextlib.ExitStack() as stack:
+        def connect(number):
+            client = stack.enter_context(socket.create_connection(
+                ("127.0.0.1", 53), timeout=5, source_address=(f"127.0.0.{number + 2}", 0)))
+            client.settimeout(0.3)
+            with contextlib.suppress(TimeoutError):
+                return client.recv(1) != b""
+            return True
+        stays = [connect(number) for number in range(24)]
+        assert not any(stays[-8:]), "each further client is turned away"
+        for _ in range(8):
+            assert operator("status", "--alive") == ""
+        assert operator.json()["state"] == "healthy" or operator.json()["remarks"]
+        assert not connect(100)
+    assert "a command was turned away" not in running.log()
 
 
 def test_only_who_means_this_machine_is_answered(controlled):

@@ -3,14 +3,14 @@ public import Base
 extension Answer {
     /// The answer without the records that hold an unwanted address: A and AAAA, and HTTPS and SVCB with such an
     /// address in their hints (RFC 9460 §7.3), since browsers dial those too. An HTTPS or SVCB record that cannot be
-    /// parsed is removed as well, because a client's parser might be more lenient.
+    /// parsed is removed as well: a client's parser might be more lenient.
     ///
-    /// The signatures of the altered record sets are removed too, and AD is cleared. If the rest cannot be written, all
+    /// The signatures of the altered RRsets are removed too, and AD is cleared. If the rest cannot be written, all
     /// records are dropped.
     ///
-    /// - Returns: nil if there is no such record.
+    /// - Returns: nil: there is no such record.
     public func without(_ isUnwanted: (IPAddress) -> Bool) -> Answer? {
-        // Nearly all answers hold no such address and end here, without their names being parsed.
+        // Nearly all answers have no such address and end here, without parsing their names.
         let mayHold = recordHeaders().contains { header in
             header.holdsAddresses && body.span.holds(isUnwanted, in: header)
         }
@@ -36,7 +36,7 @@ extension Answer {
         return answer
     }
 
-    /// The first address in the answer section that is meant; nil: there is none.
+    /// The first address in the answer section for which the condition holds; nil: there is none.
     public func firstAddress(where isMeant: (IPAddress) -> Bool) -> IPAddress? {
         for header in recordHeaders().prefix(Int(head.answerCount)) where header.recordClass == .in {
             guard header.type == .a || header.type == .aaaa,
@@ -47,7 +47,7 @@ extension Answer {
         return nil
     }
 
-    /// How many records of the answer section have the type that was asked for.
+    /// The number of records in the answer section with the queried type.
     public var answersToTheType: Int {
         let message = body.span
         guard let nameEnd = RecordHeader.skipName(message, at: 0), message.count >= nameEnd + 2 else { return 0 }

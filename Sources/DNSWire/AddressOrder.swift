@@ -1,17 +1,16 @@
 public import Base
 
-/// The addresses of an answer, and the order in which it gives them.
+/// The addresses of an answer, and their order.
 extension Answer {
-    /// The addresses with which a question for A or AAAA is answered, in order. None for other types, for an answer that
-    /// is not cacheable, and where the records have several owners, of which only one is the name that was meant.
+    /// The addresses that answer a question for A or AAAA, in order. None for other types, for an uncacheable answer,
+    /// and if the records have several owners, of which only one is the intended name.
     public var addresses: [IPAddress] {
         addressFields().compactMap { IPAddress(bytes: body.span.extracting($0)) }
     }
 
-    /// Puts the addresses in the order of their ranks, the least first; where ranks are equal they stay in order. Only the
-    /// addresses change places, so the length stays; signatures stay valid, as the order inside a record set means
-    /// nothing to them (RFC 4034 §6.3).
-    /// - Returns: whether anything has changed.
+    /// Sorts the addresses by rank, the least first; equal ranks retain their order. Only the addresses move, so the
+    /// length stays; signatures stay valid, as they do not cover the order inside an RRset (RFC 4034 §6.3).
+    /// - Returns: Whether the order has changed.
     public mutating func sortAddresses(by rank: (IPAddress) -> Int) -> Bool {
         let fields = addressFields()
         let ranks = fields.map { IPAddress(bytes: body.span.extracting($0)).map(rank) ?? .max }
@@ -26,7 +25,7 @@ extension Answer {
         return false
     }
 
-    /// Where the addresses are in the body.
+    /// The ranges of the addresses in the body.
     private func addressFields() -> [Range<Int>] {
         guard isCacheable, let nameEnd = RecordHeader.skipName(body.span, at: 0), body.count >= nameEnd + 2 else {
             return []

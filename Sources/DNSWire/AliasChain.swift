@@ -1,27 +1,29 @@
-/// The names to which the aliases (CNAME, DNAME) in an answer lead from the name asked, and what belongs to them.
+/// The names to which the aliases (CNAME, DNAME) in an answer lead from the queried name, and the records of these
+/// names.
 ///
-/// Only records that belong are passed on. Clients may keep whatever stands in an answer, and the server that was asked has
-/// no say about other names. The records of each name come before those of the next one: stub resolvers such as that of
-/// glibc do not find an address that comes before its alias.
+/// Only these records are passed on. Clients may cache any record of an answer, and the queried server has no authority
+/// over other names. The records of each name come before those of the next one: stub resolvers such as that of glibc
+/// do not find an address that comes before its alias.
 struct AliasChain {
-    /// Where the aliases lead.
+    /// The end of the aliases.
     enum Destination {
-        /// To records of the type asked.
+        /// Records of the queried type.
         case found
-        /// To a name of which the answer section holds nothing.
+        /// A name without a record in the answer section.
         case nothing(of: Name)
-        /// Nowhere: the records belong to other names, or the aliases lead in a circle.
+        /// None: the records belong to other names, or the aliases form a loop.
         case unrelated
-        /// Further than ``maximumAliases``.
+        /// Beyond ``maximumAliases``.
         case tooFar
     }
 
     private(set) var destination = Destination.unrelated
-    /// The name asked, and behind it the target of each alias.
+    /// The queried name, followed by the target of each alias.
     private var names: [Name]
-    /// The owners of the records of the answer section; nil: all are the name asked. Nearly all answers are so.
+    /// The owners of the records of the answer section; nil: the queried name owns all, as in nearly all answers.
     private var owners: Owners?
-    /// The DNAME records that make a name of the chain the next one, and their signatures: by the record's index, that name's.
+    /// The DNAME records that lead from a name of the chain to the next one, and their signatures: the index of that
+    /// name, by the record's index.
     private var leading: [Int: Int] = [:]
 
     /// The longest chain that is followed. Other resolvers stop at 8 to 16.
@@ -35,7 +37,7 @@ struct AliasChain {
             let number = owners.map { $0.number(of: name) }
             var alias: Name?
             for index in 0..<records.answerCount where records[index].recordClass == asked.recordClass {
-                // Without owners, all are of the name asked.
+                // Without `owners`, all are the queried name.
                 guard number.map({ $0 == owners?.numbers[index] }) ?? (names.count == 1) else { continue }
                 if records[index].type == asked.type || asked.type == .any {
                     destination = .found
@@ -61,8 +63,8 @@ struct AliasChain {
         }
     }
 
-    /// Finds the DNAME records that lead from a name to the next one, which they say if no CNAME does; or nowhere, to a name over
-    /// 255 octets (RFC 6672 §2.2).
+    /// Finds the DNAME records that lead from a name to the next one, and synthesizes it if no CNAME does; or to none,
+    /// if the name would exceed 255 octets (RFC 6672 §2.2).
     private mutating func lead(
         _ name: Name, _ alias: inout Name?, by owners: Owners, _ recordClass: RecordClass,
         _ records: borrowing ResponseRecords, _ message: Span<UInt8>
@@ -83,12 +85,12 @@ struct AliasChain {
         }
     }
 
-    /// The indices of the records that are passed on, in their order; nil: all as they are.
+    /// The indices of the records that are passed on, in order; nil: all, unchanged.
     ///
-    /// - In the answer section: records of the chain's names, and each DNAME above that leads from one to the next, with its
-    ///   signatures. Any other would lead clients away from names that nobody asked for.
-    /// - In the authority section: records at or above one of them. Also NSEC and NSEC3 with their signatures, which stand
-    ///   at other names: they say nothing but by a signature that holds.
+    /// - In the answer section: records of the chain's names, and each DNAME above that leads from one to the next,
+    ///   with its signatures. Any other would lead clients away from names that no client asked for.
+    /// - In the authority section: records at or above one of them. Also NSEC and NSEC3 with their signatures, at other
+    ///   names: they count only with a valid signature.
     func order(_ records: borrowing ResponseRecords, _ message: Span<UInt8>) -> [Int]? {
         guard owners != nil || records.answerCount < records.count else { return nil }
         var order: [Int] = []
@@ -120,7 +122,7 @@ struct AliasChain {
 private struct Owners {
     /// By the index of the record: the number of its owner.
     private(set) var numbers: [Int] = []
-    /// By the number of the owner: its first DNAME record. A name can have one alone (RFC 6672 §2.4).
+    /// By the number of the owner: its first DNAME record. A name can have only one (RFC 6672 §2.4).
     private(set) var dnames: [Int: Int] = [:]
     private var numberOf: [Name: Int] = [:]
 
@@ -140,16 +142,16 @@ private struct Owners {
         }
     }
 
-    /// Nil: it owns none.
+    /// Nil: it owns no record.
     func number(of name: Name) -> Int? { numberOf[name] }
 }
 
-/// Reads the owners of one record after the other, most of which are the same pointer as the one before.
+/// Reads the owners of consecutive records, most of which are the same pointer as the one before.
 private struct NameReader {
     private var pointer: UInt16?
     private var latest: Name?
 
-    /// Whether a name is written as the one before, as a pointer to the same octets.
+    /// Whether a name is the same pointer as the one before.
     func isTheSame(_ message: Span<UInt8>, at offset: Int) -> Bool {
         pointer != nil && message.integer16(at: offset) == pointer
     }
@@ -164,7 +166,7 @@ private struct NameReader {
 }
 
 extension RecordHeader {
-    /// Whether it denies names or types by a signature, or is such a signature (RFC 4034 §3.1, §4; RFC 5155).
+    /// Whether it denies names or types under a signature, or is such a signature (RFC 4034 §3.1, §4; RFC 5155).
     fileprivate func isProof(_ message: Span<UInt8>) -> Bool {
         switch type {
         case .nsec, .nsec3: return true
@@ -174,7 +176,7 @@ extension RecordHeader {
         }
     }
 
-    /// Of a signature: the type of the records that it signs.
+    /// The type of the records that a signature covers.
     fileprivate func covered(_ message: Span<UInt8>) -> RecordType? {
         guard type == .rrsig, dataLength >= 2 else { return nil }
         return RecordType(rawValue: message.integer16(at: dataOffset))
@@ -182,7 +184,7 @@ extension RecordHeader {
 }
 
 extension Name {
-    /// The names above it, the nearest first and the root last; none of the root.
+    /// The names above it, the nearest first and the root last; none for the root.
     fileprivate var parents: [Name] {
         var parents: [Name] = []
         var start = 0
@@ -193,7 +195,7 @@ extension Name {
         return parents
     }
 
-    /// The name with its end `owner` replaced by `target`, as a DNAME says (RFC 6672 §2.2); nil for `owner` itself and
+    /// The name with its end `owner` replaced by `target`, as for a DNAME (RFC 6672 §2.2); nil for `owner` itself and
     /// for a result over 255 octets.
     fileprivate func moved(from owner: Name, to target: Name) -> Name? {
         let prefix = wire.count - owner.wire.count

@@ -1,11 +1,11 @@
-/// A whole answer to one question, kept by the cache and given to any client that asks it.
+/// A whole answer to one question, cached and given to any client that asks it.
 public struct Answer: Sendable, Equatable {
     public var head: AnswerHead
-    /// The message from offset 12 on: question (name in lower case), answer, authority, additional without OPT; behind
-    /// it the extended errors as options for the OPT of a reply. Compression pointers are as in the message, so offset
-    /// 12 is `body[0]`.
+    /// The message from offset 12 on: question (name in lower case), answer, authority, additional without OPT; then
+    /// the extended errors as options for the OPT of a reply. Compression pointers are as in the message, so offset 12
+    /// is `body[0]`.
     public var body: [UInt8]
-    /// Seconds it may be cached; 0 = not at all.
+    /// Seconds for which it may be cached; 0: not at all.
     public var keep: UInt32
     /// Whether it answers the question and so may be cached at all; a TTL of 0 can still leave ``keep`` at 0.
     public var isCacheable: Bool
@@ -17,7 +17,7 @@ public struct Answer: Sendable, Equatable {
         self.isCacheable = isCacheable
     }
 
-    /// Brings every record's TTL, and ``keep`` of a cacheable answer, into `minimum...maximum` seconds.
+    /// Limits each record's TTL, and ``keep`` of a cacheable answer, to `minimum...maximum` seconds.
     ///
     /// - Precondition: `minimum <= maximum`.
     public mutating func clampTTLs(minimum: UInt32, maximum: UInt32) {
@@ -26,8 +26,8 @@ public struct Answer: Sendable, Equatable {
         changeTTLs { min(max($0, minimum), maximum) }
     }
 
-    /// Ages an answer that was already this many seconds old when it came: its records' TTLs, and ``keep``, become that
-    /// much shorter, but never less than 1.
+    /// Ages an answer that was this many seconds old when it came: its records' TTLs, and ``keep``, decrease by that
+    /// much, but not below 1.
     public mutating func spend(seconds: Int) {
         guard seconds > 0 else { return }
         let spent = UInt32(clamping: seconds)
@@ -46,7 +46,7 @@ public struct Answer: Sendable, Equatable {
         }
     }
 
-    /// Where the first record begins in ``body``; nil for a body built by hand that has no question.
+    /// The offset of the first record in ``body``; nil: a body built by hand without a question.
     private var recordsStart: Int? { RecordHeader.skipName(body.span, at: 0).map { $0 + 4 } }
 
     /// The records after the question, in order; for a body built by hand, up to the first that cannot be parsed.
@@ -61,7 +61,7 @@ public struct Answer: Sendable, Equatable {
         return records
     }
 
-    /// Whether an SOA, which proves that a record does not exist (RFC 2308 §2), is in the authority section.
+    /// Whether the authority section has an SOA, which proves that a record does not exist (RFC 2308 §2).
     public var hasStartOfAuthority: Bool {
         let (first, count) = (Int(head.answerCount), Int(head.authorityCount))
         return count > 0 && recordHeaders().dropFirst(first).prefix(count).contains { $0.type == .soa }
@@ -74,15 +74,15 @@ public struct Answer: Sendable, Equatable {
     }
 }
 
-/// The parts of a stored answer beside its body; trivial.
+/// The parts of an answer other than its body; trivial.
 public struct AnswerHead: Sendable, Equatable {
     /// The code of the header, below 16.
     public var responseCode: ResponseCode
-    /// The resolver that answered has validated it (RFC 4035 §3.2.3).
+    /// Whether the resolver that answered has validated it (RFC 4035 §3.2.3).
     public var authenticData: Bool
     public var answerCount: UInt16
     public var authorityCount: UInt16
-    /// Records of the additional section; OPT is not among them.
+    /// Records of the additional section, without OPT.
     public var additionalCount: UInt16
     /// Octets of extended errors at the end of the body, for clients that understand EDNS.
     public var extendedErrorLength: UInt16

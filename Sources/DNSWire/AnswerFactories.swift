@@ -1,8 +1,8 @@
 public import Base
 
-/// Answers made by the daemon itself. All are in class IN, and their records are owned by the name asked.
+/// Answers made by the daemon itself, all in class IN, with records owned by the queried name.
 extension Answer {
-    /// A compression pointer to the question's name: the name right behind the header.
+    /// A compression pointer to the question's name, which is right after the header.
     static let questionPointer: UInt16 = 0xC00C
 
     /// A synthetic SOA's RDATA before MINIMUM: MNAME `httpdnsd.invalid.`, RNAME `nobody.invalid.` (RFC 2606 §2: no
@@ -17,7 +17,7 @@ extension Answer {
         return data
     }()
 
-    /// The addresses of `type`'s family in the order given; those of the other family are left out.
+    /// The addresses of `type`'s family in the given order, without those of the other family.
     public static func addresses(_ name: Name, type: RecordType, _ addresses: [IPAddress], ttl: UInt32) -> Answer {
         let ttl = min(ttl, RecordHeader.maximumTTL)
         let dataLength = type == .a ? 4 : 16
@@ -42,7 +42,7 @@ extension Answer {
         return answer
     }
 
-    /// The names a reverse name stands for (RFC 1035 §3.5), or of which a name is an alias.
+    /// The targets of a reverse name (RFC 1035 §3.5), or of an alias.
     /// - Parameter type: PTR or CNAME.
     public static func pointers(
         _ name: Name, type: RecordType = .ptr, _ targets: [Name], ttl: UInt32
@@ -83,7 +83,7 @@ extension Answer {
         return answer
     }
 
-    /// No records, and not to be cached.
+    /// No records, and not cacheable.
     public static func failure(
         _ name: Name, type: RecordType, _ code: ResponseCode, extendedError: ExtendedError?
     ) -> Answer {
@@ -98,7 +98,7 @@ extension Answer {
         return answer
     }
 
-    /// The minimal answer to type ANY: one HINFO that names the RFC which allows it (RFC 8482 §4.2).
+    /// The minimal answer to type ANY: one HINFO that names the RFC that allows it (RFC 8482 §4.2).
     public static func hinfo(_ name: Name, ttl: UInt32) -> Answer {
         let ttl = min(ttl, RecordHeader.maximumTTL)
         var answer = Answer(name, type: .any, .noError, keep: ttl, isCacheable: true)
@@ -107,7 +107,7 @@ extension Answer {
         return answer
     }
 
-    /// - Parameter room: octets that its records will take, if that is known.
+    /// - Parameter room: The octets of its records, if known.
     private init(
         _ name: Name, type: RecordType, recordClass: RecordClass = .in, _ code: ResponseCode, keep: UInt32,
         isCacheable: Bool, room: Int = 0
@@ -126,7 +126,7 @@ extension Answer {
         body.append(contentsOf: data)
     }
 
-    /// Octets of a record before its data, the owner being a pointer.
+    /// Octets of a record before its data, with a pointer as owner.
     private static let recordHeaderLength = 12
 
     private mutating func appendRecordHeader(_ type: RecordType, ttl: UInt32, dataLength: Int) {

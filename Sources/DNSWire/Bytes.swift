@@ -16,7 +16,7 @@ extension Span where Element == UInt8 {
         unsafe UInt64(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
     }
 
-    /// A copy of the octets in `range`; traps when it goes beyond the span.
+    /// A copy of the octets in `range`; traps if it exceeds the span.
     package func bytes(in range: Range<Int>) -> [UInt8] {
         // Sound: `extracting` has checked the range, and the copy is done before the closure returns.
         unsafe extracting(range).withUnsafeBufferPointer { unsafe Array($0) }
@@ -46,7 +46,7 @@ extension MutableSpan where Element == UInt8 {
         bytes.storeBytes(of: value, toByteOffset: offset, as: Value.self)
     }
 
-    /// Copies `range` of `source` to `offset`; traps when either side is too short.
+    /// Copies `range` of `source` to `offset`; traps if either side is too short.
     @inline(__always)
     mutating func copy(_ source: Span<UInt8>, _ range: Range<Int>, to offset: Int) {
         precondition(range.lowerBound >= 0 && range.upperBound <= source.count)
@@ -64,8 +64,8 @@ extension MutableSpan where Element == UInt8 {
 }
 
 extension [UInt8] {
-    /// An array that `write` fills, of at most `count` octets. To append to an empty one is 450 instructions cheaper than any
-    /// initializer that takes a number of octets: those look the array's type up each time.
+    /// An array of at most `count` octets, which `write` fills. Appending to an empty array is 450 instructions cheaper
+    /// than any initializer with a size: those look the array's type up each time.
     @inline(__always)
     init(ofAtMost count: Int, _ write: (inout OutputSpan<UInt8>) -> Void) {
         self.init()
@@ -74,7 +74,7 @@ extension [UInt8] {
 }
 
 extension OutputSpan<UInt8> {
-    /// Appends a copy of the octets; traps when there is no room for them.
+    /// Appends a copy of the octets; traps if there is no room.
     @inline(__always)
     mutating func append(_ octets: Span<UInt8>) {
         precondition(octets.count <= freeCapacity)
@@ -99,7 +99,7 @@ extension OutputSpan<UInt8> {
     }
 }
 
-/// Whether two spans, which both reach beyond a range, have the same octets in it.
+/// Whether two spans, both longer than a range, have the same octets in it.
 func isSame(_ a: Span<UInt8>, _ b: Span<UInt8>, _ range: Range<Int>) -> Bool {
     var at = range.lowerBound
     while range.upperBound &- at >= 8 {

@@ -1,4 +1,4 @@
-/// How a query went: the header's 4 bits (RFC 1035 §4.1.1), extended to 12 by an OPT record (RFC 6891 §6.1.3).
+/// The result of a query: the header's 4 bits (RFC 1035 §4.1.1), extended to 12 by an OPT record (RFC 6891 §6.1.3).
 public struct ResponseCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     public let rawValue: UInt16
 
@@ -21,12 +21,12 @@ public struct ResponseCode: RawRepresentable, Hashable, Sendable, CustomStringCo
         (.badVers, "BADVERS"), (.badCookie, "BADCOOKIE"),
     ]
 
-    /// As dig prints it.
+    /// The text that dig prints.
     public var description: String {
         ResponseCode.mnemonics.first { $0.0 == self }?.1 ?? "RCODE\(rawValue)"
     }
 
-    /// From the description, in any case; nil for anything else, and for more than 12 bits.
+    /// From the description, in any case; nil: anything else, or more than 12 bits.
     public init?(parsing text: String) {
         let upper = text.uppercased()
         if let known = ResponseCode.mnemonics.first(where: { $0.1 == upper }) {
@@ -40,8 +40,8 @@ public struct ResponseCode: RawRepresentable, Hashable, Sendable, CustomStringCo
         }
     }
 
-    /// The code as a header alone can show it: a code that needs the upper bits of an OPT record becomes SERVFAIL,
-    /// since its lower four bits would be another code (BADVERS would read NOERROR).
+    /// The code for a header alone: a code that needs the upper bits of an OPT record becomes SERVFAIL, since its lower
+    /// four bits are another code (BADVERS would become NOERROR).
     var inHeaderAlone: ResponseCode { rawValue < 16 ? self : .servFail }
 }
 

@@ -1,14 +1,14 @@
 import Base
 
-/// A message that is written record by record, with whole names, before they are compressed.
+/// A message that is written record by record with uncompressed names, before they are compressed.
 struct ComposedMessage {
     private var body: [UInt8]
     private var head = AnswerHead(responseCode: .noError)
-    /// The octets of its records once their names are compressed, if each owner is a pointer but for the first.
+    /// The octets of its records after compression, if each owner but the first is a pointer.
     private var compressed = 0
     private var owners: Set<Name> = []
 
-    /// - Parameter question: a body that begins with the name asked.
+    /// - Parameter question: A body that begins with the queried name.
     init(question: [UInt8], type: RecordType) {
         let nameEnd = RecordHeader.skipName(question.span, at: 0) ?? 0
         body = Array(question[..<nameEnd])
@@ -33,10 +33,10 @@ struct ComposedMessage {
         if section == .answer { head.answerCount += 1 } else { head.authorityCount += 1 }
     }
 
-    /// Whether there is room for one more record with so many octets of data, of an owner that has one already.
+    /// Whether there is room for one more record with so many octets of data, of an owner that has a record.
     func hasRoom(for octets: Int) -> Bool { Name.maximumLength + 4 + compressed + 12 + octets <= Answer.longestBody }
 
-    /// With the code and the extended errors of the answer that it was made of; nil if there is no room in a message.
+    /// With the code and the extended errors of the answer that it was made from; nil: a message has no room for it.
     func answer(of source: Answer, keep: UInt32) -> Answer? {
         var made = Answer(head: head, body: body, keep: keep, isCacheable: source.isCacheable)
         made.head.responseCode = source.head.responseCode

@@ -3,7 +3,7 @@ public import Base
 /// The COOKIE option of a reply (RFC 7873 §4.2) in the interoperable form of RFC 9018 §4: the client's eight octets and
 /// our sixteen. Trivial; all fields are big-endian numbers, as on the wire.
 public struct Cookie: Sendable, Equatable {
-    /// What the client made up.
+    /// The client's own octets.
     let client: UInt64
     /// The version, three reserved octets, and the creation time in seconds.
     let head: UInt64
@@ -23,7 +23,7 @@ public struct Cookie: Sendable, Equatable {
         hash = Cookie.hash(client, head, address, secret)
     }
 
-    /// When it was made, by the clock of the server that made it, in seconds.
+    /// The time of its creation, by the clock of the server that made it, in seconds.
     var made: UInt32 { UInt32(truncatingIfNeeded: head) }
 
     /// Whether it was made with this secret, for this client at this address.
@@ -53,39 +53,39 @@ public struct Cookie: Sendable, Equatable {
     }
 }
 
-/// Makes the cookies of clients and verifies them (RFC 7873 §5.2). Its only state is a constant seed, so every listener
+/// Makes the cookies of clients and verifies them (RFC 7873 §5.2). Its only state is a constant seed, so each listener
 /// has a copy and needs no lock.
 public struct ServerCookies: Sendable {
     private let seed: (UInt64, UInt64)
 
-    /// Seconds for which a secret makes new cookies: RFC 7873 §7.1 wants no more than 26 hours.
+    /// Seconds for which a secret makes new cookies: at most 26 hours by RFC 7873 §7.1.
     static let secretLifetime: UInt32 = 24 * 3600
-    /// Seconds a cookie is good for, also one made with the former secret (RFC 9018 §4.3).
+    /// Seconds for which a cookie is valid, even one of the former secret (RFC 9018 §4.3).
     static let goodFor: Int32 = 3600
-    /// Seconds by which a cookie may come from the future (RFC 9018 §4.3): the clock may have been set back.
+    /// Seconds by which a cookie may be in the future (RFC 9018 §4.3): the clock may have been set back.
     static let skew: Int32 = 300
     /// Seconds for which a client gets the same cookie again (RFC 9018 §4.3).
     static let keptFor: Int32 = 1800
 
-    /// - Parameter seed: secret and random for this process. Each day's secret is derived from it, so that an attacker
+    /// - Parameter seed: Secret and random for this process. Each day's secret is derived from it, so that an attacker
     ///   who finds one by trial has neither the next one nor the seed.
     public init(seed: (UInt64, UInt64)) { self.seed = seed }
 
-    /// What the cookie sent by a client is worth. No value is a reason to refuse an ordinary question: it is answered
-    /// with a fresh cookie (RFC 7873 §5.2.3 and §5.2.4 leave that to the server).
+    /// The validity of a client's cookie. No value is a reason to refuse an ordinary question: it is answered with a
+    /// new cookie (RFC 7873 §5.2.3 and §5.2.4 leave that to the server).
     public enum Standing: Sendable, Equatable {
         /// It has no server part yet.
         case new
         case good
-        /// Too old, forged, or of a time before a restart.
+        /// Too old, forged, or from before a restart.
         case bad
     }
 
-    /// The cookie for the reply to a client that sent one; nil for one that did not.
+    /// The cookie for the reply to a client that sent one; nil: it did not.
     ///
     /// - Parameters:
-    ///   - message: what `edns` was read from.
-    ///   - now: seconds since 1970.
+    ///   - message: The message that `edns` was read from.
+    ///   - now: Seconds since 1970.
     public func cookie(
         for edns: EDNS, in message: Span<UInt8>, from address: IPAddress, at now: UInt32
     ) -> (cookie: Cookie, standing: Standing)? {
@@ -112,7 +112,7 @@ public struct ServerCookies: Sendable {
         return (Cookie(client: client, at: now, address: address, secret: secret(at: now)), standing)
     }
 
-    /// The secret of the day that a cookie was made on.
+    /// The secret of the day on which a cookie was made.
     private func secret(at seconds: UInt32) -> (UInt64, UInt64) {
         let day = UInt64(seconds / Self.secretLifetime)
         return (derived(day << 1), derived(day << 1 | 1))

@@ -1,4 +1,4 @@
-/// One record of an answer on its own, for people: logs, `query`, tests.
+/// A record of an answer, for people: logs, `query`, tests.
 public struct DecodedRecord: Hashable, Sendable {
     public enum Section: Sendable { case answer, authority, additional }
 
@@ -13,8 +13,7 @@ public struct DecodedRecord: Hashable, Sendable {
 }
 
 extension Answer {
-    /// The records in order, up to the first that cannot be read (there is none in an answer that was read or made
-    /// here).
+    /// The records in order, up to the first that cannot be read (an answer that was read or made here has none).
     public func records() -> [DecodedRecord] {
         // Compression pointers count from the header on.
         let message = [UInt8](repeating: 0, count: Header.length) + body

@@ -1,7 +1,6 @@
 import Base
 
-/// Extended errors (RFC 8914) in the form an answer keeps them: OPT options, one behind the other, at the end of its
-/// body.
+/// Extended errors (RFC 8914) in the form of an answer: consecutive OPT options at the end of its body.
 ///
 /// A resolver's errors are passed on with their texts, within bounds, since a resolver or a forger may send anything.
 struct ExtendedErrors {
@@ -9,7 +8,7 @@ struct ExtendedErrors {
     private(set) var options: [UInt8] = []
     private var count = 0
 
-    /// How many errors of one response are kept; further ones are dropped. Resolvers send a few at most.
+    /// The most errors of a response; further ones are dropped. Resolvers send a few at most.
     static let maximumCount = 8
     /// The longest text in octets; a longer one is cut.
     static let maximumTextLength = 255
@@ -19,9 +18,9 @@ struct ExtendedErrors {
     /// Appends an error from the data of a resolver's option: INFO-CODE and EXTRA-TEXT (§2).
     ///
     /// - Parameters:
-    ///   - range: of the data in `message`; one without a code is passed over.
-    ///   - question: where the name asked begins. The text may repeat the name in the random spelling of our query,
-    ///     which clients must not see: words that are labels of it are put in lower case.
+    ///   - range: Of the data in `message`; an option without a code is skipped.
+    ///   - question: The offset of the queried name. The text may repeat the name in the random spelling of our query,
+    ///     which clients must not see: words that equal its labels are put in lower case.
     mutating func append(_ message: Span<UInt8>, _ range: Range<Int>, question: Int) {
         guard range.count >= 2, count < ExtendedErrors.maximumCount else { return }
         count += 1
@@ -35,7 +34,7 @@ struct ExtendedErrors {
         lowercaseLabels(from: start, of: message, question)
     }
 
-    /// - Parameter text: cut to ``maximumTextLength`` octets, at the end of a character.
+    /// - Parameter text: Cut to ``maximumTextLength`` octets, at the end of a character.
     mutating func append(_ code: ExtendedError, text: String = "") {
         var octets = text.utf8.prefix(ExtendedErrors.maximumTextLength)
         while String(octets) == nil { octets = octets.dropLast() }
@@ -61,13 +60,13 @@ struct ExtendedErrors {
         }
     }
 
-    /// The option for one error without a text; meaningless for nil.
+    /// The option for one error without a text; undefined for nil.
     static func option(_ error: ExtendedError?) -> InlineArray<6, UInt8> {
         let (option, code) = (EDNS.extendedErrorOption, error?.rawValue ?? 0)
         return [UInt8(option >> 8), UInt8(option & 0xFF), 0, 2, UInt8(code >> 8), UInt8(code & 0xFF)]
     }
 
-    /// The range of the leading options between `start` and the end of `bytes` that fit into `room` octets.
+    /// The range of the first options between `start` and the end of `bytes` that fit into `room` octets.
     static func range(_ bytes: Span<UInt8>, from start: Int, fitting room: Int) -> Range<Int> {
         var end = start
         while bytes.count - end >= headLength {
@@ -78,7 +77,7 @@ struct ExtendedErrors {
         return start..<end
     }
 
-    /// Whether `range` holds whole extended error options and nothing else.
+    /// Whether `range` contains whole extended error options and nothing else.
     static func areValid(_ message: Span<UInt8>, _ range: Range<Int>) -> Bool {
         var offset = range.lowerBound
         var count = 0
@@ -108,7 +107,7 @@ extension Answer {
         return codes
     }
 
-    /// The text of its first extended error, in plain characters; empty if there is none.
+    /// The text of its first extended error, in plain characters; empty: there is none.
     public var extendedErrorText: String {
         let start = body.count - Int(head.extendedErrorLength)
         guard start + ExtendedErrors.headLength <= body.count else { return "" }
@@ -117,8 +116,8 @@ extension Answer {
             .plain()
     }
 
-    /// Puts an error in front of the present ones.
-    /// - Parameter text: for a person; may be empty. At most 255 octets of it are sent.
+    /// Inserts an error before the present ones.
+    /// - Parameter text: For a person; may be empty. At most 255 octets of it are sent.
     public mutating func add(_ error: ExtendedError, text: String = "") {
         var own = ExtendedErrors()
         own.append(error, text: text)
@@ -126,7 +125,7 @@ extension Answer {
         head.extendedErrorLength += UInt16(own.options.count)
     }
 
-    /// - Precondition: the answer has no extended errors yet.
+    /// - Precondition: The answer has no extended errors yet.
     mutating func append(_ errors: ExtendedErrors) {
         precondition(head.extendedErrorLength == 0)
         body += errors.options

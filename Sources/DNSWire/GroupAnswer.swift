@@ -1,6 +1,6 @@
 public import Base
 
-/// What a group answers by itself, without asking anybody.
+/// A group's own answer, without asking a server.
 public enum GroupAnswer: Sendable, Hashable {
     /// The name does not exist.
     case nxdomain
@@ -16,13 +16,13 @@ public enum GroupAnswer: Sendable, Hashable {
     /// The most addresses of an answer: with all of them it fits a datagram.
     public static let maximumAddresses = 16
 
-    /// Those without addresses.
+    /// The answers without addresses.
     public static let withoutAddresses: [GroupAnswer] = [.nxdomain, .nodata, .refused]
 
-    /// The addresses; none of the other answers has any.
+    /// The addresses; empty for other answers.
     public var addresses: [IPAddress] { if case .addresses(let addresses) = self { addresses } else { [] } }
 
-    /// The name of which the group's names are aliases; nil: they are none.
+    /// The target of the group's names as aliases; nil: they are none.
     public var target: Name? { if case .alias(let target) = self { target } else { nil } }
 }
 

@@ -48,7 +48,7 @@ struct RecordHeader {
     var dataOffset: Int { nameEnd + RecordHeader.fixedLength }
     var end: Int { dataOffset + dataLength }
 
-    /// The record at `offset`; nil if it goes beyond the end or its owner name has an unknown label type. A compression
+    /// The record at `offset`; nil: it exceeds the message, or its owner name has an unknown label type. A compression
     /// pointer ends the name and is not followed.
     @inline(__always)
     static func read(_ message: Span<UInt8>, at offset: Int) -> RecordHeader? {
@@ -60,8 +60,8 @@ struct RecordHeader {
         return record.end <= message.count ? record : nil
     }
 
-    /// Tells of each record of a message, in order, as long as that returns true.
-    /// - Returns: False: the message is malformed behind the records that were told.
+    /// Calls the closure with each record of a message, in order, as long as it returns true.
+    /// - Returns: False: the message is malformed after these records.
     static func forEach(_ message: Span<UInt8>, _ goesOn: (RecordHeader) -> Bool) -> Bool {
         guard message.count >= Header.length else { return false }
         var offset = Header.length
@@ -78,7 +78,7 @@ struct RecordHeader {
         return true
     }
 
-    /// The offset behind the name at `offset`, behind its first pointer if it has one.
+    /// The offset after the name at `offset`, or after its first pointer.
     @inline(__always)
     static func skipName(_ message: Span<UInt8>, at offset: Int) -> Int? {
         var offset = offset

@@ -1,12 +1,12 @@
-/// How long an upstream's answer may be kept, and whether at all: only what answers the question (RFC 2181 §5.4.1).
+/// Whether and how long an upstream's answer may be cached: only if it answers the question (RFC 2181 §5.4.1).
 struct Lifetime {
     let asked: Asked
     let code: ResponseCode
     let defaultNegativeTTL: UInt32
 
-    /// Sets `keep` and `isCacheable`, and corrects the TTLs in the body that must not be passed on as sent. Clients are given no
-    /// TTL by which they would keep the absence of a record for longer than it is kept here.
-    /// - Parameter order: the indices of the records that are passed on; nil: all are.
+    /// Sets `keep` and `isCacheable`, and corrects the TTLs in the body that must not be passed on as sent. Clients get
+    /// no TTL by which they would cache the absence of a record longer than the daemon does.
+    /// - Parameter order: The indices of the records that are passed on; nil: all are.
     func set(
         on answer: inout Answer, _ records: borrowing ResponseRecords, _ message: Span<UInt8>, _ chain: AliasChain,
         _ order: [Int]?
@@ -33,8 +33,8 @@ struct Lifetime {
         }
     }
 
-    /// How long the absence of records at `name` may be cached, in seconds, and whether an SOA says so; nil if the answer does not
-    /// mean absence. The SOA's TTL is set to it, so that clients count down from there (RFC 2308 §3).
+    /// How long the absence of records at `name` may be cached, in seconds, and whether an SOA defines it; nil: the
+    /// answer does not mean absence. The SOA's TTL is set to it, so that clients count down from there (RFC 2308 §3).
     private func negativeTTL(
         for name: Name, _ answer: inout Answer, _ records: borrowing ResponseRecords, _ message: Span<UInt8>
     ) -> (ttl: UInt32, isProven: Bool)? {
@@ -51,7 +51,7 @@ struct Lifetime {
         return (defaultNegativeTTL, false)
     }
 
-    /// Sets the TTL of a record that was read from the whole message; the body begins behind that message's header.
+    /// Sets the TTL of a record that was read from the whole message, whose header the body lacks.
     private func setTTL(_ ttl: UInt32, _ record: RecordHeader, _ answer: inout Answer) {
         var body = answer.body.mutableSpan
         body.write(ttl, at: record.ttlOffset - Header.length)

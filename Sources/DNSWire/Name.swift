@@ -1,7 +1,6 @@
 import Base
 
-/// A domain name of its own: the uncompressed wire form in ASCII lower case, so that equal names (RFC 4343) have equal
-/// octets.
+/// A domain name in uncompressed wire form and ASCII lower case, so that equal names (RFC 4343) have equal octets.
 public struct Name: Hashable, Sendable {
     /// Length octets and labels, the root's empty label last: 1…255 octets.
     public let wire: [UInt8]
@@ -13,10 +12,10 @@ public struct Name: Hashable, Sendable {
 
     public static let root = Name(canonical: [0])
 
-    /// From wire octets known to be a whole valid name in lower case.
+    /// - Parameter wire: A whole valid name in lower case.
     package init(canonical wire: [UInt8]) { self.wire = wire }
 
-    /// Eight octets at a time: names are long for a hash of each octet.
+    /// Eight octets at a time: a hash of each octet is slow for names.
     public func hash(into hasher: inout Hasher) {
         let wire = wire.span
         var index = 0
@@ -30,10 +29,10 @@ public struct Name: Hashable, Sendable {
         }
     }
 
-    /// Copies an uncompressed name that was validated before, in lower case. Length octets (at most 63) cannot be taken
-    /// for letters, so all octets are treated alike.
+    /// Copies a validated uncompressed name, in lower case. Length octets (at most 63) cannot be confused with letters,
+    /// so all octets are treated alike.
     ///
-    /// - Precondition: the `length` octets at `offset` are a whole valid name, the root label included.
+    /// - Precondition: The `length` octets at `offset` are a whole valid name, the root label included.
     public init(wire: Span<UInt8>, at offset: Int, length: Int) {
         var copy = wire.bytes(in: offset..<offset + length)
         var octets = copy.mutableSpan
@@ -41,7 +40,7 @@ public struct Name: Hashable, Sendable {
         self.wire = copy
     }
 
-    /// Whether the octets of a message from `offset` on are this name, letters' case aside. There must be as many.
+    /// Whether the octets of a message from `offset` on are this name, in any case of letters. There must be as many.
     func isSame(as message: Span<UInt8>, at offset: Int) -> Bool {
         let wire = wire.span
         var index = 0
@@ -57,7 +56,7 @@ public struct Name: Hashable, Sendable {
         return true
     }
 
-    /// How many labels stand before the root: 0 for the root, 3 for `www.example.com`.
+    /// The number of labels before the root: 0 for the root, 3 for `www.example.com`.
     public var labelCount: Int {
         var count = 0
         var offset = 0
@@ -71,7 +70,7 @@ public struct Name: Hashable, Sendable {
     /// Whether this is `parent` or a name under it; `notexample.com` is not within `example.com`.
     public func isWithin(_ parent: Name) -> Bool { parent.contains(wire.span) }
 
-    /// Whether a name in wire form, in whatever letters' case, is this one or under it; false for what is no name.
+    /// Whether a name in wire form, in any case of letters, is this one or under it; false for invalid octets.
     public func contains(_ other: Span<UInt8>) -> Bool {
         var offset = 0
         while other.count - offset > wire.count { offset += Int(other[offset]) + 1 }
@@ -80,8 +79,8 @@ public struct Name: Hashable, Sendable {
         return true
     }
 
-    /// Whether there is a label and each label has only letters, digits, `-` and `_`: no octet that has a meaning in
-    /// the syntax of a URL or a list into which the name is put.
+    /// Whether the name has a label, and each label has only letters, digits, `-` and `_`: no octet with a meaning in
+    /// the syntax of a URL or a list.
     public var isHostname: Bool {
         let wire = wire.span
         var start = 1
@@ -96,11 +95,11 @@ public struct Name: Hashable, Sendable {
         return wire.count > 1
     }
 
-    /// Appends the name as text, without a final dot; true only if ``isHostname``, else nothing is appended.
+    /// Appends the name as text, without a final dot. False: not ``isHostname``, and nothing is appended.
     public func appendHostname(to text: inout [UInt8]) -> Bool {
         guard isHostname else { return false }
         let start = text.count
-        // The length octets of all labels but the first are where the dots belong.
+        // The length octets of all labels but the first become the dots.
         text.append(contentsOf: wire[1..<wire.count - 1])
         var dot = Int(wire[0])
         while start + dot < text.count {
@@ -111,12 +110,12 @@ public struct Name: Hashable, Sendable {
         return true
     }
 
-    /// - Parameter octet: not an upper-case letter; names here have none.
+    /// - Parameter octet: Not an upper-case letter; names here have none.
     @inline(__always)
     package static func isHostnameOctet(_ octet: UInt8) -> Bool {
-        // Most octets are letters: for a name of 24 octets 90 instructions less.
+        // Most octets are letters: saves 90 instructions for a name of 24 octets.
         if octet &- UInt8(ascii: "a") < 26 { return true }
-        // One bit for each allowed octet: 0…63 have "-" and the digits, 64…127 "_" and the lower-case letters.
+        // One bit for each allowed octet: in 0…63 "-" and the digits, in 64…127 "_" and the lower-case letters.
         let allowed: UInt64 = octet < 64 ? 0x03FF_2000_0000_0000 : 0x07FF_FFFE_8000_0000
         return octet < 128 && allowed >> UInt64(octet & 63) & 1 == 1
     }
@@ -131,11 +130,11 @@ extension Name: CustomStringConvertible {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// As ``description``, with the final dot.
+    /// The ``description`` with the final dot.
     var absolute: String { wire.count == 1 ? "." : "\(self)." }
 
-    /// Appends the text of a name, as ``description`` has it; false if an octet of it is escaped.
-    /// - Parameter wire: in wire form, in whatever letters' case.
+    /// Appends the text of a name in the form of ``description``; false: an octet of it is escaped.
+    /// - Parameter wire: In wire form, in any case of letters.
     @discardableResult
     public static func append(_ wire: Span<UInt8>, to text: inout [UInt8]) -> Bool {
         guard wire.count > 1 else {
@@ -143,10 +142,10 @@ extension Name: CustomStringConvertible {
             return true
         }
         let start = text.count
-        // The length octets of all labels but the first are where the dots belong.
+        // The length octets of all labels but the first become the dots.
         text.append(wire.extracting(1..<wire.count - 1))
         var written = text.mutableSpan
-        // Where the next length octet is; the last one, the root's, ends the text, and so does the end of what is no name.
+        // The next length octet; the last one, the root's, ends the text, as does the end of an invalid name.
         var next = Int(wire[0]) + 1
         for index in 1..<wire.count - 1 {
             if index == next {
@@ -188,7 +187,7 @@ extension Name: CustomStringConvertible {
         }
     }
 
-    /// An octet that is not printable, as `\DDD`.
+    /// An unprintable octet as `\DDD`.
     static func decimalEscape(_ octet: UInt8) -> String {
         let digits = String(octet)
         return String(repeating: "0", count: 3 - digits.count) + digits
@@ -196,9 +195,9 @@ extension Name: CustomStringConvertible {
 }
 
 extension Name {
-    /// From presentation form: labels between dots, the final dot optional, `\X` and `\DDD` escapes (RFC 1035 §5.1).
+    /// Parses presentation form: labels between dots, the final dot optional, `\X` and `\DDD` escapes (RFC 1035 §5.1).
     ///
-    /// nil for an empty text or label, a label over 63 or a name over 255 octets, a broken escape, and for anything but
+    /// Nil: an empty text or label, a label over 63 or a name over 255 octets, a broken escape, or an octet that is not
     /// printable ASCII (international names must come in their `xn--` form).
     public init?(_ text: String) {
         guard text != "." else {
@@ -225,12 +224,12 @@ extension Name {
             wire[lengthOffset] += 1
         }
         guard wire.count > 1 else { return nil }
-        // Without a final dot the last label is still open: close it with the root.
+        // Without a final dot the last label is still open: the root closes it.
         if wire[lengthOffset] > 0 { wire.append(0) }
         self.init(canonical: wire)
     }
 
-    /// The octet that the characters behind a backslash stand for; nil for a broken escape.
+    /// The octet that an escape means, from the characters after the backslash; nil: a broken escape.
     private static func escaped(_ octets: inout String.UTF8View.Iterator) -> UInt8? {
         func digit(_ octet: UInt8) -> Int? { octet >= 0x30 && octet <= 0x39 ? Int(octet) - 0x30 : nil }
         guard let first = octets.next() else { return nil }
@@ -241,7 +240,7 @@ extension Name {
     }
 }
 
-/// Which names are meant, by an operator for instance.
+/// A set of names, for example in an operator's command.
 public enum NameScope: Hashable, Sendable {
     case only(Name)
     /// The name and all names under it.
@@ -250,7 +249,7 @@ public enum NameScope: Hashable, Sendable {
     /// All names.
     public static let all = NameScope.under(.root)
 
-    /// Whether a name is meant.
+    /// Whether a name is in the scope.
     public func contains(_ name: Name) -> Bool {
         switch self {
         case .only(let only): name == only

@@ -1,6 +1,6 @@
 public import Base
 
-/// What an HTTPDNS account says about one name.
+/// An account's answer about one name.
 public struct NameAddresses: Sendable, Equatable {
     public var name: Name
     public var ipv4: FamilyAddresses
@@ -20,19 +20,19 @@ public struct NameAddresses: Sendable, Equatable {
     }
 }
 
-/// What an HTTPDNS account says about the addresses of one family.
+/// An account's answer about the addresses of one family.
 public enum FamilyAddresses: Sendable, Equatable {
-    /// At least one address, all of one family, in the service's order; the TTL is in seconds, 0…2³¹−1, as the service
+    /// At least one address, all of one family, in the service's order; the TTL in seconds, 0…2³¹−1, as the service
     /// gave it.
     case addresses([IPAddress], ttl: UInt32)
-    /// The name does not exist, or has no address of the family, or is not one of the account's: no service tells these
-    /// apart.
+    /// The name does not exist, or has no address of the family, or is not one of the account's: no service
+    /// distinguishes these.
     case noRecord
     case notAsked
 }
 
-/// Why an account has no address of one family of a name, in its service's own word. It stands beside the results, few of which have
-/// one: in them it would make every lookup dearer.
+/// The service's own reason why an account has no address of one family of a name. It is separate from the results, few
+/// of which have one: in them it would make each lookup more expensive.
 public struct AbsenceReason: Sendable, Equatable {
     /// The most octets of a code.
     public static let longestCode = 64
@@ -43,7 +43,8 @@ public struct AbsenceReason: Sendable, Equatable {
     /// Such as `RRNotExist`.
     public let code: String
 
-    /// - Parameter code: letters, digits, `_`, `-` and `.`; nil if it has others, none or too many, since people read it.
+    /// - Parameter code: Letters, digits, `_`, `-` and `.`; nil: other characters, none or too many, since people read
+    ///   it.
     public init?(_ name: Name, _ family: Families, code: some Collection<UInt8>) {
         guard (1...Self.longestCode).contains(code.count),
             code.allSatisfy({ isDigit($0) || isLowerLetter(lowercased($0)) || "_-.".utf8.contains($0) })
@@ -53,7 +54,7 @@ public struct AbsenceReason: Sendable, Equatable {
 }
 
 extension [AbsenceReason] {
-    /// The code for a name: that of the family wanted, else of the other.
+    /// The code for a name and the wanted family, else the other family.
     public func code(of name: Name, _ family: Families? = nil) -> String? {
         if isEmpty { return nil }
         let all = filter { $0.name == name }
@@ -69,7 +70,7 @@ public struct Families: OptionSet, Sendable, Hashable {
     public static let ipv6 = Families(rawValue: 2)
     public static let both: Families = [.ipv4, .ipv6]
 
-    /// The family that questions of a type are for.
+    /// The family of a question's type.
     public init?(of type: RecordType) {
         switch type {
         case .a: self = .ipv4

@@ -1,30 +1,32 @@
 import Base
 
-/// Writes names into a message, compressed (RFC 1035 §4.1.4): the end of a name that stands in the message already becomes
-/// a pointer to it.
+/// Writes names into a message, compressed (RFC 1035 §4.1.4): if the message has the end of a name already, a pointer
+/// replaces it.
 ///
-/// The work is bounded: a hostile message of 64 KiB can have thousands of names of a hundred labels each, all in pointers.
+/// The work is bounded: a hostile message of 64 KiB can have thousands of names of a hundred labels each, all in
+/// pointers.
 struct NameWriter {
-    /// A name without its first labels, by its own first label and the number of what follows.
+    /// The end of a name, by its first label and the number of the rest.
     private struct End: Hashable {
         let label: ArraySlice<UInt8>
         let rest: Int
     }
 
-    /// The number of each end of a name that stands in the message where a pointer can lead; the root is 0.
+    /// The number of each name end that a pointer can lead to; the root is 0.
     private var numbers: [End: Int] = [:]
-    /// Where the ends are in the message, by their number.
+    /// The offsets of the ends in the message, by their number.
     private var offsets = [0]
     private var looked = 0
 
-    /// The most labels that are looked up for one message; a message of servers has far fewer.
+    /// The most labels that are looked up for one message; a server's message has far fewer.
     static let mostLooked = 16_384
     /// The first offset that a pointer cannot hold.
     private static let pointersEnd = 0x4000
 
     /// Appends a name.
-    /// - Parameter wire: valid and without compression. Letters' case is kept, so only equal letters are the same name.
-    /// - Returns: false when too many labels were looked up; nothing is appended then.
+    /// - Parameter wire: Valid and without compression. The case of letters stays, so only equal letters are the same
+    ///   name.
+    /// - Returns: false: too many labels were looked up, and nothing is appended.
     mutating func append(_ wire: [UInt8], to message: inout [UInt8]) -> Bool {
         var starts: [Int] = []
         var start = 0
@@ -53,12 +55,13 @@ struct NameWriter {
 }
 
 extension Answer {
-    /// The answer with its names compressed in the types where that is allowed (RFC 3597 §4).
+    /// The answer with its names compressed in the types that allow it (RFC 3597 §4).
     func rewritten() -> Answer? { rewritten(0..<head.recordCount) }
 
     /// The same with a part of its records, or in another order. Extended errors stay.
-    /// - Parameter order: the indices of the records among all of ``body``; those of a section before those of the next.
-    /// - Returns: nil where the records cannot be read, or need more work or octets than an honest message.
+    /// - Parameter order: The indices of the records among all of ``body``; those of a section before those of the
+    ///   next.
+    /// - Returns: nil: the records cannot be read, or need more work or octets than an honest message.
     func rewritten(_ order: some Sequence<Int>) -> Answer? {
         // Compression pointers count from the header on.
         let message = [UInt8](repeating: 0, count: Header.length) + body
@@ -95,11 +98,11 @@ extension Answer {
     static var longestBody: Int { Int(UInt16.max) - Reply.minimumUDPSize }
 }
 
-/// Writes records one behind the other.
+/// Writes consecutive records.
 private struct RecordWriter {
     private(set) var message: [UInt8] = []
     private var names = NameWriter()
-    /// Where a name is in ``message`` that is at this offset of the message that is read.
+    /// The offset in ``message`` of a name, by its offset in the message that is read.
     private var known: [Int: UInt16] = [:]
 
     init(room: Int) { message.reserveCapacity(room) }
@@ -135,9 +138,9 @@ private struct RecordWriter {
         return true
     }
 
-    /// - Returns: the offset behind the name in `source`; nil if it is not valid or too much work.
+    /// - Returns: The offset after the name in `source`; nil: it is invalid or too much work.
     private mutating func append(_ source: Span<UInt8>, nameAt start: Int, isCompressed: Bool = true) -> Int? {
-        // Nearly all names are pointers to one that was written before.
+        // Nearly all names are pointers to a name that was written before.
         let isPointer = start + 1 < source.count && source[start] >= 0xC0
         let target = isPointer ? Int(source.integer16(at: start) & 0x3FFF) : start
         if isPointer, isCompressed, let offset = known[target] {

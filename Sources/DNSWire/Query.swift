@@ -2,14 +2,14 @@ public import Base
 
 /// The queries that the daemon itself sends to upstream resolvers.
 public enum Query {
-    /// A query with RD and AD (the answer's AD is wanted, RFC 6840 §5.7), CD as given, and an OPT record with our UDP
-    /// size and DO as given. A client's options are never passed on (RFC 6891 §6.1.1: OPT is hop by hop).
+    /// A query with RD and AD (to get the answer's AD, RFC 6840 §5.7), CD as given, and an OPT record with our UDP size
+    /// and DO as given. A client's options are never passed on (RFC 6891 §6.1.1: OPT is hop by hop).
     ///
     /// - Parameters:
     ///   - hasEDNS: False: without the OPT record, and so without DO.
-    ///   - subnet: An address for whose network the answer is wanted (ECS, RFC 7871): 24 bits of it are sent, of an
-    ///     IPv6 address 56 (§11.1). Nil: no such option.
-    ///   - keepAlive: Ask how long the server keeps the connection when it is idle (RFC 7828 §3.2.1).
+    ///   - subnet: An address whose network the answer is for (ECS, RFC 7871): 24 bits of it are sent, of an IPv6
+    ///     address 56 (§11.1). Nil: no such option.
+    ///   - keepAlive: Ask how long the server keeps an idle connection open (RFC 7828 §3.2.1).
     ///   - block: The message is padded to a multiple of this many octets, so that its length reveals less of the name
     ///     (RFC 7830, RFC 8467 §4.1); 1: not padded.
     public static func message(
@@ -53,7 +53,7 @@ public enum Query {
         }
     }
 
-    /// How many octets of an address are sent.
+    /// The number of octets of an address that are sent.
     private static func sentOctets(of address: IPAddress) -> Int { address.isIPv4 ? 3 : 7 }
 
     /// Appends the client subnet option (RFC 7871 §6), its scope 0.
@@ -70,15 +70,16 @@ public enum Query {
     /// The block of RFC 8467 §4.1 for queries, in octets.
     public static let paddingBlock = 128
 
-    /// Gives each letter of the name a random case: up to 32 bits more that a forger must guess, since a server repeats
+    /// Gives each letter of the name a random case: up to 32 more bits for a forger to guess, since a server repeats
     /// the question as it was asked (draft-vixie-dnsext-dns0x20-00).
     ///
     /// - Parameters:
-    ///   - message: made by ``message(id:_:type:recordClass:dnssecOK:checkingDisabled:)``; its letters are in lower
+    ///   - message: Made by ``message(id:_:type:recordClass:dnssecOK:checkingDisabled:)``; its letters are in lower
     ///     case.
-    ///   - bits: gives 64 random bits a call; called once for each 64 octets of the name, each of which has a bit of its own.
-    /// - Returns: false if every letter stayed in lower case, or there is none: then an answer that repeats the
-    ///   question proves nothing.
+    ///   - bits: Returns 64 random bits a call; called once for each 64 octets of the name, each of which has a bit of
+    ///     its own.
+    /// - Returns: false: each letter stayed in lower case, or there is none; then an answer that repeats the question
+    ///   proves nothing.
     public static func mixCase(of message: inout [UInt8], bits: () -> UInt64) -> Bool {
         var (pool, used): (UInt64, UInt64) = (0, 8)
         var changes: UInt64 = 0

@@ -1,24 +1,25 @@
-/// What a client asks, read from its message: offsets and numbers only, so that reading one touches no heap.
+/// A client's question, read from its message: only offsets and numbers, so that reading it touches no heap.
 public struct Question: Sendable {
     public let id: UInt16
     /// The header's second 16 bits as sent.
     public let flags: UInt16
-    /// The offset behind the name's root label.
+    /// The offset after the name's root label.
     public let nameEnd: Int
     public let type: RecordType
     public let recordClass: RecordClass
-    /// The client's OPT record; nil if it sent none.
+    /// The client's OPT record; nil: it sent none.
     public let edns: EDNS?
     /// The options of the OPT in our reply; none until the listener, which knows the client's address and transport,
     /// sets them.
     public var replyOptions = ReplyOptions()
 
-    /// The offset of the name: behind the header.
+    /// The offset of the name: the end of the header.
     public static let nameOffset = Header.length
 
-    /// The offset behind the question section.
+    /// The offset after the question section.
     public var end: Int { isEmpty ? nameEnd : nameEnd + 4 }
-    /// Whether the message has no question, only a header and an OPT (RFC 7873 §5.4). Type and class mean nothing then.
+    /// Whether the message has no question, only a header and an OPT (RFC 7873 §5.4). Type and class are then
+    /// undefined.
     public var isEmpty: Bool { nameEnd == Question.nameOffset }
     public var recursionDesired: Bool { flags & Header.recursionDesired != 0 }
     public var checkingDisabled: Bool { flags & Header.checkingDisabled != 0 }
@@ -27,9 +28,9 @@ public struct Question: Sendable {
     /// Whether the client understands AD in a reply: it set AD or DO (RFC 6840 §5.7).
     public var wantsAuthenticData: Bool { authenticData || dnssecOK }
 
-    /// The name asked. This makes a copy on the heap.
+    /// The queried name, as a copy on the heap.
     ///
-    /// - Precondition: `message` is the one this question was read from.
+    /// - Precondition: `message` is the one that this question was read from.
     public func name(in message: Span<UInt8>) -> Name {
         Name(wire: message, at: Question.nameOffset, length: nameEnd - Question.nameOffset)
     }
@@ -37,16 +38,16 @@ public struct Question: Sendable {
 
 /// A client's OPT record (RFC 6891 §6.1.2), with offsets into its message.
 public struct EDNS: Sendable {
-    /// The largest datagram the client takes, as sent.
+    /// The largest datagram that the client accepts, as sent.
     public var udpSize: UInt16
     public var version: UInt8
     /// The DO flag (RFC 3225).
     public var dnssecOK: Bool
-    /// Where the data of the COOKIE option is, and its octets: 8, or 16 to 40 with a server cookie (RFC 7873 §4); 0 for
-    /// none.
+    /// The offset of the data of the COOKIE option, and its octets: 8, or 16 to 40 with a server cookie (RFC 7873 §4);
+    /// 0: none.
     public var cookieOffset: UInt16 = 0
     public var cookieLength: UInt8 = 0
-    /// The client asks how long we keep its connection open (RFC 7828). Meaningless over UDP.
+    /// Whether the client asks how long we keep its connection open (RFC 7828). Without meaning over UDP.
     public var asksForKeepAlive = false
 }
 
@@ -57,9 +58,9 @@ extension Question {
         /// No question but a COOKIE: the client wants its cookie checked, or a new one (RFC 7873 §5.4). `isEmpty` is
         /// true.
         case cookieQuery(Question)
-        /// Reply with this code; with the question, if it could be parsed.
+        /// Reply with this code, and with the question if it could be parsed.
         case refuse(ResponseCode, Question?)
-        /// Send nothing: it is not a query, and a reply to it could start a loop between two servers.
+        /// Send nothing: the message is not a query, and a reply could start a loop between two servers.
         case silence
     }
 
@@ -93,7 +94,8 @@ extension Question {
         return records.edns?.cookieLength ?? 0 > 0 ? .cookieQuery(question) : .refuse(.formErr, question)
     }
 
-    /// The offset behind the name of the only question; `nameOffset` if there is no question; nil for two or a bad one.
+    /// The offset after the name of the only question; `nameOffset`: there is no question; nil: there are two, or a bad
+    /// one.
     static func questionNameEnd(_ message: Span<UInt8>) -> Int? {
         switch message.integer16(at: 4) {
         case 0: return nameOffset
@@ -106,8 +108,8 @@ extension Question {
 }
 
 extension Name {
-    /// The offset behind the root label of a name without compression; nil if it is compressed, broken or too long. A
-    /// question is the first name of its message, so there is no earlier name a pointer could lead to.
+    /// The offset after the root label of an uncompressed name; nil: it is compressed, broken or too long. A question
+    /// is the first name of its message, so there is no earlier name for a pointer.
     @inline(__always)
     static func uncompressedEnd(_ octets: Span<UInt8>, at start: Int) -> Int? {
         let limit = min(octets.count, start + maximumLength)
@@ -123,15 +125,15 @@ extension Name {
     }
 }
 
-/// The records behind a query's question, of which only OPT matters here.
+/// The records after a query's question, of which only OPT matters here.
 private struct QueryRecords {
     var offset: Int
     var edns: EDNS?
 
     init(offset: Int) { self.offset = offset }
 
-    /// Reads all records to the end of the message; false if one is broken. An OPT read until then is kept, since a
-    /// reply to a query with OPT must have one too (RFC 6891 §6.1.1).
+    /// Reads all records to the end of the message; false: one is broken. An OPT read before that stays, since a reply
+    /// to a query with OPT must have one too (RFC 6891 §6.1.1).
     mutating func read(_ message: Span<UInt8>, isIXFR: Bool) -> Bool {
         let authority = Int(message.integer16(at: 8))
         guard message.integer16(at: 6) == 0, authority == 0 || isIXFR else { return false }
@@ -150,8 +152,7 @@ private struct QueryRecords {
         return offset == message.count
     }
 
-    /// False if its options are broken. The options of EDNS versions other than 0 may have another form and are not
-    /// read.
+    /// False: its options are broken. The options of EDNS versions other than 0 may have another form and are not read.
     private mutating func readOPT(_ message: Span<UInt8>, _ record: RecordHeader) -> Bool {
         var edns = EDNS(
             udpSize: record.recordClass.rawValue, version: UInt8(truncatingIfNeeded: record.ttl >> 16),

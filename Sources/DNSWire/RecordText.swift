@@ -39,7 +39,7 @@ extension DecodedRecord: CustomStringConvertible {
         }
     }
 
-    /// `count` uncompressed names from `offset` on, after which `suffix` octets must remain; nil if they do not fit.
+    /// `count` uncompressed names from `offset` on, followed by `suffix` octets; nil: they do not fit.
     private func names(_ count: Int, at offset: Int, suffix: Int) -> String? {
         var offset = offset
         let bytes = rdata.span

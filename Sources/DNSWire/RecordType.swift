@@ -62,11 +62,11 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
     /// The types that have a mnemonic here.
     public static var named: [RecordType] { mnemonics.map(\.0) }
 
-    /// How a question for this type is refused; nil for one that may be asked.
+    /// The code that refuses a question for this type; nil: the type may be asked.
     ///
-    /// REFUSED for the transfer of zones. FORMERR for the other types of 128 to 254 and for OPT: they stand for no data that
-    /// could be looked up (RFC 6895 §3.1), and resolvers say FORMERR as well, with which a client could make a healthy
-    /// resolver seem to fail.
+    /// REFUSED for zone transfers. FORMERR for the other types of 128 to 254 and for OPT: they have no data to look up
+    /// (RFC 6895 §3.1), and resolvers answer FORMERR as well, with which a client could make a healthy resolver seem to
+    /// fail.
     public var refusal: ResponseCode? {
         switch rawValue {
         case Self.axfr.rawValue, Self.ixfr.rawValue: .refused
@@ -75,7 +75,7 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
         }
     }
 
-    /// A mnemonic in any case, or RFC 3597 §5's `TYPE123`; nil for anything else.
+    /// A mnemonic in any case, or RFC 3597 §5's `TYPE123`; nil: neither.
     public init?(parsing text: String) {
         let upper = text.uppercased()
         if let known = RecordType.mnemonics.first(where: { $0.1 == upper }) {

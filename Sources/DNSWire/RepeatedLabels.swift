@@ -4,24 +4,24 @@ import Base
 ///
 /// Queries go to a resolver with random case. The case comes back wherever a name of the response is a copy of the
 /// question's name instead of a compression pointer to it: below a DNAME, in the target of the CNAME made for it (RFC
-/// 6672 §3.1), or from a resolver that does not compress; and out of a resolver's cache it may be the case of an
-/// earlier query. So letters are put in lower case in every owner name that is written out, and in the names of RDATA
-/// in each label that equals, case aside, a label of the question or of its record's owner. Other names keep their
-/// letters: the printer's name in a PTR record is shown to people. Signatures stay valid: for all of these they are
-/// made over lower case (RFC 4034 §6.2, RFC 6840 §5.1).
+/// 6672 §3.1), or from a resolver that does not compress; and from a resolver's cache it may be the case of an earlier
+/// query. So letters become lower case in each uncompressed owner name, and in the names of RDATA in each label that
+/// equals, case aside, a label of the question or of its record's owner. Other names retain their letters: people read
+/// the printer's name in a PTR record. Signatures stay valid: for all of these they are made over lower case (RFC 4034
+/// §6.2, RFC 6840 §5.1).
 struct RepeatedLabels {
-    /// The ranges of the labels with upper-case letters that are to be put in lower case.
+    /// The ranges of the labels with upper-case letters to change to lower case.
     private var found: [Range<Int>] = []
-    /// How many labels of RDATA were compared with those of the question and the owner.
+    /// The number of RDATA labels compared with those of the question and the owner.
     private var looked = 0
 
-    /// Past this number, all labels count as repeated. Messages meant for people have far fewer; a message made of
-    /// short labels, each compared with a hundred others, would hold up everyone's questions.
+    /// Beyond this number, all labels count as repeated. Messages for people have far fewer; a message of short labels,
+    /// each compared with a hundred others, would delay the questions of all clients.
     private static let mostLooked = 1024
 
     var isEmpty: Bool { found.isEmpty }
 
-    /// - Parameter record: already validated, its names too.
+    /// - Parameter record: Validated, with its names.
     mutating func look(at record: RecordHeader, _ message: Span<UInt8>) {
         look(message, record.ownerOffset..<record.nameEnd, names: 1) { _ in true }
         guard let layout = DataLayout(record.type), let first = record.firstName(layout, message) else { return }
@@ -32,7 +32,7 @@ struct RepeatedLabels {
         }
     }
 
-    /// Compares the labels of the names with which `range` begins; labels that pointers lead to stand elsewhere and are
+    /// Compares the labels of the names with which `range` begins; labels that pointers lead to are elsewhere and are
     /// compared there.
     private mutating func look(
         _ message: Span<UInt8>, _ range: Range<Int>, names: Int, where isRepeated: (Range<Int>) -> Bool
@@ -51,7 +51,7 @@ struct RepeatedLabels {
         }
     }
 
-    /// The message with these labels in lower case. If a pointer leads into the middle of a label, its name may change.
+    /// The message with these labels in lower case. A pointer into the middle of a label may then mean another name.
     func inLowerCase(_ message: Span<UInt8>) -> [UInt8] {
         var bytes = message.bytes(in: 0..<message.count)
         for label in found { for index in label { bytes[index] = lowercased(bytes[index]) } }
@@ -60,7 +60,7 @@ struct RepeatedLabels {
 }
 
 extension WireName {
-    /// Whether one of the labels of the valid name at `start` is this one, letters' case aside.
+    /// Whether one of the labels of the valid name at `start` is this one, in any case of letters.
     static func hasLabel(_ message: Span<UInt8>, at start: Int, _ letters: ArraySlice<UInt8>) -> Bool {
         var isFound = false
         _ = try? read(message, at: start) { label in

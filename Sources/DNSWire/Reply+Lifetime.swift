@@ -1,9 +1,9 @@
 internal import Base
 
 extension Reply {
-    /// For how many seconds an HTTP cache may keep a reply (RFC 8484 §5.1): the least TTL of its records, and in place of a SOA
-    /// record's its last number if that is less. 0 for a reply without records, which says only what failed, and for one that is
-    /// malformed.
+    /// The seconds for which an HTTP cache may store a reply (RFC 8484 §5.1): the least TTL of its records, or an SOA
+    /// record's MINIMUM if that is less. 0 for a reply without records, which only reports a failure, and for a
+    /// malformed one.
     public static func lifetime(_ reply: Span<UInt8>) -> UInt32 {
         var least: UInt32?
         let isWhole = RecordHeader.forEach(reply) { record in

@@ -1,13 +1,13 @@
 /// Writes replies to clients. Nothing here allocates.
 public enum Reply {
-    /// The UDP size in our OPT records, and the largest datagram that leaves for a network: what passes every path
-    /// unfragmented, as a fragment can be forged (RFC 9715 §3.1).
+    /// The UDP size in our OPT records, and the largest datagram to other hosts: it passes every path unfragmented, as
+    /// a fragment can be forged (RFC 9715 §3.1).
     public static let udpSize: UInt16 = 1232
-    /// The largest datagram for a client without EDNS, and the least that one with EDNS takes (RFC 1035 §4.2.1,
+    /// The largest datagram for a client without EDNS, and the least that a client with EDNS accepts (RFC 1035 §4.2.1,
     /// RFC 6891 §6.2.3).
     public static let minimumUDPSize = 512
-    /// The largest datagram we ever send, whatever size a client offers; only to clients on loopback, where fragments
-    /// cannot be forged from outside.
+    /// The largest datagram to any client, whatever size it offers; only to clients on loopback, where fragments cannot
+    /// be forged from outside.
     public static let maximumUDPSize = 4096
 
     /// The longest refusal: header, the longest question, OPT with an extended error and all options.
@@ -16,13 +16,13 @@ public enum Reply {
         + ReplyOptions.maximumLength
 
     public enum Age: Sendable {
-        /// TTLs are counted down by this many seconds, not below 0.
+        /// TTLs decrease by this many seconds, not below 0.
         case elapsed(UInt32)
         /// Every TTL is this many seconds (stale answers, RFC 8767 §4).
         case fixed(UInt32)
     }
 
-    /// How large a datagram the client gets: 512 without EDNS, else its size within 512…1232, on loopback within
+    /// The largest datagram for the client: 512 without EDNS, else its size within 512…1232, on loopback within
     /// 512…4096.
     @inline(__always)
     public static func udpLimit(_ question: Question, isLoopback: Bool) -> Int {
@@ -32,19 +32,20 @@ public enum Reply {
 
     /// Writes a whole reply and returns its length.
     ///
-    /// Id, RD and CD are the client's; QR and RA are set, AA and Z clear; AD only if the client understands it (RFC
-    /// 6840 §5.8). The question is byte for byte the client's, so that its letters' case comes back. An OPT goes only
-    /// to a client that sent one (RFC 6891 §6.1.1), with the question's ``Question/replyOptions``.
+    /// ID, RD and CD are the client's; QR and RA are set, AA and Z clear; AD only if the client understands it (RFC
+    /// 6840 §5.8). The question is byte for byte the client's, with the case of its letters. An OPT goes only to a
+    /// client that sent one (RFC 6891 §6.1.1), with the question's ``Question/replyOptions``.
     ///
-    /// A reply larger than `limit` loses its additional section, then an authority section that the answer does not need;
-    /// neither needs TC (RFC 2181 §9). Then it loses the extended errors that do not fit, which must not cause TC either
-    /// (RFC 8914 §3), and if that is not enough all records, with TC set. A `body` that does not match its head and the question becomes SERVFAIL.
+    /// A reply larger than `limit` loses its additional section, then an authority section that the answer does not
+    /// need; neither needs TC (RFC 2181 §9). Then it loses the extended errors that do not fit, which must not cause TC
+    /// either (RFC 8914 §3), and if that is not enough all records, with TC set. A `body` that does not match its head
+    /// and the question becomes SERVFAIL.
     ///
     /// - Parameters:
-    ///   - body: ``Answer/body``, for the question of the query (letters' case aside).
-    ///   - query: the message that `question` was read from.
-    ///   - limit: the largest reply in octets, at least 512.
-    ///   - out: at least `min(limit, full size)` octets; its contents behind the reply are undefined.
+    ///   - body: ``Answer/body``, for the question of the query (in any case of letters).
+    ///   - query: The message that `question` was read from.
+    ///   - limit: The largest reply in octets, at least 512.
+    ///   - out: At least `min(limit, full size)` octets; undefined after the reply.
     public static func write(
         _ head: AnswerHead, body: Span<UInt8>, age: Age, to question: Question, query: Span<UInt8>, limit: Int,
         into out: inout MutableSpan<UInt8>
@@ -96,7 +97,7 @@ public enum Reply {
         return writeOPT(head.responseCode, body, errors, question, at: Header.length + bodyEnd, &out)
     }
 
-    /// As above, for a stored answer.
+    /// As above, for a cached answer.
     public static func write(
         _ answer: Answer, age: Age, to question: Question, query: Span<UInt8>, limit: Int,
         into out: inout MutableSpan<UInt8>
@@ -104,10 +105,10 @@ public enum Reply {
         write(answer.head, body: answer.body.span, age: age, to: question, query: query, limit: limit, into: &out)
     }
 
-    /// Takes all records and extended errors out of a reply that was written, sets TC, and returns the new length: the
-    /// client is to ask again over TCP.
+    /// Removes all records and extended errors from a written reply, sets TC, and returns the new length: the client is
+    /// to ask again over TCP.
     ///
-    /// - Parameter out: the reply to `question`, which was read from `query`.
+    /// - Parameter out: The reply to `question`, which was read from `query`.
     public static func truncate(_ out: inout MutableSpan<UInt8>, _ question: Question, query: Span<UInt8>) -> Int {
         let code = ResponseCode(rawValue: UInt16(out[3]) & Header.responseCode)
         return writeWithoutRecords(code, Header.truncated, query, 0..<0, question, query, &out)
@@ -115,10 +116,10 @@ public enum Reply {
 
     /// Writes a reply without records and returns its length.
     ///
-    /// Without a `question` the reply is a header alone: id and opcode from the query's first octets, RD and CD too if
+    /// Without a `question` the reply is only a header: ID and opcode from the query's first octets, RD and CD too if
     /// the opcode is QUERY; the other opcodes define no flags (the tests of RFC 8906 §8 want them clear).
     ///
-    /// - Parameter out: at least ``maximumRefusalLength`` octets. If it cannot hold the reply, or `query` is shorter
+    /// - Parameter out: At least ``maximumRefusalLength`` octets. If it cannot hold the reply, or `query` is shorter
     ///   than a header, nothing is written and 0 returned.
     public static func refuse(
         _ code: ResponseCode, extendedError: ExtendedError? = nil, question: Question?, query: Span<UInt8>,
@@ -167,7 +168,7 @@ extension Reply {
         out.write(question.isEmpty ? UInt16(0) : 1, at: 4)
         out.write(counts.0, at: 6)
         out.write(counts.1, at: 8)
-        // No more than 65535 octets, so fewer records than could overflow this.
+        // The body has no more than 65535 octets, so too few records to overflow this.
         out.write(counts.2 &+ (hasOPT ? 1 : 0), at: 10)
     }
 
@@ -177,7 +178,7 @@ extension Reply {
     }
 
     /// Writes our OPT at `offset` if the client sent one, and returns the reply's length. DO is copied (RFC 3225 §3).
-    /// - Parameter errors: where extended errors are in `options`.
+    /// - Parameter errors: The range of extended errors in `options`.
     private static func writeOPT(
         _ code: ResponseCode, _ options: Span<UInt8>, _ errors: Range<Int>, _ question: Question, at offset: Int,
         _ out: inout MutableSpan<UInt8>
@@ -197,7 +198,7 @@ extension Reply {
         return end
     }
 
-    /// The offset behind `count` records from `start` on; nil if they go beyond the body.
+    /// The offset after `count` records from `start` on; nil: they exceed the body.
     private static func end(of count: Int, in body: Span<UInt8>, at start: Int) -> Int? {
         var offset = start
         for _ in 0..<count {
@@ -207,8 +208,8 @@ extension Reply {
         return offset
     }
 
-    /// The offset behind the answer section, if the answer is complete without its authority section: an SOA is the proof
-    /// that there is no record, and NSEC or NSEC3 are a part of the proof for a client that validates (RFC 4035 §3.1.1).
+    /// The end of the answer section, if the answer is complete without its authority section: an SOA proves that there
+    /// is no record, and NSEC or NSEC3 are part of the proof for a validating client (RFC 4035 §3.1.1).
     private static func endOfAnswers(
         _ head: AnswerHead, _ body: Span<UInt8>, _ start: Int, _ question: Question
     ) -> Int? {
@@ -224,7 +225,7 @@ extension Reply {
         return answersEnd
     }
 
-    /// Writes the aged TTLs over those copied from `body`; false if the records do not fill `range` exactly.
+    /// Writes the aged TTLs over those copied from `body`; false: the records do not fill `range` exactly.
     private static func writeTTLs(
         _ age: Age, of count: Int, in body: Span<UInt8>, _ range: Range<Int>, into out: inout MutableSpan<UInt8>
     ) -> Bool {

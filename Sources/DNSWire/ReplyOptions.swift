@@ -1,7 +1,7 @@
-/// The options of the OPT record in a reply to one client, without the extended errors, which come with the answer;
+/// The options of the OPT record in a reply to one client, without the extended errors, which belong to the answer;
 /// trivial.
 ///
-/// They travel in the client's ``Question``, so that the code that writes the reply, from the cache or seconds later,
+/// They are part of the client's ``Question``, so that the code that writes the reply, from the cache or seconds later,
 /// needs to know neither the client's address nor its transport.
 public struct ReplyOptions: Sendable, Equatable {
     /// The server cookie, for a client that sent a cookie.
@@ -9,7 +9,7 @@ public struct ReplyOptions: Sendable, Equatable {
     /// How long an idle connection stays open, in units of 100 ms (edns-tcp-keepalive, RFC 7828); only for a client
     /// that asked for it over TCP.
     public let keepAlive: UInt16?
-    /// How many octets the options take. One octet, since each question that is copied carries it.
+    /// The length of the options in one octet, since each copied question contains it.
     private let octets: UInt8
     var length: Int { Int(octets) }
 
@@ -23,10 +23,10 @@ public struct ReplyOptions: Sendable, Equatable {
     /// Code and length before each option's data (RFC 6891 §6.1.2).
     private static let headLength = 4
 
-    /// The most octets that all options together take.
+    /// The most octets of all options together.
     static let maximumLength = headLength + Cookie.length + headLength + 2
 
-    /// Writes the options at `start` and returns the offset behind them.
+    /// Writes the options at `start` and returns the offset after them.
     func write(into out: inout MutableSpan<UInt8>, at start: Int) -> Int {
         var offset = start
         if let cookie {

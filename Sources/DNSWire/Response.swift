@@ -1,29 +1,29 @@
 import Base
 
-/// Parses the response of an upstream resolver: hostile until it was validated.
+/// Parses the response of an upstream resolver, which is hostile until validated.
 public enum Response {
-    /// The longest a negative answer is kept, in seconds (RFC 2308 §5: one to three hours work well).
+    /// The longest time for which a negative answer is cached, in seconds (RFC 2308 §5: one to three hours work well).
     public static let maximumNegativeTTL: UInt32 = 10800
 
     public struct Reply: Sendable, Equatable {
         public var answer: Answer
-        /// TC: the question has to be asked again over TCP. The answer then has no records, since part of a record set
-        /// must not be used (RFC 2181 §9).
+        /// TC: the question must be repeated over TCP. The answer then has no records, since part of an RRset must not
+        /// be used (RFC 2181 §9).
         public var truncated: Bool
-        /// The whole code, with OPT's upper bits.
+        /// The whole code, with the upper bits from the OPT record.
         public var responseCode: ResponseCode
-        /// For how long the server keeps the connection when it is idle, in tenths of a second, as it says (RFC 7828 §3.1); nil: it
-        /// does not.
+        /// How long the server keeps an idle connection open, in tenths of a second (RFC 7828 §3.1); nil: the response
+        /// has no such option.
         public var keepAlive: UInt16?
     }
 
-    /// The id that a message begins with; nil for one that has no whole header.
+    /// The ID of a message; nil: it has no whole header.
     public static func id(of message: Span<UInt8>) -> UInt16? {
         message.count < Header.length ? nil : message.integer16(at: 0)
     }
 
-    /// Whether a response that was already parsed repeats the question of `query` octet for octet, the case of its
-    /// letters included; nil for a response without a question.
+    /// Whether a parsed response repeats the question of `query` octet for octet, with the case of its letters; nil: it
+    /// has no question.
     public static func repeatsQuestion(_ message: Span<UInt8>, of query: Span<UInt8>) -> Bool? {
         guard message.count > Header.length, message.integer16(at: 4) == 1 else { return nil }
         guard let end = RecordHeader.skipName(query, at: Header.length), end <= message.count else { return false }
@@ -32,19 +32,19 @@ public enum Response {
 
     /// Validates a whole message and turns it into an answer.
     ///
-    /// - What was not asked is removed: the additional section, of which extended errors (RFC 8914) stay, up to
-    ///   ``ExtendedErrors/maximumCount``; records of other names, see ``AliasChain``, which also brings aliases into order;
-    ///   octets behind the last record, which other resolvers ignore as well.
+    /// - Removed: the additional section, except extended errors (RFC 8914), up to ``ExtendedErrors/maximumCount``;
+    ///   records of other names, see ``AliasChain``, which also sorts aliases; octets after the last record, which
+    ///   other resolvers ignore as well.
     /// - More than ``AliasChain/maximumAliases`` aliases become SERVFAIL with an extended error.
-    /// - An answer too long for the smallest datagram has its names compressed, if its server has not done it.
+    /// - An answer too long for the smallest datagram has its names compressed, if its server has not done so.
     /// - Letters that could repeat a query's random spelling are put in lower case, see ``RepeatedLabels``.
     /// - A TTL with its high bit set counts as 0 (RFC 2181 §8).
-    /// - `keep` is the least TTL shown. For NXDOMAIN and "no such record" it is at most the SOA's TTL and MINIMUM and
+    /// - `keep` is the least TTL. For NXDOMAIN and NODATA it is at most the SOA's TTL and MINIMUM and
     ///   ``maximumNegativeTTL`` (RFC 2308 §5), or `defaultNegativeTTL` without an SOA.
     /// - A response that does not answer the question is not cached: other response codes, records of unrelated names,
     ///   referrals, alias loops.
-    /// - FORMERR, SERVFAIL, NOTIMP and REFUSED may come as a bare header. Servers that do not know EDNS may leave the
-    ///   query's record counts in it.
+    /// - FORMERR, SERVFAIL, NOTIMP and REFUSED may come as a bare header. Servers without EDNS may leave the query's
+    ///   record counts in it.
     public static func read(
         _ message: Span<UInt8>, id: UInt16, to name: Name, type: RecordType, recordClass: RecordClass = .in,
         defaultNegativeTTL: UInt32
@@ -66,8 +66,8 @@ public enum Response {
         let lifetime = Lifetime(asked: asked, code: code, defaultNegativeTTL: defaultNegativeTTL)
         let records = try ResponseRecords(message, to: name)
         guard !records.repeatedLabels.isEmpty else { return try reply(message, records, lifetime) }
-        // Parsed once more, since pointers into a changed label may now lead elsewhere. Only an attacker's message has
-        // such pointers, and one more time is enough.
+        // Parsed again, since pointers into a changed label may now lead elsewhere. Only an attacker's message has such
+        // pointers, and one more parse is enough.
         let lowerCase = records.repeatedLabels.inLowerCase(message)
         let reread = try ResponseRecords(lowerCase.span, to: name)
         guard reread.repeatedLabels.isEmpty else { throw .badPointer(at: Header.length) }
@@ -107,7 +107,7 @@ public enum Response {
         return Reply(answer: answer, truncated: false, responseCode: code, keepAlive: records.keepAlive)
     }
 
-    /// The longest body that fits the smallest datagram, so that it is not looked whether it could be shorter.
+    /// Longer bodies are compressed again: this is the longest that fits the smallest datagram.
     private static let longestUnseen = DNSWire.Reply.minimumUDPSize - Header.length
 
     private static func isBareRefusal(_ message: Span<UInt8>, _ code: ResponseCode) -> Bool {
@@ -120,13 +120,13 @@ public enum Response {
     }
 }
 
-/// The question that a response must be about.
+/// The question that a response must repeat.
 struct Asked {
     let name: Name
     let type: RecordType
     let recordClass: RecordClass
 
-    /// Throws unless the question section is the one asked, letters' case aside. The question is the first name of a
+    /// Throws unless the question section is the asked one, in any case of letters. The question is the first name of a
     /// message, so a compressed one cannot match either.
     func check(_ message: Span<UInt8>) throws(WireError) {
         guard message.integer16(at: 4) == 1 else { throw .mismatch }
@@ -143,29 +143,29 @@ struct Asked {
     }
 }
 
-/// The records of a response, all validated; those of the additional section are left out.
+/// The records of a response, all validated; without those of the additional section.
 struct ResponseRecords: ~Copyable {
     private(set) var answerCount = 0
     private(set) var extendedErrors = ExtendedErrors()
     private(set) var repeatedLabels = RepeatedLabels()
     private(set) var upperCodeBits: UInt16 = 0
     private(set) var keepAlive: UInt16?
-    /// Behind the last record of the authority section.
+    /// The end of the last record of the authority section.
     private var keptEnd: Int
     private var rewritten: RewrittenFields
-    /// The first two octets of the last owner that was read.
+    /// The first two octets of the last owner name.
     private var pointer: UInt16 = 0
-    /// How many labels and pointers of names were read.
+    /// The number of labels and pointers read so far.
     private var steps = 0
 
-    /// The most labels and pointers that are read of a message. The longest messages of servers have some ten thousand; one
-    /// that is made of nothing else has two million.
+    /// The most labels and pointers that are read of a message. The longest messages of servers have some ten thousand;
+    /// a message of nothing else has two million.
     static let maximumSteps = 32_768
 
-    /// The shortest record: the root as its owner's name, and no data.
+    /// The shortest record: the root as its owner name, and no data.
     private static let shortestRecord = 1 + RecordHeader.fixedLength
 
-    /// - Parameter name: the one asked, with which the question begins.
+    /// - Parameter name: The queried name, with which the question begins.
     init(_ message: Span<UInt8>, to name: Name) throws(WireError) {
         let questionNameEnd = Header.length + name.wire.count
         var offset = questionNameEnd + 4
@@ -192,7 +192,7 @@ struct ResponseRecords: ~Copyable {
         }
     }
 
-    /// Whether there are names in full that could be pointers.
+    /// Whether there are uncompressed names that could be pointers.
     func haveNamesInFull(_ message: Span<UInt8>) -> Bool {
         all.contains { record in
             1...Name.maximumLabelLength ~= Int(message[record.ownerOffset])
@@ -200,7 +200,7 @@ struct ResponseRecords: ~Copyable {
         }
     }
 
-    /// Whether the owner of each record of the answer section is a pointer to the question, as is usual.
+    /// Whether the owner of each record in the answer section is a pointer to the question, as is usual.
     func belongToTheQuestion(_ message: Span<UInt8>) -> Bool {
         for place in 0..<answerCount where message.integer16(at: self[place].ownerOffset) != Answer.questionPointer {
             return false
@@ -208,10 +208,10 @@ struct ResponseRecords: ~Copyable {
         return true
     }
 
-    /// Of answer and authority section, in their order.
+    /// The records of answer and authority section, in order.
     var all: [RecordHeader] { rewritten.records }
     var count: Int { rewritten.records.count }
-    /// One of ``all``; the whole array would be counted as a reference.
+    /// One of ``all``; access to the whole array would retain a reference.
     subscript(place: Int) -> RecordHeader { rewritten.records[place] }
     var answer: ArraySlice<RecordHeader> { all[..<answerCount] }
     var authority: ArraySlice<RecordHeader> { all[answerCount...] }
@@ -232,7 +232,7 @@ struct ResponseRecords: ~Copyable {
 
     private mutating func readOwner(_ message: Span<UInt8>, _ offset: Int) throws(WireError) {
         let octets = message.count - offset < 2 ? 0 : message.integer16(at: offset)
-        // The question, or the owner of the record before: that name has been read.
+        // The owner is the question, or that of the record before: its name has been read.
         if octets == Answer.questionPointer || octets >= 0xC000 && octets == pointer { return }
         steps += try WireName.end(message, at: offset, avoiding: rewritten).steps
         pointer = octets
@@ -254,7 +254,7 @@ struct ResponseRecords: ~Copyable {
         }
     }
 
-    /// The answer, with its lifetime not yet set.
+    /// The answer, whose lifetime is not set yet.
     func answer(_ message: Span<UInt8>, _ asked: Asked, _ code: ResponseCode, authenticData: Bool) -> Answer {
         var body = message.bytes(in: Header.length..<keptEnd)
         var octets = body.mutableSpan

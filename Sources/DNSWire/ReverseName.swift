@@ -6,7 +6,7 @@ extension Name {
     package static let ipv6Suffix: [UInt8] = [3] + "ip6".utf8 + [4] + "arpa".utf8 + [0]
     private static let hexDigits = Array("0123456789abcdef".utf8)
 
-    /// The name at which the PTR records of `address` are found.
+    /// The name of the PTR records of `address`.
     public static func reverse(of address: IPAddress) -> Name {
         var wire: [UInt8] = []
         for octet in address.octets.reversed() {

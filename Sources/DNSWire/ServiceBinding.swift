@@ -4,9 +4,9 @@ public import Base
 struct ServiceBinding {
     /// 0: an alias (§2.4.2).
     let priority: UInt16
-    /// The root: the owner itself in a record that is no alias (§2.5.2).
+    /// The root means the owner itself, in a record that is no alias (§2.5.2).
     let target: Name
-    /// The parameters, in the ascending order of their keys (§2.2).
+    /// The parameters, in ascending order of their keys (§2.2).
     private(set) var parameters: [(key: UInt16, value: [UInt8])] = []
 
     /// `mandatory`, `ipv4hint` and `ipv6hint` (§14.3.2).
@@ -16,7 +16,7 @@ struct ServiceBinding {
 
     var isAlias: Bool { priority == 0 }
 
-    /// - Parameter alpn: Each 1...255 octets long.
+    /// - Parameter alpn: Each of 1...255 octets.
     fileprivate init(priority: UInt16, target: Name, alpn: [String], port: UInt16?, dohPath: String?) {
         (self.priority, self.target) = (priority, target)
         parameters.append((Self.alpn, alpn.flatMap { [UInt8(truncatingIfNeeded: $0.utf8.count)] + $0.utf8 }))
@@ -24,7 +24,7 @@ struct ServiceBinding {
         if let dohPath { parameters.append((Self.dohPath, Array(dohPath.utf8))) }
     }
 
-    /// Nil for data that is not valid: clients must not use such a record (§2.2), and one may be more lenient.
+    /// Nil: the data is invalid. Clients must not use such a record (§2.2), but one may be more lenient.
     init?(_ span: Span<UInt8>) {
         // The name is not compressed (§2.2).
         guard var offset = Name.uncompressedEnd(span, at: 2) else { return nil }
@@ -37,11 +37,11 @@ struct ServiceBinding {
             parameters.append((key, span.bytes(in: offset..<offset + length)))
             offset += length
         }
-        // Those of an alias are ignored (§2.4.2).
+        // The parameters of an alias are ignored (§2.4.2).
         guard isAlias || parameters.allSatisfy({ isValid($0.value, of: $0.key) }) else { return nil }
     }
 
-    /// Whether the value of a parameter has the form that its key asks for (§7, §8); of an unknown one anything is valid.
+    /// Whether the value of a parameter has the form for its key (§7, §8); any value of an unknown key is valid.
     private func isValid(_ value: [UInt8], of key: UInt16) -> Bool {
         switch key {
         case Self.mandatory:
@@ -61,7 +61,7 @@ struct ServiceBinding {
         }
     }
 
-    /// Whether a hint has an unwanted address, or, in an alias, is malformed.
+    /// Whether a hint has an unwanted address or, in an alias, is malformed.
     func hintsHold(_ isUnwanted: (IPAddress) -> Bool) -> Bool {
         parameters.contains { key, value in
             guard key == Self.ipv4Hint || key == Self.ipv6Hint else { return false }
@@ -73,7 +73,7 @@ struct ServiceBinding {
         }
     }
 
-    /// Puts these addresses in the place of its hints; none of a family: it has no such hint.
+    /// Replaces the hints by these addresses; a family without addresses gets no hint.
     mutating func setHints(_ addresses: [IPAddress]) {
         var hints: [UInt16: [UInt8]] = [:]
         for address in addresses {
@@ -82,7 +82,7 @@ struct ServiceBinding {
         parameters.removeAll { $0.key == Self.ipv4Hint || $0.key == Self.ipv6Hint }
         for (key, value) in hints { parameters.append((key, value)) }
         parameters.sort { $0.key < $1.key }
-        // What is not there cannot be mandatory: a client would not use the record (§8).
+        // An absent key cannot be mandatory: a client would not use the record (§8).
         guard let place = parameters.firstIndex(where: { $0.key == Self.mandatory }) else { return }
         let keys = parameters[place].value
         let there = Set(parameters.map(\.key))
@@ -94,7 +94,7 @@ struct ServiceBinding {
         if parameters[place].value.isEmpty { parameters.remove(at: place) }
     }
 
-    /// An alias leads to another name, and says nothing else (§2.4.2).
+    /// An alias leads to another name, and has no other meaning (§2.4.2).
     mutating func dropParameters() { parameters = [] }
 
     var data: [UInt8] {
@@ -111,10 +111,10 @@ struct ServiceBinding {
 }
 
 extension Answer {
-    /// The data of an SVCB record that leads to a DNS server (RFC 9461).
+    /// The data of an SVCB record for a DNS server (RFC 9461).
     /// - Parameters:
     ///   - alpn: Names of protocols, of 1...255 octets each.
-    ///   - port: Nil: that of the protocol.
+    ///   - port: Nil: the protocol's default.
     ///   - hints: Addresses of the target.
     public static func serviceData(
         priority: UInt16, target: Name, alpn: [String], port: UInt16?, dohPath: String?, hints: [IPAddress]
@@ -124,16 +124,17 @@ extension Answer {
         return binding.data
     }
 
-    /// An answer to a question for HTTPS or SVCB whose records lead to other addresses than their own hints (RFC 9460 §7.3): those
-    /// of the name that was asked get `addresses`, in the family's order, and others none. All else of them stays.
+    /// The answer to a question for HTTPS or SVCB with other address hints (RFC 9460 §7.3): records whose target is the
+    /// queried name, or the target of one of its aliases, get `addresses`, sorted by family; other records get none. The
+    /// rest of each record stays.
     ///
-    /// Of the answer section only these and the aliases stay, of the authority section what says that there is no such record: a
-    /// client might use any address that the resolver adds. Signatures, which would not fit any more, are left out, and so are
-    /// records that are not valid.
+    /// Only these records and the aliases stay in the answer section, and in the authority section only the proof that
+    /// there is no such record: a client might use any address that the resolver adds. Signatures, which would not be
+    /// valid any more, and invalid records are left out.
     /// - Parameters:
-    ///   - addresses: of the name that was asked; ``mostHints`` of each family are used.
-    ///   - ttl: for how long they hold; records with hints live no longer.
-    /// - Returns: nil if it cannot be read.
+    ///   - addresses: Those of the queried name; ``mostHints`` of each family are used.
+    ///   - ttl: Their lifetime; records with hints live no longer.
+    /// - Returns: nil: the answer cannot be read.
     public func bound(to addresses: [IPAddress], for ttl: UInt32) -> Answer? {
         guard let asked = RecordHeader.skipName(body.span, at: 0), body.count >= asked + 4,
             let question = Name.whole(Array(body[..<asked]))
@@ -143,7 +144,7 @@ extension Answer {
             addresses.filter { $0.isIPv4 == isIPv4 }.prefix(Self.mostHints)
         }
         var made = ComposedMessage(question: body, type: type)
-        // The name that was asked, and those to which its aliases lead.
+        // The queried name, and the targets of its aliases.
         var owners: Set<Name> = [question]
         var left = keep
         for record in records() where record.section != .additional && record.recordClass == .in {
@@ -177,7 +178,7 @@ extension Answer {
 }
 
 extension Name {
-    /// The name that is all of some octets, without compression.
+    /// The uncompressed name that some octets are as a whole.
     fileprivate static func whole(_ octets: [UInt8]) -> Name? {
         uncompressedEnd(octets.span, at: 0) == octets.count
             ? Name(wire: octets.span, at: 0, length: octets.count) : nil

@@ -1,7 +1,7 @@
 extension Answer {
-    /// The answer for clients that did not set DO, of one that was got with it: without the records that are there only
-    /// for DO (RFC 4035 §3.2.1), unless they were asked for. Nil if it cannot be written.
-    /// - Parameter type: the type asked.
+    /// The answer for clients without DO, from one that was got with DO: without the records that exist only for DO
+    /// (RFC 4035 §3.2.1), unless they were queried. Nil: it cannot be written.
+    /// - Parameter type: The queried type.
     public func withoutSignatures(_ type: RecordType) -> Answer? {
         let records = recordHeaders()
         let kept = records.indices.filter { !records[$0].type.isForValidators || records[$0].type == type }
@@ -10,6 +10,6 @@ extension Answer {
 }
 
 extension RecordType {
-    /// Whether such records come only with DO, unless they are asked for.
+    /// Whether such records come only with DO, unless they are queried.
     fileprivate var isForValidators: Bool { self == .rrsig || self == .nsec || self == .nsec3 }
 }

@@ -1,10 +1,10 @@
 /// SipHash-2-4: a short keyed hash that cannot be predicted without the key (Aumasson and Bernstein, 2012).
 ///
-/// It takes whole words of eight octets, little-endian; the octets behind the last whole word are given to ``finish``.
+/// It takes whole words of eight octets, little-endian; ``finish`` takes the rest.
 package struct SipHash {
     private var v0, v1, v2, v3: UInt64
 
-    /// - Parameter key: sixteen octets as two little-endian words.
+    /// - Parameter key: Sixteen octets as two little-endian words.
     package init(key: (UInt64, UInt64)) {
         v0 = key.0 ^ 0x736F_6D65_7073_6575
         v1 = key.1 ^ 0x646F_7261_6E64_6F6D
@@ -20,8 +20,8 @@ package struct SipHash {
     }
 
     /// - Parameters:
-    ///   - rest: the octets behind the last whole word, 0 to 7 of them, the first in the lowest place.
-    ///   - count: the octets in all.
+    ///   - rest: The octets after the last whole word, 0 to 7, the first in the lowest bits.
+    ///   - count: The number of all octets.
     package consuming func finish(_ rest: UInt64 = 0, count: Int) -> UInt64 {
         add(rest | UInt64(truncatingIfNeeded: count) << 56)
         v2 ^= 0xFF

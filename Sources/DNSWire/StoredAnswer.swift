@@ -1,4 +1,4 @@
-/// Validates answers that were stored outside the process and read back: they are as hostile as a resolver's response.
+/// Validates answers that were stored outside the process: they are as hostile as a resolver's response.
 public enum StoredAnswer {
     /// The question at the beginning of a stored body.
     public struct Question: Sendable, Equatable {
@@ -11,9 +11,8 @@ public enum StoredAnswer {
     /// ``Answer`` could have made: the question in class IN with its name in lower case, exactly the records that
     /// `head` counts, all of them whole, no OPT or TSIG among them, and the extended errors.
     ///
-    /// - Parameter message: the body from octet 12 on; the octets before, where a message has its header, are not
-    ///   looked at.
-    /// - Returns: the question it answers.
+    /// - Parameter message: The body from octet 12 on; the octets before, a message's header, are ignored.
+    /// - Returns: The question that it answers.
     public static func check(_ message: Span<UInt8>, _ head: AnswerHead) throws(WireError) -> Question {
         let whole = message
         guard whole.count >= Int(head.extendedErrorLength) else { throw .truncated(at: whole.count) }
@@ -21,7 +20,7 @@ public enum StoredAnswer {
         guard ExtendedErrors.areValid(whole, errors) else { throw .badOption(at: errors.lowerBound) }
         let message = whole.extracting(first: errors.lowerBound)
         let nameEnd = try WireName.end(message, at: Header.length).end
-        // It is the first name, hence without compression: its lengths, at most 63, are no letters.
+        // It is the first name, hence uncompressed: its lengths, at most 63, are not letters.
         for index in Header.length..<nameEnd where message[index] &- UInt8(ascii: "A") < 26 { throw .mismatch }
         guard message.count - nameEnd >= 4 else { throw .truncated(at: nameEnd) }
         guard RecordClass(rawValue: message.integer16(at: nameEnd + 2)) == .in else { throw .mismatch }

@@ -1,19 +1,20 @@
 public import Base
 
-/// DNS64: AAAA records made of A records, for clients on a network whose translator leads to IPv4 addresses (RFC 6147).
+/// DNS64: AAAA records made from A records, for clients in a network whose translator leads to IPv4 addresses (RFC
+/// 6147).
 extension Answer {
-    /// Whether it says that the name has no record of the type asked, in words or by a failure that says as little of other types
-    /// (RFC 6147 §5.1.2): anything but NXDOMAIN, and no record of that type.
+    /// Whether it means that the name has no record of the queried type, or is a failure that RFC 6147 §5.1.2 treats
+    /// alike: any code but NXDOMAIN, and no record of that type.
     public var lacksTheType: Bool { head.responseCode != .nxDomain && answersToTheType == 0 }
 
-    /// Whether there are signatures in it, which a client may check.
+    /// Whether it has signatures, which a client may check.
     public var isSigned: Bool { recordHeaders().contains { $0.type == .rrsig } }
 
-    /// The answer to a question for AAAA that a translator's prefix makes of this answer to the same question for A: its aliases,
-    /// and each address under the prefix (RFC 6147 §5.1.6 and §5.1.7), as many as a message has room for.
+    /// The answer for AAAA made from this answer for A, under a NAT64 prefix: its aliases, and each address under the
+    /// prefix (RFC 6147 §5.1.6 and §5.1.7), as many as a message has room for.
     /// - Parameters:
-    ///   - absence: the answer by which there is no AAAA record: nothing lives longer than that (RFC 6147 §5.1.7).
-    /// - Returns: nil if there is no address that the translator may be told of.
+    ///   - absence: The answer without an AAAA record: no made record lives longer (RFC 6147 §5.1.7).
+    /// - Returns: nil: there is no address that the translator may be given.
     public func synthesized(under prefix: NAT64Prefix, after absence: Answer) -> Answer? {
         let longest = absence.isCacheable ? absence.keep : Self.longestWithoutSOA
         var made = ComposedMessage(question: body, type: .aaaa)
@@ -36,9 +37,9 @@ extension Answer {
         return made.answer(of: self, keep: min(keep, longest))
     }
 
-    /// The answer to a question for another name: that is an alias of the name that this answer is about, as the reverse name of an
-    /// address under a translator's prefix is of that of the IPv4 address (RFC 6147 §5.3.1).
-    /// - Returns: nil if there is no room for it in a message.
+    /// The answer for another name that is an alias of this answer's name, as the reverse name of an address under a
+    /// NAT64 prefix is an alias of that of the IPv4 address (RFC 6147 §5.3.1).
+    /// - Returns: nil: a message has no room for it.
     public func aliased(from name: Name) -> Answer? {
         guard let nameEnd = RecordHeader.skipName(body.span, at: 0), body.count >= nameEnd + 2 else { return nil }
         let target = Array(body[..<nameEnd])
@@ -49,11 +50,11 @@ extension Answer {
         return made.answer(of: self, keep: keep)
     }
 
-    /// What an AAAA record lives at most where no SOA says how long there is none (RFC 6147 §5.1.7), in seconds.
+    /// The longest TTL of a made AAAA record if no SOA limits it (RFC 6147 §5.1.7), in seconds.
     private static var longestWithoutSOA: UInt32 { 600 }
 }
 
 extension Name {
-    /// The name by whose addresses a resolver tells the prefix of its network's translator (RFC 7050 §8.2).
+    /// The name whose addresses show the prefix of the network's translator (RFC 7050 §8.2).
     public static let ipv4Only = Name("ipv4only.arpa")!
 }

@@ -1,15 +1,15 @@
 import Base
 
-/// Host names in Unicode, as the DNS has them.
+/// Converts host names in Unicode to the DNS's form.
 package enum UnicodeName {
     /// The longest text that is read, in octets.
     private static let maximumOctets = 1024
 
-    /// The text of a host name in ASCII: each label with a character beyond ASCII becomes `xn--` and its Punycode (RFC 5890
-    /// §2.3.2.1). Letters become those in lower case, and the three other full stops become dots (UTS 46); the text is not
+    /// The text of a host name in ASCII: each label with a character beyond ASCII becomes `xn--` and its Punycode (RFC
+    /// 5890 §2.3.2.1). Letters become lower case, and the three other full stops become dots (UTS 46); the text is not
     /// normalized.
-    /// - Returns: Nil: the text is not UTF-8, is too long, or has a character that is in no host name. The lengths of labels are
-    ///   not looked at.
+    /// - Returns: nil: the text is not UTF-8, is too long, or has a character that no host name has. The lengths of
+    ///   labels are not checked.
     package static func ascii(_ text: Span<UInt8>, _ range: Range<Int>) -> [UInt8]? {
         guard range.count <= maximumOctets,
             let name = String(validating: text.bytes(in: range), as: UTF8.self)
@@ -39,7 +39,7 @@ package enum UnicodeName {
         return switch scalar.properties.generalCategory {
         case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .nonspacingMark,
             .spacingMark, .decimalNumber, .otherSymbol:
-            // What stands for octets that are no text.
+            // The replacement for octets that are no text.
             scalar != "\u{FFFD}"
         default: false
         }

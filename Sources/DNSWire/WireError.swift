@@ -1,6 +1,6 @@
 /// Why bytes are not the DNS message they should be; `at` is an offset into the message.
 public enum WireError: Error, Equatable, Sendable {
-    /// The message ends inside what begins at this offset.
+    /// The message ends inside the element at this offset.
     case truncated(at: Int)
     /// A label type other than RFC 1035's two (RFC 6891 §5 retired the extended ones).
     case badLabel(at: Int)
@@ -15,9 +15,9 @@ public enum WireError: Error, Equatable, Sendable {
     case badOption(at: Int)
     /// Names with more labels and pointers, together, than ``ResponseRecords/maximumSteps``.
     case tooManyLabels
-    /// Octets behind the last record.
+    /// Octets after the last record.
     case trailingBytes(at: Int)
-    /// A well-formed message that does not answer what was asked: not a response, another id or another question.
+    /// A well-formed message that does not answer the query: not a response, another ID or another question.
     case mismatch
 }
 

@@ -1,21 +1,20 @@
 import Base
 
-/// Names as they stand in a message, with compression (RFC 1035 §4.1.4).
+/// Names in a message, with compression (RFC 1035 §4.1.4).
 ///
 /// The attacker is a resolver, or a forger of its datagrams. A pointer must lead backwards, so that no name can loop,
-/// and the name it leads to must end before the name with the pointer begins, so that it cannot run over its own
-/// pointer or record. A pointer must not lead into the header, which is rewritten for each client, and no length or
-/// pointer of a name may lie in an octet that ``Reply`` rewrites. It is not checked that a pointer leads to the
-/// beginning of a label: a misplaced one only makes a name look different, even from second to second, and an attacker
-/// who can write that can write any name anyway.
+/// and its target must end before the name with the pointer begins, so that it cannot run over its own pointer or
+/// record. A pointer must not lead into the header, which is rewritten for each client, and no length or pointer of a
+/// name may be in an octet that ``Reply`` rewrites. A pointer may lead into the middle of a label: it only makes a name
+/// look different, even from second to second, and an attacker who can write that can write any name anyway.
 enum WireName {
-    /// How many pointers are followed for one name. Each leads to a label, and a name has 127 at most.
+    /// The most pointers followed for one name. Each leads to a label, and a name has 127 at most.
     static let maximumHops = 127
 
-    /// Visits the labels of the name at `start`, with the range of each (length octet included). The root label is not
-    /// visited.
-    /// - Parameter rewritten: the earlier octets that change when the message is passed on.
-    /// - Returns: the offset behind the name at `start`, and how many labels and pointers were read.
+    /// Visits the labels of the name at `start`, with the range of each (length octet included), without the root
+    /// label.
+    /// - Parameter rewritten: The earlier octets that change when the message is passed on.
+    /// - Returns: The offset after the name at `start`, and the number of labels and pointers read.
     @inline(__always)
     static func read(
         _ message: Span<UInt8>, at start: Int, avoiding rewritten: borrowing RewrittenFields = RewrittenFields(),
@@ -57,7 +56,7 @@ enum WireName {
         throw hops > 0 ? .badPointer(at: start) : .truncated(at: start)
     }
 
-    /// The offset behind a valid name, and how many labels and pointers were read for it.
+    /// The offset after a valid name, and the number of labels and pointers read for it.
     static func end(
         _ message: Span<UInt8>, at start: Int, avoiding rewritten: borrowing RewrittenFields = RewrittenFields()
     ) throws(WireError) -> (end: Int, steps: Int) {
@@ -66,15 +65,15 @@ enum WireName {
 }
 
 /// The octets that each reply rewrites: the letters of the question's name, in the client's case, and the TTLs of the
-/// records that are passed on. A name with a length or pointer there would change the next second or for the next
+/// records that are passed on. A name with a length or pointer there would change in the next second or for the next
 /// client, or become invalid.
 struct RewrittenFields: ~Copyable {
     private let questionEnd: Int
-    /// In their order.
+    /// In order.
     private(set) var records: [RecordHeader] = []
 
-    /// - Parameter questionEnd: the offset behind the question's name, or 0 if it stays as it is.
-    /// - Parameter room: how many records there may be.
+    /// - Parameter questionEnd: The offset after the question's name; 0: it stays as it is.
+    /// - Parameter room: The most records.
     init(questionEnd: Int = 0, room: Int = 0) {
         self.questionEnd = questionEnd
         if room > 0 { records.reserveCapacity(room) }
@@ -82,11 +81,11 @@ struct RewrittenFields: ~Copyable {
 
     mutating func append(_ record: RecordHeader) { records.append(record) }
 
-    /// Takes the last record out, which is not passed on.
+    /// Removes the last record, which is not passed on.
     mutating func removeLast() { records.removeLast() }
 
     /// Whether rewriting could change the label's length or the pointer that begins with `octet` at `offset`. In the
-    /// question a length is no letter, but a pointer's second octet may be one.
+    /// question a length is not a letter, but a pointer's second octet may be one.
     func change(_ octet: Int, at offset: Int) -> Bool {
         guard octet >= 0xC0 else { return isInTTL(offset) }
         return offset < questionEnd || isInTTL(offset) || isInTTL(offset + 1)
@@ -105,7 +104,7 @@ struct RewrittenFields: ~Copyable {
 }
 
 extension Name {
-    /// The name at `offset`, compressed or not, and the offset behind it.
+    /// The name at `offset`, compressed or not, and the offset after it.
     static func read(_ message: Span<UInt8>, at offset: Int) throws(WireError) -> (name: Name, end: Int) {
         var wire: [UInt8] = []
         let end = try WireName.read(message, at: offset) { label in
@@ -116,7 +115,7 @@ extension Name {
     }
 }
 
-/// Where the names are in the RDATA of the types whose names may be compressed (RFC 1035 §3.3, RFC 3597 §4), and of
+/// The positions of names in the RDATA of the types whose names may be compressed (RFC 1035 §3.3, RFC 3597 §4), and of
 /// DNAME, which is followed.
 struct DataLayout {
     /// Octets before the names, and before the strings.
@@ -124,9 +123,9 @@ struct DataLayout {
     /// Character strings (RFC 1035 §3.3) right before the names.
     let strings: Int
     let names: Int
-    /// Octets behind the names; nil: any number.
+    /// Octets after the names; nil: any number.
     let suffix: Int?
-    /// Whether a message may be written with these names compressed: in the types of RFC 1035 alone (RFC 3597 §4).
+    /// Whether these names may be written compressed: only in the types of RFC 1035 (RFC 3597 §4).
     let isCompressed: Bool
 
     init?(_ type: RecordType) {
@@ -151,8 +150,8 @@ struct DataLayout {
 }
 
 extension RecordHeader {
-    /// Checks RDATA whose form is known: addresses, and types with names. Other types are opaque (RFC 3597).
-    /// - Returns: how many labels and pointers were read.
+    /// Checks RDATA of known form: addresses, and types with names. Other types are opaque (RFC 3597).
+    /// - Returns: The number of labels and pointers read.
     @discardableResult
     func checkData(
         _ message: Span<UInt8>, avoiding rewritten: borrowing RewrittenFields = RewrittenFields()
@@ -173,7 +172,7 @@ extension RecordHeader {
         return steps
     }
 
-    /// Where the first name of RDATA is; nil: the data ends before.
+    /// The offset of the first name in RDATA; nil: the data ends before it.
     func firstName(_ layout: DataLayout, _ message: Span<UInt8>) -> Int? {
         var offset = dataOffset + layout.prefix
         for _ in 0..<layout.strings where offset < end { offset += 1 + Int(message[offset]) }

@@ -1,27 +1,27 @@
 package import HTTP
 
-/// What one side speaks on one connection. It knows no socket, TLS or clock: octets go in, octets and events come out.
-/// Once it has thrown it is of no further use.
+/// One side of the protocol on one connection. It knows no socket, TLS or clock: octets go in, octets and events come
+/// out. After a throw it is unusable.
 ///
-/// Conversations are classes: whoever keeps an `any Conversation` then calls it without copying anything first.
+/// Conversations are classes, so that a call through `any Conversation` copies nothing.
 package protocol Conversation: AnyObject {
-    /// Tells it what ALPN has chosen, before anything comes from the peer; nil: nothing.
+    /// Called with ALPN's choice before the first octets from the peer; nil: ALPN has chosen none.
     func opened(_ applicationProtocol: String?)
     /// Takes octets from the peer, in any pieces.
     /// - Parameter events: The resulting events are appended, also before an error.
     func receive(_ bytes: Span<UInt8>, into events: inout [ConversationEvent]) throws(ConversationFailure)
-    /// Tells it that the peer will send no more.
+    /// The peer sends no more.
     /// - Parameter isCut: See ``StreamOwner/ended(_:isCut:)``.
     func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure)
-    /// Tells the peer, where the protocol has a word for it, that nothing more is taken from it.
+    /// Announces to the peer, if the protocol can, that no more requests are taken from it.
     func announceEnd()
-    /// The octets to send to the peer, each given once; to be called after each of the other calls, and at the beginning.
+    /// The octets to send to the peer, each given once; to be called after each other call, and at the start.
     func takeOutput() -> [UInt8]
-    /// Whether the peer is owed answers, so that the connection goes on when the peer sends no more.
+    /// Whether it still owes the peer answers, so that the connection goes on when the peer sends no more.
     var isAnswering: Bool { get }
-    /// Whether it could go on with what it holds, if it were given no octets.
+    /// Whether it could go on with its buffered octets alone.
     var mayGoOn: Bool { get }
-    /// Whether nothing more is to go either way once the output is sent.
+    /// Whether the connection is finished in both directions once the output is sent.
     var isFinished: Bool { get }
 }
 
@@ -33,22 +33,23 @@ extension Conversation {
     package var isFinished: Bool { false }
 }
 
-/// The side that requests: requests go in as well, and answers are events.
+/// The requesting side: requests go in as well, and answers are events.
 package protocol ClientConversation: Conversation {
-    /// How many more requests it takes now. 0 for a moment, while the peer's limit is reached, or for good.
+    /// The number of further requests that it takes now. 0: none for a moment, while the peer's limit is reached, or
+    /// ever.
     var room: Int { get }
-    /// How many requests the peer takes at once, as far as it has said so.
+    /// The most requests that the peer takes at once, as far as it has announced it.
     var mostAtOnce: Int { get }
-    /// False: there will be no room any more, though requests under way may still be answered.
+    /// False: there will be no more room, though requests under way may still be answered.
     var mayTakeMore: Bool { get }
-    /// Whether no request is under way and nothing from the peer is partly read.
+    /// Whether no request is under way and no input from the peer is incomplete.
     var isIdle: Bool { get }
     /// Takes a request, for which there must be room.
     func open(_ request: [UInt8], as id: RequestID)
-    /// Cancels a request: its answer is not wanted any more.
-    /// - Returns: False if the answer would be taken for that of another request: then the connection has to be closed.
+    /// Cancels a request, whose answer is no longer needed.
+    /// - Returns: False: the answer would be taken for that of another request, so the connection must be closed.
     func cancel(_ id: RequestID) -> Bool
-    /// Whether part of the answer has come, so that an end of the connection would leave a broken answer.
+    /// Whether part of the answer has come, so that the connection's end would leave a broken answer.
     func hasBegun(_ id: RequestID) -> Bool
 }
 
@@ -57,7 +58,7 @@ extension ClientConversation {
     package func hasBegun(_ id: RequestID) -> Bool { false }
 }
 
-/// The id by which the owner knows a request.
+/// The owner's ID of a request.
 package typealias RequestID = UInt64
 
 package enum ConversationEvent: Equatable {
@@ -73,15 +74,15 @@ package enum ConversationEvent: Equatable {
 }
 
 package enum ConversationAnswer: Equatable {
-    /// A DNS message, with the id 0.
+    /// A DNS message, with the ID 0.
     case message([UInt8])
     case http(HTTPResponse)
     case store(StoreReply)
 }
 
-/// The peer broke the protocol, or sent something that is no answer.
+/// The peer broke the protocol, or sent octets that are no answer.
 package struct ConversationFailure: Error, Equatable {
-    /// One line, without any text of the peer's or of the request.
+    /// One line, without text from the peer or the request.
     package let reason: String
 
     package init(_ reason: String) { self.reason = reason }

@@ -1,33 +1,33 @@
 import Base
 
-/// DNS messages over a stream, each behind its length in two octets (RFC 1035 §4.2.2): many questions at once, answered
-/// in any order and told apart by an id of their own (RFC 7766 §6.2.1.1, §7).
+/// DNS messages over a stream, each after its length in two octets (RFC 1035 §4.2.2): many questions at once, answered
+/// in any order and distinguished by IDs of their own (RFC 7766 §6.2.1.1, §7).
 ///
-/// A stray answer, whose question is unknown or answered already, is ignored; with too many more of them than answers the
-/// connection is given up.
+/// A stray answer, whose question is unknown or answered already, is ignored; with too many more of them than answers
+/// the connection is given up.
 package final class DNSFrames: ClientConversation {
     private let nextID: () -> UInt16
-    /// The ids on the wire that are in use, and at the same places the requests they stand for; nil: the request was
-    /// cancelled, but its id is not given to another until it is answered, or until ``maximumCancelled`` others wait for that.
+    /// The wire IDs in use and, at the same indices, their requests; nil: the request was cancelled, but its ID is not
+    /// reused until it is answered, or until ``maximumCancelled`` others wait for their answers.
     private var wireIDs: [UInt16] = []
     private var requests: [RequestID?] = []
     private var waiting = 0
     private var incoming = FramedMessages(shortest: headerLength)
     private var output: [UInt8] = []
-    /// How many stray answers may still come: each answer makes up for one, since there are servers that answer twice.
+    /// The number of stray answers that may still come: each answer makes up for one, since some servers answer twice.
     private var straysLeft = maximumStrays
 
-    /// Questions that may be under way at once: with two connections, as many as the largest `concurrency` is of use for.
+    /// The most questions under way at once: on two connections, as many as the largest `concurrency` can use.
     package static let maximumUnderWay = 512
-    /// Cancelled questions whose ids are kept from others; a server may never answer them.
+    /// The most cancelled questions whose IDs are reserved; a server may never answer them.
     package static let maximumCancelled = 512
-    /// The stray answers that are ignored on one connection, beside those that answers make up for: so many of these at most as
+    /// The stray answers that are ignored on one connection, beside those that answers make up for: at most as many as
     /// may be under way.
     package static let maximumStrays = 16
-    /// Octets of a message's header, the shortest message possible (RFC 1035 §4.1.1).
+    /// Octets of a message's header, the shortest possible message (RFC 1035 §4.1.1).
     private static let headerLength = 12
 
-    /// - Parameter nextID: Gives unpredictable ids; one that is in use is skipped.
+    /// - Parameter nextID: Returns unpredictable IDs; one in use is skipped.
     package init(nextID: @escaping () -> UInt16) { self.nextID = nextID }
 
     package var room: Int { max(0, Self.maximumUnderWay - waiting) }
@@ -35,11 +35,11 @@ package final class DNSFrames: ClientConversation {
     package var mayTakeMore: Bool { straysLeft >= 0 }
     package var isIdle: Bool { waiting == 0 && incoming.count == 0 }
 
-    /// - Parameter request: A message of 12 to 65,535 octets, whose id is replaced.
+    /// - Parameter request: A message of 12 to 65,535 octets, whose ID is replaced.
     package func open(_ request: [UInt8], as id: RequestID) {
         precondition(room > 0 && Self.headerLength...Int(UInt16.max) ~= request.count)
         var wireID = nextID()
-        // Ends soon: far fewer ids are in use than there are.
+        // Ends soon: far fewer IDs are in use than exist.
         while wireIDs.contains(wireID) { wireID = nextID() }
         wireIDs.append(wireID)
         requests.append(id)
@@ -79,7 +79,7 @@ package final class DNSFrames: ClientConversation {
             guard mayTakeMore else { throw ConversationFailure("unsolicited answers") }
             return
         }
-        // The last one takes its place.
+        // The last one moves to its index.
         wireIDs.swapAt(place, wireIDs.count - 1)
         requests.swapAt(place, requests.count - 1)
         wireIDs.removeLast()
@@ -95,7 +95,7 @@ package final class DNSFrames: ClientConversation {
     package func endOfStream(
         isCut: Bool, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
-        // A message that is not whole is no answer, and there is no way to find the next one.
+        // An incomplete message is no answer, and the next one cannot be found.
         straysLeft = -1
     }
 

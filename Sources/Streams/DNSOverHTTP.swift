@@ -1,18 +1,18 @@
 import Base
 package import HTTP
 
-/// A DNS message in an HTTP request, and how a request is refused that holds none (RFC 8484 §4.1):
+/// A DNS message in an HTTP request, and the refusal of a request without one (RFC 8484 §4.1):
 ///
 /// | request | message |
 /// | --- | --- |
 /// | another path than `/dns-query` | 404 |
 /// | POST, `Content-Type: application/dns-message` | the body; 413 if it is longer than a message can be |
 /// | POST, another type or none | 415 |
-/// | GET with `dns=` in the query | its value, from base64url without padding; 400 if it is none |
+/// | GET with `dns=` in the query | its value, from base64url without padding; 400 if it is invalid |
 /// | GET without | 400 |
 /// | another method, HEAD too | 405, `Allow: GET, POST` |
 ///
-/// Whether the octets are a DNS message is for others to say: what gets no answer over UDP gets 400.
+/// The caller checks whether the octets are a DNS message: octets that would get no answer over UDP get 400.
 package enum DNSOverHTTP {
     package static let path: StaticString = "/dns-query"
     package static let mediaType: StaticString = "application/dns-message"
@@ -44,7 +44,7 @@ package enum DNSOverHTTP {
     }
 
     /// The octets of the first `dns` in the query of a target.
-    /// - Parameter start: Where the question mark is, or the end.
+    /// - Parameter start: The offset of the question mark, or the end.
     private static func parameter(in target: Span<UInt8>, from start: Int) -> [UInt8]? {
         var start = start + 1
         while start < target.count {

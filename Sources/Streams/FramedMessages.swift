@@ -1,27 +1,27 @@
 import Base
 
-/// Cuts a stream into DNS messages, each behind its length in two octets (RFC 1035 §4.2.2).
+/// Cuts a stream into DNS messages, each after its length in two octets (RFC 1035 §4.2.2).
 struct FramedMessages {
-    /// Octets of the shortest message; what says that it is shorter breaks the protocol.
+    /// Octets of the shortest message; a smaller length breaks the protocol.
     private let shortest: Int
-    /// Octets that were not given out yet.
+    /// Octets that were not passed on yet.
     private var incoming: [UInt8] = []
 
     init(shortest: Int = 0) { self.shortest = shortest }
 
-    /// How many octets are held.
+    /// The number of buffered octets.
     var count: Int { incoming.count }
 
-    /// Whether a whole message is held.
+    /// Whether a whole message is buffered.
     var hasMessage: Bool { incoming.count >= 2 && incoming.count - 2 >= Self.length(incoming.span, 0) }
 
-    /// Takes octets, and gives out the messages that are whole.
-    /// - Parameter take: Takes one; false: the rest is kept.
+    /// Takes octets, and passes on the complete messages.
+    /// - Parameter take: Takes one; false: the rest stays buffered.
     mutating func receive(
         _ bytes: Span<UInt8>, _ take: (Span<UInt8>) throws(ConversationFailure) -> Bool
     ) throws(ConversationFailure) {
         guard !incoming.isEmpty else {
-            // Usually whole messages come, which are read where they lie.
+            // Usually whole messages come, which are read in place.
             let end = try messages(in: bytes, take)
             return incoming.append(bytes.extracting(end...))
         }
@@ -31,10 +31,10 @@ struct FramedMessages {
         incoming = end == 0 ? all : Array(all[end...])
     }
 
-    /// Takes octets, and gives out none.
+    /// Takes octets, and passes on none.
     mutating func keep(_ bytes: Span<UInt8>) { incoming.append(bytes) }
 
-    /// - Returns: The offset behind the last message that was taken.
+    /// - Returns: The offset after the last message that was taken.
     private func messages(
         in bytes: Span<UInt8>, _ take: (Span<UInt8>) throws(ConversationFailure) -> Bool
     ) throws(ConversationFailure) -> Int {

@@ -1,16 +1,16 @@
 import HTTP
 
-/// HTTP/1.1 as a client speaks it: whole requests, one at a time.
+/// HTTP/1.1 on the client's side: whole requests, one at a time.
 ///
-/// Bytes that come unsolicited, or behind a response, would be taken for the answer to the next request, and each later
-/// one for that to the request after it. So after such bytes no further request is taken.
+/// Bytes that come unsolicited, or after a response, would be taken for the answer to the next request, and so on for
+/// each later one. So after such bytes no further request is taken.
 package final class HTTP1: ClientConversation {
     private var reader: HTTPResponseReader
     private var request: RequestID?
     private var output: [UInt8] = []
     package private(set) var mayTakeMore = true
 
-    /// - Parameter bodyLimit: the longest body of a response, in octets.
+    /// - Parameter bodyLimit: The longest body of a response, in octets.
     package init(bodyLimit: Int = HTTPResponseReader.bodyLimit) { reader = HTTPResponseReader(bodyLimit: bodyLimit) }
 
     package var room: Int { request == nil && mayTakeMore ? 1 : 0 }
@@ -24,7 +24,7 @@ package final class HTTP1: ClientConversation {
         output = request
     }
 
-    /// False for the open request: its response could not be told from the next one's.
+    /// False for the open request: its response could not be distinguished from the next one's.
     package func cancel(_ id: RequestID) -> Bool { request != id }
 
     package func hasBegun(_ id: RequestID) -> Bool { !reader.isIdle }
@@ -51,7 +51,7 @@ package final class HTTP1: ClientConversation {
         }
     }
 
-    /// A response counts whatever bytes stand behind it: it was whole before them.
+    /// A response counts whatever bytes follow: it was complete before them.
     private func answered(_ response: HTTPResponse, _ events: inout [ConversationEvent]) {
         guard let request else { return }
         self.request = nil

@@ -1,17 +1,17 @@
 import Base
 package import HTTP
 
-/// HTTP/2 as a client speaks it (RFC 9113): many requests at once, answered in any order.
+/// HTTP/2 on the client's side (RFC 9113): many requests at once, answered in any order.
 package final class HTTP2: ClientConversation {
-    /// Nil when there was no memory for it: then no request is taken.
+    /// Nil: there was no memory for it, and no request is taken.
     private let session: HTTP2Session?
     private let makeRequest: ([UInt8]) -> HTTP2Request?
     private var underWay = 0
     private var isGoingAway = false
 
     /// - Parameters:
-    ///   - bodyLimit: the longest body of a response, in octets.
-    ///   - makeRequest: makes an HTTP request of the octets of a request; nil if they do not fit.
+    ///   - bodyLimit: The longest body of a response, in octets.
+    ///   - makeRequest: Makes an HTTP request from the octets of a request; nil: they do not fit.
     package init(bodyLimit: Int, makeRequest: @escaping ([UInt8]) -> HTTP2Request?) {
         session = try? HTTP2Session(bodyLimit: bodyLimit)
         self.makeRequest = makeRequest

@@ -4,7 +4,7 @@ package import HTTP
 package import Transport
 
 /// One HTTP/1.1 request and its response on a connection of their own, plain or through TLS: for requests so rare that
-/// no connection is kept open. Its owner decides how long it may take.
+/// no connection stays open for them. Its owner sets the deadline.
 package final class HTTPExchange {
     package enum Outcome {
         case answered(HTTPResponse)
@@ -18,11 +18,11 @@ package final class HTTPExchange {
     /// The most octets that wait for the server to read: the longest requests are batches of reports.
     private static let maximumQueued = 2 * TLSSession.earlyLimit
     private static let maximumRead = 16_384
-    /// The longest body of a trusted peer, in octets: what a daemon says of itself is as long as its settings make it.
+    /// The longest body of a trusted peer, in octets: a daemon's status is as long as its settings make it.
     private static let maximumTrusted = 1 << 30
 
     /// Begins to connect; on the loop.
-    /// - Parameter done: Called once, later, unless ``close()`` was called before; everything is closed then.
+    /// - Parameter done: Called once, later, unless ``close()`` was called before; all is closed then.
     package init(
         _ request: [UInt8], to server: Endpoint, by egress: Egress = Egress(), _ security: Security, loop: EventLoop,
         done: @escaping (HTTPExchange, Outcome) -> Void
@@ -42,7 +42,7 @@ package final class HTTPExchange {
                 loop: loop, owner: link))
     }
 
-    /// The same on a socket that connects or is connected already, to a trusted peer on this machine.
+    /// The same on a socket that is connecting or connected, to a trusted peer on this machine.
     package init(
         _ request: [UInt8], on socket: consuming StreamSocket, loop: EventLoop,
         done: @escaping (HTTPExchange, Outcome) -> Void

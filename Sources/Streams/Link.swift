@@ -2,7 +2,7 @@ package import Cryptography
 package import Transport
 
 package enum LinkState: Equatable {
-    /// Not established yet; with TLS, the handshake belongs to that.
+    /// Not established yet, the TLS handshake included.
     case dialling
     case open
     /// No more requests are taken; those under way may still be answered.
@@ -10,21 +10,21 @@ package enum LinkState: Equatable {
     case closed
 }
 
-/// Why a link is no more.
+/// Why a link has ended.
 package enum LinkEnd: Error, Equatable, CustomStringConvertible {
     /// ``StreamLink/finish()`` was called, and the peer has closed since.
     case finished
-    /// - Parameter cleanly: False: TLS's close_notify was missing, so anybody on the path may have done it.
+    /// - Parameter cleanly: False: TLS's close_notify was missing, so any host on the path may have closed it.
     case closedByPeer(cleanly: Bool)
-    /// The peer or something on the way has reset it, or it could not be made.
+    /// The peer or a machine on the way has reset it, or it could not be made.
     case reset(SystemError)
-    /// The peer has acknowledged nothing for too long.
+    /// The peer has acknowledged no data for too long.
     case timedOut(SystemError)
-    /// TLS has failed: the peer's certificate was not accepted, or the two did not agree.
+    /// TLS has failed: the peer's certificate was not accepted, or the two sides did not agree.
     case tls(TLSError)
-    /// The peer has sent what the protocol does not allow; the reason is one line without any text of the peer's.
+    /// The peer has broken the protocol; the reason is one line without text from the peer.
     case protocolBroken(String)
-    /// The peer leaves more unread than is kept for it.
+    /// The peer leaves more octets unread than may wait for it.
     case tooSlow
 
     package init(_ failure: StreamFailure) {
@@ -48,15 +48,15 @@ package enum LinkEnd: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// Is told what happens on a link, always in this order: events, each by itself in the order in which they came; then what
-/// is to be sent goes out; then the end, exactly once. After ``StreamLink/close()`` nothing is told. The owner keeps the link
-/// alive.
+/// Receives the events of a link, always in this order: events, one by one in the order of their arrival; then the
+/// output is sent; then the end, exactly once. After ``StreamLink/close()`` nothing is reported. The owner retains the
+/// link.
 package protocol LinkOwner: AnyObject {
-    /// The link was established after it had been given its stream. What was waiting leaves after this call.
+    /// The link was established after it had got its stream. Waiting output is sent after this call.
     func opened(_ link: StreamLink)
     func happened(_ event: ConversationEvent, on link: StreamLink)
-    /// Octets have come. Their events, if any, were told, and what followed from them was sent, or is yet to be sent by the
-    /// owner: there may be room again.
+    /// Octets have come. Their events, if any, were reported, and the resulting output was sent, or is left to the
+    /// owner to send: there may be room again.
     func advanced(_ link: StreamLink)
     /// The link is closed.
     func ended(_ link: StreamLink, _ end: LinkEnd)

@@ -1,12 +1,12 @@
 /// Commands to a store and its replies, in the order of the commands (RESP2, the protocol of Redis and Valkey).
 ///
-/// Only commands that are answered with a line, a number or one value are put on it, so anything else from the peer is
-/// a broken protocol. So is a value longer than ``maximumValueLength``: it is not one of ours, and to skip it would
-/// take as long as to read it.
+/// Only commands with a line, a number or one value as reply are used, so any other reply breaks the protocol. So does
+/// a value longer than ``maximumValueLength``: this fleet has not written it, and to skip it would take as long as to
+/// read it.
 package final class RESP: ClientConversation {
-    /// The commands whose replies are still to come, the oldest first; nil: the reply is not wanted any more.
+    /// The commands that await their replies, the oldest first; nil: the reply is no longer needed.
     private var underWay: [RequestID?] = []
-    /// How many of them were answered already: the array is shortened now and then.
+    /// The number of them that were answered: the array is shortened now and then.
     private var answered = 0
     private var incoming: [UInt8] = []
     private var output: [UInt8] = []
@@ -14,9 +14,9 @@ package final class RESP: ClientConversation {
 
     /// Commands that may be under way at once.
     package static let maximumUnderWay = 1024
-    /// The longest line, as the text of an error: Redis in protected mode says more than 1,000 octets.
+    /// The longest line, such as the text of an error: that of Redis in protected mode has more than 1,000 octets.
     package static let maximumLineLength = 4096
-    /// The longest value: a sealed answer of 65,535 octets with all that is added to it.
+    /// The longest value: a sealed answer of 65,535 octets with its additions.
     package static let maximumValueLength = 66 * 1024
 
     package init() {}
@@ -38,7 +38,7 @@ package final class RESP: ClientConversation {
         return octets
     }
 
-    /// - Parameter request: A command, as ``command(_:)`` makes it.
+    /// - Parameter request: A command made by ``command(_:)``.
     package func open(_ request: [UInt8], as id: RequestID) {
         precondition(room > 0)
         underWay.append(id)
@@ -80,7 +80,7 @@ package final class RESP: ClientConversation {
 
     // MARK: Replies
 
-    /// The reply that begins at `offset` and its length; nil while it is not whole.
+    /// The reply that begins at `offset` and its length; nil: it is incomplete.
     private func read(at offset: Int) throws(ConversationFailure) -> (StoreReply, length: Int)? {
         guard offset < incoming.count else { return nil }
         let kind = incoming[offset]
@@ -97,7 +97,7 @@ package final class RESP: ClientConversation {
         }
     }
 
-    /// The value behind its length, and its octets with the end of line; nil while it is not whole.
+    /// The value after its length, with its octets and the end of line; nil: it is incomplete.
     private func value(_ count: Int?, behind start: Int) throws(ConversationFailure) -> (StoreReply, length: Int)? {
         guard let count, count >= -1 else { throw ConversationFailure("a length that is none") }
         if count == -1 { return (.nothing, 0) }
@@ -110,7 +110,7 @@ package final class RESP: ClientConversation {
         return (.value(Array(incoming[start..<end])), count + 2)
     }
 
-    /// The octets up to the next end of line; nil while there is none.
+    /// The octets up to the next end of line; nil: there is none yet.
     private func line(at start: Int) throws(ConversationFailure) -> ArraySlice<UInt8>? {
         let end = min(incoming.count, start + Self.maximumLineLength + 2)
         for index in start..<max(start, end - 1) where incoming[index] == UInt8(ascii: "\r") {
@@ -123,7 +123,7 @@ package final class RESP: ClientConversation {
         return nil
     }
 
-    /// A whole number of at most 18 digits, so that it cannot overflow.
+    /// A decimal integer of at most 18 digits, so that it cannot overflow.
     private static func number(_ text: ArraySlice<UInt8>) -> Int? {
         let isNegative = text.first == UInt8(ascii: "-")
         let digits = isNegative ? text.dropFirst() : text
@@ -138,19 +138,19 @@ package enum StoreReply: Equatable, Sendable {
     /// The command was carried out.
     case done
     case value([UInt8])
-    /// There is no such key, or the condition of a SET did not hold.
+    /// There is no such key, or the condition of a SET was not met.
     case nothing
     case error(StoreError)
 }
 
-/// Why a store refuses a command: by the first word of its reply, since the rest may hold a key or a user's name.
+/// Why a store refuses a command: by the first word of its reply, since the rest may contain a key or a user's name.
 package enum StoreError: String, CaseIterable, Sendable {
     /// The store has just started and still reads its data.
     case loading = "LOADING"
     case outOfMemory = "OOM"
     case readOnly = "READONLY"
     case authenticationNeeded = "NOAUTH"
-    /// Redis in protected mode: without a password it serves its own machine alone.
+    /// Redis in protected mode: without a password it serves only its own machine.
     case denied = "DENIED"
     case wrongPassword = "WRONGPASS"
     case notPermitted = "NOPERM"
@@ -162,7 +162,7 @@ package enum StoreError: String, CaseIterable, Sendable {
     case primaryDown = "MASTERDOWN"
     /// A script runs.
     case busy = "BUSY"
-    /// It cannot save its data and takes no more.
+    /// It cannot save its data and accepts no more.
     case cannotSave = "MISCONF"
     case tooFewReplicas = "NOREPLICAS"
     /// Any other word.

@@ -1,12 +1,12 @@
 import Base
 
-/// Reads what comes on a connection by itself.
+/// Reads the octets of a connection by itself.
 package protocol RawOwner: AnyObject {
     /// Takes octets from the peer, in any pieces. They are valid during the call.
     func received(_ bytes: Span<UInt8>)
 }
 
-/// The side that answers where the owner reads and writes by itself: what it adds leaves with the link's next flush.
+/// The answering side if the owner reads and writes by itself: the octets it adds leave with the link's next flush.
 package final class RawConversation: Conversation {
     private unowned let owner: any RawOwner
     private var output: [UInt8] = []

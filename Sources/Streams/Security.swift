@@ -1,16 +1,16 @@
 package import Base
 package import Cryptography
 
-/// How connections to one server are secured. Nothing that is missing stands for "in the clear".
+/// The security of connections to one server. Plain text must be chosen explicitly: a missing setting never means it.
 package enum Security {
-    /// In the clear.
+    /// Plain text.
     case plain
     /// Through TLS: the target must be found at the address, by the rules of the context.
     case tls(TLSClientContext, TLSTarget)
 
     package var isSecure: Bool { if case .tls = self { true } else { false } }
 
-    /// A new session to an address of the server; nil in the clear.
+    /// A new session to an address of the server; nil: plain text.
     /// - Parameter now: Seconds since 1970.
     package func session(to address: IPAddress, at now: UInt64) throws(TLSError) -> TLSSession? {
         switch self {
@@ -19,8 +19,8 @@ package enum Security {
         }
     }
 
-    /// After a handshake that ended because the server has none of the protocols that ALPN offered, none is offered any more,
-    /// unless one is required.
+    /// After a handshake that ended because the server has none of the protocols that ALPN offered, no protocol is
+    /// offered any more, unless one is required.
     /// - Returns: Whether that is new, so that another handshake may do better.
     package mutating func withdrawProtocols() -> Bool {
         guard case .tls(let context, var target) = self, !target.requiresProtocol, !target.protocols.isEmpty else {

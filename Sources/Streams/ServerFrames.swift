@@ -1,15 +1,15 @@
 import Base
 
-/// DNS messages over a stream as the side that answers: questions are taken as they come and answered as they are ready, in
-/// any order (RFC 7766 §7).
+/// DNS messages over a stream, on the answering side: questions are taken as they come and answered as they are ready,
+/// in any order (RFC 7766 §7).
 package final class ServerFrames: ServerConversation {
-    /// There before anything is received.
+    /// Set before any octets are received.
     package unowned var owner: (any MessageOwner)!
     private var incoming = FramedMessages()
     private var output: [UInt8] = []
     package private(set) var underWay = 0
 
-    /// Room for the answers that usually go out together: to grow into it would take as long as to look them up.
+    /// Room for the answers that usually leave together: to grow to it would take as long as to look them up.
     private static let usualOutput = 512
 
     package init(owner: (any MessageOwner)? = nil) { self.owner = owner }
@@ -21,7 +21,7 @@ package final class ServerFrames: ServerConversation {
     package var mostAtOnce: Int { .max }
     package var mustListen: Bool { false }
 
-    /// - Parameter id: Of no meaning: the message's own says what is answered.
+    /// - Parameter id: Ignored: the message's own ID identifies the question.
     package func answer(_ reply: Span<UInt8>?, to id: RequestID) {
         underWay -= 1
         guard let reply else { return }

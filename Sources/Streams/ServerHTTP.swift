@@ -3,12 +3,12 @@ import DNSWire
 import HTTP
 import Transport
 
-/// DNS messages over HTTP as the side that answers (RFC 8484): over HTTP/2 if ALPN has chosen it, else over HTTP/1.1.
+/// DNS messages over HTTP, on the answering side (RFC 8484): over HTTP/2 if ALPN has chosen it, else over HTTP/1.1.
 package final class ServerHTTP: ServerConversation {
     /// The protocols for ALPN, the preferred one first.
     package static let protocols = [ApplicationProtocol.http2, ApplicationProtocol.http1]
 
-    /// There before anything is received.
+    /// Set before any octets are received.
     package unowned var owner: (any MessageOwner)!
     private let clock: HTTPClock
     /// Nil: there is no memory for it.
@@ -75,13 +75,13 @@ package final class ServerHTTP: ServerConversation {
     package func takeOutput() -> [UInt8] { server?.takeOutput() ?? [] }
 }
 
-/// The time of day as the connections of one queue tell it, made into text once a second.
+/// The time of day for the connections of one queue, formatted once a second.
 package final class HTTPClock {
     private let now: () -> UInt64
     private var second: UInt64?
     private var text: [UInt8] = []
 
-    /// - Parameter now: Gives the seconds since 1970.
+    /// - Parameter now: Returns the seconds since 1970.
     package init(_ now: @escaping () -> UInt64 = WallClock.unixSeconds) { self.now = now }
 
     package var date: [UInt8] {

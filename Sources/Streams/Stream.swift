@@ -2,24 +2,23 @@ package import Base
 package import Cryptography
 package import Transport
 
-/// Receives the events of a stream. The owner keeps the stream alive, and closes it when told of its end or failure.
+/// Receives the events of a stream. The owner retains the stream, and closes it after its end or failure.
 package protocol StreamOwner: AnyObject {
     /// The connection is established; with TLS, the handshake follows.
     func connected(_ stream: Stream)
     /// The handshake is done and the peer's certificate accepted.
     func secured(_ stream: Stream)
-    /// Decrypted octets from the peer. They are valid during the call, in which no other stream of the loop may be
-    /// read.
+    /// Decrypted octets from the peer, valid during the call, in which no other stream of the loop may be read.
     func received(_ bytes: Span<UInt8>, on stream: Stream)
-    /// The peer will send no more.
-    /// - Parameter isCut: TCP ended without TLS's close_notify, which anyone on the path can cause.
+    /// The peer sends no more.
+    /// - Parameter isCut: TCP ended without TLS's close_notify, which any host on the path can cause.
     func ended(_ stream: Stream, isCut: Bool)
-    /// The stream is of no use any more. May be called while something is sent, unless the peer has reset the connection:
-    /// then what came before is received first.
+    /// The stream is unusable from now on. May be called during a send, unless the peer has reset the connection: then
+    /// earlier octets are received first.
     func failed(_ stream: Stream, _ failure: StreamFailure)
-    /// The peer has read some of what waited for it.
+    /// The peer has read some of the waiting octets.
     func written(_ stream: Stream)
-    /// After ``Stream/finish()``: all octets are written, and the peer was told that no more will come.
+    /// After ``Stream/finish()``: all octets are written, and the peer knows that no more will come.
     func finished(_ stream: Stream)
 }
 
@@ -30,13 +29,13 @@ extension StreamOwner {
     package func finished(_ stream: Stream) {}
 }
 
-/// Why a stream is of no use any more.
+/// Why a stream is unusable.
 package enum StreamFailure: Error, Equatable, CustomStringConvertible {
     case system(SystemError)
     case tls(TLSError)
-    /// The peer has closed the connection where that was no proper end.
+    /// The peer has closed the connection without a proper end.
     case closed
-    /// The peer leaves more unread than is kept for it.
+    /// The peer leaves more octets unread than may wait for it.
     case unread
 
     package var description: String {
@@ -50,12 +49,12 @@ package enum StreamFailure: Error, Equatable, CustomStringConvertible {
 }
 
 /// A connection, dialled or accepted, plain or through TLS. It connects, encrypts, queues and closes, and knows no
-/// protocol. Confined to its loop, which keeps it from its making to ``close()``.
+/// protocol. Confined to its loop, which retains it from its creation to ``close()``.
 package final class Stream: EventHandler {
-    /// Whom the stream tells of what happens; another one takes over when it is established.
+    /// The receiver of the stream's events; another takes over when the stream is established.
     package unowned var owner: any StreamOwner
     private let loop: EventLoop
-    /// Shared memory that octets are read into before they are decrypted or handed on.
+    /// Shared memory into which octets are read before they are decrypted or passed on.
     private let scratch: Scratch
     private let tls: TLSSession?
     private var socket: StreamSocket
@@ -64,7 +63,7 @@ package final class Stream: EventHandler {
     private var outgoing: StreamBuffer
     package private(set) var isConnected: Bool
     private var isSecured = false
-    /// Why nothing can be written any more; what has come may still be read.
+    /// The error after which no octet can be written; received octets may still be read.
     private var broken: SystemError?
     private var ending = Ending.none
     /// Octets dropped since ``finish()``.
@@ -72,22 +71,22 @@ package final class Stream: EventHandler {
 
     private enum Ending {
         case none
-        /// The octets that were sent are still being written.
+        /// The sent octets are still being written.
         case writing
-        /// Everything is written, and the peer was told that no more will come.
+        /// All octets are written, and the peer knows that no more will come.
         case written
     }
 
-    /// The most octets that are encrypted before they are written: a session holds few.
+    /// The most octets that are encrypted before they are written: a session can hold few.
     private static let maximumPart = 64 * 1024
     /// The most octets that a peer may send after ``finish()``; they are dropped.
     private static let maximumDiscarded = 64 * 1024
 
     /// - Parameters:
-    ///   - socket: one that is connecting, or one that was accepted.
-    ///   - isConnected: the socket was accepted. Else the owner is told when the connection is established.
-    ///   - limit: the most octets that may wait for the peer to read.
-    ///   - scratch: shared by the streams of one loop; its size limits one read.
+    ///   - socket: A socket that is connecting, or that was accepted.
+    ///   - isConnected: The socket was accepted. Else the owner is called when the connection is established.
+    ///   - limit: The most octets that may wait for the peer to read.
+    ///   - scratch: Shared by the streams of one loop; its size limits one read.
     package init(
         _ socket: consuming StreamSocket, isConnected: Bool, tls: TLSSession?, limit: Int, scratch: Scratch,
         loop: EventLoop, owner: any StreamOwner
@@ -95,7 +94,7 @@ package final class Stream: EventHandler {
         (self.isConnected, self.tls, self.scratch, self.loop, self.owner) = (isConnected, tls, scratch, loop, owner)
         self.socket = socket
         outgoing = StreamBuffer(limit: limit)
-        // A client's handshake costs a hundred times as much as an answer to one that is established.
+        // A new client's handshake costs a hundred times as much as an answer on an established connection.
         registration = try loop.register(
             self.socket.descriptor, isConnected ? .readable : .writable, givesWay: isConnected && tls != nil, self)
     }
@@ -116,28 +115,28 @@ package final class Stream: EventHandler {
 
     package var isClosed: Bool { registration == nil }
 
-    /// Whether it is established, with TLS to the end of the handshake.
+    /// Whether it is established; with TLS, after the handshake.
     package var isOpen: Bool { !isClosed && isConnected && (tls == nil || isSecured) }
 
-    /// How many octets wait for the peer to read, with TLS as they are encrypted.
+    /// The number of octets that wait for the peer to read; with TLS, of ciphertext.
     package var queued: Int { outgoing.count }
 
-    /// Whether it is open and nothing from the peer is held here, not even part of a TLS record.
+    /// Whether it is open and holds no octets from the peer, not even part of a TLS record.
     package var isIdle: Bool { !isClosed && tls?.isIdle ?? true }
 
     /// "TLSv1.2" or "TLSv1.3"; empty without TLS.
     package var protocolVersion: String { tls?.protocolVersion ?? "" }
 
-    /// The protocol that ALPN settled on; nil if none was agreed, and without TLS.
+    /// The protocol that ALPN has chosen; nil: none, or no TLS.
     package var applicationProtocol: String? { tls?.applicationProtocol }
 
     /// Whether its handshake resumed an earlier session.
     package var isResumed: Bool { tls?.isResumed ?? false }
 
-    /// When the peer's certificate ends, in seconds since 1970; nil without TLS and before the handshake is done.
+    /// The end of the peer's certificate, in seconds since 1970; nil: no TLS, or the handshake is not done.
     package var certificateEnd: UInt64? { tls?.certificateEnd }
 
-    /// Whether the verification of the server's certificate may still be relied on; true without TLS.
+    /// Whether the verification of the server's certificate is still valid; true without TLS.
     /// - Parameter now: Seconds since 1970.
     package func isTrusted(at now: UInt64) -> Bool { tls?.isTrusted(at: now) ?? true }
 
@@ -146,7 +145,7 @@ package final class Stream: EventHandler {
         didSet { if isReading != oldValue { updateInterest() } }
     }
 
-    /// Has what comes next from the peer acknowledged at once, until something is sent.
+    /// Acknowledges the next octets from the peer at once, until something is sent.
     package func acknowledgeAtOnce() { if !isClosed { socket.acknowledgeAtOnce() } }
 
     /// Queues octets for the peer and writes as many as it takes at once; before the connection is established they
@@ -174,8 +173,8 @@ package final class Stream: EventHandler {
         }
     }
 
-    /// Sends no more after what is queued. Octets from the peer are dropped until it closes, since closing first could
-    /// destroy the last octets sent (RFC 9112 §9.6).
+    /// Sends no more after the queued octets. Octets from the peer are dropped until it closes, since closing first
+    /// could destroy the last octets sent (RFC 9112 §9.6).
     package func finish() {
         guard ending == .none else { return }
         ending = .writing
@@ -213,7 +212,7 @@ package final class Stream: EventHandler {
         if !isClosed, readiness.contains(.writable) { owner.written(self) }
     }
 
-    /// Reads the octets that have come, if any, without waiting for the loop to report them.
+    /// Reads the waiting octets, if any, without waiting for the loop's event.
     package func read() {
         guard !isClosed else { return }
         do throws(SystemError) {
@@ -250,7 +249,7 @@ package final class Stream: EventHandler {
         guard !isClosed, ending == .none else { return }
         switch tls.state {
         case .failed(let error):
-            // The alert that tells the peer why; that it cannot be sent is not what is wrong.
+            // The alert with the reason, for the peer; a failure to send it is not the failure to report.
             outgoing.append { tls.takeCiphertext(into: &$0) }
             _ = try? outgoing.flush(to: socket)
             fail(.tls(error))
@@ -276,7 +275,7 @@ package final class Stream: EventHandler {
         }
     }
 
-    /// After a reset, reading comes to what was received before it, and then to the end.
+    /// After a reset, reading comes to the octets received before it, and then to the end.
     private func cannotWrite(_ error: SystemError) {
         guard error.isReset, isReading else { return fail(.system(error)) }
         broken = error

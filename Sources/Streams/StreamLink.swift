@@ -1,41 +1,42 @@
-/// A link over one stream: octets from the stream go into a conversation, its events to the owner, its output to the stream.
-/// This is the one place for the order of the three, which ``LinkOwner`` describes.
+/// A link over one stream: octets from the stream go into a conversation, its events to the owner, its output to the
+/// stream. Only this type defines the order of the three, which ``LinkOwner`` describes.
 ///
 /// It is made without a stream and takes requests at once. ``begin(_:)`` gives it one: the first of several that was
 /// established, one that is being dialled, or one that was accepted. Confined to its loop.
 package final class StreamLink {
-    /// There before anything is begun.
+    /// Set before the link begins.
     package unowned var owner: (any LinkOwner)!
-    /// What follows from octets that have come is not sent at once: the owner calls ``flush()`` after ``LinkOwner/advanced(_:)``.
+    /// Whether the owner sends the output that follows from received octets, by ``flush()`` after
+    /// ``LinkOwner/advanced(_:)``.
     private let isSentByOwner: Bool
     private let conversation: any Conversation
-    /// The conversation, if it is the side that requests.
+    /// The conversation, if it is the requesting side.
     private let client: (any ClientConversation)?
     /// Nil before ``begin(_:)``, and when the link is closed.
     private(set) var stream: Stream?
     private var isClosed = false
-    /// The end that comes when the peer has closed after ``finish()``.
+    /// The end to report when the peer has closed after ``finish()``.
     private var finishEnd: LinkEnd?
-    /// The end that comes when all is answered; nothing is read any more.
+    /// The end to report when all is answered; nothing more is read.
     private var lastEnd: LinkEnd?
-    /// Events are being told; what is to be sent goes out after them.
+    /// Whether events are being reported; output is sent after them.
     private var isHearing = false
-    /// Output in pieces that get a TLS record each, before what the conversation gives next.
+    /// Output in parts that get a TLS record each, before the conversation's next output.
     private var apart: [[UInt8]] = []
-    /// Events that are yet to be told, the last one first; empty but while octets are taken.
+    /// Events that are not reported yet, the last one first; empty except while octets are taken.
     private var events: [ConversationEvent] = []
 
-    /// For the side that requests.
+    /// For the requesting side.
     package init(client: any ClientConversation, owner: (any LinkOwner)? = nil) {
         (conversation, self.client, self.owner, isSentByOwner) = (client, client, owner, false)
     }
 
-    /// For the side that answers, whose conversation is told the answers by its owner.
+    /// For the answering side, whose conversation gets the answers from its owner.
     package init(server: any Conversation, owner: (any LinkOwner)? = nil, isSentByOwner: Bool = false) {
         (conversation, client, self.owner, self.isSentByOwner) = (server, nil, owner, isSentByOwner)
     }
 
-    /// Goes on with a stream, whose owner the link becomes.
+    /// Continues with a stream, and becomes its owner.
     package func begin(_ stream: Stream) {
         guard !isClosed else { return stream.close() }
         self.stream = stream
@@ -49,18 +50,20 @@ package final class StreamLink {
         return finishEnd != nil || lastEnd != nil || !(client?.mayTakeMore ?? true) ? .draining : .open
     }
 
-    /// How many more requests it takes now, also while it is being dialled: they wait. 0 for a moment, or for good.
+    /// The number of further requests that it takes now, also while it is being dialled: they wait. 0: none for a
+    /// moment, or ever.
     package var room: Int { isClosed ? 0 : client?.room ?? 0 }
-    /// How many requests the peer takes at once, as far as it has said so.
+    /// The most requests that the peer takes at once, as far as it has announced it.
     package var mostAtOnce: Int { client?.mostAtOnce ?? 0 }
-    /// Whether it is open and nothing is under way, so that the next octets from the peer belong to the next request.
+    /// Whether it is open and no request is under way, so that the next octets from the peer belong to the next
+    /// request.
     package var isIdle: Bool { client?.isIdle ?? true && stream?.isIdle ?? false }
 
-    /// Whether the verification of the peer's certificate may still be relied on, or is yet to come.
+    /// Whether the verification of the peer's certificate is still valid, or has not begun.
     /// - Parameter wall: Seconds since 1970.
     package func isTrusted(at wall: UInt64) -> Bool { stream?.isTrusted(at: wall) ?? true }
 
-    /// How many octets wait for the peer to read; see ``Stream/queued``.
+    /// The number of octets that wait for the peer to read; see ``Stream/queued``.
     package var queued: Int { stream?.queued ?? 0 }
 
     /// False: octets from the peer wait in the kernel, and its end is not noticed.
@@ -69,7 +72,7 @@ package final class StreamLink {
         set { stream?.isReading = newValue && lastEnd == nil }
     }
 
-    /// Takes a request, for which there must be room. It leaves with the next ``flush()``.
+    /// Takes a request, for which there must be room. It is sent with the next ``flush()``.
     /// - Parameter isApart: It shares its TLS record with no other request.
     package func open(_ request: [UInt8], as id: RequestID, isApart: Bool = false) {
         guard !isClosed, let client else { return }
@@ -78,22 +81,23 @@ package final class StreamLink {
         if isApart { apart.append(client.takeOutput()) }
     }
 
-    /// Cancels a request: its answer is not wanted any more.
-    /// - Returns: False if the answer would be taken for that of another request: then the link has to be closed.
+    /// Cancels a request, whose answer is no longer needed.
+    /// - Returns: False: the answer would be taken for that of another request, so the link must be closed.
     package func cancel(_ id: RequestID) -> Bool { client?.cancel(id) ?? true }
 
     /// Whether part of the answer has come.
     package func hasBegun(_ id: RequestID) -> Bool { client?.hasBegun(id) ?? false }
 
-    /// Reads the octets that wait, if any, without waiting for the loop to report them. Ignored while an event is reported.
+    /// Reads the waiting octets, if any, without waiting for the loop's event. Ignored while an event is being
+    /// reported.
     package func read() { if !isHearing { stream?.read() } }
 
-    /// Sends the output there is; while events are reported that happens after them.
+    /// Sends the output; while events are being reported, after them.
     package func flush() {
         guard !isHearing else { return }
         repeat {
             guard let stream, stream.isOpen else {
-                // The peer has left, or nothing more is served, before the handshake was done.
+                // The peer has left, or serving has ended, before the handshake was done.
                 if let lastEnd, stream != nil { end(lastEnd) }
                 return
             }
@@ -116,7 +120,7 @@ package final class StreamLink {
         } while client == nil && !output.isEmpty && !isClosed && stream.queued == 0
     }
 
-    /// Whether the conversation had more to do with what it holds, now that its output was taken.
+    /// Whether the conversation had more to do with its buffered octets after its output was taken.
     private func goesOn() -> Bool {
         guard client == nil, !isClosed, conversation.mayGoOn else { return false }
         let failure = tell { events throws(ConversationFailure) in
@@ -126,14 +130,14 @@ package final class StreamLink {
         return !isClosed
     }
 
-    /// Sends no more after what there is to be sent now, and waits for the peer to close: closing first could destroy the
-    /// last octets (RFC 9112 §9.6).
+    /// Sends no more after the present output, and waits for the peer to close: closing first could destroy the last
+    /// octets (RFC 9112 §9.6).
     package func finish() {
         finishEnd = .finished
         flush()
     }
 
-    /// Reads no more, and says so; ends when all that was asked is answered and the peer has read it.
+    /// Reads no more, and announces the end; ends when all questions are answered and the peer has read the answers.
     package func drain() {
         conversation.announceEnd()
         drain(.finished)
@@ -145,14 +149,14 @@ package final class StreamLink {
         flush()
     }
 
-    /// Closes at once, but for what the peer takes immediately: it is told that this is the end.
+    /// Closes at once, after announcing the end if the peer takes that immediately.
     package func leave() {
         conversation.announceEnd()
         flush()
         close()
     }
 
-    /// Closes at once. Nothing more is reported.
+    /// Closes at once. No further event is reported.
     package func close() {
         guard !isClosed else { return }
         isClosed = true
@@ -166,7 +170,7 @@ package final class StreamLink {
         owner.ended(self, end)
     }
 
-    /// Gives the conversation something, tells its events and sends its output.
+    /// Gives the conversation input, reports its events and sends its output.
     private func hear(
         isLast: Bool = false, _ give: (inout [ConversationEvent]) throws(ConversationFailure) -> Void
     ) {
@@ -189,7 +193,7 @@ package final class StreamLink {
         if events.count > 1 { events.reverse() }
         while let event = events.popLast() { if !isClosed { owner.happened(event, on: self) } }
         isHearing = false
-        // The memory is used again.
+        // Reuses the memory.
         swap(&self.events, &events)
         return failure
     }
@@ -221,9 +225,9 @@ extension StreamLink: StreamOwner {
         }
     }
 
-    /// The side that answers waits after a failure of TLS until the peer has read the alert, which says why.
+    /// After a failure of TLS the answering side waits until the peer has read the alert, which contains the reason.
     package func failed(_ stream: Stream, _ failure: StreamFailure) {
-        // What follows such a failure, as a reset, is not why the link has ended.
+        // A later failure, such as a reset, is not the reason for the link's end.
         if case .tls? = finishEnd, let finishEnd { return end(finishEnd) }
         guard client == nil, case .tls = failure, finishEnd == nil else { return end(LinkEnd(failure)) }
         finishEnd = LinkEnd(failure)
@@ -235,6 +239,6 @@ extension StreamLink: StreamOwner {
         if client == nil, !isClosed { owner.advanced(self) }
     }
 
-    /// Its end is waited for.
+    /// Reads on, to see the peer's end.
     package func finished(_ stream: Stream) { stream.isReading = true }
 }

@@ -1,6 +1,6 @@
 internal import Base
 
-/// What the keys of an account are called in its own section, so that a refusal can name the one that is likely wrong.
+/// The names of an account's keys in its section, so that a refusal can name the one that is likely wrong.
 public struct AccountKeys: Sendable {
     private let section: String
     private let names: String
@@ -9,9 +9,10 @@ public struct AccountKeys: Sendable {
 
     /// - Parameters:
     ///   - section: The section of the account's keys, such as `httpdns` or `upstreams.shop`.
-    ///   - names: The key by which names come to the account.
-    ///   - credential: Which keys prove the account; its secrets are compared with what a service says, so that none is repeated.
-    ///   - fromFiles: The secrets that files hold: `dnsKey` if `dnsKeyFile` was given.
+    ///   - names: The key that assigns names to the account.
+    ///   - credential: The account's credential; its secrets are compared with a service's texts, so that none is
+    ///     repeated.
+    ///   - fromFiles: The secrets in files: `dnsKey` if `dnsKeyFile` was given.
     public init(_ section: String, names: String, _ credential: ServiceCredential, fromFiles: [String] = []) {
         (self.section, self.names, self.credential, self.fromFiles) = (section, names, credential, fromFiles)
     }
@@ -19,7 +20,7 @@ public struct AccountKeys: Sendable {
     /// A key of the account.
     enum Key: String {
         case provider, dnsIp, dnsId, dnsKey, aesKey, token, encryptType, authExpirySeconds, batch, queriesPerSecond
-        /// Whichever brings names to the account.
+        /// The key that assigns names to the account.
         case names
     }
 
@@ -28,12 +29,12 @@ public struct AccountKeys: Sendable {
         "\(keys.count == 1 ? "is" : "are") \(keys.map { self[$0] }.joined(separator: " and ")) right?"
     }
 
-    /// A key with its section: `upstreams.shop.dnsKey`, or `upstreams.shop.dnsKeyFile` where a file was given.
+    /// A key with its section: `upstreams.shop.dnsKey`, or `upstreams.shop.dnsKeyFile` if a file was given.
     subscript(key: Key) -> String {
         key == .names ? names : "\(section).\(key.rawValue)\(fromFiles.contains(key.rawValue) ? "File" : "")"
     }
 
-    /// The keys by which the account proves itself, whichever of them is wrong.
+    /// The keys that prove the account's identity.
     var proof: [Key] {
         switch credential {
         case .https: [.token]
@@ -42,7 +43,7 @@ public struct AccountKeys: Sendable {
         }
     }
 
-    /// The keys by which names and answers are encrypted; empty where TLS protects them.
+    /// The keys that encrypt names and answers; empty: TLS protects them.
     var encryption: [Key] {
         switch credential {
         case .https, .signed(_, _, _, nil): []
@@ -51,7 +52,7 @@ public struct AccountKeys: Sendable {
         }
     }
 
-    /// Whether a text has none of the account's secrets in it, in whichever case it writes hexadecimal digits.
+    /// Whether a text contains none of the account's secrets, in either case of hexadecimal digits.
     func mayShow(_ text: String) -> Bool {
         let secrets: [[UInt8]]
         switch credential {

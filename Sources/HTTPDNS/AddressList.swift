@@ -1,12 +1,12 @@
 internal import Base
 internal import DNSWire
 
-/// The addresses that an answer gives for one name, as far as they are taken.
+/// The addresses that an answer gives for one name, as far as they are used.
 struct AddressList {
     private(set) var ipv4: [IPAddress] = []
     private(set) var ipv6: [IPAddress] = []
     /// Whether there was an address that no machine can have: then the list counts as empty. The owner of a zone can
-    /// write such an address, so it does not mean that the service failed.
+    /// write such an address, so it is not a failure of the service.
     private(set) var isOfNoMachine = false
     var ttl = ServiceProtocol.defaultTTL
     var hasTTL = false
@@ -16,13 +16,13 @@ struct AddressList {
 
     var isEmpty: Bool { ipv4.isEmpty && ipv6.isEmpty }
 
-    /// Adds an address once, since a record set holds no record twice (RFC 2181 §5).
+    /// Adds an address once, since an RRset contains no record twice (RFC 2181 §5).
     mutating func add(_ address: IPAddress) {
         isOfNoMachine = isOfNoMachine || !address.isOfOneMachine
         if address.isIPv4 { Self.append(address, to: &ipv4) } else { Self.append(address, to: &ipv6) }
     }
 
-    /// To be called when all addresses were added.
+    /// Call when all addresses were added.
     mutating func finish() {
         if isOfNoMachine { (ipv4, ipv6) = ([], []) }
     }
@@ -38,7 +38,7 @@ struct AddressList {
 extension NameAddresses {
     /// - Parameters:
     ///   - first: The list of the IPv4 addresses.
-    ///   - second: That of the IPv6 addresses; the same if one list holds both.
+    ///   - second: The list of the IPv6 addresses; the same if one list has both.
     init(_ name: Name, _ first: AddressList, _ second: AddressList, asked: Families) {
         func family(_ addresses: [IPAddress], _ ttl: UInt32, isAsked: Bool) -> FamilyAddresses {
             guard isAsked else { return .notAsked }

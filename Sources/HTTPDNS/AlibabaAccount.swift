@@ -6,7 +6,7 @@ public import HTTP
 /// An account of Alibaba Cloud's HTTPDNS (EMAS), version 2: `/v2/d` in clear over TLS, or encrypted with AES-128-CBC
 /// over HTTP.
 ///
-/// Chosen, where the documentation is silent: values stand in the URL as they are signed, since none has a character
+/// Decisions where the documentation is silent: values are in the URL as they are signed, since none has a character
 /// that needs an escape there. An answer in another mode than the request's is refused, as an attacker on the path
 /// could have written it.
 public final class AlibabaAccount: ServiceAccount {
@@ -14,19 +14,20 @@ public final class AlibabaAccount: ServiceAccount {
     public let sessionID: String?
 
     private let id: [UInt8]
-    /// The client subnet as a parameter, or as a member of what is encrypted; empty if there is none.
+    /// The client subnet as a parameter, or as an encrypted member; empty: there is none.
     private let route: [UInt8]
     private let validity: UInt64
     private let signer: RequestSigner
-    /// ``sessionID`` as a parameter, which is not signed; empty without one.
+    /// ``sessionID`` as an unsigned parameter; empty: there is none.
     private let session: [UInt8]
-    /// Octets of the session's identifier, which has twice as many digits: twelve characters, as in the service's own SDKs.
+    /// Octets of the session's identifier, written as twice as many digits: twelve characters, as in the service's own
+    /// SDKs.
     private static let sessionLength = 6
     /// Nil in https mode, where TLS protects the names.
     private let cipher: PayloadCipher?
     private let list: AlibabaList
 
-    /// - Parameter traces: Whether a random ``sessionID`` goes along.
+    /// - Parameter traces: Whether requests have a random ``sessionID``.
     init(_ signing: Signing, aesKey: [UInt8]?, traces: Bool = false) throws(RequestError) {
         let secret = signing.digest.secret
         guard let key = Hexadecimal.decode(secret.span), !key.isEmpty else { throw .badSecret(key: "dnsKey") }
@@ -52,7 +53,7 @@ public final class AlibabaAccount: ServiceAccount {
     ) throws(RequestError) {
         let queried = family.choose("4", "6", both: "4,6")
         request.append("/v2/d?")
-        // Signed are the parameters in the order of their names, empty ones left out.
+        // The signature covers the parameters in the order of their names, without empty ones.
         let signed = request.count
         if let cipher {
             var plain = [UInt8]("{\"dn\":\"", capacity: 256)
@@ -79,8 +80,8 @@ public final class AlibabaAccount: ServiceAccount {
         if !session.isEmpty { request += session }
     }
 
-    /// Reads `{"code":"success","mode":0,"data":…}`, with the addresses in `data`, which is an object, or in base64 its
-    /// ciphertext behind the initialization vector.
+    /// Reads `{"code":"success","mode":0,"data":…}`, with the addresses in `data`: an object, or its ciphertext after
+    /// the initialization vector, in base64.
     public func parse(
         _ response: HTTPResponse, names: [Name], family: Families
     ) throws(ServiceFailure) -> [NameAddresses] {
@@ -98,7 +99,7 @@ public final class AlibabaAccount: ServiceAccount {
         else { throw .unparsable }
         guard let cipher else { return try Self.results(envelope, data, names, family, &reasons, isEncrypted: false) }
         let ciphertext = try envelope.unescaped(data)
-        // Whatever is wrong with it, the failure is the same.
+        // All defects give the same failure.
         do {
             guard let payload = Base64.standard.decode(ciphertext) else { throw ServiceFailure.undecryptable }
             let json = try JSONText(cipher.decrypt(payload.span), isInAnyScript: false)
@@ -125,7 +126,7 @@ public final class AlibabaAccount: ServiceAccount {
         return try answer.results()
     }
 
-    /// Adds the reason for which an object of a family has no address, if it gives one.
+    /// Adds the reason why an object of a family has no address, if it gives one.
     private static func add(
         _ json: JSONText, _ object: Int, _ name: Name, _ family: Families, to reasons: inout [AbsenceReason]
     ) throws(ServiceFailure) {

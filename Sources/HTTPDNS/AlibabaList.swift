@@ -4,9 +4,9 @@ internal import HTTP
 
 /// The list of the service's addresses that start-up servers of Alibaba Cloud give (`/ss`), the same for both versions.
 ///
-/// Chosen: no `region` is named, since each start-up server is of one; the list has no time to live, so it is fetched
-/// as often as the documentation asks for at least. The signature is the plain MD5 of the documentation's own vector,
-/// where its text speaks of HMAC-MD5.
+/// Decisions: no `region` is named, since each start-up server belongs to one; the list has no TTL, so it is fetched as
+/// often as the documentation requires at least. The signature is the plain MD5 of the documentation's own vector,
+/// although its text mentions HMAC-MD5.
 struct AlibabaList {
     private let id: UInt32
     private let digest: SecretDigest
@@ -15,7 +15,7 @@ struct AlibabaList {
     static let minutes = 480
     /// For how many seconds a request is valid; the documentation allows 30 to 300.
     static let validity: UInt64 = 300
-    /// Octets of the random number, written as twice as many digits; the documentation allows 8 to 16 of them.
+    /// Octets of the random number, written as twice as many digits; the documentation allows 8 to 16 digits.
     static let nonceLength = 8
 
     init(_ signing: Signing) { (id, digest) = (signing.id, signing.digest) }

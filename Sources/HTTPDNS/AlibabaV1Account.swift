@@ -5,8 +5,8 @@ public import HTTP
 /// An account of Alibaba Cloud's HTTPDNS (EMAS), version 1: `/ACCOUNT/sign_d` for one name, `/ACCOUNT/sign_resolve` for
 /// several.
 ///
-/// An answer to several names speaks of each in an object of its own, or in one for each family (`type` 1 and 28), and
-/// IPv6 addresses may stand in `ips` or in `ipsv6`; both is read.
+/// An answer to several names has an object for each name, or for each name and family (`type` 1 and 28), and IPv6
+/// addresses may be in `ips` or in `ipsv6`; both forms are read.
 public final class AlibabaV1Account: ServiceAccount {
     public var hasExpiry: Bool { true }
 
@@ -33,7 +33,7 @@ public final class AlibabaV1Account: ServiceAccount {
         signing.digest.appendEnd(of: subject, until: unixSeconds &+ signing.validity, as: "&s=", to: &request)
     }
 
-    /// Reads `{"dns":[…]}` of several names, or for one name what stands there:
+    /// Reads `{"dns":[…]}` of several names, or for one name its element:
     /// `{"host":…,"ips":[…],"ipsv6":[…],"ttl":…,"type":…}`.
     public func parse(
         _ response: HTTPResponse, names: [Name], family: Families

@@ -1,14 +1,14 @@
 internal import Base
 internal import DNSWire
 
-/// The names of a request, by which those in the answer are recognized.
+/// The names of a request, which identify those in the answer.
 struct AskedNames {
     let names: [Name]
-    /// Whether letters' case counts: an attacker who flips one bit of a hidden name would otherwise learn from the
-    /// answer's acceptance that there is a letter.
+    /// Whether the case of letters counts: an attacker who flips one bit of a hidden name would otherwise learn from
+    /// the answer's acceptance that it is a letter.
     let isExact: Bool
 
-    /// The index of the name that the text is; nil if it is none of those asked.
+    /// The index of the name that the text is; nil: the request does not have it.
     /// - Parameter next: The name to compare first: services answer in the order of the names.
     func index(of text: Span<UInt8>, _ range: Range<Int>, next: Int) -> Int? {
         guard !range.isEmpty else { return nil }
@@ -20,8 +20,8 @@ struct AskedNames {
         // The text has as many octets as the wire form without the first length and the root label.
         guard range.count == name.wire.count - 2 else { return false }
         let wire = name.wire.span
-        // An octet at a place of the wire form behind the first length stands in the text at that place plus `shift`;
-        // where the wire form has a further length, the text must have a dot.
+        // An octet at an index of the wire form after the first length is in the text at that index plus `shift`; where
+        // the wire form has a further length, the text must have a dot.
         let shift = range.lowerBound - 1
         var position = 1
         while true {

@@ -4,10 +4,10 @@ public import HTTP
 
 /// An account of Baidu's HTTPDNS (`/v4/resolve`).
 ///
-/// Chosen, where the documentation is silent: a family whose `msg` is anything but `ok`, and which has no address, has
-/// no record; and so has a family that is not mentioned beside a name that is. The service's addresses come beside the answer for
-/// a name alone: the one asked is the service's own, so that none of the operator's is needed, and what is said of it is not read.
-/// They have no time to live.
+/// Decisions where the documentation is silent: a family whose `msg` is anything but `ok`, and which has no address,
+/// has no record; and so has a family that is missing beside a name that is present. The service's addresses come with
+/// the answer for any name: the request has the service's own name, so that none of the operator's is needed, and its
+/// result is ignored. They have no TTL.
 public final class BaiduAccount: ServiceAccount {
     public var hasExpiry: Bool { true }
 
@@ -60,7 +60,7 @@ public final class BaiduAccount: ServiceAccount {
             return try ServiceConfiguration(
                 json, ["ipv4", "ipv6"], of: json.member("serverip"), ttlMinutes: ServiceConfiguration.defaultTTLMinutes)
         } catch {
-            // The service may have said why there are none.
+            // The service may report why there are none.
             _ = try response.json(("msg", "ok"))
             throw error
         }

@@ -2,7 +2,7 @@ internal import Base
 internal import DNSWire
 internal import HTTP
 
-/// What an answer in JSON says of the names that were asked.
+/// The results of a JSON answer for the names of the request.
 struct JSONAnswer {
     private let asked: AskedNames
     private let families: Families
@@ -18,8 +18,8 @@ struct JSONAnswer {
 
     /// The addresses in an object, with its `ttl`.
     /// - Parameters:
-    ///   - member: The array of addresses, and of what families those must be.
-    ///   - other: A further one, of IPv6 addresses.
+    ///   - member: The array of addresses, and their allowed families.
+    ///   - other: A further array, of IPv6 addresses.
     func list(
         _ json: JSONText, _ object: Int, _ member: StaticString, of families: Families, and other: StaticString? = nil
     ) throws(ServiceFailure) -> AddressList {
@@ -46,13 +46,12 @@ struct JSONAnswer {
         }
     }
 
-    /// Adds what is said of a name.
+    /// Adds the result for a name.
     /// - Parameters:
-    ///   - name: Where it stands in the text.
-    ///   - joins: Whether a second object may speak of the other family of the same name; else each name may be there
-    ///     once.
-    /// - Returns: The index of the name among those asked.
-    /// - Throws: ``ServiceFailure/otherName`` if the name was not asked.
+    ///   - name: Its range in the text.
+    ///   - joins: Whether a second object may have the other family of the same name; else each name may occur once.
+    /// - Returns: The index of the name in the request.
+    /// - Throws: ``ServiceFailure/otherName``: the request does not have the name.
     @discardableResult
     mutating func add(
         _ json: JSONText, _ name: Range<Int>, _ ipv4: AddressList, _ ipv6: AddressList, joins: Bool = false
@@ -71,7 +70,7 @@ struct JSONAnswer {
         return index
     }
 
-    /// - Throws: ``ServiceFailure/unparsable`` if nothing is said of any name.
+    /// - Throws: ``ServiceFailure/unparsable``: there is no result for any name.
     func results() throws(ServiceFailure) -> [NameAddresses] {
         let results = found.compactMap(\.self)
         guard !results.isEmpty else { throw .unparsable }
@@ -80,7 +79,7 @@ struct JSONAnswer {
 }
 
 extension FamilyAddresses {
-    /// What two objects say of one family, of which only one may give addresses.
+    /// The union of two objects about one family, of which only one may have addresses.
     fileprivate func joined(_ other: FamilyAddresses) throws(ServiceFailure) -> FamilyAddresses {
         switch (self, other) {
         case (.addresses, .addresses): throw .unparsable
@@ -92,8 +91,9 @@ extension FamilyAddresses {
 
 extension HTTPResponse {
     /// The answer in JSON.
-    /// - Parameter success: The member that says what is wrong, and what it says of an answer; nil: an answer has none.
-    /// - Throws: What the service says is wrong, or else the status.
+    /// - Parameter success: The member with the service's error, and its value in an answer; nil: an answer has no such
+    ///   member.
+    /// - Throws: The service's error, or else the status.
     func json(_ success: (member: StaticString, value: StaticString)? = nil) throws(ServiceFailure) -> JSONText {
         guard isWhole else { throw .cutOff }
         guard status == 200 else { throw (try? JSONText(body).refusal(status)) ?? .status(status) }
@@ -106,7 +106,7 @@ extension HTTPResponse {
 }
 
 extension JSONText {
-    /// What the service says is wrong, by `code` or `msg`; nil if it does not say.
+    /// The service's error, by `code` or `msg`; nil: it gives none.
     fileprivate func refusal(_ status: Int) throws(ServiceFailure) -> ServiceFailure? {
         for member in ["code", "msg"] as [StaticString] {
             let code = try self.member(member)

@@ -1,45 +1,44 @@
 internal import Base
 
-/// A JSON text (RFC 8259), read whole: its values are nodes, known by their places, which have the order of the text.
+/// A JSON text (RFC 8259), read whole: its values are nodes, identified by index, in the order of the text.
 ///
 /// It is strict, since a text that two readers could read differently is no answer: it must be UTF-8; a member may
-/// stand in an object once; names of members, and strings that are used, have no escapes (but `\/`, see
-/// ``unescaped(_:)``); numbers that are used are whole and not negative. What is missing, and `null`, stands for an
-/// empty object or array, as services written in Go have it. What is not used is checked for its form alone.
+/// occur once in an object; names of members, and strings that are used, have no escapes (except `\/`, see
+/// ``unescaped(_:)``); numbers that are used are integers and not negative. A missing value, and `null`, counts as an
+/// empty object or array, as in services written in Go. Unused values are checked only for their form.
 ///
-/// Depth, members and values are limited by the constants, the length by that of a body of HTTP.
+/// Constants limit depth, members and values; the limit of an HTTP body limits the length.
 struct JSONText {
-    /// How deep objects and arrays may stand in each other; the services need six.
+    /// The deepest nesting of objects and arrays; the services need six.
     static let maximumDepth = 8
-    /// The most members of an object: ten names are asked at once at most.
+    /// The most members of an object: a request has ten names at most.
     static let maximumMembers = 64
-    /// The most values, names of members among them: those of ten names with 90 addresses of each family.
+    /// The most values, names of members included: enough for ten names with 90 addresses of each family.
     static let maximumValues = 2048
 
     fileprivate enum Kind: UInt8 { case object, array, string, escaped, number, bool, null }
 
     fileprivate struct Node {
         let kind: Kind
-        /// Where the name of a member stands in the text; empty for what is no member.
+        /// The range of a member's name in the text; empty: it is no member.
         let name: Range<Int>
-        /// Where it stands in the text; a string without its quotes.
+        /// Its range in the text; a string without its quotes.
         let range: Range<Int>
-        /// The place of the node behind it and all that it holds.
+        /// The index of the node after it and all its contents.
         var next: Int
     }
 
     let octets: [UInt8]
-    /// The one of a null, for whatever is missing, then that of the whole text.
+    /// First a null, for missing values; then the whole text.
     private var nodes: [Node] = []
-    /// How far the text is read.
+    /// The offset up to which the text is read.
     private var position = 0
 
     private static let missing = 0
     static let root = 1
 
-    /// - Parameter isInAnyScript: Whether strings may have characters beyond ASCII. Not in a text that came encrypted:
-    ///   whoever changes it on the way makes 16 random octets of a block, which could hide in a string that is not
-    ///   used.
+    /// - Parameter isInAnyScript: Whether strings may have characters beyond ASCII. Not in an encrypted text: an
+    ///   attacker who changes it on the way produces 16 random octets of a block, which could hide in an unused string.
     init(_ octets: [UInt8], isInAnyScript: Bool = true) throws(ServiceFailure) {
         guard isInAnyScript ? (try? UTF8Span(validating: octets.span)) != nil : octets.allSatisfy({ $0 < 0x80 }) else {
             throw .unparsable
@@ -51,13 +50,13 @@ struct JSONText {
         guard next(octets.span) == nil else { throw .unparsable }
     }
 
-    // MARK: What stands in it
+    // MARK: Values
 
     func isMissing(_ place: Int) -> Bool { nodes[place].kind == .null }
 
     func isString(_ place: Int) -> Bool { nodes[place].kind == .string || nodes[place].kind == .escaped }
 
-    /// The place of the value of a member of an object.
+    /// The node of the value of an object's member.
     func member(_ wanted: StaticString, of object: Int = root) throws(ServiceFailure) -> Int {
         let content = try content(of: object, .object)
         var place = content.lowerBound
@@ -68,15 +67,15 @@ struct JSONText {
         return Self.missing
     }
 
-    /// Where the name of a member stands in ``octets``, without its quotes.
+    /// The range of a member's name in ``octets``, without its quotes.
     func name(_ place: Int) -> Range<Int> { nodes[place].name }
 
-    /// The places of the values of an object's members.
+    /// The nodes of an object's values.
     func members(of object: Int) throws(ServiceFailure) -> Children {
         Children(nodes: nodes, rest: try content(of: object, .object))
     }
 
-    /// The places of the elements of an array.
+    /// The nodes of an array's elements.
     func elements(of array: Int) throws(ServiceFailure) -> Children {
         Children(nodes: nodes, rest: try content(of: array, .array))
     }
@@ -87,7 +86,7 @@ struct JSONText {
         return place + 1..<nodes[place].next
     }
 
-    /// The places of what an object or array holds.
+    /// The nodes in an object or array.
     struct Children: Sequence, IteratorProtocol {
         fileprivate let nodes: [Node]
         fileprivate var rest: Range<Int>
@@ -99,13 +98,13 @@ struct JSONText {
         }
     }
 
-    /// Where a string without escapes stands in ``octets``, without its quotes.
+    /// The range of a string without escapes in ``octets``, without its quotes.
     func string(_ place: Int) throws(ServiceFailure) -> Range<Int> {
         guard nodes[place].kind == .string else { throw .unparsable }
         return nodes[place].range
     }
 
-    /// The octets of a string, which may have a `\` before each `/`, as some writers put one there.
+    /// The octets of a string, which may have a `\` before each `/`, as some writers put there.
     func unescaped(_ place: Int) throws(ServiceFailure) -> [UInt8] {
         guard isString(place) else { throw .unparsable }
         let pieces = octets[nodes[place].range]
@@ -114,27 +113,27 @@ struct JSONText {
         return Array(pieces.joined())
     }
 
-    /// A whole number, 0 or more; what exceeds `maximum` is `maximum`.
+    /// An integer of 0 or more, limited to `maximum`.
     func integer(_ place: Int, maximum: Int = .max) throws(ServiceFailure) -> Int {
         guard nodes[place].kind == .number, let value = decimal(octets.span, nodes[place].range, maximum: maximum)
         else { throw .unparsable }
         return value
     }
 
-    /// A string as an address; nil if it is none.
+    /// A string as an address; nil: it is none.
     func address(_ place: Int) throws(ServiceFailure) -> IPAddress? {
         IPAddress(parsing: octets.span.extracting(try string(place)))
     }
 }
 
-// MARK: How it is read
+// MARK: Reading
 
 extension JSONText {
-    /// Skips white space, and gives the octet behind it; nil at the end.
+    /// Skips white space, and returns the next octet; nil: the end.
     @inline(__always)
     private mutating func next(_ text: Span<UInt8>) -> UInt8? {
         while position < text.count {
-            // Nearly all octets between values are above the space, which is looked at first.
+            // Nearly all octets between values are above the space, which is compared first.
             let octet = text[position]
             if octet > 0x20 || !isWhiteSpace(octet) { return octet }
             position &+= 1
@@ -186,7 +185,7 @@ extension JSONText {
         nodes[place].next = nodes.count
     }
 
-    /// Reads the name of a member, which no other of its object may have, and the colon behind it.
+    /// Reads the name of a member, which must be unique in its object, and the colon after it.
     private mutating func readName(_ text: Span<UInt8>, in object: Int) throws(ServiceFailure) -> Range<Int> {
         guard next(text) == UInt8(ascii: "\"") else { throw .unparsable }
         let (name, hasEscapes) = try readString(text)
@@ -208,14 +207,14 @@ extension JSONText {
         return name
     }
 
-    /// Reads a string (§7), and gives its place without the quotes.
+    /// Reads a string (§7), and returns its range without the quotes.
     private mutating func readString(_ text: Span<UInt8>) throws(ServiceFailure) -> (Range<Int>, hasEscapes: Bool) {
         let start = position + 1
         var (index, hasEscapes) = (start, false)
         while index < text.count {
             let octet = text[index]
             index &+= 1
-            // Nearly all octets are beyond the quote.
+            // Nearly all octets are above the quote.
             if octet > UInt8(ascii: "\""), octet != UInt8(ascii: "\\") { continue }
             if octet == UInt8(ascii: "\"") {
                 position = index
@@ -230,7 +229,7 @@ extension JSONText {
         throw .unparsable
     }
 
-    /// - Parameter index: The place behind the backslash.
+    /// - Parameter index: The index after the backslash.
     private static func endOfEscape(_ text: Span<UInt8>, _ index: Int) throws(ServiceFailure) -> Int {
         guard index < text.count else { throw .unparsable }
         switch text[index] {
@@ -260,7 +259,7 @@ extension JSONText {
         try add(.number, name, start..<position)
     }
 
-    /// Takes one of two octets, if it comes next.
+    /// Takes one of two octets, if it is next.
     private mutating func take(_ first: UInt8, or second: UInt8, _ text: Span<UInt8>) -> Bool {
         guard position < text.count, text[position] == first || text[position] == second else { return false }
         position += 1

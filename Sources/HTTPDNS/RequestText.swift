@@ -2,13 +2,13 @@ internal import Base
 internal import Cryptography
 internal import DNSWire
 
-/// The text of targets.
+/// Texts of request targets.
 extension [UInt8] {
     /// Appends the names, joined by commas: each in lower case, without final dot.
     ///
-    /// Anything but letters, digits, `-` and `_` in a label is refused: a `,` or `;` would ask for other names, and `&`
-    /// or a space would forge the request itself.
-    /// - Parameter provider: The service, which takes so many names in one request.
+    /// Any octet but letters, digits, `-` and `_` in a label is refused: a `,` or `;` would ask for other names, and
+    /// `&` or a space would forge the request itself.
+    /// - Parameter provider: The service, which limits the names of a request.
     mutating func appendNames(_ names: [Name], to provider: Provider) throws(RequestError) {
         guard !names.isEmpty, names.count <= provider.facts.namesPerRequest else { throw .nameCount(names.count) }
         for (index, name) in names.enumerated() {
@@ -17,7 +17,7 @@ extension [UInt8] {
         }
     }
 
-    /// Appends a parameter; nothing if its value is empty.
+    /// Appends a parameter, unless its value is empty.
     mutating func append(_ parameter: StaticString, _ value: [UInt8]) {
         guard !value.isEmpty else { return }
         append(parameter)
@@ -36,7 +36,7 @@ extension [UInt8] {
 }
 
 extension Families {
-    /// What a service is told of the families that are asked.
+    /// The service's value for the queried families.
     func choose(_ ipv4: StaticString, _ ipv6: StaticString, both: StaticString) -> StaticString {
         switch self {
         case .ipv4: ipv4

@@ -1,19 +1,19 @@
-/// The time of day by an account's service, which judges by it whether a request is still valid. Learned from refusals:
+/// The time of day by an account's service, which judges by it whether a request is still valid. Learnt from refusals:
 /// the machine's own clock may not be set yet, or be wrong.
 ///
 /// Belongs to one queue, with the account.
 public final class ServiceClock {
-    /// Seconds to be added to the machine's time.
+    /// Seconds to add to the machine's time.
     private var offset: Int64 = 0
-    /// When it was last corrected, by the machine's time.
+    /// The time of the last correction, by the machine's clock.
     private var correctedAt: UInt64?
 
     /// Seconds by which a clock may be wrong before a service refuses requests.
     static let tolerance: UInt64 = 20
-    /// The largest correction in seconds by an answer that anybody on the path could have written: a request that is
-    /// valid for too long could be sent by others for so long, and each is billed.
+    /// The largest correction in seconds by an answer that any host on the path could have written: an attacker could
+    /// replay a request as long as it is valid, and each is billed.
     static let largestUnproven: UInt64 = 86_400
-    /// For how many seconds after a correction requests from before it may still be refused: the longest `timeout`.
+    /// For how many seconds after a correction an earlier request may still be refused: the longest `timeout`.
     static let memory: UInt64 = 60
 
     public init() {}
@@ -24,9 +24,9 @@ public final class ServiceClock {
 
     /// Learns from a refusal that may be due to the clock.
     /// - Parameters:
-    ///   - time: The service's time by its answer; nil: it does not say.
-    ///   - isProven: Whether TLS proves that the service has said so.
-    /// - Returns: Whether the same is worth asking once more, by the clock as it is now.
+    ///   - time: The service's time by its answer; nil: it gives none.
+    ///   - isProven: Whether TLS proves that the service gave it.
+    /// - Returns: Whether to repeat the request by the corrected clock.
     public func learn(_ time: UInt64?, at wall: UInt64, isProven: Bool) -> Bool {
         guard let time, time <= UInt64(UInt32.max) else { return wasCorrected(before: wall) }
         guard Self.difference(time, self.time(at: wall)) > Self.tolerance else { return wasCorrected(before: wall) }
@@ -36,7 +36,7 @@ public final class ServiceClock {
         return true
     }
 
-    /// Whether the request may have been written before the clock was corrected.
+    /// Whether the request may have been made before the clock was corrected.
     private func wasCorrected(before wall: UInt64) -> Bool {
         correctedAt.map { Self.difference($0, wall) <= Self.memory } ?? false
     }

@@ -1,14 +1,14 @@
 public import Base
 
-/// The service's own configuration (`/conf`): the addresses at which to ask it, and how long they hold.
+/// The service's own configuration (`/conf`): its addresses, and their lifetime.
 public struct ServiceConfiguration: Sendable, Equatable {
-    /// The addresses to ask, in this order, each once; at most ``ServiceProtocol/addressesPerService``. May be empty.
-    /// They serve the scheme by which the list was fetched.
+    /// The addresses to ask, in order, each once; at most ``ServiceProtocol/addressesPerService``. May be empty. They
+    /// serve the scheme by which the list was fetched.
     public var addresses: [IPAddress]
-    /// Minutes after which to ask anew, 1…1440.
+    /// Minutes after which to fetch it again, 1…1440.
     public var ttlMinutes: Int
 
-    /// The value in minutes when it is missing or out of range.
+    /// The minutes if the value is missing or out of range.
     public static let defaultTTLMinutes = 60
     /// The documentation's limit: a day.
     public static let maximumTTLMinutes = 1440
@@ -19,11 +19,11 @@ public struct ServiceConfiguration: Sendable, Equatable {
     }
 
     /// Reads `log:0|domain:0|ip:ADDRESS;…[;]|ttl:MINUTES`, fields in any order and each once; `ip` may be empty and,
-    /// like `ttl`, missing. Other fields may stand between them, with a number each.
+    /// like `ttl`, missing. Other fields may occur between them, with a number each.
     ///
     /// The text is read whole or refused, as an answer is: an attacker on the path could otherwise choose the servers
-    /// that are asked, for as long as a day and wherever this machine goes meanwhile. With `log` and `domain` the text
-    /// is longer than the single block of AES that an attacker without the key can write.
+    /// that are asked, for as long as a day and in any later network. With `log` and `domain` the text is longer than
+    /// the single block of AES that an attacker without the key can write.
     /// - Throws: ``ServiceFailure/unparsable``
     init(parsing text: Span<UInt8>) throws(ServiceFailure) {
         let whole = trimmed(text, 0..<text.count)
@@ -32,7 +32,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
         var start = whole.lowerBound
         repeat {
             let end = firstIndex(of: UInt8(ascii: "|"), in: text, start..<whole.upperBound) ?? whole.upperBound
-            // The first colon: IPv6 addresses hold more of them.
+            // The first colon: IPv6 addresses contain more.
             guard let colon = firstIndex(of: UInt8(ascii: ":"), in: text, start..<end) else { throw .unparsable }
             let (name, value) = ((start..<colon).map { text[$0] }, colon + 1..<end)
             let field = String(decoding: name, as: UTF8.self)
@@ -65,7 +65,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
         guard !addresses.isEmpty else { throw .unparsable }
     }
 
-    /// Adds an address once; nil: what should have been one is none.
+    /// Adds an address once; nil: the value was not an address.
     mutating func add(_ address: IPAddress?) throws(ServiceFailure) {
         guard let address, address.isOfOneMachine else { throw .unparsable }
         guard addresses.count < ServiceProtocol.addressesPerService, !addresses.contains(address) else { return }

@@ -3,11 +3,11 @@ public import Base
 extension ServiceCredential {
     /// The account with this credential.
     /// - Parameters:
-    ///   - routeIp: The address for whose network answers are wanted; nil: the caller's own.
-    ///   - routeIpEncrypted: Whether that is encrypted like the names; counts at Tencent, in aes and des mode.
+    ///   - routeIp: The address whose network the answers are for; nil: the caller's own.
+    ///   - routeIpEncrypted: Whether it is encrypted like the names; only for Tencent, in aes and des mode.
     ///   - authExpirySeconds: For how many seconds a request is valid; 0: as the provider advises.
-    ///   - timeout: The milliseconds after which the service gives a lookup up; counts at Tencent.
-    ///   - traces: Whether the account has a ``ServiceAccount/sessionID``; counts at Alibaba Cloud, version 2.
+    ///   - timeout: The milliseconds after which the service gives a lookup up; only for Tencent.
+    ///   - traces: Whether the account has a ``ServiceAccount/sessionID``; only for Alibaba Cloud, version 2.
     public func account(
         routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false, authExpirySeconds: Int = 0, timeout: Int? = nil,
         traces: Bool = false

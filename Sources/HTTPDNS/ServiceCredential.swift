@@ -1,9 +1,9 @@
 public import Base
 
-/// How an account proves itself to its service. Prints as its kind alone.
+/// An account's credential for its service. Its description is only its kind.
 public enum ServiceCredential: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
-    /// Tencent over TLS, with a token that can stand in a URL without escapes (``isUnreserved(_:)``); by the
-    /// documentation it is a decimal number.
+    /// Tencent over TLS, with a token that needs no escapes in a URL (``isUnreserved(_:)``); by the documentation it is
+    /// a decimal number.
     case https(token: [UInt8])
     /// Tencent over HTTP, names and answers encrypted with AES-128-CBC; the key has 16 bytes.
     case aes(id: UInt32, key: [UInt8])

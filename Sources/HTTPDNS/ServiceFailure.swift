@@ -3,21 +3,21 @@ public import DNSWire
 
 /// Why a complete HTTP response of the service is not an answer. "No record" is an answer, not a failure.
 public enum ServiceFailure: Error, Equatable, Sendable {
-    /// An HTTP status other than 200, without an error code that is known.
+    /// An HTTP status other than 200, without a known error code.
     case status(Int)
-    /// The service says what is wrong.
+    /// The service reports an error.
     case refused(ServiceRefusal)
-    /// The body ended with the connection, which may not have been the server's doing.
+    /// The body ended with the connection, perhaps by an attacker.
     case cutOff
-    /// An encrypted body is not an answer. Wrong hexadecimal, padding and text are not told apart: an attacker who
-    /// sends altered bodies could learn from the difference what was encrypted.
+    /// An encrypted body is not an answer. Wrong hexadecimal, padding and text are not distinguished: an attacker who
+    /// sends altered bodies could learn the plaintext from the difference.
     case undecryptable
     /// A body in clear that is not an answer.
     case unparsable
-    /// A body in clear that mentions a name that was not asked.
+    /// A body in clear that mentions a name that is not in the request.
     case otherName
 
-    /// What can be done about it.
+    /// The possible remedy.
     public var remedy: Remedy {
         switch self {
         case .status(401), .status(403): .account
@@ -27,23 +27,23 @@ public enum ServiceFailure: Error, Equatable, Sendable {
         }
     }
 
-    /// What can be done about a failure: the one table of meanings, for all services.
+    /// Remedies for failures, for all services.
     public enum Remedy: Sendable, Equatable {
         /// Another server may answer.
         case askAnother
         /// The service was asked too often.
         case leaveAlone
-        /// The account's settings are wrong, or its clock is: its servers are left alone for a while.
+        /// The account's settings or the machine's clock are wrong: its servers are left alone for a while.
         case account
         /// The clock is wrong, or else the account's settings are.
         case clock
         /// Names of the request are refused; without them it may be answered.
         case names
-        /// Nothing is known: another server may answer, or the names one by one.
+        /// None is known: another server may answer, or single names.
         case none
     }
 
-    /// One line for an operator, with the key that is likely wrong; holds nothing secret.
+    /// One line for an operator, with the key that is likely wrong; contains no secret.
     public func words(_ keys: AccountKeys) -> String {
         switch self {
         case .status(401), .status(403):
@@ -74,9 +74,9 @@ public enum RequestError: Error, Equatable, Sendable, CustomStringConvertible {
     case nameCount(Int)
     /// The root, or a label with a character other than letters, digits, `-` and `_`.
     case forbiddenName(Name)
-    /// The token or account is empty or could not stand in a URL.
+    /// The token or account is empty, or has characters that a URL cannot have.
     case badToken
-    /// A secret is empty, or not hexadecimal where it has to be.
+    /// A secret is empty, or not hexadecimal as required.
     case badSecret(key: String)
     /// The key has a wrong length, or encryption failed.
     case encryption(CryptographyError)

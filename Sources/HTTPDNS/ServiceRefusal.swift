@@ -1,21 +1,21 @@
 internal import Base
 
-/// What a service says is wrong with a request, by its own code.
+/// A service's error, by its own code.
 public struct ServiceRefusal: Sendable, Equatable {
-    /// The service's code; empty if it is none that a log can hold.
+    /// The service's code; empty: it is unsuitable for a log.
     public let code: String
     /// The HTTP status.
     public let status: Int
-    /// The service's time in seconds since 1970; nil if its answer does not give it.
+    /// The service's time in seconds since 1970; nil: its answer does not contain it.
     public let serviceTime: UInt64?
     public let remedy: ServiceFailure.Remedy
-    /// Of ``table``; nil: nothing is known of the code.
+    /// The row of ``table``; nil: the code is unknown.
     private let row: Int?
 
     /// The longest code, in octets; the services' own have 30 at most.
     static let maximumCode = 48
 
-    /// - Parameter code: The text of the code, as it came.
+    /// - Parameter code: The text of the code, as received.
     init(_ code: [UInt8], status: Int, serviceTime: UInt64? = nil) {
         let isShowable = code.count <= Self.maximumCode && code.allSatisfy { isUnreserved($0) || $0 == 0x20 }
         self.code = isShowable ? String(decoding: code, as: UTF8.self) : ""
@@ -39,7 +39,7 @@ public struct ServiceRefusal: Sendable, Equatable {
         codes: [String], remedy: ServiceFailure.Remedy, words: @Sendable (AccountKeys) -> String
     )
 
-    /// What the codes of all services mean. A code that is not here means what its HTTP status does.
+    /// The meaning of the codes of all services. A code that is absent means the same as its HTTP status.
     private static let table: [Row] = [
         (["SignatureExpired"], .clock, { _ in "it had expired; is this machine's clock right?" }),
         (["InvalidSignature"], .account, { $0.areRight([.dnsKey]) }),

@@ -1,10 +1,10 @@
 internal import Base
 
-/// What the accounts that sign their requests have in common.
+/// The common parts of accounts that sign their requests.
 struct Signing {
     let id: UInt32
     let digest: SecretDigest
-    /// The client subnet as text; empty if there is none.
+    /// The client subnet as text; empty: there is none.
     let route: [UInt8]
     /// Seconds for which a request is valid.
     let validity: UInt64

@@ -5,26 +5,27 @@ public import HTTP
 
 /// An account of Tencent's HTTPDNS (`/d`, `/conf`).
 public final class TencentAccount: ServiceAccount {
-    /// `id` and `alg`, or `token`, without a separator in front.
+    /// `id` and `alg`, or `token`, without a leading separator.
     private let credentials: [UInt8]
-    /// The parameters behind the credentials and the families.
+    /// The parameters after the credentials and the families.
     private let tail: [UInt8]
     /// Nil in https mode, where TLS protects the names.
     private let cipher: PayloadCipher?
-    /// The route address to be encrypted anew for each request; nil when it goes in clear, or not at all.
+    /// The route address that is encrypted for each request; nil: it is sent in clear, or not at all.
     private let routeIpToEncrypt: [UInt8]?
     /// The length of an encrypted empty text without padding: that of AES's initialization vector.
     private let emptyPayloadLength: Int
-    /// Seconds for which a request is valid; 0: for ever.
+    /// Seconds for which a request is valid; 0: without limit.
     private let authExpirySeconds: UInt64
 
     /// - Parameters:
     ///   - credential: The account's key or token, which also selects the mode.
-    ///   - routeIp: The address for whose network answers are wanted (`ip=`); nil: the caller's own.
-    ///   - routeIpEncrypted: Whether `ip=` is encrypted like the names; means nothing in https mode.
-    ///   - authExpirySeconds: For how many seconds a request is valid, encoded as the service's own SDKs of 2025 do it,
-    ///     so that a recorded request is useless later; 0: no limit is sent.
-    ///   - timeout: The milliseconds after which the service gives a lookup up, see ``Provider/Facts/timeouts``; nil: its own.
+    ///   - routeIp: The address whose network the answers are for (`ip=`); nil: the caller's own.
+    ///   - routeIpEncrypted: Whether `ip=` is encrypted like the names; ignored in https mode.
+    ///   - authExpirySeconds: For how many seconds a request is valid, encoded as in the service's own SDKs of 2025, so
+    ///     that a recorded request is useless later; 0: no limit is sent.
+    ///   - timeout: The milliseconds after which the service gives a lookup up, see ``Provider/Facts/timeouts``; nil:
+    ///     its own.
     public init(
         _ credential: ServiceCredential, routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false,
         authExpirySeconds: Int = 0, timeout: Int? = nil
@@ -95,8 +96,7 @@ public final class TencentAccount: ServiceAccount {
         }
     }
 
-    /// Reads the text of a body, decrypted if need be. Whatever is wrong with an encrypted body, the failure is the
-    /// same.
+    /// Reads the text of a body, decrypted if necessary. All defects of an encrypted body give the same failure.
     private func read<Content>(
         _ response: HTTPResponse, _ content: (Span<UInt8>) throws(ServiceFailure) -> Content
     ) throws(ServiceFailure) -> Content {
@@ -109,7 +109,7 @@ public final class TencentAccount: ServiceAccount {
         return content
     }
 
-    /// The text of an encrypted body, which may be empty; nil if it cannot be decrypted.
+    /// The text of an encrypted body, which may be empty; nil: it cannot be decrypted.
     private func decrypted(_ body: Span<UInt8>, _ cipher: PayloadCipher) -> [UInt8]? {
         guard let payload = Hexadecimal.decode(body.extracting(trimmed(body, 0..<body.count))) else { return nil }
         if payload.isEmpty || payload.count == emptyPayloadLength { return [] }

@@ -1,19 +1,19 @@
 internal import Base
 internal import DNSWire
 
-/// Reads the text of an answer, lines of `NAME.:LIST[-LIST][|CLIENT]`, a list being `0` or `ADDRESS;…[;]` with its
+/// Reads the text of an answer: lines of `NAME.:LIST[-LIST][|CLIENT]`, where a list is `0` or `ADDRESS;…[;]` with its
 /// `,TTL`.
 ///
-/// The text is read whole or refused: a text that the service did not write in the requested form was written by an
-/// attacker, and an attacker on the path can change ciphertext without the key. Such a change also produces random
-/// octets, which could hide in text that is skipped.
+/// The text is read whole or refused: a text that does not have the requested form was written by an attacker, and an
+/// attacker on the path can change ciphertext without the key. Such a change also produces random octets, which could
+/// hide in skipped text.
 struct TencentAnswer {
     private let asked: AskedNames
     private let family: Families
     /// Whether the text came encrypted, in a mode in which an attacker may have changed it.
     private let isEncrypted: Bool
 
-    /// - Returns: The results for those of the `names` that the text mentions; at least one.
+    /// - Returns: The results for the `names` that the text mentions; at least one.
     static func read(
         _ text: Span<UInt8>, names: [Name], family: Families, isEncrypted: Bool
     ) throws(ServiceFailure) -> [NameAddresses] {
@@ -24,7 +24,7 @@ struct TencentAnswer {
         var results: [NameAddresses?] = []
         results.reserveCapacity(names.count)
         for _ in names { results.append(nil) }
-        // The service answers in the order of the names, so the name behind the last match is compared first.
+        // The service answers in the order of the names, so the name after the last match is compared first.
         var next = 0
         var start = whole.lowerBound
         while start < whole.upperBound {
@@ -39,7 +39,7 @@ struct TencentAnswer {
         return results.compactMap { $0 }
     }
 
-    /// The order of the cuts keeps the separators apart: IPv6 addresses hold `:`, names hold `-`.
+    /// The order of the cuts separates correctly: IPv6 addresses contain `:`, names contain `-`.
     private func line(
         _ text: Span<UInt8>, _ range: Range<Int>, next: Int
     ) throws(ServiceFailure) -> (NameAddresses, index: Int) {
@@ -60,7 +60,7 @@ struct TencentAnswer {
 
     private func noRecord(of name: Name) -> NameAddresses { result(name, AddressList(), AddressList()) }
 
-    /// Reads the lists behind a name.
+    /// Reads the lists after a name.
     private func lists(_ text: Span<UInt8>, _ range: Range<Int>, of name: Name) throws(ServiceFailure) -> NameAddresses
     {
         switch family {
@@ -82,7 +82,7 @@ struct TencentAnswer {
     ) throws(ServiceFailure) -> AddressList {
         var list = try AddressList(text, range, of: family)
         if isEncrypted {
-            // A short text could be one in the single block that an attacker can write at will, so it must have a TTL.
+            // A short text could be in the single block that an attacker can write at will, so it must have a TTL.
             guard list.hasTTL || list.isEmpty else { throw .unparsable }
             list.ttl = min(list.ttl, ServiceProtocol.maximumEncryptedTTL)
         }

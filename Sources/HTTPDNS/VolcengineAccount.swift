@@ -4,9 +4,9 @@ public import HTTP
 
 /// An account of Volcengine's HTTPDNS (`/resolve`, `/svc_meta`).
 ///
-/// Chosen, where the documentation is silent: a name is asked for alone, as no form of an answer to several is
-/// documented; without `type` the service gives both families. Of `svc_meta` those entries count that are addresses: a
-/// name would have to be looked up before names can be.
+/// Decisions where the documentation is silent: each request has one name, as no form of an answer to several is
+/// documented; without `type` the service gives both families. Of `svc_meta` only addresses are used: a name would have
+/// to be looked up before names can be.
 public final class VolcengineAccount: ServiceAccount {
     public var hasExpiry: Bool { true }
 
@@ -32,11 +32,11 @@ public final class VolcengineAccount: ServiceAccount {
         request.append("&timestamp=", time)
         request.append("&type=", type)
         request.append("&ip=", signing.route)
-        // What is not sent is signed as an empty value.
+        // A parameter that is not sent is signed as an empty value.
         signing.digest.appendSignature(of: [name, id, time, type, signing.route, signing.digest.secret], to: &request)
     }
 
-    /// When a request of this moment ends, in milliseconds since 1970.
+    /// The end of the validity of a request made now, in milliseconds since 1970.
     private func time(at unixSeconds: UInt64) -> [UInt8] {
         var time: [UInt8] = []
         time.appendDecimal((unixSeconds &+ signing.validity) &* 1000)

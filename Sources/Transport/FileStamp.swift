@@ -1,3 +1,5 @@
+// Of the two, the module whose header the compiler reads first has `timespec`.
+internal import CLinux
 internal import Glibc
 
 /// Detects whether a file has changed since it was read. Made before the read.

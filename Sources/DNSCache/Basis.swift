@@ -1,5 +1,5 @@
-/// A number for what decided an answer: an answer is right by other rules if these give it the same number. 0: no answer to
-/// the question is right, since nobody is asked for it.
+/// A number for the conditions that decided an answer: under other rules an answer is right if these give it the same
+/// number. 0: no answer to the question is right, since no server is asked for it.
 ///
-/// It is the same over restarts. Two different bases have the same number once in four thousand million times.
+/// It is stable over restarts. Two different bases have the same number once in four thousand million times.
 public typealias Basis = UInt32

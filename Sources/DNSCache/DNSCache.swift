@@ -1,33 +1,33 @@
 public import DNSWire
 import Synchronization
 
-/// The answers that all clients share: by name (letters' case aside), type and class IN, in bounded memory.
+/// The answers that all clients share: by name (in any case of letters), type and class IN, in bounded memory.
 ///
-/// Safe to use from any thread: a keyed hash spreads the questions over segments, each with its own lock, held for the
-/// copy of one answer.
+/// Safe to use from any thread: a keyed hash spreads the questions over segments, each with its own lock, which is held
+/// for the copy of one answer.
 @safe
 public final class DNSCache: @unchecked Sendable {
-    // Unchecked because of the pointer: it is set once, and what it points to is only touched under its own mutex.
+    // Unchecked because of the pointer: it is set once, and its target is used only under its own mutex.
     //
-    // Listeners that ask for names of neighbouring segments must not write the same cache line, so each segment has lines
-    // of its own.
+    // Listeners that ask for names of neighbouring segments must not write the same cache line, so each segment has
+    // lines of its own.
     let segments: UnsafeMutablePointer<Mutex<Segment>>
-    /// One for each segment.
+    /// One map for each segment.
     let maps: [RingMap]
     let hash: NameHash
-    /// The names of which answers were forgotten by ``remove(_:)``.
+    /// The names whose answers were removed by ``remove(_:)``.
     let forgotten = Mutex<[NameScope]>([])
 
-    /// Enough segments for all listeners to rarely meet; with more, the rings of the smallest cache would be too short
+    /// Enough segments that listeners rarely meet in one; with more, the rings of the smallest cache would be too short
     /// for long answers.
     static let segmentBits: UInt64 = 4
     static let segmentCount = 1 << Int(segmentBits)
 
     /// - Parameters:
-    ///   - bytes: the most memory it ever takes, index included; at least 1 MiB.
-    ///   - staleSeconds: how long past its TTL an answer can still be found (RFC 8767); 0 = not at all.
-    ///   - prefetchAt: per cent of its TTL from which a hit says that the entry should be refreshed; 0 = never.
-    ///   - seed: secret and random for this process.
+    ///   - bytes: The most memory of the cache, index included; at least 1 MiB.
+    ///   - staleSeconds: How long after its expiry an answer can still be found (RFC 8767); 0: not at all.
+    ///   - prefetchAt: The per cent of its TTL from which a hit reports an entry as due for a refresh; 0: never.
+    ///   - seed: Secret and random for this process.
     public init(bytes: Int, staleSeconds: UInt32 = 0, prefetchAt: UInt32 = 0, seed: (UInt64, UInt64)) {
         hash = NameHash(keys: seed)
         unsafe segments = UnsafeMutableRawPointer.allocate(
@@ -43,7 +43,7 @@ public final class DNSCache: @unchecked Sendable {
         self.maps = maps
     }
 
-    /// The octets that one segment's ring may take.
+    /// The octets for one segment's ring.
     static func share(of bytes: Int) -> Int {
         max(bytes, 1 << 20) / segmentCount - MemoryLayout<Mutex<Segment>>.stride
     }
@@ -53,23 +53,23 @@ public final class DNSCache: @unchecked Sendable {
         unsafe segments.deallocate()
     }
 
-    /// Gives the basis of each answer in the present epoch.
+    /// Computes the basis of each answer in the present epoch.
     final class Rules: Sendable {
         let basis: @Sendable (Name, RecordType, Audience) -> Basis
 
         init(_ basis: @escaping @Sendable (Name, RecordType, Audience) -> Basis) { self.basis = basis }
     }
 
-    /// The result of a look into the cache on the path of a hit.
+    /// The result of a read of the cache on the path of a hit.
     public enum Lookup: Equatable, Sendable {
         case miss
         /// The reply was written, with this many octets.
         case hit(length: Int)
-        /// The same, and this entry is due for a refresh; reported to one hit only.
+        /// The same, and this entry is due for a refresh; reported only to one hit.
         case hitDueForRefresh(length: Int)
     }
 
-    /// Where the answer to a question would be: its hash.
+    /// The hash of a question, which locates its answer.
     public struct Key: Sendable {
         fileprivate let hash: UInt64
     }
@@ -78,7 +78,7 @@ public final class DNSCache: @unchecked Sendable {
     ///
     /// Two cache misses are nearly the whole cost of a hit. A listener with several questions therefore makes all their
     /// keys, prefetches them all, and only then asks for the answers, so that the waits overlap.
-    /// - Parameter query: the client's message, at least up to the question's end.
+    /// - Parameter query: The client's message, at least up to the question's end.
     public func key(_ question: Question, query: Span<UInt8>) -> Key {
         let hash = hash(query, name: Question.nameOffset..<question.nameEnd, type: question.type.rawValue)
         maps[Self.segment(hash)].prefetchBucket(of: hash)
@@ -92,10 +92,10 @@ public final class DNSCache: @unchecked Sendable {
 
     /// Writes the reply to a question if its answer is fresh. Allocates nothing.
     /// - Parameters:
-    ///   - key: this question's.
-    ///   - query: the client's message, at least up to the question's end.
+    ///   - key: The key of this question.
+    ///   - query: The client's message, at least up to the question's end.
     ///   - now: `Tick.seconds`.
-    ///   - limit: the octets the client takes, at least 512; `reply` holds as many.
+    ///   - limit: The octets that the client takes, at least 512; `reply` has as many.
     public func answer(
         _ question: Question, _ key: Key, query: Span<UInt8>, at now: UInt32, limit: Int,
         into reply: inout MutableSpan<UInt8>
@@ -105,8 +105,8 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
-    /// The answer to a question for a client of `audience`, fresh or at most `staleSeconds` past its TTL: what was stored
-    /// for it, or was got with DO, and then without its signatures. Looking leaves no trace.
+    /// The answer to a question for a client of `audience`, fresh or at most `staleSeconds` past its TTL: the one that
+    /// was stored for it, or one that was got with DO, without its signatures. It changes no state.
     public func find(_ name: Name, type: RecordType, for audience: Audience, at now: UInt32) -> Held? {
         let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
         return unsafe segments[Self.segment(hash)].withLock { segment in
@@ -114,9 +114,9 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
-    /// What ``find(_:type:for:at:)`` finds, for a client that is answered with it if it is fresh: it was asked for, and may be due
-    /// for a refresh; what was got with DO is stored for these clients from then on, so that
-    /// ``answer(_:_:query:at:limit:into:)`` finds it.
+    /// The result of ``find(_:type:for:at:)``, for a client that gets it if it is fresh: the answer counts as asked
+    /// for, and may be due for a refresh. An answer that was got with DO is stored for these clients from then on, so
+    /// that ``answer(_:_:query:at:limit:into:)`` finds it.
     public func take(_ name: Name, type: RecordType, for audience: Audience, at now: UInt32) -> Held? {
         let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
         return unsafe segments[Self.segment(hash)].withLock { segment in
@@ -124,15 +124,15 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
-    /// Stores an answer, replacing those for the same question that serve no other clients. An answer with `keep` 0 is not
-    /// stored, nor one that was got with CD while a fresh one serves the same clients.
+    /// Stores an answer and replaces those for the same question that serve no other clients. An answer with `keep` 0
+    /// is not stored, nor one that was got with CD while a fresh one serves the same clients.
     ///
-    /// - Parameter isStandIn: The answer only stands in for a better one that cannot be had now: it is forgotten when
-    ///   its TTL ends, is in no snapshot, and does not replace an answer for everyone that can still be given, if only
-    ///   as RFC 8767 allows.
+    /// - Parameter isStandIn: The answer is a substitute for a better one that cannot be had now: it is removed when
+    ///   its TTL ends, is in no snapshot, and does not replace an answer for all clients that may still be given, fresh
+    ///   or stale (RFC 8767).
     /// - Parameter teller: The source of the answer, by a number that the caller chose and that
-    ///   ``find(_:type:for:at:)`` gives back; 0: none.
-    /// - Parameter basis: By the present rules; nil: they are asked for it.
+    ///   ``find(_:type:for:at:)`` returns; 0: none.
+    /// - Parameter basis: The basis by the present rules; nil: the rules are asked for it.
     public func store(
         _ answer: Answer, to name: Name, type: RecordType, for audience: Audience, at now: UInt32,
         isStandIn: Bool = false, teller: UInt16 = 0, basis: Basis? = nil
@@ -145,8 +145,8 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
-    /// Puts another body in the place of that of a stored answer. Its age and all else stay as they are. Nothing happens
-    /// if another answer was stored meanwhile, or if the new body has another length or question.
+    /// Replaces the body of a stored answer; its age and all else stay. No effect if another answer was stored
+    /// meanwhile, or if the new body has another length or question.
     public func replaceBody(
         of answer: Answer, by body: [UInt8], to name: Name, type: RecordType, for audience: Audience
     ) {
@@ -159,42 +159,42 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
-    /// An answer copied out whole, with what is known of it, for the forwarder, which decides whether to use it, and for an
-    /// operator who wants to know what there is.
+    /// A copy of an answer with its state, for the forwarder, which decides whether to use it, and for an operator's
+    /// inspection.
     public struct Held: Sendable, Equatable {
         /// The answer as it was stored.
         public var answer: Answer
         /// Seconds since it was stored.
         public var elapsed: UInt32
-        /// Whom it serves as it is.
+        /// The clients that it serves unchanged.
         public var audience: Audience
         /// Whether it was stored with signatures, for other clients.
         public var isLent = false
-        /// Whether it is to be refreshed by whoever has taken it: see ``DNSCache/take(_:type:for:at:)``.
+        /// Whether its reader is to refresh it: see ``DNSCache/take(_:type:for:at:)``.
         public var isDue = false
         /// See ``store(_:to:type:for:at:isStandIn:teller:)``.
         public var isStandIn: Bool
-        /// As `store` was told; 0 also for what was restored from a file.
+        /// As passed to `store`; 0 also for an answer that was restored from a file.
         public var teller: UInt16
 
-        /// An answer that this cache holds, or another could.
+        /// An answer of this cache, or of another.
         public init(answer: Answer, elapsed: UInt32, audience: Audience, isStandIn: Bool = false, teller: UInt16 = 0) {
             (self.answer, self.elapsed, self.audience) = (answer, elapsed, audience)
             (self.isStandIn, self.teller) = (isStandIn, teller)
         }
 
-        /// False: past its TTL, to be given only as RFC 8767 allows.
+        /// False: it has expired, and may be given only stale (RFC 8767).
         public var isFresh: Bool { elapsed < answer.keep }
-        /// Seconds for which it is fresh.
+        /// The remaining seconds for which it is fresh.
         public var left: UInt32 { isFresh ? answer.keep - elapsed : 0 }
     }
 
-    /// Forgets the answers to all questions for some names, also those of a snapshot that is being restored, or will be; walks
-    /// the whole cache.
-    /// - Returns: How many answers those were.
+    /// Removes the answers to all questions for some names, also those of a snapshot that is being restored, or will
+    /// be; walks the whole cache.
+    /// - Returns: The number of removed answers.
     @discardableResult
     public func remove(_ scope: NameScope) -> Int {
-        // First: a restored answer is either left out for it, or found by the walk.
+        // First: a restored answer is then either left out, or found by the walk.
         forgotten.withLock { scopes in
             scopes.append(scope)
             if scopes.count > Self.mostForgotten { scopes = [.all] }
@@ -204,10 +204,10 @@ public final class DNSCache: @unchecked Sendable {
         return count
     }
 
-    /// With more scopes than this, all names count as forgotten, for a snapshot that is restored later.
+    /// Beyond this number of scopes, all names count as forgotten, for a snapshot that is restored later.
     private static let mostForgotten = 64
 
-    /// Forgets the answers to a question that only stand in for a better one, for whomever: see
+    /// Removes the answers to a question that are substitutes for a better one, for all audiences: see
     /// ``store(_:to:type:for:at:isStandIn:teller:)``.
     public func removeStandIn(_ name: Name, type: RecordType) {
         let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
@@ -216,35 +216,35 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
-    /// The rules by which answers are right are others from now on: a new epoch begins.
+    /// Changes the rules that decide which answers are right: a new epoch begins.
     ///
-    /// Nothing is walked. An answer that was stored or found right in an earlier epoch is compared when it is asked for: if its
-    /// basis is still that of the rules, it counts for the new epoch; else it is forgotten.
-    /// - Parameter basis: gives the basis of an answer for an audience by these rules. It is called on any thread, with a
-    ///   segment locked, and must not use the cache.
+    /// The cache is not walked. An answer that was stored or found right in an earlier epoch is compared at its next
+    /// use: if its basis is still that of the rules, it belongs to the new epoch; else it is removed.
+    /// - Parameter basis: Returns the basis of an answer for an audience by these rules. It is called on any thread,
+    ///   with a segment locked, and must not use the cache.
     public func obey(_ basis: @escaping @Sendable (Name, RecordType, Audience) -> Basis) {
         let rules = Rules(basis)
         for index in 0..<Self.segmentCount { unsafe segments[index].withLock { $0.obey(rules) } }
     }
 
-    /// Applies new settings, to the answers that are stored already as well.
+    /// Applies new settings, also to the stored answers.
     public func apply(staleSeconds: UInt32, prefetchAt: UInt32) {
         for index in 0..<Self.segmentCount {
             unsafe segments[index].withLock { $0.apply(staleSeconds: staleSeconds, prefetchAt: prefetchAt) }
         }
     }
 
-    /// What the cache holds, and what it has done since it was made.
+    /// The contents of the cache, and its counts since it was made.
     public struct Statistics: Sendable, Equatable {
-        /// Answers that are held, those past their TTL included.
+        /// Stored answers, expired ones included.
         public var entries = 0
-        /// Octets taken by the live entries.
+        /// Octets of the live entries.
         public var bytes = 0
-        /// Questions of clients that were answered.
+        /// Questions of clients that it answered.
         public var hits: UInt64 = 0
-        /// Questions of clients for which there was no fresh answer.
+        /// Questions of clients without a fresh answer.
         public var misses: UInt64 = 0
-        /// Answers that had to make room.
+        /// Answers that were evicted.
         public var evictions: UInt64 = 0
     }
 

@@ -2,25 +2,25 @@ public import DNSWire
 
 /// The clients that a stored answer may be given to.
 ///
-/// A resolver's answer depends on the DO and CD bits it was asked with (RFC 4035 §3.2). One that was got without CD was
-/// checked, so it serves clients with CD as well; one that was got with DO serves those without, less its signatures
-/// (``DNSCache/find(_:type:for:at:)``). Neither holds the other way round. An HTTPDNS address list has no signatures to
-/// show or to check, so it answers everyone.
+/// A resolver's answer depends on the DO and CD bits of its query (RFC 4035 §3.2). An answer without CD was checked, so
+/// it serves clients with CD as well; an answer with DO serves those without, less its signatures
+/// (``DNSCache/find(_:type:for:at:)``). The reverse is not true. An HTTPDNS address list has no signatures to show or
+/// to check, so it serves all clients.
 public enum Audience: Hashable, Sendable {
     case everyone
-    /// Whom a resolver's answer serves that was got with these bits; or the clients that set them.
+    /// The clients that a resolver's answer to a query with these bits serves; or the clients that set them.
     case those(dnssecOK: Bool, checkingDisabled: Bool)
-    /// Everyone but clients with DO and without CD, which validate: they would find an address list bogus.
+    /// All but clients with DO and without CD, which validate: they would find an address list bogus.
     case exceptValidators
-    /// These clients alone, of a name whose addresses all others have from HTTPDNS.
+    /// Only these clients, for a name whose addresses all others get from HTTPDNS.
     case validators
 
-    /// The audience a client belongs to.
+    /// The audience of a client.
     public init(of question: Question) {
         self = .those(dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled)
     }
 
-    /// All audiences that a client can belong to.
+    /// All audiences of clients.
     public static let ofClients = [false, true].flatMap { dnssecOK in
         [false, true].map { Audience.those(dnssecOK: dnssecOK, checkingDisabled: $0) }
     }
@@ -28,20 +28,21 @@ public enum Audience: Hashable, Sendable {
     /// Whether such answers come from an HTTPDNS account.
     public var isOfAccounts: Bool { self == .everyone || self == .exceptValidators }
 
-    /// Clients that validate.
+    /// Validating clients.
     public static let validating = Audience.those(dnssecOK: true, checkingDisabled: false)
 
-    /// Whether it is that of clients that validate.
+    /// Whether it is the audience of validating clients.
     public var validates: Bool { self == .validating }
 }
 
-/// The fixed part of an entry in the ring; `Answer.body` follows it. Trivial, so that it is read and written whole.
+/// The fixed part of an entry in the ring; `Answer.body` follows it. Trivial, so that it is read and written as a
+/// whole.
 struct Entry {
-    /// Octets from the beginning of an entry to its body: the fields, padded to a whole stride.
+    /// Octets from the start of an entry to its body: the fields, padded to a whole stride.
     static var size: Int { MemoryLayout<Entry>.stride }
     static let alignment = 8
 
-    /// The next entry of the same bucket: its place in the ring in units of `alignment`, plus one; 0 ends the chain.
+    /// The next entry of the same bucket: its index in the ring in units of `alignment`, plus one; 0 ends the chain.
     var next: UInt32 = 0
     var hash: UInt32 = 0
     /// When it was stored and for how long it is fresh, both in seconds.
@@ -58,25 +59,25 @@ struct Entry {
     var responseCode: UInt8 = 0
     /// See ``DNSCache/store(_:to:type:for:at:isStandIn:teller:)``.
     var isStandIn = false
-    /// The group that has answered, as `GroupID.rawValue` + 1; 0: it is not known.
+    /// The group that answered, as `GroupID.rawValue` + 1; 0: unknown.
     var teller: UInt16 = 0
     /// See ``Basis``.
     var basis: Basis = 0
-    /// The epoch in which the basis was found right the last time.
+    /// The epoch in which the basis was last found right.
     var epoch: UInt32 = 0
 
     struct Flags: OptionSet {
         var rawValue: UInt8
         static let live = Flags(rawValue: 1)
-        /// Asked for since it was written: gets a second round before it is evicted.
+        /// Asked for since it was written: it gets a second round before it is evicted.
         static let referenced = Flags(rawValue: 2)
         static let authenticData = Flags(rawValue: 4)
-        /// The clients it serves, a bit for each: without DO and CD, with CD, with DO, and with both.
+        /// The clients it serves, a bit for each kind: without DO and CD, with CD, with DO, and with both.
         static let plain = Flags(rawValue: 8)
         static let checkingDisabled = Flags(rawValue: 16)
         static let dnssecOK = Flags(rawValue: 32)
         static let both = Flags(rawValue: 64)
-        /// A refresh was already requested, so that no further hit requests it.
+        /// A refresh was already requested, so no further hit requests it.
         static let refreshing = Flags(rawValue: 128)
 
         static let audience: Flags = [.plain, .checkingDisabled, .dnssecOK, .both]
@@ -103,18 +104,18 @@ struct Entry {
         responseCode = UInt8(truncatingIfNeeded: answer.head.responseCode.rawValue)
     }
 
-    /// Seconds since it was stored; 0 if another queue stored it after the caller took the time. An entry restored from
+    /// Seconds since it was stored; 0 if another queue stored it after the caller read the time. An entry restored from
     /// a snapshot may be older than the machine's start, where the clock begins: its difference wraps correctly.
     func elapsed(at now: UInt32) -> UInt32 { UInt32(max(0, Int32(bitPattern: now &- stored))) }
 
-    /// Octets this entry takes in the ring.
+    /// Octets of this entry in the ring.
     var extent: Int { Entry.extent(bodyLength: Int(bodyLength)) }
 
     static func extent(bodyLength: Int) -> Int {
         (size &+ bodyLength &+ (alignment &- 1)) & ~(alignment &- 1)
     }
 
-    /// Not an entry: the rest of the ring up to the end of memory is unused. Each name has an octet at least.
+    /// Not an entry: the ring up to the end of memory is unused. Each name has an octet at least.
     var isPadding: Bool { nameLength == 0 }
 
     func serves(_ clients: Flags) -> Bool { flags.isSuperset(of: clients) }
@@ -129,7 +130,7 @@ struct Entry {
 }
 
 extension Entry.Flags {
-    /// The clients that an answer for an audience serves as it is.
+    /// The clients that an answer for an audience serves unchanged.
     init(serving audience: Audience) {
         switch audience {
         case .everyone: self = .audience
@@ -142,7 +143,7 @@ extension Entry.Flags {
         }
     }
 
-    /// The clients of an audience, all of which an answer must serve to be found for it.
+    /// The clients of an audience: an answer for it must serve all of them.
     init(asking audience: Audience) {
         switch audience {
         case .those(dnssecOK: false, checkingDisabled: false): self = .plain
@@ -158,13 +159,13 @@ extension Entry.Flags {
 
     private static let audiences = [.everyone, .exceptValidators, .validators] + Audience.ofClients
 
-    /// The audience of an entry; nil if no entry has these flags.
+    /// The audience of an entry; nil: no entry has these flags.
     var whose: Audience? { Self.audiences.first { intersection(.audience) == Entry.Flags(serving: $0) } }
 
-    /// Whether the answer came from an HTTPDNS account, and has no signatures for whomever it serves.
+    /// Whether the answer came from an HTTPDNS account, and has no signatures for any of its clients.
     var areOfAccounts: Bool { isSuperset(of: [.plain, .both]) }
 
-    /// What an answer must serve so that, less its signatures, it serves these clients without DO; nil for others.
+    /// The clients of an answer that, less its signatures, serves these clients without DO; nil: there is none.
     var lender: Entry.Flags? {
         switch self {
         case .plain: [.dnssecOK, .both]
@@ -173,8 +174,8 @@ extension Entry.Flags {
         }
     }
 
-    /// Whether an answer that is stored for `new` takes the place of this one. Both from HTTPDNS and from a resolver there
-    /// is one answer at most for the same clients.
+    /// Whether an answer that is stored for `new` replaces this one. From HTTPDNS and from a resolver there is at most
+    /// one answer each for the same clients.
     func isReplaced(by new: Entry.Flags) -> Bool {
         let old = intersection(.audience)
         return old.isSubset(of: new) || (old.areOfAccounts || new.areOfAccounts) && !old.isDisjoint(with: new)

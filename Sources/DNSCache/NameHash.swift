@@ -1,6 +1,6 @@
 internal import Base
 
-/// A keyed hash of a question, the same for every spelling of its name's letters (RFC 4343).
+/// A keyed hash of a question, the same for each spelling of its name's letters (RFC 4343).
 ///
 /// The keys are secret and random for each process, so that clients cannot choose names that all fall into one bucket.
 /// Folded 64×64→128-bit multiplication, eight octets a step; the last step takes the last eight octets, which may
@@ -8,11 +8,11 @@ internal import Base
 package struct NameHash: Sendable {
     let keys: (UInt64, UInt64)
 
-    /// - Parameter keys: random, and known to nobody else.
+    /// - Parameter keys: Random and secret.
     package init(keys: (UInt64, UInt64)) { self.keys = keys }
 
     /// The hash of a question.
-    /// - Parameter name: where the name is in `bytes`, in wire form and in whatever letters' case.
+    /// - Parameter name: The range of the name in `bytes`, in wire form and any case of letters.
     package func callAsFunction(_ bytes: Span<UInt8>, name: Range<Int>, type: UInt16) -> UInt64 {
         var hash = keys.0 ^ (UInt64(type) << 8 | UInt64(name.count))
         guard name.count >= 8 else {
@@ -27,20 +27,20 @@ package struct NameHash: Sendable {
         return fold(hash, keys.0)
     }
 
-    /// Both factors hold a key: `keys.1` here, `keys.0` in the hash so far.
+    /// Both factors contain a key: `keys.1` here, `keys.0` in the hash so far.
     private func fold(_ octets: UInt64, _ hash: UInt64) -> UInt64 {
         folded(octets ^ keys.1, hash ^ 0x9E37_79B9_7F4A_7C15)
     }
 }
 
-/// The two halves of a product in one number.
+/// Folds the two halves of a product into one number.
 @inline(__always)
 func folded(_ a: UInt64, _ b: UInt64) -> UInt64 {
     let product = a.multipliedFullWidth(by: b)
     return product.high ^ product.low
 }
 
-/// Whether a stored (lower-case) name equals one as it came, letters' case aside.
+/// Whether a stored (lower-case) name equals another, in any case of letters.
 func sameName(_ stored: Span<UInt8>, at start: Int, as bytes: Span<UInt8>, name: Range<Int>) -> Bool {
     let length = name.count
     guard length >= 8 else {
@@ -56,7 +56,7 @@ func sameName(_ stored: Span<UInt8>, at start: Int, as bytes: Span<UInt8>, name:
     return isLowercase(eightOctets(stored, start &+ length &- 8), of: eightOctets(bytes, name.upperBound &- 8))
 }
 
-/// The loop below is rarely entered: nearly all names come in lower case.
+/// The loop below is rarely entered: nearly all names are in lower case.
 @inline(__always)
 private func isLowercase(_ stored: UInt64, of octets: UInt64) -> Bool {
     octets == stored || octets.asciiLowercased == stored

@@ -1,11 +1,11 @@
 import DNSWire
 import Synchronization
 
-/// Why a snapshot was not taken over, or not all of it.
+/// Why a snapshot was not restored, or only in part.
 public enum SnapshotError: Error, Equatable, Sendable {
     /// It does not begin with a snapshot's magic number.
     case foreign
-    /// Written by another version of the daemon.
+    /// Another version of the daemon has written it.
     case version(UInt32)
     /// It ends early.
     case truncated
@@ -16,7 +16,7 @@ public enum SnapshotError: Error, Equatable, Sendable {
 }
 
 extension SnapshotError: CustomStringConvertible {
-    /// In words that follow the name of the file.
+    /// Text to follow the name of the file.
     public var description: String {
         switch self {
         case .foreign: "it is something else"
@@ -29,21 +29,21 @@ extension SnapshotError: CustomStringConvertible {
 }
 
 extension DNSCache {
-    /// Takes over the answers of a snapshot that can still be given, as far as there is free space: nothing is evicted
-    /// for them, and answers stored meanwhile stay. Their ages go on; when the time that has passed is unknown, all
-    /// count as past their TTL.
+    /// Restores the answers of a snapshot that can still be given, as far as there is free space: no entry is evicted
+    /// for them, and answers stored meanwhile stay. Their ages go on; if the elapsed time is unknown, all count as
+    /// expired.
     ///
-    /// The snapshot is read once, block by block, up to the first that is not as it was written. Safe to use while
-    /// other threads ask and store.
+    /// The snapshot is read once, block by block, up to the first damaged one. Safe to use while other threads ask and
+    /// store.
     ///
-    /// Each answer is compared with the rules that hold when it is put into its place, so that no later change of the rules, and
-    /// no ``remove(_:)``, is undone by it.
+    /// Each answer is compared with the rules in force when it is stored, so that it undoes no later change of the
+    /// rules, and no ``remove(_:)``.
     ///
     /// - Parameters:
-    ///   - length: octets of the snapshot.
-    ///   - read: gives exactly the octets in a range within `0..<length`; nil when they cannot be read.
-    /// - Returns: how many answers were taken over, how many were left out since they are not right any more, and why the
-    ///   snapshot was not read to its end; nil: it was.
+    ///   - length: Octets of the snapshot.
+    ///   - read: Returns exactly the octets in a range within `0..<length`; nil: they cannot be read.
+    /// - Returns: The number of restored answers, the number of those left out since they are not right any more, and
+    ///   why the snapshot was not read to its end; nil: it was.
     public func restoreSnapshot(
         length: Int, at now: Moment, read: (Range<Int>) -> [UInt8]?
     ) -> (answers: Int, others: Int, fault: SnapshotError?) {
@@ -54,8 +54,8 @@ extension DNSCache {
             var room = 0
             for index in 0..<Self.segmentCount { room += unsafe segments[index].withLock { $0.ring.freeBytes } }
             while let block = try reader.next(read) {
-                // Of a snapshot larger than the cache only the last blocks are used: they hold the newest answers. What
-                // follows takes about as much more room than octets as this block does.
+                // Of a snapshot larger than the cache only the last blocks are used: they have the newest answers. The
+                // rest grows in the ring by about the same factor as this block.
                 let expansion = Double(block.extent) / Double(block.bytes.count)
                 guard Double(reader.remaining) * expansion < Double(room) else { continue }
                 room -= block.extent
@@ -68,7 +68,7 @@ extension DNSCache {
         }
     }
 
-    /// - Parameter block: one whose lengths and count of records were checked.
+    /// - Parameter block: A block whose lengths and count of records were checked.
     private func restore(_ block: [UInt8], elapsed: UInt64?, at now: UInt32) -> (answers: Int, others: Int) {
         let bytes = block.span
         var (taken, others) = (0, 0)
@@ -79,9 +79,9 @@ extension DNSCache {
             let start = offset
             offset += Snapshot.recordHeaderLength + Int(bytes.integer16(at: start + 8))
             guard let record = record(bytes, start..<offset, elapsed: elapsed, at: now) else { continue }
-            // The places where answers go lie all over the memory, and to wait for each of them would be nearly half of
-            // the work. So those of a block are all fetched while its records are checked: first that of each in the
-            // index, then the entry that is there already.
+            // The answers go to random positions in memory, and to wait for each would be nearly half of the work. So
+            // those of a block are all fetched while its records are checked: first each one's bucket in the index,
+            // then the entry that is there already.
             maps[Self.segment(record.hash)].prefetchBucket(of: record.hash)
             records.append(record)
         }
@@ -100,15 +100,15 @@ extension DNSCache {
         return (taken, others)
     }
 
-    /// A record that may be taken over; nil if it is none that the cache could have written.
+    /// A record that may be restored; nil: the cache could not have written it.
     ///
-    /// - Parameter range: the whole record, its fixed part and its body.
+    /// - Parameter range: The whole record, its fixed part and its body.
     private func record(
         _ bytes: Span<UInt8>, _ range: Range<Int>, elapsed: UInt64?, at now: UInt32
     ) -> Record? {
         let body = range.lowerBound + Snapshot.recordHeaderLength..<range.upperBound
-        // The fixed part of a record is longer than a message header, so there are 12 octets before the body, where a
-        // message would have its header.
+        // The fixed part of a record is longer than a message header, so 12 octets precede the body, like a message's
+        // header.
         let message = bytes.extracting(body.lowerBound - 12..<body.upperBound)
         guard var entry = Entry(record: bytes, at: range.lowerBound), let question = entry.question(message) else {
             return nil
@@ -126,14 +126,14 @@ extension DNSCache {
 }
 
 extension DNSCache {
-    /// What became of a record.
+    /// The result for a record.
     enum Restored { case taken, isOther, leftOut }
 }
 
-/// A record of a snapshot that was checked.
+/// A checked record of a snapshot.
 private struct Record {
     let entry: Entry
-    /// Where its body is in the block.
+    /// The range of its body in the block.
     let body: Range<Int>
     let hash: UInt64
     /// Seconds since it was stored.
@@ -141,9 +141,9 @@ private struct Record {
 }
 
 extension Entry {
-    /// The part of an entry that a record holds; nil if no valid entry could have these values.
+    /// The part of an entry that a record contains; nil: no valid entry can have these values.
     ///
-    /// - Parameter bytes: hold the record's fixed part from `offset` on.
+    /// - Parameter bytes: Contain the record's fixed part from `offset` on.
     fileprivate init?(record bytes: Span<UInt8>, at offset: Int) {
         self.init()
         keep = bytes.integer32(at: offset + 4)
@@ -161,7 +161,7 @@ extension Entry {
         flags.insert(.live)
     }
 
-    /// The question that the body answers; nil if the body does not fit this entry.
+    /// The question that the body answers; nil: the body does not fit this entry.
     fileprivate func question(_ message: Span<UInt8>) -> StoredAnswer.Question? {
         do throws(WireError) {
             return try StoredAnswer.check(message, head)
@@ -171,12 +171,12 @@ extension Entry {
     }
 }
 
-/// Reads the outer form of a snapshot, which is hostile: every length and checksum is checked before it is used.
+/// Reads the outer form of a snapshot, which is hostile: each length and checksum is checked before it is used.
 private struct SnapshotReader {
     let written: DNSCache.Moment
     private let length: Int
     private let headerChecksum: UInt32
-    /// Where the next block begins, and its place in the sequence.
+    /// The offset of the next block, and its number in the sequence.
     private var offset = Snapshot.headerLength
     private var sequence: UInt32 = 0
 
@@ -197,11 +197,11 @@ private struct SnapshotReader {
             wall: header.integer64(at: 16), tick: header.integer32(at: 12), boot: boot == 0 ? nil : boot)
     }
 
-    /// Octets behind the last block that was read.
+    /// Octets after the last block that was read.
     var remaining: Int { length - offset }
 
-    /// The next block, its checksum and its place in the sequence checked, and the octets that its records take in the
-    /// rings; nil at the end.
+    /// The next block, after checks of its checksum and its number in the sequence, and the octets that its records
+    /// take in the rings; nil: the end.
     mutating func next(_ read: (Range<Int>) -> [UInt8]?) throws(SnapshotError) -> (bytes: [UInt8], extent: Int)? {
         guard remaining >= Snapshot.blockHeaderLength else { throw .truncated }
         let header = try Self.bytes(offset..<offset + Snapshot.blockHeaderLength, read)
@@ -221,8 +221,7 @@ private struct SnapshotReader {
         return nil
     }
 
-    /// The octets that a block's records will take in the rings; throws unless they fill the block and are as many as
-    /// it says.
+    /// The octets that a block's records will take in the rings; throws unless they fill the block and match its count.
     static func extent(of block: Span<UInt8>, at blockOffset: Int) throws(SnapshotError) -> Int {
         var offset = Snapshot.blockHeaderLength
         var records: UInt32 = 0

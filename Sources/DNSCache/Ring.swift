@@ -2,16 +2,16 @@ import CMemory
 import DNSWire
 import Synchronization
 
-/// One segment's memory: entries written one behind the other into a ring, found through chained buckets.
+/// One segment's memory: entries are appended to a ring and found through chained buckets.
 ///
-/// Invariant: the live bytes are the positions `tail ..< head` (they only grow; the place in memory is the position
+/// Invariant: the live bytes are the positions `tail ..< head` (which only grow; the index in memory is the position
 /// modulo `capacity`), they are whole records, no record straddles the end of the memory, and an entry is in its
-/// bucket's chain exactly while it is live. So eviction is "take the record at `tail`": constant time, nothing ever
-/// fragments, and the memory used is the memory given.
+/// bucket's chain exactly while it is live. So eviction removes the record at `tail`: constant time, no fragmentation,
+/// and the memory used is the memory given.
 @safe
 struct Ring: ~Copyable {
     private let memory: UnsafeMutableRawPointer
-    // Atomic only for ``RingMap``, which reads without the lock; everything else holds the segment's lock.
+    // Atomic only for ``RingMap``, which reads without the lock; all other code holds the segment's lock.
     private let buckets: UnsafeMutablePointer<Atomic<UInt32>>
     let bucketMask: Int
     let capacity: Int
@@ -20,28 +20,28 @@ struct Ring: ~Copyable {
     private(set) var liveEntries = 0
     private(set) var liveBytes = 0
     private(set) var evictions: UInt64 = 0
-    /// Octets that long records take from `tail` to `head`, whether they are live or not.
+    /// Octets of the long records from `tail` to `head`, live or not.
     private var longBytes = 0
 
     /// The most entries that one `append` spares because they were asked for again. It bounds the work of a store when
-    /// everything is hot (some microseconds); of hot entries that lie together, a flood of names asked once evicts one
-    /// in so many. It also bounds how many short entries are moved to make room in the share of the long ones.
+    /// all entries are hot (some microseconds); of neighbouring hot entries, a flood of names asked once evicts one in
+    /// so many. It also bounds how many short entries are moved to make room in the share of the long ones.
     static let maximumSpared = 256
 
-    /// A record of more octets is long. A usual answer has some hundred; the owner of a zone can make 60 KB answers for
-    /// any number of names, and would flush the cache with a few of them.
+    /// A record of more octets is long. A usual answer has some hundred; the owner of a zone can make answers of 60 KB
+    /// for any number of names, and would flush the cache with a few of them.
     static let longestShort = 4096
 
-    /// - Parameter bytes: the memory for index and ring together.
+    /// - Parameter bytes: The memory for index and ring together.
     init(bytes: Int) {
         var count = 64
         while count * 2 * 96 <= bytes { count *= 2 }
         bucketMask = count - 1
         capacity = (bytes - count * MemoryLayout<UInt32>.stride) & ~(Entry.alignment - 1)
-        // One piece for both, given back in deinit alone; every access below stays under `capacity` and `bucketMask`. Four
-        // octets that are 0 are an atomic 0.
+        // One piece for both, freed only in deinit; each access below stays under `capacity` and `bucketMask`. Four
+        // octets of 0 are an atomic 0.
         guard let all = unsafe cmemory_map(count * MemoryLayout<UInt32>.stride + capacity) else {
-            // There is no way on, as with Swift's own allocation.
+            // As with Swift's own allocation, the process cannot continue.
             fatalError("no memory for the cache")
         }
         unsafe buckets = all.bindMemory(to: Atomic<UInt32>.self, capacity: count)
@@ -60,24 +60,24 @@ struct Ring: ~Copyable {
         unsafe cmemory_unmap(buckets, (bucketMask + 1) * MemoryLayout<UInt32>.stride + capacity)
     }
 
-    /// The most octets that all long records together may take of the ring. Long records evict one another within it,
-    /// and no short one.
+    /// The most octets of all long records together in the ring. Long records evict one another within it, and no short
+    /// one.
     private var longShare: Int { capacity / 8 }
 
-    /// The largest record that is stored: even in a small ring at most a quarter of it, so that one answer never
-    /// empties the ring.
+    /// The largest record that is stored: at most a quarter even of a small ring, so that one answer never empties the
+    /// ring.
     var largestRecord: Int { min(capacity / 4, max(Ring.longestShort, longShare)) }
 
     // MARK: Finding
 
-    /// The place of the newest live entry for a question that serves these clients, if there is one.
+    /// The index of the newest live entry for a question that serves these clients, if there is one.
     func place(
         hash: UInt64, _ bytes: Span<UInt8>, name: Range<Int>, type: UInt16, serving clients: Entry.Flags
     ) -> Int? {
         place(hash: hash, bytes, name: name, type: type) { $0.serves(clients) }
     }
 
-    /// The place of the newest live entry for a question that fulfils a condition.
+    /// The index of the newest live entry for a question that fulfils a condition.
     @inline(__always)
     func place(
         hash: UInt64, _ bytes: Span<UInt8>, name: Range<Int>, type: UInt16, where fulfils: (Entry) -> Bool
@@ -112,7 +112,7 @@ struct Ring: ~Copyable {
         unsafe memory.storeBytes(of: entry, toByteOffset: place, as: Entry.self)
     }
 
-    /// The octets of an entry's body; they stay as they are until the next `append`, so the caller must not keep them.
+    /// The octets of an entry's body. They are valid until the next `append`, so the caller must not store the pointer.
     func body(at place: Int, length: Int) -> UnsafeBufferPointer<UInt8> {
         let start = unsafe (memory + place + Entry.size).assumingMemoryBound(to: UInt8.self)
         return unsafe UnsafeBufferPointer(start: start, count: length)
@@ -120,9 +120,10 @@ struct Ring: ~Copyable {
 
     // MARK: Changing
 
-    /// Writes an entry and makes it findable. The caller has removed what it replaces.
-    /// - Returns: false when it is not kept: it is larger than `largestRecord`, or long, and too many short entries lie
-    ///   between the tail and the oldest long one. They have been moved on, so that a later one comes further.
+    /// Writes an entry and makes it findable. The caller has removed the entry that it replaces.
+    /// - Returns: false: it is not stored, since it is larger than `largestRecord`; or it is long, and too many short
+    ///   entries are between the tail and the oldest long one. They have been moved, so that a later attempt comes
+    ///   further.
     mutating func append(_ new: Entry, body: Span<UInt8>, hash: UInt64) -> Bool {
         let extent = new.extent
         guard extent <= largestRecord else { return false }
@@ -134,7 +135,7 @@ struct Ring: ~Copyable {
         while !hasRoom(for: extent) { evictOldest(spared: &spared) }
         pad(before: extent)
         let place = head % capacity
-        // `extent` octets from `place` on are free and inside the memory, and the body fits into them behind the entry.
+        // The ring has `extent` free octets from `place` on, and the body fits into them after the entry.
         unsafe body.withUnsafeBytes { bytes in
             guard let base = bytes.baseAddress else { return }
             unsafe (memory + place + Entry.size).copyMemory(from: base, byteCount: bytes.count)
@@ -144,7 +145,7 @@ struct Ring: ~Copyable {
         return true
     }
 
-    /// Puts other octets in the place of the first ones of an entry's body, which has as many at least.
+    /// Overwrites the first octets of an entry's body, which must be as long at least.
     mutating func overwriteBody(at place: Int, _ octets: Span<UInt8>) {
         precondition(octets.count <= Int(entry(at: place).bodyLength))
         unsafe octets.withUnsafeBytes { bytes in
@@ -153,7 +154,7 @@ struct Ring: ~Copyable {
         }
     }
 
-    /// Takes an entry out of its chain; its memory is reused when the tail reaches it.
+    /// Removes an entry from its chain; its memory is reused when the tail reaches it.
     mutating func remove(at place: Int) {
         var removed = entry(at: place)
         let reference = Ring.reference(place)
@@ -182,7 +183,7 @@ struct Ring: ~Copyable {
         (tail, liveEntries, liveBytes, longBytes) = (head, 0, 0, 0)
     }
 
-    /// Calls `visit` with the place of every live entry, oldest first, until it returns false.
+    /// Calls `visit` with the index of each live entry, oldest first, until it returns false.
     func forEachPlace(_ visit: (Int) -> Bool) {
         var position = tail
         while let place = nextPlace(&position, before: head) {
@@ -190,8 +191,9 @@ struct Ring: ~Copyable {
         }
     }
 
-    /// The place of the next live entry from `position` on, which moves behind it; nil when there is none before `end`.
-    /// The ring may have changed in between: positions only grow, so one that was left behind begins at the oldest.
+    /// The index of the next live entry from `position` on, which moves past it; nil: there is none before `end`. The
+    /// ring may have changed in between: positions only grow, so a position behind the tail continues at the oldest
+    /// entry.
     func nextPlace(_ position: inout Int, before end: Int) -> Int? {
         position = max(position, tail)
         while position < min(end, head) {
@@ -206,20 +208,19 @@ struct Ring: ~Copyable {
         return nil
     }
 
-    /// The positions of the oldest record and behind the newest.
+    /// The position of the oldest record, and the end of the newest.
     var start: Int { tail }
     var end: Int { head }
 
-    /// Octets that can be written before a record has to be evicted, including those that may stay unused at the end of
-    /// memory.
+    /// Octets that can be written before an eviction, including those that may stay unused at the end of memory.
     var freeBytes: Int { capacity - (head - tail) }
 
-    /// Whether a record of `extent` octets can be appended without evicting another.
+    /// Whether a record of `extent` octets can be appended without an eviction.
     func hasRoom(for extent: Int) -> Bool {
         head + padding(before: extent) + extent - tail <= capacity
     }
 
-    /// Moves the tail over the oldest record, which is evicted or, if it is to be spared, moved to the head.
+    /// Moves the tail past the oldest record, which is evicted or, if it is spared, moved to the head.
     private mutating func evictOldest(spared: inout Int, sparingShort: Bool = false) {
         let place = tail % capacity
         guard let oldest = record(at: place) else {
@@ -240,7 +241,7 @@ struct Ring: ~Copyable {
         spared += 1
         pad(before: extent)
         let target = head % capacity
-        // The freed bytes and the target may overlap when the ring is full: copyMemory is memmove.
+        // The freed bytes and the target may overlap in a full ring: copyMemory is memmove.
         unsafe (memory + target).copyMemory(from: memory + place, byteCount: extent)
         var entry = oldest
         entry.flags.remove(.referenced)
@@ -263,7 +264,7 @@ struct Ring: ~Copyable {
         liveBytes += entry.extent
     }
 
-    /// How many octets must stay unused at the end of memory so that a record of `extent` octets does not straddle it.
+    /// The octets that must stay unused at the end of memory so that a record of `extent` octets does not straddle it.
     private func padding(before extent: Int) -> Int {
         let place = head % capacity
         return place + extent > capacity ? capacity - place : 0
@@ -277,7 +278,7 @@ struct Ring: ~Copyable {
         head += length
     }
 
-    /// The record at a place; nil where the rest of the memory is unused.
+    /// The record at an index; nil: the rest of the memory is unused.
     private func record(at place: Int) -> Entry? {
         guard place + Entry.size <= capacity else { return nil }
         let entry = entry(at: place)

@@ -1,10 +1,10 @@
 import CMemory
 import Synchronization
 
-/// Where a ring's memory is, which never changes: enough to prefetch an entry before the lock is taken.
+/// The address of a ring's memory, which never changes: enough to prefetch an entry before the lock is taken.
 ///
 /// Sound without the lock for as long as the ring lives: a bucket is read atomically, and the memory of an entry is
-/// prefetched but not read; if another entry is there meanwhile, the prefetch was merely useless.
+/// prefetched but not read; if another entry is there meanwhile, the prefetch was only useless.
 @safe
 struct RingMap: @unchecked Sendable {
     let memory: UnsafeMutableRawPointer
@@ -15,8 +15,7 @@ struct RingMap: @unchecked Sendable {
         unsafe cmemory_prefetch(buckets + Int(Ring.tag(hash)) & bucketMask)
     }
 
-    /// Prefetches the first entry of the bucket, which is nearly always the one wanted: there are no more entries than
-    /// buckets.
+    /// Prefetches the first entry of the bucket, nearly always the right one: there are no more entries than buckets.
     func prefetchEntry(of hash: UInt64) {
         let reference = unsafe buckets[Int(Ring.tag(hash)) & bucketMask].load(ordering: .relaxed)
         guard reference != 0 else { return }

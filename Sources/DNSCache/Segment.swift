@@ -1,9 +1,9 @@
 import DNSWire
 import Synchronization
 
-/// One lock's share of the cache: a ring of entries and the rules by which they are found, aged and replaced.
+/// One lock's share of the cache: a ring of entries, with the rules for finding, aging and replacing them.
 ///
-/// Its fields stand in such an order that a hit, the lock before them included, reads and writes one cache line
+/// The order of its fields makes a hit, the lock before them included, read and write one cache line
 /// (``DNSCache/segments``).
 struct Segment: ~Copyable {
     private var hits: UInt64 = 0
@@ -12,9 +12,9 @@ struct Segment: ~Copyable {
     private var prefetchAt: UInt32
     var ring: Ring
     private(set) var staleSeconds: UInt32
-    /// Counts what was stored and removed, so that the writer of snapshots can see that the last one is out of date.
+    /// Counts stores and removals, so that the writer of snapshots detects that the last one is outdated.
     private(set) var changes: UInt32 = 0
-    /// Those of the epoch; nil: all answers are right. With it a segment and its lock fill two cache lines.
+    /// The rules of the epoch; nil: all answers are right. With it a segment and its lock fill two cache lines.
     private var rules: DNSCache.Rules?
 
     init(bytes: Int, staleSeconds: UInt32, prefetchAt: UInt32) {
@@ -44,7 +44,7 @@ struct Segment: ~Copyable {
         }
         entry.epoch = epoch
         hits &+= 1
-        // A client with CD would refresh an answer that was got without it by one that must not take its place.
+        // No prefetch for a client with CD: its answer, unchecked, could not replace this one.
         let due =
             isDue(entry, elapsed) && question.recursionDesired
             && (!question.checkingDisabled || entry.flags.areOfAccounts
@@ -69,7 +69,8 @@ struct Segment: ~Copyable {
         self.rules = rules
     }
 
-    /// Compares the basis of an entry of an earlier epoch with that of now, and takes the entry into this epoch, or removes it.
+    /// Compares the basis of an entry of an earlier epoch with the present one, and moves the entry to this epoch, or
+    /// removes it.
     @inline(never)
     private mutating func isRight(at place: Int) -> Bool {
         var entry = ring.entry(at: place)
@@ -84,7 +85,7 @@ struct Segment: ~Copyable {
         return true
     }
 
-    /// The basis in this epoch of an answer to the question at the beginning of a body; nil: no answer to it is right.
+    /// The basis in this epoch of an answer to the question at the start of a body; nil: no answer to it is right.
     private func basis(of entry: Entry, _ body: Span<UInt8>) -> Basis? {
         guard let rules else { return entry.basis }
         guard let audience = entry.flags.whose else { return nil }
@@ -94,7 +95,7 @@ struct Segment: ~Copyable {
         return basis == 0 ? nil : basis
     }
 
-    /// The place of an entry that is right and serves these clients, if there is one; a wrong one is removed.
+    /// The index of an entry that is right and serves these clients, if there is one; a wrong one is removed.
     private mutating func place(
         hash: UInt64, _ name: Name, type: RecordType, where fulfils: (Entry) -> Bool
     ) -> Int? {
@@ -109,8 +110,8 @@ struct Segment: ~Copyable {
             && UInt64(elapsed) * 100 >= UInt64(entry.keep) * UInt64(prefetchAt)
     }
 
-    /// The answer for an audience: its own while it is fresh, else a fresh one with signatures less these, else its own or
-    /// the other, past its TTL.
+    /// The answer for an audience: its own while fresh, else a fresh one with signatures, without these, else its own
+    /// or the other, expired.
     mutating func held(
         hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32
     ) -> DNSCache.Held? {
@@ -138,8 +139,8 @@ struct Segment: ~Copyable {
             teller: entry.teller)
     }
 
-    /// What ``held(hash:_:type:audience:at:)`` gives. A fresh answer that is lent is stored for those it is lent to, so that
-    /// the next of them finds it at once.
+    /// The result of ``held(hash:_:type:audience:at:)``. A fresh answer that is lent is stored for the clients that
+    /// borrow it, so that the next of them finds it at once.
     mutating func take(
         hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32
     ) -> DNSCache.Held? {
@@ -161,7 +162,7 @@ struct Segment: ~Copyable {
         return held
     }
 
-    /// Whether an entry is fresh, or may be given past its TTL (RFC 8767).
+    /// Whether an entry is fresh, or may be given stale (RFC 8767).
     func isUsable(_ entry: Entry, at now: UInt32) -> Bool {
         UInt64(entry.elapsed(at: now)) < UInt64(entry.keep) + (entry.isStandIn ? 0 : UInt64(staleSeconds))
     }
@@ -210,7 +211,7 @@ struct Segment: ~Copyable {
         }
     }
 
-    /// - Returns: how many answers those were.
+    /// - Returns: The number of removed answers.
     mutating func removeAll(in scope: NameScope) -> Int {
         if scope == .all {
             defer { ring.removeAll() }
@@ -229,8 +230,8 @@ struct Segment: ~Copyable {
         return places.count
     }
 
-    /// Takes over an entry of a snapshot, unless it is not right, its names were forgotten, the question has an entry already,
-    /// or there is no free space.
+    /// Restores an entry of a snapshot, unless it is not right, its name was forgotten, the question has an entry
+    /// already, or there is no free space.
     mutating func restore(
         _ new: Entry, hash: UInt64, body: Span<UInt8>, age: UInt64, _ forgotten: borrowing Mutex<[NameScope]>
     ) -> DNSCache.Restored {
@@ -238,7 +239,7 @@ struct Segment: ~Copyable {
         guard new.basis == basis(of: new, body) else { return .isOther }
         let name = Name(wire: body, at: 0, length: Int(new.nameLength))
         if forgotten.withLock({ $0.contains { $0.contains(name) } }) {
-            // The file still has it.
+            // The file still contains it.
             changes &+= 1
             return .leftOut
         }

@@ -2,29 +2,28 @@ import Base
 import DNSWire
 import Synchronization
 
-/// The form in which answers are kept outside the process: everything in network byte order, no gaps.
+/// The format of answers outside the process: network byte order, no gaps.
 ///
-/// - Header: magic number, version, when it was written (``DNSCache/Moment``), its checksum.
-/// - Blocks: octets of the records, how many records, place in the sequence, checksum over these and the records. The
+/// - Header: magic number, version, time of writing (``DNSCache/Moment``), its checksum.
+/// - Blocks: octets of the records, number of records, number in the sequence, checksum over these and the records. The
 ///   checksums continue the header's, so that no block can be taken for one of another snapshot.
 /// - A block without records ends the snapshot.
 ///
-/// A record is an ``Entry`` without the fields that mean something only in this process, its age in seconds, and the body.
+/// A record is an ``Entry`` without the fields that are valid only in this process, its age in seconds, and the body.
 enum Snapshot {
     static let magic = Array("httpdnsd".utf8)
     static let version: UInt32 = 6
     static let headerLength = 44
     static let blockHeaderLength = 16
     static let recordHeaderLength = 24
-    /// A block is closed when its records have this many octets: large enough to be cheap, small enough to be held in
+    /// A block is closed when its records have this many octets: large enough to be cheap, small enough to be in
     /// memory.
     static let blockTarget = 1 << 16
-    /// Octets of a ring that are walked at once with its lock held: about 5 µs.
+    /// Octets of a ring that are walked at once under its lock: about 5 µs.
     static let slice = 1 << 12
-    /// The most octets that a block's records can have: the target less one, a slice, and a record that begins at its
-    /// end.
+    /// The most octets of a block's records: the target less one, a slice, and a record that begins at its end.
     static let largestBlock = blockTarget + slice + recordHeaderLength + Int(UInt16.max)
-    /// Older answers are not taken over, whatever their TTL: beyond twice this age, ages could not be computed (see
+    /// Older answers are not restored, whatever their TTL: beyond twice this age, ages could not be computed (see
     /// ``Entry/elapsed(at:)``). In seconds, 34 years.
     static let maximumAge: UInt64 = 1 << 30
 
@@ -52,38 +51,38 @@ enum Snapshot {
 
 extension DNSCache {
     /// The time by three clocks, since none alone suffices for a file: the wall clock may be set, and the monotonic
-    /// clock begins anew when the machine starts.
+    /// clock restarts with the machine.
     public struct Moment: Sendable, Equatable {
         /// Seconds since 1970.
         public var wall: UInt64
         /// ``Tick/seconds``.
         public var tick: UInt32
-        /// Identifies the start of the machine that `tick` counts from; nil when it is not known.
+        /// Identifies the start of the machine that `tick` counts from; nil: unknown.
         public var boot: UInt128?
 
-        /// - Parameters: as the properties of the same names.
+        /// - Parameters: Each sets the property of the same name.
         public init(wall: UInt64, tick: UInt32, boot: UInt128? = nil) {
             self.wall = wall
             self.tick = tick
             self.boot = boot
         }
 
-        /// Seconds from then until now; nil when a clock went back, so that they are unknown.
+        /// Seconds from then until now; nil: unknown, since a clock went back.
         public func elapsed(since then: Moment) -> UInt64? {
             if let boot, boot == then.boot, tick >= then.tick { return UInt64(tick - then.tick) }
             return wall >= then.wall ? wall - then.wall : nil
         }
     }
 
-    /// Increases whenever an answer is stored or forgotten: a snapshot is out of date when this differs from its value
-    /// before. Restoring a snapshot does not count, but leaving out what was forgotten meanwhile does.
+    /// Increases with each stored or removed answer: a snapshot is outdated if this differs from its value before.
+    /// Restoring a snapshot does not count, except an answer left out since it was removed meanwhile.
     public var changes: UInt64 {
         var sum: UInt64 = 0
         for index in 0..<Self.segmentCount { sum &+= UInt64(unsafe segments[index].withLock { $0.changes }) }
         return sum
     }
 
-    /// Gives all answers that can still be given, oldest first, in parts to be written one behind the other, each some
+    /// Passes on all answers that can still be given, oldest first, in parts to be written in sequence, each of some
     /// hundred KiB at most. Answers stored meanwhile may be missing. A query never waits longer than the copying of
     /// some dozens of answers takes.
     public func writeSnapshot<Failure: Error>(
@@ -95,8 +94,8 @@ extension DNSCache {
         var positions = [Int](repeating: 0, count: Self.segmentCount)
         var ends: [Int] = []
         for index in 0..<Self.segmentCount { ends.append(unsafe segments[index].withLock { $0.ring.end }) }
-        // The segments take turns, so that the oldest answers of all segments come first: those are left out where
-        // there is less room.
+        // The segments take turns, so that the oldest answers of all segments come first: a restore with less room
+        // leaves those out.
         while !zip(positions, ends).allSatisfy({ $0 >= $1 }) {
             for index in 0..<Self.segmentCount where positions[index] < ends[index] {
                 unsafe segments[index].withLock { segment in
@@ -138,7 +137,7 @@ struct SnapshotBlock {
         unsafe bytes.append(contentsOf: body)
     }
 
-    /// The whole block, with its length, count and checksum filled in.
+    /// The whole block, with its length, count and checksum.
     mutating func sealed() -> [UInt8] {
         let (records, sequence, headerChecksum) = (records, sequence, headerChecksum)
         var block = bytes.mutableSpan
@@ -158,14 +157,14 @@ struct SnapshotBlock {
 }
 
 extension Segment {
-    /// Copies what can still be answered from one slice of the ring, and moves `position` behind it.
+    /// Copies the answers of one slice of the ring that may still be given, and moves `position` past it.
     func copy(_ position: inout Int, before end: Int, at now: UInt32, to block: inout SnapshotBlock) {
         position = max(position, ring.start)
         let sliceEnd = min(end, position + Snapshot.slice)
         while let place = ring.nextPlace(&position, before: sliceEnd) {
             let entry = ring.entry(at: place)
             guard isUsable(entry, at: now), !entry.isStandIn else { continue }
-            // Copied at once, while the lock is held.
+            // Copied at once, under the lock.
             unsafe block.append(
                 entry, age: entry.elapsed(at: now), body: ring.body(at: place, length: Int(entry.bodyLength)))
         }
@@ -173,8 +172,8 @@ extension Segment {
 }
 
 extension Entry {
-    /// Leaves out place, hash and name length, which are found again, the epoch, which is of this process, and the mark of a
-    /// stand-in, which is never stored.
+    /// Leaves out position, hash and name length, which are found again; the epoch, which belongs to this process; and
+    /// the mark of a substitute, which is never stored.
     func appendRecord(age: UInt32, to bytes: inout [UInt8]) {
         bytes.append32(age)
         bytes.append32(keep)
@@ -190,6 +189,6 @@ extension Entry {
 }
 
 extension Entry.Flags {
-    /// The flags that mean something to another process.
+    /// The flags that are valid for another process.
     static let kept = Entry.Flags.audience.union(.authenticData)
 }

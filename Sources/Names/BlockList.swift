@@ -1,30 +1,29 @@
 import Base
 import DNSWire
 
-/// The names for a group that answers by itself, from a file that may be a list of somebody else. What a line is, it shows by
-/// itself:
+/// The names for a group that answers by itself, from a file that may be a public list. Each line shows its own kind:
 ///
-/// | line | what it means |
+/// | line | meaning |
 /// | --- | --- |
 /// | `example.com`, `*.example.com` | the name and those under it |
 /// | `0.0.0.0 a.example b.example` | these names and none under them (hosts(5)); the address may also be `::` or one of loopback |
 /// | `\|\|a.example^` | the name and those under it; `\|\|*.a.example^`: only those under it; `\|a.example^`: only the name |
-/// | `@@\|\|a.example^` | an exception: these names are not taken, whatever the other lines say |
+/// | `@@\|\|a.example^` | an exception: these names are not taken, whatever the other lines contain |
 /// | `server=/a.example/…`, `local=/…/`, `address=/…/` | the names and those under them: see ``DnsmasqLine`` |
 /// | `# …`, `! …`, `[Adblock Plus 2.0]` | nothing: a comment |
 ///
-/// The other rules of filter lists are about what a DNS server does not see, such as the page or the path that is asked for
-/// (`\|\|a.example^$third-party`, `a.example##.ad`), or are no names (`/ad[0-9]/`, `\|\|ad*.example^`). They are not followed, and
-/// counted. So are all other lines: addresses and networks, which are no names, hosts lines with other addresses, `.` and `""`,
-/// which would take all names, and whatever has none of these forms.
+/// The other rules of filter lists need facts that a DNS server does not have, such as the page or the requested path
+/// (`\|\|a.example^$third-party`, `a.example##.ad`), or are no names (`/ad[0-9]/`, `\|\|ad*.example^`). They are
+/// counted, and have no effect. So are all other lines: addresses and networks, which are no names, hosts lines with
+/// other addresses, `.` and `""`, which would take all names, and lines of no known form.
 public struct BlockList: Sendable {
     /// The names that the group takes.
     public var taken: DomainList { names.list }
     /// The exceptions.
     public var released: DomainList { exceptions.list }
-    /// How many lines have more than a comment.
+    /// The number of lines with more than a comment.
     public private(set) var lines = 0
-    /// The rules of filter lists that are not followed.
+    /// The rules of filter lists that have no effect.
     public private(set) var rules = LeftOut()
     /// The other lines that are left out, whole or in part.
     public private(set) var others = LeftOut()
@@ -34,7 +33,7 @@ public struct BlockList: Sendable {
         public private(set) var count = 0
         /// The number of the first one, from 1; 0: there is none.
         public private(set) var firstLine = 0
-        /// The beginning of the first one, in printable ASCII.
+        /// The start of the first one, in printable ASCII.
         public private(set) var first = ""
 
         fileprivate mutating func add(_ text: Span<UInt8>, _ line: Range<Int>, _ number: Int) {
@@ -46,21 +45,21 @@ public struct BlockList: Sendable {
     private var names = Part()
     private var exceptions = Part()
 
-    /// A list that knows the line of each pattern, though not each line has one, and some have several.
+    /// A list that knows the line of each pattern: a line may have none, and another several.
     private struct Part {
         var list = DomainList()
         private var line = 0
 
-        /// What is appended next stands on this line.
+        /// Begins a line: later patterns are on it.
         mutating func begin(_ line: Int) {
             if line > self.line { list.skip(lines: line - self.line - 1) } else { list.stayOnLine() }
             self.line = line
         }
 
-        /// Nothing was appended.
+        /// Undoes ``begin(_:)``, as no pattern was appended.
         mutating func failed() { line -= 1 }
 
-        /// - Returns: false, with nothing appended: that is no name.
+        /// - Returns: false: it is no name, and none is appended.
         mutating func append(
             _ text: Span<UInt8>, _ name: Range<Int>, _ mark: DomainList.Mark, _ number: Int
         ) -> Bool {
@@ -71,7 +70,7 @@ public struct BlockList: Sendable {
         }
     }
 
-    /// Reads a file, of the size of those of a ``DomainList`` at most.
+    /// Reads a file, with the size limits of a ``DomainList``.
     public init(parsing text: Span<UInt8>) throws(DomainListError) {
         var lines = try ListLines(text)
         while let line = try lines.next(in: text) {
@@ -100,8 +99,8 @@ public struct BlockList: Sendable {
         }
     }
 
-    /// - Parameter whole: with the comment.
-    /// - Returns: false: the line has something that is not taken.
+    /// - Parameter whole: The line with its comment.
+    /// - Returns: false: a part of the line is left out.
     private mutating func readNames(
         _ text: Span<UInt8>, _ line: Range<Int>, _ whole: Range<Int>, _ number: Int
     ) -> Bool {
@@ -120,7 +119,7 @@ public struct BlockList: Sendable {
         names.append(text, isEqual(text, name.prefix(2), to: "*.") ? name.dropFirst(2) : name, .subtree, number)
     }
 
-    /// - Returns: false: it is no rule that can be followed.
+    /// - Returns: false: it is no supported rule.
     private mutating func readRule(_ text: Span<UInt8>, _ line: Range<Int>, _ number: Int) -> Bool {
         var rest = line
         func starts(with prefix: StaticString) -> Bool {
@@ -145,8 +144,8 @@ public struct BlockList: Sendable {
             ? exceptions.append(text, rest, mark, number) : names.append(text, rest, mark, number)
     }
 
-    /// - Parameter blank: the first, which is in the line.
-    /// - Returns: false: it is no line of a hosts file, or has something that is not taken.
+    /// - Parameter blank: The first blank, which is in the line.
+    /// - Returns: false: it is no line of a hosts file, or a part of it is left out.
     private mutating func readHosts(
         _ text: Span<UInt8>, _ line: Range<Int>, _ blank: Int, _ number: Int
     ) -> Bool {
@@ -157,13 +156,14 @@ public struct BlockList: Sendable {
         while let name = takeWord(text, &rest) {
             if Self.isOfThisMachine(text, name) { continue }
             if address.isNoHost, names.append(text, name, .only, number) { continue }
-            // `0.0.0.0 0.0.0.0` is in many lists.
+            // Many lists contain `0.0.0.0 0.0.0.0`.
             isTaken = isTaken && IPAddress(parsing: text.extracting(name))?.isNoHost ?? false
         }
         return isTaken
     }
 
-    /// The names that hosts files have for this machine and its links: lists begin with them, and blocking them would do harm.
+    /// The names of this machine and its links in hosts files: many lists begin with them, and blocking them would do
+    /// harm.
     private static let namesOfThisMachine: [StaticString] = [
         "localhost", "localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6",
         "localhost6.localdomain6", "local", "broadcasthost", "ip6-localhost", "ip6-loopback", "ip6-localnet",
@@ -179,7 +179,8 @@ public struct BlockList: Sendable {
         }
     }
 
-    /// Whether the rest of a line makes it a rule about the contents of pages: `##.ad`, `#@#`, `#?#`, `#$#`, `#%#` and the like.
+    /// Whether the rest of a line makes it a rule about the contents of pages: `##.ad`, `#@#`, `#?#`, `#$#`, `#%#` and
+    /// the like.
     private static func isCosmetic(_ text: Span<UInt8>, _ rest: Range<Int>) -> Bool {
         for index in rest.dropFirst().prefix(4) {
             switch text[index] {
@@ -191,7 +192,7 @@ public struct BlockList: Sendable {
         return false
     }
 
-    /// Whether a line has what only rules of filter lists have.
+    /// Whether a line has the syntax of a filter list's rule.
     private static func isRule(_ text: Span<UInt8>, _ line: Range<Int>) -> Bool {
         if isEqual(text, line.prefix(1), to: "/") || isEqual(text, line.prefix(2), to: "@@") { return true }
         return [UInt8(ascii: "^"), UInt8(ascii: "|"), UInt8(ascii: "$")].contains {
@@ -201,6 +202,6 @@ public struct BlockList: Sendable {
 }
 
 extension IPAddress {
-    /// Whether a name that has it in a list is meant to lead nowhere.
+    /// Whether a list gives this address to a name to make it unreachable.
     var isNoHost: Bool { isLoopback || isUnspecified }
 }

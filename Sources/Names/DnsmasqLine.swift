@@ -1,15 +1,15 @@
 import Base
 
 /// A line of dnsmasq's settings that names domains: `server=/a.example/b.example/192.0.2.1`, `local=/a.example/`,
-/// `address=/a.example/0.0.0.0`. Lists of names are made in this form; the server is not looked at.
+/// `address=/a.example/0.0.0.0`. Some lists of names have this form; the server is ignored.
 struct DnsmasqLine {
-    /// The names, with a slash before and behind each.
+    /// The names, with a slash before and after each.
     private let names: Range<Int>
 
     private static let keys: [StaticString] = ["server=/", "address=/", "local=/"]
 
-    /// - Parameter whole: the line with its comment, as a `#` may be part of it.
-    /// - Returns: nil: it is no such line, or gives names another address than that of no host.
+    /// - Parameter whole: The line with its comment, as a `#` may be part of it.
+    /// - Returns: nil: it is no such line, or gives names an address other than an unreachable one.
     init?(_ text: Span<UInt8>, _ whole: Range<Int>) {
         let line = trimmed(text, whole)
         guard let key = Self.keys.first(where: { isEqual(text, line.prefix($0.utf8CodeUnitCount), to: $0) }) else {
@@ -26,7 +26,7 @@ struct DnsmasqLine {
         guard IPAddress(parsing: text.extracting(value))?.isNoHost ?? false else { return nil }
     }
 
-    /// Calls `take` with each name; whether all were taken.
+    /// Calls `take` with each name; returns whether all were taken.
     func allNames(_ text: Span<UInt8>, _ take: (Range<Int>) -> Bool) -> Bool {
         var start = names.lowerBound + 1
         var areTaken = true

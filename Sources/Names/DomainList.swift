@@ -1,14 +1,14 @@
 import Base
 import DNSWire
 
-/// Patterns in little memory, in their order: each takes two octets more than its text, all in one block.
+/// Patterns in little memory, in order: each takes two octets more than its text, all in one block.
 ///
-/// A list may have been read from a file; it then knows the line of each pattern.
+/// A list that was read from a file knows the line of each pattern.
 public struct DomainList: Sendable, Hashable {
-    /// Entries, one behind the other: a ``Mark``, the next label's value for some networks, and a name in wire form.
-    /// Further marks hold only a count of lines without a pattern, or that the next pattern stands on the line of the last.
+    /// Consecutive entries: a ``Mark``, the next label's value for some networks, and a name in wire form. Further
+    /// marks have only a count of lines without a pattern, or mean that the next pattern is on the line of the last.
     package private(set) var octets: [UInt8] = []
-    /// How many patterns there are.
+    /// The number of patterns.
     public private(set) var count = 0
 
     public init() {}
@@ -42,8 +42,8 @@ public struct DomainList: Sendable, Hashable {
         count += 1
     }
 
-    /// - Parameter name: labels of letters, digits, `-` and `_`, at most 63 octets each and 253 in all, between dots;
-    ///   no dot is the last.
+    /// - Parameter name: Labels of letters, digits, `-` and `_`, at most 63 octets each and 253 in all, between dots,
+    ///   without a final dot.
     mutating func add(_ mark: Mark, hostname text: Span<UInt8>, _ name: Range<Int>) {
         let needed = octets.count + name.count + 3
         if needed > octets.capacity { octets.reserveCapacity(max(needed, 2 * octets.capacity)) }
@@ -74,7 +74,7 @@ public struct DomainList: Sendable, Hashable {
         }
     }
 
-    /// The next pattern stands on the same line as the last one.
+    /// The next pattern is on the same line as the last one.
     mutating func stayOnLine() { octets.append(Mark.sameLine.rawValue) }
 
     /// Frees the memory reserved for further patterns.
@@ -90,7 +90,7 @@ public struct DomainList: Sendable, Hashable {
 // MARK: Entries
 
 extension DomainList {
-    /// The first octet of an entry: what kind of pattern it is.
+    /// The first octet of an entry: the kind of its pattern.
     package struct Mark: Equatable, Sendable {
         package let rawValue: UInt8
 
@@ -104,27 +104,27 @@ extension DomainList {
         /// Followed by an octet: the number of lines without a pattern.
         static let linesWithout = Mark(rawValue: 4)
         package static let only = Mark(rawValue: 5)
-        /// Nothing follows; see ``DomainList/stayOnLine()``.
+        /// Without further octets; see ``DomainList/stayOnLine()``.
         static let sameLine = Mark(rawValue: 6)
 
-        /// A network of which this many bits lie in the label before the name.
+        /// A network with this many bits in the label before the name.
         package static func network(bits: Int) -> Mark { Mark(rawValue: 0x10 | UInt8(bits)) }
 
         /// See ``network(bits:)``; 0 for all others.
         package var bits: Int { rawValue & 0x10 == 0 ? 0 : Int(rawValue & 0xF) }
     }
 
-    /// One pattern, where it stands in ``octets``.
+    /// One pattern, with its position in ``octets``.
     package struct Entry {
-        /// The place of the mark.
+        /// The offset of the mark.
         package let offset: Int
         package let mark: Mark
-        /// The value of the next label; 0 if the network needs none.
+        /// The value of the next label; 0: the network needs none.
         package let value: UInt8
         package let name: Range<Int>
     }
 
-    /// The entry at `offset`, which is moved behind it, or the next one if a mark about lines stands there; nil at the end.
+    /// The entry at `offset`, which moves past it; or the next one, if a mark about lines is there; nil: the end.
     package func entry(after offset: inout Int) -> Entry? {
         let octets = octets.span
         while offset < octets.count {
@@ -148,7 +148,7 @@ extension DomainList {
         return nil
     }
 
-    /// - Parameter offset: of an entry's mark.
+    /// - Parameter offset: The offset of an entry's mark.
     package func pattern(at offset: Int) -> DomainPattern? {
         var offset = offset
         guard let entry = entry(after: &offset) else { return nil }
@@ -181,7 +181,7 @@ extension DomainList {
         return line
     }
 
-    /// All patterns, in their order.
+    /// All patterns, in order.
     public var patterns: [DomainPattern] {
         var found: [DomainPattern] = []
         var offset = 0

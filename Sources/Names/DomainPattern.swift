@@ -1,21 +1,21 @@
 public import Base
 public import DNSWire
 
-/// Which names a group of upstreams takes, as one entry of `domains` says it.
+/// The names that an entry of `domains` gives to a group of upstreams.
 public enum DomainPattern: Hashable, Sendable {
     /// `x`: the name and all under it; `.`: every name.
     case subtree(Name)
     /// `*.x`: all under the name, not itself.
     case below(Name)
-    /// The name and nothing else, as a hosts file means it. No text of a single pattern says this.
+    /// Only the name, as in a hosts file. No text of a single pattern means this.
     case only(Name)
     /// The empty text: names of a single label.
     case singleLabels
-    /// `10.0.0.0/8`: the reverse names of the addresses of a network, and what is under them.
+    /// `10.0.0.0/8`: the reverse names of a network's addresses, and all names under them.
     case network(Network)
 
-    /// Nil if the text is none of these. Names have only letters, digits, `-` and `_`, and may have a final dot.
-    /// Refused as slips are a network with a bit set behind its prefix, an address without a prefix length, and a `*`
+    /// Nil: the text is none of these. Names have only letters, digits, `-` and `_`, and may have a final dot. Refused
+    /// as likely mistakes: a network with a bit set after its prefix, an address without a prefix length, and a `*`
     /// that is not the whole first label.
     public init?(_ text: some StringProtocol) {
         var list = DomainList()

@@ -1,39 +1,39 @@
 import Base
 
-/// What a file of names says; and what it means, when it is read, for the names that were there before.
+/// A file of names, and the effect of a read on the former names.
 ///
-/// | what is wrong with the file | a group with servers, `interceptFile`, `bypassFile` | a list of a group that answers |
+/// | defect of the file | a group with servers, `interceptFile`, `bypassFile` | a list of a group that answers |
 /// | --- | --- | --- |
-/// | unreadable or gone, too long | the names of before | the names of before |
-/// | it has no names | the names of before | the names of before, if there were any |
-/// | a line that is no pattern | the names of before | the line is left out, and counted |
-/// | most lines are | | the names of before |
-/// | its last line has no line feed, as in one that is half-written | the names of before | taken |
+/// | unreadable, missing or too long | the former names | the former names |
+/// | it has no names | the former names | the former names, if there were any |
+/// | a line that is no pattern | the former names | the line is left out, and counted |
+/// | most lines are no patterns | | the former names |
+/// | its last line has no line feed, as in a half-written file | the former names | taken |
 ///
-/// The names of before are those in effect, or those of the copy that was kept of the file. Without either, names of the first
+/// The former names are those in effect, or those of the stored copy of the file. Without either, names of the first
 /// kind cannot be used, since they decide where names may go; a list is empty then.
 public struct NameFile: Sendable, Equatable {
-    /// What the names of a file are for.
+    /// The purpose of a file's names.
     public enum Use: Sendable {
-        /// For the servers of a group: a name that is missing goes to others.
+        /// For the servers of a group: a missing name goes to other servers.
         case servers
-        /// For a group that answers by itself: the file may be a list of somebody else, and harm is done by no name of it.
+        /// For a group that answers by itself: the file may be a public list, and no single name of it does harm.
         case answers
     }
 
     /// Why a file is not used.
     public enum Fault: Error, Equatable, Sendable {
-        /// The reason, in the system's words.
+        /// The system's reason.
         case unreadable(String)
         case wrong(DomainListError)
         case noNames
-        /// The last line has no end, and may not be whole.
+        /// The last line has no end, and may be incomplete.
         case cutOff
-        /// Most lines have none of the forms.
+        /// Most lines have no known form.
         case noList(lines: Int, BlockList.LeftOut)
     }
 
-    /// The names that are in effect, and why they are not those of the file.
+    /// The names in effect, and why they are not those of the file.
     public struct Outcome: Sendable {
         /// Nil: there are none.
         public let names: NameFile?
@@ -46,15 +46,15 @@ public struct NameFile: Sendable, Equatable {
     public let taken: DomainList
     /// The exceptions.
     public let released: DomainList
-    /// The rules of a list that are not followed.
+    /// The rules of a list that have no effect.
     public let rules: BlockList.LeftOut
     /// The other lines of a list that are left out.
     public let others: BlockList.LeftOut
 
-    /// A list with fewer lines is judged by its names alone.
+    /// A list with fewer lines is judged only by its names.
     private static let fewLines = 20
 
-    /// - Parameter text: What was read, or why nothing was.
+    /// - Parameter text: The file's text, or why it could not be read.
     /// - Parameter before: The names in effect; nil: there are none yet.
     /// - Parameter copy: Reads the copy; called only if it is needed.
     public static func read(
@@ -115,7 +115,7 @@ public struct NameFile: Sendable, Equatable {
 }
 
 extension NameFile.Fault: CustomStringConvertible {
-    /// The line of the file; nil: it is none of one line.
+    /// The line of the file; nil: the defect is not in one line.
     public var line: Int? {
         switch self {
         case .wrong(let error): error.line
@@ -124,7 +124,7 @@ extension NameFile.Fault: CustomStringConvertible {
         }
     }
 
-    /// What is wrong, and what would be right.
+    /// The defect and its remedy.
     public var description: String {
         switch self {
         case .unreadable(let reason): "\(reason); give a file that this user may read"

@@ -7,10 +7,9 @@ package import DNSWire
 /// the names under `172.in-addr.arpa` whose next label is 16 to 31.
 package struct ReverseNetwork {
     package let name: Name
-    /// How many bits of the next label belong to the prefix: 1…7 for IPv4, 1…3 for IPv6; 0 if the name alone is the
-    /// prefix.
+    /// The number of bits of the next label in the prefix: 1…7 for IPv4, 1…3 for IPv6; 0: the name alone is the prefix.
     package let bits: Int
-    /// The next label's value; 0 in the bits behind the prefix.
+    /// The next label's value; 0 in the bits after the prefix.
     package let value: UInt8
 
     package init(_ network: Network) {
@@ -25,7 +24,7 @@ package struct ReverseNetwork {
 
     package init(name: Name, bits: Int, value: UInt8) { (self.name, self.bits, self.value) = (name, bits, value) }
 
-    /// Nil if the name is no reverse name, nor the end of one.
+    /// Nil: the name is neither a reverse name nor the end of one.
     package var network: Network? {
         guard let isIPv4 = Self.isIPv4(name.wire.span) else { return nil }
         let perLabel = Self.bitsPerLabel(isIPv4: isIPv4)
@@ -54,7 +53,7 @@ package struct ReverseNetwork {
 
     package static func bitsPerLabel(isIPv4: Bool) -> Int { isIPv4 ? 8 : 4 }
 
-    /// Whether a name lies in `in-addr.arpa`; false: in `ip6.arpa`; nil: in neither.
+    /// Whether a name is in `in-addr.arpa`; false: in `ip6.arpa`; nil: in neither.
     package static func isIPv4(_ wire: Span<UInt8>) -> Bool? {
         func ends(with suffix: [UInt8]) -> Bool {
             guard wire.count >= suffix.count else { return false }
@@ -65,12 +64,12 @@ package struct ReverseNetwork {
         return ends(with: Name.ipv6Suffix) ? false : nil
     }
 
-    /// The number that a label of a reverse name stands for: 0…255 for IPv4, 0…15 for IPv6; nil for any other label.
+    /// The number that a label of a reverse name means: 0…255 for IPv4, 0…15 for IPv6; nil for any other label.
     package static func labelValue(_ wire: Span<UInt8>, at offset: Int, isIPv4: Bool) -> UInt8? {
         let label = offset + 1..<offset + 1 + Int(wire[offset])
         guard let first = label.first, label.count == 1 || isIPv4 else { return nil }
         switch wire[first] {
-        // Without leading zeros: `01.0.0.127.in-addr.arpa` is another name than that of 127.0.0.1.
+        // Without leading zeros: `01.0.0.127.in-addr.arpa` is not the name of 127.0.0.1.
         case UInt8(ascii: "0") where label.count > 1: return nil
         case _ where isIPv4: return decimal(wire, label, maximum: 256).flatMap { UInt8(exactly: $0) }
         case let digit where isDigit(digit): return digit - UInt8(ascii: "0")

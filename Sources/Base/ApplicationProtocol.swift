@@ -1,4 +1,4 @@
-/// The names under which protocols are settled on by ALPN (RFC 7301 §6), and told in SVCB records (RFC 9460 §7.1).
+/// The names of protocols in ALPN (RFC 7301 §6) and SVCB records (RFC 9460 §7.1).
 public enum ApplicationProtocol {
     public static let dnsOverTLS = "dot"
     public static let http2 = "h2"

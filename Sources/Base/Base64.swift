@@ -6,12 +6,12 @@ package struct Base64: Sendable {
     package static let url = Base64(last: "-_", isPadded: false)
 
     private let alphabet: [UInt8]
-    /// What each octet stands for; 64: nothing.
+    /// The value of each octet; 64: none.
     private let values: [UInt8]
     private let isPadded: Bool
     private static let padding = UInt8(ascii: "=")
 
-    /// - Parameter last: The two characters that stand for 62 and 63.
+    /// - Parameter last: The two characters for 62 and 63.
     private init(last: String, isPadded: Bool) {
         alphabet = Array(("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789" + last).utf8)
         var values = [UInt8](repeating: 64, count: 256)
@@ -32,8 +32,8 @@ package struct Base64: Sendable {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The octets that ``encode(_:)`` makes this text of; nil for any other text: one with padding against the
-    /// alphabet's rule or without it, with line breaks, or with unused bits set (RFC 4648 §3.1 to §3.5).
+    /// The octets that ``encode(_:)`` turns into this text; nil for any other text: with padding against the alphabet's
+    /// rule or without it, with line breaks, or with unused bits set (RFC 4648 §3.1 to §3.5).
     package func decode(_ text: some Collection<UInt8>) -> [UInt8]? { decode(Array(text).span) }
 
     package func decode(_ text: Span<UInt8>) -> [UInt8]? {
@@ -53,7 +53,7 @@ package struct Base64: Sendable {
                 octets.append(UInt8(truncatingIfNeeded: second << 4 | third >> 2))
                 octets.append(UInt8(truncatingIfNeeded: third << 6 | fourth))
             }
-            // Of those that are left, two are one octet and three are two.
+            // Of the remaining characters, two are one octet and three are two.
             for place in whole..<end {
                 let value = UInt32(values[Int(text[place])])
                 (bits, all) = (bits << 6 | value, all | value)

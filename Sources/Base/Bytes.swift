@@ -1,4 +1,4 @@
-/// Whether an octet may stand in the text of a host with or without a port: a server name, `1.2.3.4:53`, `[::1]:53`.
+/// Whether an octet may occur in the text of a host with or without a port: a server name, `1.2.3.4:53`, `[::1]:53`.
 package func isHostByte(_ byte: UInt8) -> Bool {
     isUnreserved(byte) || byte == UInt8(ascii: ":") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "]")
 }
@@ -9,7 +9,7 @@ package func isDigit(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "0") && byte 
 @inlinable @inline(__always)
 package func isLowerLetter(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z") }
 
-/// The octet with an ASCII letter in lower case; every other octet as it is (RFC 4343).
+/// The octet with an ASCII letter in lower case; each other octet unchanged (RFC 4343).
 @inlinable @inline(__always)
 package func lowercased(_ byte: UInt8) -> UInt8 {
     byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte
@@ -50,7 +50,7 @@ package func lastIndex(of byte: UInt8, in bytes: Span<UInt8>, _ range: Range<Int
     return nil
 }
 
-/// Compares eight octets from `index` on at once: the high bit of each octet of the result says whether that octet is
+/// Compares eight octets from `index` on at once: the high bit of each octet of the result is set if that octet is
 /// `byte`. The first octet is the lowest.
 @inline(__always)
 private func octets(equalTo byte: UInt8, in bytes: Span<UInt8>, at index: Int) -> UInt64 {
@@ -59,7 +59,7 @@ private func octets(equalTo byte: UInt8, in bytes: Span<UInt8>, at index: Int) -
     return ~((difference & low) &+ low | difference | low)
 }
 
-/// Eight octets from `index` on as a number, the first octet in the lowest place.
+/// Eight octets from `index` on as a number, the first octet in the lowest bits.
 @inline(__always)
 package func eightOctets(_ bytes: Span<UInt8>, at index: Int) -> UInt64 {
     // Any eight octets make a UInt64; the load itself is bounds-checked.
@@ -67,8 +67,8 @@ package func eightOctets(_ bytes: Span<UInt8>, at index: Int) -> UInt64 {
 }
 
 extension UInt64 {
-    /// Eight octets with `A`–`Z` in lower case, each other octet as it is. The length of a label in a DNS name is at most
-    /// 63, so it is never taken for a letter.
+    /// Eight octets with `A`–`Z` in lower case, each other octet unchanged. The length of a label in a DNS name is at
+    /// most 63, so it is never taken for a letter.
     @inlinable @inline(__always)
     package var asciiLowercased: UInt64 {
         let low7 = self & 0x7F7F_7F7F_7F7F_7F7F
@@ -84,7 +84,7 @@ extension UInt64 {
 func each(_ octet: UInt8) -> UInt64 { UInt64(octet) &* 0x0101_0101_0101_0101 }
 
 extension [UInt8] {
-    /// Text, with room for more.
+    /// Text, with a reserved capacity.
     package init(_ text: StaticString, capacity: Int) {
         self.init()
         reserveCapacity(capacity)
@@ -116,7 +116,7 @@ extension [UInt8] {
         append(digits.span.extracting(first...))
     }
 
-    /// Appends a number, its highest octet first.
+    /// Appends a number, highest octet first.
     @inline(__always)
     package mutating func append16(_ value: UInt16) {
         append(UInt8(truncatingIfNeeded: value >> 8))
@@ -130,7 +130,7 @@ extension [UInt8] {
     }
 }
 
-/// Whether the bytes are `text`, which must be ASCII in lower case, letters' case aside.
+/// Whether the bytes are `text`, which must be ASCII in lower case, in any case of letters.
 package func isEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, to text: StaticString) -> Bool {
     guard range.count == text.utf8CodeUnitCount else { return false }
     var offset = 0
@@ -165,7 +165,7 @@ package func begins(_ bytes: Span<UInt8>, at start: Int, with text: StaticString
     return true
 }
 
-/// A decimal number without sign; nil for anything else. What exceeds `maximum` is `maximum`.
+/// A decimal number without sign, limited to `maximum`; nil: anything else.
 package func decimal(_ bytes: Span<UInt8>, _ range: Range<Int>, maximum: Int) -> Int? {
     guard !range.isEmpty else { return nil }
     var value = 0

@@ -1,4 +1,4 @@
-/// What questions of clients come over, as metrics name it.
+/// The transport of clients' questions, by its name in metrics.
 public enum ClientWay: String, Sendable, CaseIterable {
     case udp, tcp
     /// DNS over TLS.
@@ -6,6 +6,6 @@ public enum ClientWay: String, Sendable, CaseIterable {
     /// DNS over HTTPS.
     case https
 
-    /// Whether it is by TLS.
+    /// Whether it uses TLS.
     public var isEncrypted: Bool { self == .tls || self == .https }
 }

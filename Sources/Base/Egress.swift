@@ -1,8 +1,8 @@
-/// How sockets leave this machine.
+/// The way of sockets out of this machine.
 public struct Egress: Sendable, Hashable {
-    /// Their address; nil: one that the kernel chooses by its routes. Servers of the other family cannot be reached.
+    /// Their address; nil: the kernel chooses one by its routes. Servers of the other family cannot be reached.
     public var source: IPAddress?
-    /// The network device that they are bound to (SO_BINDTODEVICE, socket(7)); empty: none.
+    /// The network device to which they are bound (SO_BINDTODEVICE, socket(7)); empty: none.
     public var device = ""
     /// Their mark, for rules of firewall and routes (SO_MARK, socket(7)); 0: none.
     public var mark: UInt32 = 0

@@ -1,15 +1,15 @@
-/// How a question went to the servers that answer it: the further down, the more people can read it.
+/// Who could read a question on its way to servers, the most private first.
 public enum Exposure: UInt8, Comparable, CaseIterable, Sendable {
     /// No server was asked.
     case none
-    /// Asked in the clear, of a resolver on this machine. Which way that one asks further is not known here.
+    /// Sent in the clear to a resolver on this machine. How that resolver forwards it is unknown here.
     case loopback
     /// Over TLS, or encrypted by an HTTPDNS account.
     case encrypted
-    /// Left this machine so that everybody on the path can read it.
+    /// Sent in the clear to another machine: any host on the path can read it.
     case clear
 
-    /// What people and programs call it, and ask for it by.
+    /// Its name for people and programs, also in filters.
     public var word: String {
         switch self {
         case .none: "cache"
@@ -19,7 +19,7 @@ public enum Exposure: UInt8, Comparable, CaseIterable, Sendable {
         }
     }
 
-    /// The one with a word; nil: there is none.
+    /// The case with a word; nil: there is none.
     public init?(word: String) {
         guard let exposure = Self.allCases.first(where: { $0.word == word }) else { return nil }
         self = exposure

@@ -1,4 +1,4 @@
-/// FNV-1a with 64 bits: unlike Swift's own hashes it is the same over restarts.
+/// FNV-1a with 64 bits: unlike Swift's own hashes it is stable over restarts.
 package struct FNV {
     package private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
 
@@ -6,7 +6,7 @@ package struct FNV {
 
     package mutating func add(_ text: String) { for octet in text.utf8 { add(octet) } }
     package mutating func add(_ octets: [UInt8]) { for octet in octets { add(octet) } }
-    /// Adds a whole number in one step, where there are many.
+    /// Adds a number in one step, for long inputs.
     package mutating func add(_ number: UInt64) {
         value = (value ^ number) &* 0x100_0000_01B3
         value ^= value >> 32

@@ -1,4 +1,4 @@
-/// Bytes as hexadecimal text, the form in which HTTPDNS carries encrypted data.
+/// Bytes as hexadecimal text, the form of encrypted data in HTTPDNS.
 ///
 /// Eight digits, which are four bytes, are handled at a time in one 64-bit number: digit by digit, the conversion would
 /// be a tenth of the cost of an encrypted lookup.
@@ -24,11 +24,11 @@ package enum Hexadecimal {
         }
     }
 
-    /// The bytes that `text` stands for, in either case; nil if it is not an even number of digits.
+    /// The bytes that `text` encodes, in either case; nil: it is not an even number of digits.
     package static func decode(_ text: Span<UInt8>) -> [UInt8]? {
         guard text.count.isMultiple(of: 2) else { return nil }
         var bytes: [UInt8] = []
-        // An initializer that takes a number of octets would look the array's type up, for 450 instructions.
+        // An initializer with a size would look the array's type up, for 450 instructions.
         bytes.append(addingCapacity: text.count / 2) { $0.append(repeating: 0, count: text.count / 2) }
         var span = bytes.mutableSpan
         var room = unsafe span.mutableBytes
@@ -72,10 +72,10 @@ package enum Hexadecimal {
         return values &+ each(0x30) &+ letters &* 0x27
     }
 
-    /// The four octets of eight digits, the first in the lowest octet; nil if an octet is no digit.
+    /// The four octets of eight digits, the first in the lowest octet; nil: an octet is not a digit.
     @inline(__always)
     private static func octets(_ digits: UInt64) -> UInt32? {
-        // Letters have bit 6 and count from 1 in their low four bits. An octet that is no digit either exceeds 15 or
+        // Letters have bit 6 and count from 1 in their low four bits. An octet that is not a digit either exceeds 15 or
         // would be written otherwise than it was.
         let letters = digits >> 6 & each(1)
         let values = (digits & each(0x0F)) &+ letters &* 9

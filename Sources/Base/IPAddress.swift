@@ -1,8 +1,8 @@
 /// An IPv4 or IPv6 address as a plain value: no heap, no reference count, no zone, which ``Endpoint`` has.
 ///
 /// An IPv4-mapped IPv6 address (`::ffff:1.2.3.4`, RFC 4291 §2.5.5.2) stays an IPv6 address and differs from `1.2.3.4`;
-/// only ``isLoopback``, ``isUnspecified`` and ``Network/contains(_:)`` look through the mapping, because a dual-stack
-/// socket reports its IPv4 peers that way.
+/// only ``isLoopback``, ``isUnspecified`` and ``Network/contains(_:)`` treat it as the IPv4 address, because a
+/// dual-stack socket reports its IPv4 peers that way.
 public struct IPAddress: Hashable, Sendable {
     /// The first 64 bits of an IPv6 address; 0 for IPv4.
     public let high: UInt64
@@ -15,7 +15,7 @@ public struct IPAddress: Hashable, Sendable {
         IPAddress(v4: UInt32(a) << 24 | UInt32(b) << 16 | UInt32(c) << 8 | UInt32(d))
     }
 
-    /// An IPv4 address from its 32 bits, first octet in the highest: `0x7F00_0001` is 127.0.0.1.
+    /// An IPv4 address from its 32 bits, first octet highest: `0x7F00_0001` is 127.0.0.1.
     public init(v4 bits: UInt32) {
         high = 0
         low = UInt64(bits)
@@ -29,7 +29,7 @@ public struct IPAddress: Hashable, Sendable {
         isIPv4 = false
     }
 
-    /// An address from its raw octets in network byte order: 4 for IPv4, 16 for IPv6; nil for any other count.
+    /// An address from its raw octets in network byte order: 4 for IPv4, 16 for IPv6; nil: any other count.
     public init?(bytes: Span<UInt8>) {
         func bits(_ range: Range<Int>) -> UInt64 {
             var value: UInt64 = 0
@@ -68,7 +68,7 @@ extension IPAddress {
         return !isUnspecified && high >> 56 != 0xFF && unmapped == self
     }
 
-    /// The IPv4 address inside an IPv4-mapped one (RFC 4291 §2.5.5.2), any other as it is.
+    /// The IPv4 address inside an IPv4-mapped one (RFC 4291 §2.5.5.2); any other unchanged.
     public var unmapped: IPAddress { mappedIPv4.map { IPAddress(v4: $0) } ?? self }
 
     /// The raw octets in network byte order: 4 for IPv4, 16 for IPv6.
@@ -83,9 +83,9 @@ extension IPAddress {
         }
     }
 
-    /// Writes the 4 or 16 raw octets at `offset`, in network byte order, and returns how many they were.
+    /// Writes the 4 or 16 raw octets at `offset`, in network byte order, and returns their number.
     ///
-    /// - Precondition: `out` holds that many octets from `offset` on.
+    /// - Precondition: `out` has that many octets from `offset` on.
     public func write(into out: inout MutableSpan<UInt8>, at offset: Int) -> Int {
         for index in 0..<octetCount { out[offset + index] = octet(index) }
         return octetCount
@@ -125,8 +125,8 @@ extension IPAddress: CustomStringConvertible {
         return text
     }
 
-    /// The groups that `::` stands for: the first of the longest runs of two or more zero groups (RFC 5952 §4.2). Where
-    /// there is no such run, an empty range outside the groups.
+    /// The groups that `::` replaces: the first of the longest runs of two or more zero groups (RFC 5952 §4.2); an
+    /// empty range outside the groups: there is no such run.
     private var longestZeroRun: Range<Int> {
         var longest = 8..<8
         var start = 0

@@ -2,8 +2,8 @@
 private let longestText = "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255".utf8.count
 
 extension IPAddress {
-    /// An address from text: a strict dotted quad (four decimal numbers, no leading zeros, nothing left out), or any
-    /// form of RFC 4291 §2.2. No zone, no brackets, no space around it; nil for anything else.
+    /// An address from text: a strict dotted quad (four decimal numbers, no leading zeros, none missing), or any form
+    /// of RFC 4291 §2.2. Nil: anything else, such as a zone, brackets or surrounding space.
     public init?(_ text: some StringProtocol) {
         let octets = text.utf8
         guard octets.count <= longestText else { return nil }
@@ -25,7 +25,7 @@ extension IPAddress {
     /// Reads `a.b.c.d` from `start` to the end of `bytes`: octet by octet, as each answer of HTTPDNS has several.
     private static func dottedQuad(_ bytes: Span<UInt8>, from start: Int) -> UInt32? {
         var bits: UInt32 = 0
-        // The number read last, and how many digits it has so far.
+        // The current number, and the count of its digits so far.
         var (part, digits): (UInt32, Int) = (0, 0)
         var dots = 0
         for index in start..<bytes.count {
@@ -45,10 +45,10 @@ extension IPAddress {
         return dots == 3 && digits > 0 ? bits << 8 | part : nil
     }
 
-    /// Reads eight groups, `::` once in place of one or more of them, the last two perhaps as a dotted quad.
+    /// Reads eight groups, `::` once for one or more of them, the last two perhaps as a dotted quad.
     private static func groups(_ bytes: Span<UInt8>) -> (high: UInt64, low: UInt64)? {
         let colon = UInt8(ascii: ":")
-        // Groups are shifted in from the right; at `::` those so far are put aside, to be moved to the left at the end.
+        // Groups are shifted in from the right; at `::` those so far are set aside, and shifted to the left at the end.
         var bits: (high: UInt64, low: UInt64) = (0, 0)
         var head: (high: UInt64, low: UInt64, count: Int)?
         var count = 0
@@ -85,7 +85,7 @@ extension IPAddress {
 
         guard let head else { return count == 8 ? bits : nil }
         guard count < 8 else { return nil }
-        // The groups before `::` move up over the zeros and over the groups behind it.
+        // The groups before `::` move up over the zeros and the groups after it.
         let (high, low) = shiftedLeft(head.high, head.low, groups: 8 - head.count)
         return (high | bits.high, low | bits.low)
     }
@@ -109,7 +109,7 @@ extension IPAddress {
     }
 }
 
-/// A decimal number without sign or leading zeros, at most `maximum` (below 100,000); moves `index` behind it.
+/// A decimal number without sign or leading zeros, at most `maximum` (below 100,000); moves `index` past it.
 func decimal(_ bytes: Span<UInt8>, at index: inout Int, maximum: Int) -> Int? {
     var value = 0
     let start = index

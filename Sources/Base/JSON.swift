@@ -22,7 +22,8 @@ package indirect enum JSON {
         }
     }
 
-    /// A string with its quotes (§7). What is not plain text is escaped, also where JSON would let it be: people read JSON, too.
+    /// A string with its quotes (§7). All but plain text is escaped, even where JSON would allow it: people read JSON,
+    /// too.
     package static func quoted(_ text: String) -> String {
         var quoted = "\""
         for scalar in text.unicodeScalars {

@@ -1,17 +1,17 @@
-/// The prefix under which a network's NAT64 translator (RFC 6146) takes packets for IPv4 addresses (RFC 6052).
+/// The prefix under which a network's NAT64 translator (RFC 6146) accepts packets for IPv4 addresses (RFC 6052).
 public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
     /// The prefix as a range of addresses.
     public let network: Network
 
-    /// The prefix for translators that have none of their own network's, `64:ff9b::/96` (RFC 6052 §2.1).
+    /// The prefix for translators without one of their own network, `64:ff9b::/96` (RFC 6052 §2.1).
     public static let wellKnown = NAT64Prefix(Network(IPAddress(v6: 0x0064_FF9B << 32, 0), prefixLength: 96)!)!
 
-    /// The lengths that a prefix may have (RFC 6052 §2.2), the usual one first.
+    /// The valid lengths of a prefix (RFC 6052 §2.2), the usual one first.
     static let lengths = [96, 64, 56, 48, 40, 32]
 
-    /// Nil if the range is not of IPv6, has another length than 32, 40, 48, 56, 64 or 96, has a bit set in octet 8 of its
-    /// addresses, which must be zero, or is one that no packet leaves a machine for: mapped IPv4, loopback, link-local,
-    /// multicast.
+    /// Nil: the range is not of IPv6, has another length than 32, 40, 48, 56, 64 or 96, has a bit set in octet 8 of its
+    /// addresses, which must be zero, or is one for which no packet leaves a machine: mapped IPv4, loopback,
+    /// link-local, multicast.
     public init?(_ network: Network) {
         let first = network.address
         guard !first.isIPv4, Self.lengths.contains(network.prefixLength), first.low >> 56 == 0 else { return nil }
@@ -19,9 +19,9 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
         self.network = network
     }
 
-    /// The address by which the translator is told of an IPv4 address; nil for those that it must not be told of: of no single
-    /// machine, loopback and link-local ones, those of `ipv4only.arpa`, and under the well-known prefix all private ones (RFC 6052
-    /// §3.1).
+    /// The address that stands for an IPv4 address at the translator; nil for one that must not be translated: of no
+    /// single machine, loopback and link-local ones, those of `ipv4only.arpa`, and under the well-known prefix all
+    /// private ones (RFC 6052 §3.1).
     public func address(of address: IPAddress) -> IPAddress? {
         guard let bits = address.ipv4, address.isOfOneMachine, bits >> 24 != 127, bits >> 16 != 169 << 8 | 254,
             !Self.isOfIPv4Only(address), self != .wellKnown || !address.isPrivate
@@ -29,8 +29,8 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
         return embedding(address)
     }
 
-    /// As above, for the AAAA records of `ipv4only.arpa`, by which other programs find the prefix (RFC 7050 §3, RFC 8880 §7.1); nil
-    /// for any address but its two.
+    /// The same for the AAAA records of `ipv4only.arpa`, by which other programs find the prefix (RFC 7050 §3, RFC 8880
+    /// §7.1); nil for any address but its two.
     public func addressOfIPv4Only(_ address: IPAddress) -> IPAddress? {
         Self.isOfIPv4Only(address) ? embedding(address) : nil
     }
@@ -45,17 +45,18 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
         return IPAddress(v6: high, low)
     }
 
-    /// The IPv4 address inside an address under the prefix; nil for any other. What stands behind it is not looked at (RFC 6052
-    /// §2.2).
+    /// The IPv4 address inside an address under the prefix; nil for any other. The octets after it are ignored (RFC
+    /// 6052 §2.2).
     public func ipv4(in address: IPAddress) -> IPAddress? {
         guard network.contains(address) else { return nil }
         let octets = address.octets
         return IPAddress(v4: places.reduce(0) { $0 << 8 | UInt32(octets[$1]) })
     }
 
-    /// The prefixes by which a resolver's AAAA records of `ipv4only.arpa` were made (RFC 7050 §3), each once and in their order:
-    /// where one of that name's two IPv4 addresses is in an address. The rest of such an address must be zero, so that no other
-    /// address looks like one. An address in which there are two says nothing: either of them may be a part of a prefix.
+    /// The prefixes by which a resolver made AAAA records of `ipv4only.arpa` (RFC 7050 §3), each once and in order: an
+    /// address shows one if it contains one of that name's two IPv4 addresses. The rest of the address must be zero, so
+    /// that no other address is taken for one. An address that contains both is ignored: either may be a part of a
+    /// prefix.
     public static func found(in addresses: [IPAddress]) -> [NAT64Prefix] {
         var all: [NAT64Prefix] = []
         for address in addresses where !address.isIPv4 {
@@ -77,13 +78,14 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
 
     public var description: String { network.description }
 
-    /// The octets of an address that hold those of the IPv4 address: behind the prefix, but for octet 8 (RFC 6052 §2.2).
+    /// The octets of an address that contain those of the IPv4 address: after the prefix, without octet 8 (RFC 6052
+    /// §2.2).
     private var places: [Int] {
         let start = network.prefixLength / 8
         return (start..<start + 4).map { $0 >= 8 && start < 12 ? $0 + 1 : $0 }
     }
 
-    /// The range of this length that an address lies in, if it can be a prefix.
+    /// The range of this length that contains an address, if it can be a prefix.
     private init?(_ address: IPAddress, _ length: Int) {
         let high = length >= 64 ? address.high : address.high & ~(UInt64.max >> UInt64(length))
         let low = length > 64 ? address.low & ~(UInt64.max >> UInt64(length - 64)) : 0

@@ -2,11 +2,11 @@
 public struct Network: Hashable, Sendable, CustomStringConvertible {
     /// The range's first address.
     public let address: IPAddress
-    /// How many leading bits are fixed: 0…32 for IPv4, 0…128 for IPv6.
+    /// The number of fixed leading bits: 0…32 for IPv4, 0…128 for IPv6.
     public let prefixLength: Int
 
-    /// A range from text; an address alone is the range of that one address. Nil if it is anything else, also if a bit
-    /// behind the prefix is set: `10.0.0.1/8` is more likely a slip than meant.
+    /// A range from text; an address alone is a range of one address. Nil: anything else, even if a bit after the
+    /// prefix is set: `10.0.0.1/8` is more likely a mistake.
     public init?(_ text: some StringProtocol) {
         self.init(parsing: Array(text.utf8).span)
     }
@@ -17,8 +17,8 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
         self.init(address, prefixLength: prefixLength)
     }
 
-    /// The range that an address lies in which is written with a prefix: 10.0.0.0/8 for `10.1.2.3/8`, so that it can be suggested
-    /// where a range is wanted. Nil for a text that is no address, or whose prefix is missing or too long.
+    /// The range around an address with a prefix: 10.0.0.0/8 for `10.1.2.3/8`, as a suggestion for a range. Nil: the
+    /// text is not an address, or its prefix is missing or too long.
     public init?(around text: some StringProtocol) {
         guard text.utf8.contains(UInt8(ascii: "/")), let (address, prefixLength) = Self.parts(Array(text.utf8).span)
         else { return nil }
@@ -39,7 +39,7 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
         return (address, length)
     }
 
-    /// - Parameter prefixLength: 0…32 or 0…128, as the address has it; nil if it is more, or a bit behind it is set.
+    /// - Parameter prefixLength: 0…32 or 0…128, by the address's family; nil: it is more, or a bit after it is set.
     public init?(_ address: IPAddress, prefixLength: Int) {
         guard prefixLength >= 0, prefixLength <= (address.isIPv4 ? 32 : 128) else { return nil }
         self.address = address
@@ -48,14 +48,13 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
         guard address.high & ~mask.high == 0, address.low & ~mask.low == 0 else { return nil }
     }
 
-    /// The same range of IPv4 addresses, if it is one of IPv4-mapped IPv6 addresses.
+    /// The equal range of IPv4 addresses, if it is one of IPv4-mapped IPv6 addresses.
     public var unmapped: Network {
         guard address.mappedIPv4 != nil, prefixLength >= 96 else { return self }
         return Network(address.unmapped, prefixLength: prefixLength - 96) ?? self
     }
 
-    /// Whether `candidate` lies in the range. An IPv4-mapped IPv6 address lies in an IPv4 range if its IPv4 address
-    /// does.
+    /// Whether `candidate` is in the range. An IPv4-mapped IPv6 address is in an IPv4 range if its IPv4 address is.
     public func contains(_ candidate: IPAddress) -> Bool {
         var candidate = candidate
         if address.isIPv4, let bits = candidate.mappedIPv4 { candidate = IPAddress(v4: bits) }
@@ -69,7 +68,7 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
 
     private var mask: (high: UInt64, low: UInt64) { Self.mask(address, prefixLength) }
 
-    /// Ones where the prefix is. Swift's shifts are smart: by the full width or more they leave 0.
+    /// Ones for the prefix. Swift's shifts are smart: by the full width or more they leave 0.
     private static func mask(_ address: IPAddress, _ prefixLength: Int) -> (high: UInt64, low: UInt64) {
         if address.isIPv4 { return (0, UInt64(UInt32.max << UInt32(32 - prefixLength))) }
         return (UInt64.max << UInt64(max(0, 64 - prefixLength)), UInt64.max << UInt64(min(64, 128 - prefixLength)))

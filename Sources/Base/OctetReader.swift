@@ -1,4 +1,4 @@
-/// Takes octets, and numbers in network byte order, off the front of some octets.
+/// Reads octets, and numbers in network byte order, from the front of an array.
 package struct OctetReader {
     package private(set) var rest: ArraySlice<UInt8>
 
@@ -11,7 +11,7 @@ package struct OctetReader {
         return rest.prefix(count)
     }
 
-    /// - Parameter octets: of the number, at most 8.
+    /// - Parameter octets: The number's octets, at most 8.
     package mutating func integer(_ octets: Int) -> UInt64? { take(octets)?.reduce(0) { $0 << 8 | UInt64($1) } }
 }
 

@@ -7,8 +7,8 @@ extension IPAddress {
     ///
     /// The same IPv4 addresses inside an IPv6 address count too: mapped (`::ffff:10.0.0.1`), which a socket treats as
     /// the IPv4 address; under 64:ff9b::/96, which a NAT64 translator may translate although RFC 6052 §3.1 forbids it;
-    /// compatible (`::10.0.0.1`, RFC 4291 §2.5.5.1) and 6to4 (2002::/16, RFC 3056), which a tunnel may take apart. Any
-    /// other prefix that a network translates cannot be told from other addresses.
+    /// compatible (`::10.0.0.1`, RFC 4291 §2.5.5.1) and 6to4 (2002::/16, RFC 3056), which a tunnel may unpack. Any
+    /// other prefix of a translator cannot be distinguished from other addresses.
     public var isPrivate: Bool {
         guard let bits = ipv4 ?? mappedIPv4 ?? translatedIPv4 ?? tunnelledIPv4 else {
             return high >> 57 == 0xFC >> 1 || high >> 55 == 0xFE80 >> 7 || high >> 56 == 0xFF
@@ -26,12 +26,12 @@ extension IPAddress {
         }
     }
 
-    /// The IPv4 bits inside `64:ff9b::/96` (RFC 6052 §2.1), nil for any other address.
+    /// The IPv4 bits inside `64:ff9b::/96` (RFC 6052 §2.1); nil for any other address.
     private var translatedIPv4: UInt32? {
         !isIPv4 && high == 0x0064_FF9B_0000_0000 && low >> 32 == 0 ? UInt32(truncatingIfNeeded: low) : nil
     }
 
-    /// The IPv4 bits inside `::/96` and behind `2002::/16`, nil for any other address.
+    /// The IPv4 bits inside `::/96` and after `2002::/16`; nil for any other address.
     private var tunnelledIPv4: UInt32? {
         guard !isIPv4 else { return nil }
         if high == 0, low >> 32 == 0 { return UInt32(truncatingIfNeeded: low) }

@@ -1,5 +1,5 @@
-/// The providers of HTTPDNS; the raw value is the text of the key `provider`. Their protocols are in HTTPDNS, all else
-/// that is different about them is in ``facts``.
+/// The providers of HTTPDNS; the raw value is the text of the key `provider`. Module HTTPDNS has their protocols,
+/// ``facts`` all other differences.
 public enum Provider: String, Sendable, Hashable, CaseIterable {
     case tencent
     /// EMAS HTTPDNS, version 2.
@@ -9,29 +9,29 @@ public enum Provider: String, Sendable, Hashable, CaseIterable {
     case volcengine
     case baidu
 
-    /// What a program has to know of a provider beside its protocol.
+    /// The properties of a provider other than its protocol.
     public struct Facts: Sendable {
         /// The name for people.
         public let title: String
         /// The most names in one request.
         public let namesPerRequest: Int
-        /// How requests may be protected; the first is the default.
+        /// The possible protections of requests; the first is the default.
         public var encryptions = [Encryption.https]
         /// The service's published addresses, over TLS and over HTTP; empty: there are none.
         public var addresses: [IPAddress] = []
         public var plainAddresses: [IPAddress] = []
-        /// The name in the certificate; empty: the address that is dialled.
+        /// The name in the certificate; empty: the dialled address.
         public var certificateName = ""
         /// An address that may be in the certificate instead of the name.
         public var certificateAddress: IPAddress?
-        /// Seconds for which a signed request is valid unless the operator says otherwise, as in the provider's own
+        /// Seconds for which a signed request is valid unless the operator sets another value, as in the provider's own
         /// SDKs; 0: requests are not signed.
         public var validity = 0
-        /// The milliseconds after which the service may be told to give a lookup up; nil: it cannot be told.
+        /// The milliseconds after which the service can be asked to give a lookup up; nil: it cannot.
         public var timeouts: ClosedRange<Int>?
     }
 
-    /// How names and answers are protected on the way.
+    /// The protection of names and answers on the way.
     public enum Encryption: String, Sendable, CaseIterable {
         case https, aes, des
     }

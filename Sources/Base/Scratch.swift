@@ -1,8 +1,8 @@
-/// Memory that many connections of one queue use in turn, for octets that are read at once and not kept. It is not cleared: it
-/// is written before it is read, and what was never used takes no page.
+/// Memory that many connections of one queue use in turn, for octets that are read at once and not stored. It is not
+/// cleared: it is written before it is read, and a part that was never used takes no page.
 @safe
 package final class Scratch {
-    // Valid as long as the object; its users are confined to one queue, and none keeps a span of it across calls.
+    // Valid as long as the object; its users are confined to one queue, and none stores a span of it across calls.
     package let buffer: UnsafeMutableBufferPointer<UInt8>
 
     package init(_ count: Int) { unsafe buffer = .allocate(capacity: count) }

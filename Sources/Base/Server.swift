@@ -1,15 +1,15 @@
-/// One server of a group and how it is asked: the value of an entry of `servers`. Servers are identified by this value,
-/// not by their place in a list.
+/// One server of a group and the way it is asked: the value of an entry of `servers`. This value identifies a server,
+/// not its index in a list.
 ///
 /// It refers to shared, immutable storage, so lists of servers are copied and compared cheaply.
 public struct Server: Hashable, Sendable {
     private let form: Form
 
-    /// How a server is asked.
+    /// The protocol of a server.
     public enum Kind: Hashable, Sendable {
-        /// DNS over UDP, and over TCP for what does not fit (RFC 1035 §4.2).
+        /// DNS over UDP, and over TCP for answers that do not fit (RFC 1035 §4.2).
         case plain
-        /// DNS over TCP alone, many questions on a connection (RFC 7766).
+        /// Only DNS over TCP, many questions on a connection (RFC 7766).
         case tcp
         /// DNS over TLS (RFC 7858).
         case tls
@@ -54,10 +54,10 @@ public struct Server: Hashable, Sendable {
     }
 
     /// - Parameters:
-    ///   - addresses: Where the host is dialled, in this order; empty: a name is looked up, an address is dialled itself.
+    ///   - addresses: The addresses to dial, in order; empty: a name is looked up, an address is dialled itself.
     ///   - certificateName: The name that the certificate of a host that is an address must have; nil: that address.
     ///   - hashes: SHA-256 digests of the signed parts of certificates, one of which must be in the chain (DNS stamps);
-    ///     empty: any chain that verifies will do.
+    ///     empty: any chain that verifies is accepted.
     public init(
         _ kind: Kind, _ host: Host, port: UInt16, addresses: [IPAddress] = [], certificateName: String? = nil,
         hashes: [[UInt8]] = []
@@ -65,7 +65,7 @@ public struct Server: Hashable, Sendable {
         form = Form(kind, host, port, addresses, certificateName, hashes)
     }
 
-    /// A server at an address, asked in a way that knows no names.
+    /// A server at an address, by a protocol without names.
     public init(_ endpoint: Endpoint, _ kind: Kind = .plain) {
         self.init(kind, .address(endpoint.address, endpoint.zone), port: endpoint.port)
     }
@@ -80,13 +80,13 @@ public struct Server: Hashable, Sendable {
     /// Whether an eavesdropper on the path can neither read the questions nor forge the answers.
     public var isEncrypted: Bool { kind.facts.isEncrypted }
 
-    /// How a question goes to it.
+    /// Who can read a question on its way to the server.
     public var exposure: Exposure { form.exposure }
 
-    /// Whether all addresses to dial are this machine's own.
+    /// Whether all addresses to dial are loopback addresses.
     public var isOnLoopback: Bool { form.isOnLoopback }
 
-    /// The addresses to dial, in this order; empty if the host's name has to be looked up first.
+    /// The addresses to dial, in order; empty: the host's name must be looked up first.
     public var endpoints: [Endpoint] { form.endpoints }
 
     public static func == (a: Server, b: Server) -> Bool {
@@ -95,25 +95,25 @@ public struct Server: Hashable, Sendable {
                 && a.certificateName == b.certificateName && a.hashes == b.hashes
     }
 
-    /// The hash leaves out the fields that rarely differ; the comparison tells such servers apart.
+    /// The hash leaves out the fields that rarely differ; the comparison distinguishes such servers.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(host)
         hasher.combine(port)
     }
 }
 
-/// What is said of each kind of server, in one place.
+/// The properties of each kind of server.
 extension Server.Kind {
-    /// What stands behind a path that is asked by GET (RFC 8484 §4.1, RFC 6570 §3.2.8, §3.2.9).
+    /// The end of a URI template whose path is asked by GET (RFC 8484 §4.1, RFC 6570 §3.2.8, §3.2.9).
     public static func template(_ path: some StringProtocol) -> String { path.contains("?") ? "{&dns}" : "{?dns}" }
 
     public struct Facts: Sendable {
-        /// As in `DNS over TLS`.
+        /// For example `DNS over TLS`.
         public let title: String
-        /// What its text begins with; nil: its text is its address.
+        /// The start of its text; nil: its text is its address.
         public let scheme: String?
         public let usualPort: UInt16
-        /// Whether its questions go through TLS, whatever the settings say.
+        /// Whether its questions always go through TLS.
         public let isEncrypted: Bool
     }
 
@@ -128,9 +128,9 @@ extension Server.Kind {
     }
 }
 
-/// The text used in logs, status and metrics: without the part behind `#`.
+/// The text used in logs, status and metrics: without the part after `#`.
 extension Server: CustomStringConvertible {
-    /// The server for clients: without its path, which may be an account's own.
+    /// The text for clients: without its path, which may be an account's own.
     public var publicDescription: String {
         guard let scheme = kind.facts.scheme else { return place }
         return scheme + "://" + place(unless: kind.facts.usualPort)

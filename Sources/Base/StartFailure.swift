@@ -1,9 +1,9 @@
-/// Why the daemon did not start; the program's exit code follows from it.
+/// Why the daemon did not start, which decides on the program's exit code.
 public enum StartFailure: Error, Sendable, Equatable {
-    /// A setting turned out wrong when it was used: its key, which item of its list, counted from 1, and what would be right.
-    /// The text ends with another item of the settings, if that is what is in the way.
+    /// A setting proved wrong in use: its key, the number of its list item from 1, and the remedy. The text ends with
+    /// another item of the settings, if that is in conflict.
     case setting(key: String, item: Int? = nil, String, other: Item? = nil)
-    /// A socket or a file was not available; the text says which and why.
+    /// A socket or a file was not available; the text has its name and the reason.
     case system(String)
 
     /// An item of a list in the settings, counted from 1.

@@ -1,13 +1,13 @@
-/// Goes through the lines of a text.
+/// Iterates over the lines of a text.
 package struct TextLines {
-    /// The number of the line given last, from 1.
+    /// The number of the last line, from 1.
     package private(set) var number = 0
     private var start = 0
 
     package init() {}
 
-    /// The next line, without its end; nil: there is none. Byte order marks in front of it are left out: files that were put
-    /// together from several have them in the midst.
+    /// The next line, without its end; nil: there is none. Byte order marks before it are skipped: files that were
+    /// joined from several contain them.
     package mutating func next(in text: Span<UInt8>) -> Range<Int>? {
         guard start < text.count else { return nil }
         number += 1
@@ -18,7 +18,7 @@ package struct TextLines {
     }
 }
 
-/// Takes the first word off the front of a part of a text; nil: there is none.
+/// Removes the first word of a part of a text; nil: there is none.
 package func takeWord(_ text: Span<UInt8>, _ part: inout Range<Int>) -> Range<Int>? {
     guard let start = part.first(where: { !isWhiteSpace(text[$0]) }) else { return nil }
     let end = (start..<part.upperBound).first { isWhiteSpace(text[$0]) } ?? part.upperBound

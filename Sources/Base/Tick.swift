@@ -1,6 +1,6 @@
-/// A moment of the monotonic clock that goes on while the machine sleeps, in nanoseconds from an arbitrary origin.
+/// A moment of the monotonic clock that includes sleep, in nanoseconds from an arbitrary origin.
 ///
-/// Only the transport reads a clock; every module below it gets the time as an argument.
+/// Only the transport reads a clock; each module below it gets the time as an argument.
 public struct Tick: Comparable, Hashable, Sendable {
     public var nanoseconds: UInt64
 
@@ -8,7 +8,7 @@ public struct Tick: Comparable, Hashable, Sendable {
         self.nanoseconds = nanoseconds
     }
 
-    /// The whole second this moment lies in: the resolution of the cache, as TTLs have no finer one (RFC 1035 §3.2.1).
+    /// The whole second of this moment: the resolution of the cache, as TTLs have no finer one (RFC 1035 §3.2.1).
     public var seconds: UInt32 { UInt32(truncatingIfNeeded: nanoseconds / 1_000_000_000) }
 
     public func advanced(milliseconds: Int) -> Tick {
@@ -17,12 +17,12 @@ public struct Tick: Comparable, Hashable, Sendable {
 
     public static func < (a: Tick, b: Tick) -> Bool { a.nanoseconds < b.nanoseconds }
 
-    /// Milliseconds since an earlier moment, 0 when `earlier` is not earlier.
+    /// Milliseconds since an earlier moment; 0: `earlier` is not earlier.
     public func milliseconds(since earlier: Tick) -> Int {
         nanoseconds > earlier.nanoseconds ? Int((nanoseconds - earlier.nanoseconds) / 1_000_000) : 0
     }
 
-    /// Microseconds since an earlier moment, 0 when `earlier` is not earlier.
+    /// Microseconds since an earlier moment; 0: `earlier` is not earlier.
     public func microseconds(since earlier: Tick) -> Int {
         nanoseconds > earlier.nanoseconds ? Int((nanoseconds - earlier.nanoseconds) / 1000) : 0
     }

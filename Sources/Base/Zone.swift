@@ -1,17 +1,16 @@
-/// Which link a link-local address is on (RFC 4007 §11): an interface's name or number, as in `fe80::1%eth0`. A plain
-/// value.
+/// The link of a link-local address (RFC 4007 §11): an interface's name or number, as in `fe80::1%eth0`. A plain value.
 ///
-/// It is kept as text, since an interface may go and come back with another number.
+/// It is stored as text, since an interface may go and return with another number.
 public struct Zone: Hashable, Sendable, CustomStringConvertible {
-    /// The text's octets from the highest down, then zeros.
+    /// The text's octets, highest first, then zeros.
     private var high: UInt64 = 0
     private var low: UInt64 = 0
 
     /// The longest interface name of Linux (IFNAMSIZ without the terminating zero).
     public static let maximumLength = 15
 
-    /// Nil for a text that is no interface name: empty, too long, with an octet that is not printable ASCII, or with
-    /// one of `/ : % [ ]`.
+    /// Nil: the text is not an interface name: empty, too long, with an octet that is not printable ASCII, or with one
+    /// of `/ : % [ ]`.
     public init?(_ text: some StringProtocol) {
         let octets = text.utf8
         guard (1...Zone.maximumLength).contains(octets.count) else { return nil }

@@ -3,16 +3,16 @@ internal import COpenSSL
 
 /// The name or address that the peer's certificate must have, and the words for a refusal.
 ///
-/// OpenSSL verifies the chain and the name; this type sets what is expected, and reads the reason while the refusal
-/// happens, because OpenSSL does not keep a refused certificate.
+/// OpenSSL verifies the chain and the name; this type sets the expectation, and reads the reason during the refusal,
+/// because OpenSSL does not retain a refused certificate.
 enum ExpectedPeer: Equatable {
     /// The name, or instead of it the address.
     case name(String, or: IPAddress? = nil)
     case address(IPAddress)
 
-    /// The peer for a configured name: an address written as text is compared with the certificate's addresses. A name
-    /// with an empty label is refused, because OpenSSL takes a leading dot for "any host under it".
-    /// - Parameter other: An address that may stand in the certificate instead of the name.
+    /// The peer for a configured name: an address as text is compared with the certificate's addresses. A name with an
+    /// empty label is refused, because OpenSSL takes a leading dot for "any host under it".
+    /// - Parameter other: An address that the certificate may have instead of the name.
     init(serverName: String, or other: IPAddress? = nil) throws(TLSError) {
         if let address = IPAddress(serverName) {
             self = .address(address)
@@ -48,8 +48,8 @@ enum ExpectedPeer: Equatable {
         }
     }
 
-    /// Whether the certificate that `verification` (an X509_STORE_CTX) is about to refuse for its names has the address
-    /// that may stand there instead.
+    /// Whether the certificate that `verification` (an X509_STORE_CTX) is about to refuse for its names has the
+    /// alternative address.
     func isAccepted(_ verification: OpaquePointer) -> Bool {
         guard case .name(_, let other?) = self,
             unsafe X509_STORE_CTX_get_error(verification) == X509_V_ERR_HOSTNAME_MISMATCH,
@@ -89,7 +89,7 @@ enum ExpectedPeer: Equatable {
     }
 }
 
-/// How names are compared with those of certificates: a wildcard is a whole label, and the subject is not looked at.
+/// The comparison of names with those of certificates: a wildcard is a whole label, and the subject is ignored.
 let hostFlags = UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
 
 /// Letters, digits, `-` and `_` in labels of 1 to 63, at most 253 in all (RFC 1035 §2.3.4); a leading `*` label if
@@ -112,7 +112,7 @@ func isDNSName(_ text: String, wildcard: Bool) -> Bool {
 }
 
 /// The earliest end of validity in the chain that `verification` (an X509_STORE_CTX) has accepted, in seconds since
-/// 1970; 0 if it cannot be read.
+/// 1970; 0: it cannot be read.
 func chainEnd(_ verification: OpaquePointer) -> UInt64 {
     // Sound: the chain and its certificates belong to the verification, which outlives this call.
     let chain = unsafe X509_STORE_CTX_get0_chain(verification)
@@ -123,7 +123,7 @@ func chainEnd(_ verification: OpaquePointer) -> UInt64 {
     return end
 }
 
-/// A time of a certificate in seconds since 1970, 0 if it lies before that; nil if it cannot be read.
+/// A time of a certificate in seconds since 1970, 0 for an earlier one; nil: it cannot be read.
 func unixSeconds(_ time: UnsafePointer<ASN1_TIME>?) -> UInt64? {
     guard let epoch = unsafe ASN1_TIME_set(nil, 0) else { return nil }
     defer { unsafe ASN1_STRING_free(epoch) }
@@ -132,7 +132,7 @@ func unixSeconds(_ time: UnsafePointer<ASN1_TIME>?) -> UInt64? {
     return UInt64(max(0, Int64(days) * 86_400 + Int64(seconds)))
 }
 
-/// How many names of a certificate a refusal lists at most; a certificate may hold thousands.
+/// The most names of a certificate that a refusal lists; a certificate may have thousands.
 private let namesShown = 8
 
 /// The DNS names and addresses a certificate is for (RFC 5280 §4.2.1.6).
@@ -146,7 +146,7 @@ private func names(in certificate: OpaquePointer) -> [String] {
     for index in 0..<count {
         guard names.count < namesShown else { return names + ["…"] }
         guard let name = unsafe copenssl_sk_GENERAL_NAME_value(stack, index)?.pointee else { continue }
-        // Sound: the type says which member of the union is set; both are ASN1_STRING.
+        // Sound: the type defines which member of the union is set; both are ASN1_STRING.
         switch unsafe name.type {
         case GEN_DNS: unsafe names.append(printable(octets(name.d.dNSName)))
         case GEN_IPADD:

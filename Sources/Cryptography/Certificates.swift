@@ -1,6 +1,6 @@
 internal import COpenSSL
 
-/// The only owner of an X509; a class because arrays cannot hold values that are not copyable.
+/// The only owner of an X509; a class because arrays cannot contain noncopyable values.
 final class Certificate {
     /// The longest file with certificates or a key, in bytes; the largest system bundles have a quarter of a megabyte.
     static let maximumFileLength = 4 << 20
@@ -11,13 +11,13 @@ final class Certificate {
 
     private init(_ owned: consuming Owned) { self.owned = owned }
 
-    /// The certificates of PEM text, or the single one of DER bytes. Nil if the bytes are neither.
+    /// The certificates of PEM text, or the single one of DER bytes. Nil: the bytes are neither.
     static func read(pemOrDER bytes: [UInt8]) -> [Certificate]? {
         read(pem: bytes) ?? read(der: bytes).map { [$0] }
     }
 
-    /// All certificates of PEM text in its order; text between them is skipped. Nil if there is none, or one of them
-    /// cannot be read.
+    /// All certificates of PEM text in order, without the text between them. Nil: there is none, or one of them cannot
+    /// be read.
     static func read(pem bytes: [UInt8]) -> [Certificate]? {
         guard bytes.count <= maximumFileLength, let bio = Owned.memoryBIO(holding: bytes) else { return nil }
         return withClearErrors {
@@ -42,7 +42,7 @@ final class Certificate {
 }
 
 extension Owned {
-    /// An EVP_PKEY from PEM text that is not encrypted.
+    /// An EVP_PKEY from unencrypted PEM text.
     static func privateKey(pem bytes: [UInt8]) -> Owned? {
         guard bytes.count <= Certificate.maximumFileLength, let bio = memoryBIO(holding: bytes) else { return nil }
         return unsafe Owned(PEM_read_bio_PrivateKey(bio.pointer, nil, noPassword, nil), freedBy: EVP_PKEY_free)

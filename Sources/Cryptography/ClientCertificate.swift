@@ -1,7 +1,6 @@
 internal import COpenSSL
 
-/// A client's certificate with its private key and the intermediate certificates, as read from a PKCS #12 file (RFC
-/// 7292).
+/// A client's certificate with its private key and the intermediate certificates, from a PKCS #12 file (RFC 7292).
 @safe struct ClientCertificate: ~Copyable {
     private let certificate: OpaquePointer?
     private let key: OpaquePointer?
@@ -9,7 +8,7 @@ internal import COpenSSL
     private let authorities: OpaquePointer?
 
     deinit {
-        // Sound: each is owned here alone, or nil, which all three let pass.
+        // Sound: each is owned only here, or nil, which all three accept.
         unsafe X509_free(certificate)
         unsafe EVP_PKEY_free(key)
         unsafe copenssl_sk_X509_pop_free(authorities)
@@ -22,17 +21,17 @@ internal import COpenSSL
         // OpenSSL would stop at a NUL and use only the part of the password before it.
         guard !password.contains(0) else { throw .clientCertificatePassword(given: true) }
         return try withClearErrors { () throws(TLSError) in
-            // Without a MAC only some releases of OpenSSL accept a file, and none can surely detect a wrong password.
+            // Without a MAC only some releases of OpenSSL accept a file, and none can reliably detect a wrong password.
             guard let file = unsafe Owned(d2i_PKCS12_bio(bio.pointer, nil), freedBy: PKCS12_free),
                 unsafe PKCS12_mac_present(file.pointer) == 1
             else { throw .clientCertificateUnreadable }
             let text = password.map { CChar(bitPattern: $0) } + [0]
             var (key, certificate, authorities): (OpaquePointer?, OpaquePointer?, OpaquePointer?)
             let isRead = unsafe PKCS12_parse(file.pointer, text, &key, &certificate, &authorities) == 1
-            // Sound: the function hands over what it sets, and leaves nil when it fails.
+            // Sound: the function passes on the objects that it sets, and leaves nil when it fails.
             let read = unsafe ClientCertificate(certificate: certificate, key: key, authorities: authorities)
             guard isRead else { throw refusal(password: password) }
-            // The certificate is the one that the key belongs to; any other counts as an authority's.
+            // The certificate is the one for the key; any other counts as an authority's.
             guard unsafe read.key != nil && read.certificate != nil else { throw .clientCertificateIncomplete }
             return read
         }
@@ -53,13 +52,13 @@ internal import COpenSSL
         }
     }
 
-    /// Why PKCS12_parse failed; takes the errors out of the queue.
+    /// Why PKCS12_parse failed; empties the error queue.
     private static func refusal(password: [UInt8]) -> TLSError {
         while true {
             let code = ERR_get_error()
             if code == 0 { return .clientCertificateUnreadable }
             let reason = ERR_GET_REASON(code)
-            // RC2, with which files were encrypted before OpenSSL 3, is only in OpenSSL's legacy provider.
+            // RC2, which encrypted files before OpenSSL 3, is only in OpenSSL's legacy provider.
             if reason == copenssl_ERR_R_UNSUPPORTED() { return .clientCertificateEncryption }
             if ERR_GET_LIB(code) == ERR_LIB_PKCS12, reason == PKCS12_R_MAC_VERIFY_FAILURE {
                 return .clientCertificatePassword(given: !password.isEmpty)

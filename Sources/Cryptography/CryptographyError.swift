@@ -1,18 +1,19 @@
 internal import COpenSSL
 
-/// Why a payload could not be encrypted or decrypted, or a certificate not be made. Never holds key or payload bytes.
+/// Why a payload could not be encrypted or decrypted, or a certificate not be made. Never contains key or payload
+/// bytes.
 public enum CryptographyError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The key has `count` bytes, the algorithm takes `wanted`.
+    /// The key has `count` bytes, and the algorithm needs `wanted`.
     case keyLength(Int, wanted: Int)
     /// `count` bytes cannot be a payload: empty, not whole blocks, or too short for the IV.
     case payloadLength(Int)
     /// More than ``PayloadCipher/maximumLength`` bytes.
     case tooLong(Int)
-    /// The last block does not end in PKCS #7 padding: another key, or not a payload at all.
+    /// The last block does not end in PKCS #7 padding: a wrong key, or not a payload at all.
     case badPadding
-    /// Not a DNS name that a certificate can hold (RFC 5280 §4.2.1.6).
+    /// Not a DNS name for a certificate (RFC 5280 §4.2.1.6).
     case certificateName(String)
-    /// The certificate asked for has no name or address, or is for less than a day or more than a hundred years.
+    /// The requested certificate has no name or address, or is for less than a day or more than a hundred years.
     case certificateRequest
     /// OpenSSL refused for a reason of its own: its packed error code, 0 if it gave none.
     case library(code: UInt)
@@ -30,14 +31,14 @@ public enum CryptographyError: Error, Equatable, Sendable, CustomStringConvertib
     }
 }
 
-/// OpenSSL's own words for a packed error code.
+/// OpenSSL's text for a packed error code.
 func errorText(_ code: UInt) -> String {
     // Sound: the function returns nil or a static string of the library.
     guard code != 0, let text = unsafe ERR_reason_error_string(code) else { return "no reason given" }
     return unsafe String(cString: text)
 }
 
-/// Bytes from outside as one short line that cannot forge a log entry: every octet outside printable ASCII becomes `?`.
+/// Foreign bytes as one short line that cannot forge a log entry: each octet outside printable ASCII becomes `?`.
 func printable(_ bytes: some Sequence<UInt8>, limit: Int = 253) -> String {
     String(decoding: bytes.prefix(limit).map { 0x20...0x7E ~= $0 ? $0 : 0x3F }, as: UTF8.self)
 }

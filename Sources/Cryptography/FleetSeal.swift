@@ -1,11 +1,13 @@
 internal import COpenSSL
 
-/// Names and seals what the daemons of a fleet keep in a store that must learn nothing of it, all by one secret.
+/// Names and seals the entries that the daemons of a fleet write to a store, which must learn nothing, all by one
+/// secret.
 ///
 /// Two keys are derived from the secret by HKDF (RFC 5869) with SHA-256: one names entries by HMAC, so that an equal
-/// question has an equal name and nobody else can tell which; the other gives each name a key of its own, by HMAC too,
-/// under which its values are sealed with AES-256-GCM. The name is authenticated with the value, so a value that was
-/// moved to another name does not open. A random nonce suffices, since few values are ever sealed under one name's key.
+/// question has an equal name that reveals nothing without the key; the other gives each name a key of its own, by HMAC
+/// too, under which its values are sealed with AES-256-GCM. The name is authenticated with the value, so a value that
+/// was moved to another name does not open. A random nonce suffices, since few values are ever sealed under one name's
+/// key.
 ///
 /// For one owner; not to be shared between queues.
 public final class FleetSeal {
@@ -91,7 +93,7 @@ public final class FleetSeal {
                 || EVP_CipherUpdate(context.pointer, &output, &written, input, Int32(input.count)) == 1)
     }
 
-    /// Ends the text; false when it is opened and the tag is another.
+    /// Ends the text; false: the tag of the opened text is wrong.
     private func finish() -> Bool {
         // Sound: GCM writes nothing here.
         var nothing: [UInt8] = [0]
@@ -104,7 +106,7 @@ public final class FleetSeal {
         var digest = [UInt8](repeating: 0, count: keyLength)
         var length: UInt32 = 0
         let result = unsafe HMAC(EVP_sha256(), key, Int32(key.count), octets, octets.count, &digest, &length)
-        // It fails only without memory; another value would be a name that anybody could give.
+        // It fails only without memory; any fixed name would be one that an attacker can guess.
         precondition(unsafe result != nil && length == UInt32(keyLength), "OpenSSL gives no HMAC")
         return digest
     }

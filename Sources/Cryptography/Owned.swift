@@ -1,12 +1,12 @@
 internal import COpenSSL
 
-/// Owns one OpenSSL object and frees it exactly once: the value cannot be copied, so no references need counting.
+/// Owns one OpenSSL object and frees it exactly once: the value cannot be copied, so no references are counted.
 @safe struct Owned: ~Copyable {
     /// Valid for as long as this value lives.
     let pointer: OpaquePointer
     private let free: @convention(c) (OpaquePointer?) -> Void
 
-    /// Takes over `pointer`; nil if OpenSSL returned none.
+    /// Takes over `pointer`; nil: OpenSSL returned none.
     init?(_ pointer: OpaquePointer?, freedBy free: @escaping @convention(c) (OpaquePointer?) -> Void) {
         guard let pointer = unsafe pointer else { return nil }
         unsafe self.pointer = pointer
@@ -20,7 +20,7 @@ internal import COpenSSL
         unsafe Owned(BIO_new(BIO_s_mem()), freedBy: BIO_free_all)
     }
 
-    /// A memory BIO that holds a copy of `bytes`.
+    /// A memory BIO with a copy of `bytes`.
     static func memoryBIO(holding bytes: [UInt8]) -> Owned? {
         guard let count = Int32(exactly: bytes.count), let bio = memoryBIO(),
             unsafe bytes.isEmpty || BIO_write(bio.pointer, bytes, count) == count
@@ -29,7 +29,7 @@ internal import COpenSSL
     }
 }
 
-/// Appends everything a memory BIO holds to `bytes` and empties it.
+/// Appends all bytes of a memory BIO to `bytes` and empties it.
 func drain(_ bio: OpaquePointer, into bytes: inout [UInt8]) {
     var data: UnsafeMutablePointer<CChar>?
     let count = unsafe copenssl_BIO_get_mem_data(bio, &data)
@@ -39,12 +39,12 @@ func drain(_ bio: OpaquePointer, into bytes: inout [UInt8]) {
     unsafe copenssl_BIO_reset(bio)
 }
 
-/// OpenSSL keeps its errors in a queue for each thread. Every call whose errors are read begins with an empty queue, so
+/// OpenSSL stores its errors in a queue for each thread. Each call whose errors are read begins with an empty queue, so
 /// that the error of one session is never taken for another's.
 func withClearErrors<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
 ) throws(Failure) -> Result {
-    // Clearing walks over the queue's sixteen places, peeking does not, and there is hardly ever an error.
+    // Clearing walks over the queue's sixteen entries, peeking does not, and there is rarely an error.
     if ERR_peek_error() != 0 { ERR_clear_error() }
     return try body()
 }

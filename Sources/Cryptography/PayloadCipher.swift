@@ -3,11 +3,11 @@ internal import COpenSSL
 /// Encrypts and decrypts the payloads of the HTTPDNS service's HTTP modes, as raw bytes (the protocol writes them in
 /// hexadecimal).
 ///
-/// `aes` is AES-128-CBC with PKCS #7 padding and a fresh random IV in front of each ciphertext. `des` is DES-ECB with
-/// the same padding and no IV: equal blocks are visible as equal. Neither authenticates a payload, so decrypted text is
-/// still hostile.
+/// `aes` is AES-128-CBC with PKCS #7 padding and a new random IV before each ciphertext. `des` is DES-ECB with the same
+/// padding and no IV: equal blocks are visible as equal. Neither authenticates a payload, so decrypted text is still
+/// hostile.
 ///
-/// Holds one OpenSSL context for each direction and only sets the IV again, because making a context costs more than
+/// Has one OpenSSL context for each direction and only sets the IV again, because making a context costs more than
 /// encrypting a name. For one owner; not to be shared between queues.
 public final class PayloadCipher {
     public enum Algorithm: Sendable {
@@ -22,7 +22,8 @@ public final class PayloadCipher {
         }
     }
 
-    /// The most bytes that ``encrypt(_:)`` or ``decrypt(_:)`` take: the length of the longest answer body that is read.
+    /// The most bytes that ``encrypt(_:)`` or ``decrypt(_:)`` accept: the length of the longest answer body that is
+    /// read.
     public static let maximumLength = 65_536
 
     private let blockLength: Int
@@ -30,11 +31,11 @@ public final class PayloadCipher {
     private let encryption: Owned
     private let decryption: Owned
     /// Random bytes for future IVs, taken from the end: fetched several at a time, because a call of the generator
-    /// takes 1.0 µs, ten times as long as an IV's share this way.
+    /// takes 1.0 µs, ten times an IV's share of it.
     private var ivs: [UInt8] = []
     private static let ivsAtOnce = 16
 
-    /// A cipher for `key` of 8 (des) or 16 (aes) bytes, used as they are.
+    /// A cipher for `key` of 8 (des) or 16 (aes) bytes, used without derivation.
     public init(_ algorithm: Algorithm, key: [UInt8]) throws(CryptographyError) {
         guard key.count == algorithm.keyLength else {
             throw .keyLength(key.count, wanted: algorithm.keyLength)
@@ -62,7 +63,7 @@ public final class PayloadCipher {
         }
     }
 
-    /// The payload for `plaintext`: for aes a fresh IV and the ciphertext, for des the ciphertext.
+    /// The payload for `plaintext`: for aes a new IV and the ciphertext, for des the ciphertext.
     public func encrypt(_ plaintext: Span<UInt8>) throws(CryptographyError) -> [UInt8] {
         if ivs.count < ivLength { ivs = randomBytes(ivLength * Self.ivsAtOnce) }
         defer { ivs.removeLast(ivLength) }
@@ -104,8 +105,8 @@ public final class PayloadCipher {
         return plaintext
     }
 
-    /// An array into which `write` has written as many bytes as it says; nil if it says nil. Appended to an empty one, since an
-    /// initializer that takes a number of bytes would look the array's type up, for 450 instructions.
+    /// An array of the bytes that `write` has written, by its returned count; nil: it returned nil. Appends to an empty
+    /// array, since an initializer with a size would look the array's type up, for 450 instructions.
     @inline(__always)
     private func written(
         atMost most: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Int?
@@ -121,8 +122,8 @@ public final class PayloadCipher {
         return written == nil ? nil : bytes
     }
 
-    /// Puts one whole message through `context` and returns the length written; nil if OpenSSL refuses. `iv` is not
-    /// used in ECB mode.
+    /// Puts one whole message through `context` and returns the length written; nil: OpenSSL refuses. `iv` is not used
+    /// in ECB mode.
     private func run(
         _ context: OpaquePointer, iv: UnsafePointer<UInt8>, _ input: UnsafeBufferPointer<UInt8>,
         _ output: UnsafeMutablePointer<UInt8>

@@ -14,8 +14,8 @@ private struct RequiredDigests {
     }
 
     /// The digests of the chain that OpenSSL has accepted in `verification` (an X509_STORE_CTX), if none of them is
-    /// one of these; nil if one is, or none is required. It looks at the verified chain, not at the certificates the
-    /// server sent: anyone can send a public certificate.
+    /// required; nil: one is, or none is required. Only the verified chain counts, not all certificates that the server
+    /// sent: any server can send a public certificate.
     func mismatch(_ verification: OpaquePointer, _ digest: (OpaquePointer?) -> [UInt8]?) -> [[UInt8]]? {
         guard !digests.isEmpty else { return nil }
         let chain = unsafe X509_STORE_CTX_get0_chain(verification)
@@ -30,16 +30,16 @@ private struct RequiredDigests {
     }
 }
 
-/// The keys of which a verified chain must hold one, as SHA-256 digests of SubjectPublicKeyInfos (RFC 7469 §2.4).
+/// The keys, one of which a verified chain must have, as SHA-256 digests of SubjectPublicKeyInfos (RFC 7469 §2.4).
 struct Pins {
-    /// How many keys of a chain a refusal lists at most; real chains have two to four.
+    /// The most keys of a chain that a refusal lists; real chains have two to four.
     private static let shown = 8
 
     private let required: RequiredDigests
 
     init(_ digests: [[UInt8]]) throws(TLSError) { required = try RequiredDigests(digests) }
 
-    /// Why the chain that OpenSSL has accepted in `verification` is refused nevertheless; nil if it is not.
+    /// Why the chain that OpenSSL has accepted in `verification` is still refused; nil: it is accepted.
     func refusal(_ verification: OpaquePointer) -> TLSError? {
         guard let keys = unsafe required.mismatch(verification, Self.digest) else { return nil }
         let has = keys.prefix(Self.shown).map { "sha256/\(Base64.standard.encode($0))" }
@@ -57,20 +57,20 @@ struct Pins {
     }
 }
 
-/// The certificates of which a verified chain must hold one, as SHA-256 digests of their signed parts (TBSCertificate,
-/// RFC 5280 §4.1.1.1), as a DNS stamp names them.
+/// The certificates, one of which a verified chain must have, as SHA-256 digests of their signed parts (TBSCertificate,
+/// RFC 5280 §4.1.1.1), as in a DNS stamp.
 struct CertificateHashes {
     private let required: RequiredDigests
 
     init(_ digests: [[UInt8]]) throws(TLSError) { required = try RequiredDigests(digests) }
 
-    /// Why the chain that OpenSSL has accepted in `verification` is refused nevertheless; nil if it is not.
+    /// Why the chain that OpenSSL has accepted in `verification` is still refused; nil: it is accepted.
     func refusal(_ verification: OpaquePointer) -> TLSError? {
         unsafe required.mismatch(verification, Self.digest).map { _ in .certificateHash }
     }
 
     private static func digest(_ certificate: OpaquePointer?) -> [UInt8]? {
-        // Sound: without a place to write to, only the length is returned; then there is room for that many octets.
+        // Sound: without an output buffer, only the length is returned; then there is room for that many octets.
         let count = unsafe Int(i2d_X509(certificate, nil))
         guard count > 0 else { return nil }
         var encoded = [UInt8](repeating: 0, count: count)
@@ -78,7 +78,7 @@ struct CertificateHashes {
             var start = room.baseAddress
             _ = unsafe i2d_X509(certificate, &start)
         }
-        // The signed part as the issuer signed it: the first element inside the outer one.
+        // The signed part, as its issuer signed it: the first element inside the outer one.
         guard let outer = element(encoded, at: 0), let signed = element(encoded, at: outer.content) else { return nil }
         let part = Array(encoded[outer.content..<signed.end])
         var digest = [UInt8](repeating: 0, count: RequiredDigests.length)
@@ -86,8 +86,8 @@ struct CertificateHashes {
         return unsafe EVP_Digest(part, part.count, &digest, nil, EVP_sha256(), nil) == 1 ? digest : nil
     }
 
-    /// The beginning of the content, and the end, of the element at an offset of DER (X.690 §8.1); nil if there is no
-    /// whole element.
+    /// The start of the content, and the end, of the element at an offset of DER (X.690 §8.1); nil: there is no whole
+    /// element.
     static func element(_ bytes: [UInt8], at offset: Int) -> (content: Int, end: Int)? {
         guard offset + 2 <= bytes.count else { return nil }
         var content = offset + 2

@@ -1,11 +1,11 @@
 internal import Base
 internal import COpenSSL
 
-/// Makes the signatures of requests, in lower-case hexadecimal: plain MD5 over a text that holds the secret, as several
-/// HTTPDNS services have it, or HMAC-SHA256.
+/// Makes the signatures of requests, in lower-case hexadecimal: plain MD5 over a text with the secret, as for several
+/// HTTPDNS services, or HMAC-SHA256.
 ///
-/// Holds an OpenSSL context that is used for one signature after the other, since making one costs more than a
-/// signature. For one owner; not to be shared between queues.
+/// Reuses one OpenSSL context for all signatures, since making one costs more than a signature. For one owner; not to
+/// be shared between queues.
 public final class RequestSigner {
     private let isHMAC: Bool
     /// EVP_MD, or EVP_MAC.
@@ -40,7 +40,7 @@ public final class RequestSigner {
         }
     }
 
-    /// Appends the signature of `text`; nothing if OpenSSL fails, which no service takes for a signature.
+    /// Appends the signature of `text`; nothing if OpenSSL fails, so that the service refuses the request.
     public func appendSignature(of text: Span<UInt8>, to request: inout [UInt8]) {
         let (digest, length) = digest(of: text)
         Hexadecimal.append(digest.span.extracting(0..<length), to: &request)

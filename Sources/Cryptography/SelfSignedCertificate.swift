@@ -1,11 +1,11 @@
 public import Base
 internal import COpenSSL
 
-/// A self-signed server certificate with a fresh EC P-256 key: for the demo service on loopback.
+/// A self-signed server certificate with a new EC P-256 key: for the demo service on loopback.
 ///
 /// It verifies as a server certificate for clients that trust it as an anchor. It is not an authority (CA:FALSE, key
 /// usage digitalSignature, extended key usage serverAuth), because some verifiers refuse an authority's certificate for
-/// a server, and because trusting it should not mean trusting other certificates signed with its key.
+/// a server, and because trust in it should not mean trust in other certificates signed with its key.
 public struct SelfSignedCertificate {
     /// A hundred years: the end still has a year of four digits, the most that X.509 can write.
     public static let maximumDays = 36_500
@@ -41,7 +41,7 @@ public struct SelfSignedCertificate {
         (names.map { "DNS:\($0)" } + addresses.map { "IP:\($0)" }).joined(separator: ",")
     }
 
-    /// Everything but the extensions and the signature.
+    /// Sets all but the extensions and the signature.
     private static func fill(
         _ certificate: OpaquePointer, subject: String, key: OpaquePointer, days: Int
     ) -> Bool {
@@ -49,7 +49,7 @@ public struct SelfSignedCertificate {
         // 64 bits with the highest clear: positive, and unlikely to repeat (RFC 5280 §4.1.2.2).
         let serial = randomBytes(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) } >> 1 | 1
         let name = unsafe X509_get_subject_name(certificate)
-        // A common name takes 64 characters (RFC 5280 appendix A.1); it is only for people to read.
+        // A common name may have 64 characters (RFC 5280 appendix A.1); it is only for people to read.
         return unsafe X509_set_version(certificate, Int(X509_VERSION_3)) == 1
             && ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate), serial) == 1
             && X509_gmtime_adj(X509_getm_notBefore(certificate), -dayLength) != nil

@@ -1,24 +1,25 @@
 import Base
 internal import COpenSSL
 
-/// The last resumable TLS session of each address and target: resuming it saves a new connection a round trip and a signature.
+/// The last resumable TLS session of each address and target: resuming it saves a new connection a round trip and a
+/// signature.
 ///
-/// All sessions were verified under the policy, pins included, of the one context that keeps them. A resumed session is
-/// not verified again: an attacker who once had a certificate's key could go on with it for as long as tickets are
+/// All sessions were verified under the policy, pins included, of the one context that stores them. A resumed session
+/// is not verified again: an attacker who once had a certificate's key could go on with it for as long as tickets are
 /// renewed. So a session, and all that are resumed from it, may be used for a day at most and not past the
 /// certificates' end.
 ///
-/// TLS 1.3 tickets are meant to be used once, so that an observer cannot link connections (RFC 8446 §C.4). Here every
+/// TLS 1.3 tickets are meant to be used once, so that an observer cannot link connections (RFC 8446 §C.4). Here each
 /// connection goes from one daemon to one fixed server and is linked anyway, so a ticket stays until the next one
 /// comes: a lost connection then does not cost the resumption.
 final class SessionMemory {
-    /// Targets remembered at once: as many as a group may have servers. A session is a few kilobytes.
+    /// The most targets: as many as a group may have servers. A session is a few kilobytes.
     static let limit = 64
 
-    /// How long a verification is relied on, in seconds.
+    /// How long a verification is valid, in seconds.
     static let longestTrust: UInt64 = 86_400
 
-    /// Where a session goes, and what must be found there.
+    /// The destination of a session, and the required peer.
     struct Key: Equatable {
         let address: IPAddress
         let target: TLSTarget
@@ -42,7 +43,7 @@ final class SessionMemory {
     var count: Int { entries.count }
 
     /// Takes over an SSL_SESSION.
-    /// - Parameter trust: During which time it may be resumed, in seconds since 1970.
+    /// - Parameter trust: The period in which it may be resumed, in seconds since 1970.
     func remember(_ session: consuming Owned, for key: Key, trust: Range<UInt64>) {
         forget(key)
         if entries.count == Self.limit { entries.removeFirst() }
@@ -53,11 +54,10 @@ final class SessionMemory {
         entries.removeAll { $0.key == key }
     }
 
-    /// Makes `session` (an SSL that has not begun) offer the session remembered for `key`, if that may be resumed
-    /// now.
+    /// Makes `session` (an SSL that has not begun) offer the session stored for `key`, if that may be resumed now.
     /// - Parameter now: Seconds since 1970. A clock that was set back to before the verification ends the trust as
     ///   well.
-    /// - Returns: During which time the offered session may be resumed; nil if none is offered.
+    /// - Returns: The period in which the offered session may be resumed; nil: none is offered.
     func offer(in session: OpaquePointer, for key: Key, at now: UInt64) -> Range<UInt64>? {
         guard let entry = entries.last(where: { $0.key == key }), entry.trust.contains(now) else { return nil }
         // OpenSSL marks a session that ended in an error, and then does not offer it.

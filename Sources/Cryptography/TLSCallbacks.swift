@@ -1,13 +1,13 @@
 internal import COpenSSL
 
-// The callbacks through which OpenSSL tells a session of certificates and tickets while the session drives it.
+// The callbacks by which OpenSSL passes certificates and tickets to a session while the session drives it.
 
 extension TLSSession {
     /// The SSL's slot for "application data", which OpenSSL leaves to programs.
     static let selfIndex: Int32 = 0
 
     static func of(_ ssl: OpaquePointer?) -> TLSSession? {
-        // Sound: the slot holds the session that `init` put there, or nothing.
+        // Sound: the slot has the session that `init` put there, or nothing.
         guard let ssl = unsafe ssl, let slot = unsafe SSL_get_ex_data(ssl, selfIndex) else { return nil }
         return unsafe Unmanaged<TLSSession>.fromOpaque(slot).takeUnretainedValue()
     }
@@ -19,11 +19,11 @@ extension TLSSession {
     }
 
     /// Installs the callbacks of a client's context: the check of a certificate, the server's request for one, and the
-    /// arrival of a session to remember (with TLS 1.3 after the handshake, perhaps several times).
+    /// arrival of a session to store (with TLS 1.3 after the handshake, perhaps several times).
     static func installClientCallbacks(in context: OpaquePointer) {
         unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER) { accepted, verification in
-            // OpenSSL's verdict stands, and its reason is recorded, but for a certificate with another name that is
-            // expected as well.
+            // OpenSSL's verdict is final, and its reason is recorded, except for a certificate with the alternative
+            // address.
             guard accepted == 0, let verification = unsafe verification else { return accepted }
             if let session = unsafe TLSSession.of(verification: verification), let client = session.client {
                 if unsafe client.peer.isAccepted(verification) {
@@ -34,9 +34,9 @@ extension TLSSession {
             }
             return accepted
         }
-        // Pins are checked after everything else and still within the verification: a chain that fails them ends the
-        // handshake before a byte of the caller's was sent. A resumed session is not verified again; it was made under
-        // this same context, hence with these pins, and for the same target, hence with these hashes.
+        // Pins are checked last and still within the verification: a chain that fails them ends the handshake before a
+        // byte of the caller's was sent. A resumed session is not verified again; it was made under this same context,
+        // hence with these pins, and for the same target, hence with these hashes.
         unsafe SSL_CTX_set_cert_verify_callback(
             context,
             { verification, _ in

@@ -1,17 +1,17 @@
 public import Base
 internal import COpenSSL
 
-/// Makes the client side of TLS connections (TLS 1.2 and 1.3) under one policy, and keeps the sessions verified under
+/// Makes the client side of TLS connections (TLS 1.2 and 1.3) under one policy, and stores the sessions verified under
 /// it. Confined to one queue together with its sessions.
 ///
-/// What is wrong with a policy is found when this is made. OpenSSL's own context is made with the first session: nearly
-/// all of it is OpenSSL's start, some 2 ms once in a process, for which no answer of the cache should wait.
+/// An invalid policy fails here. OpenSSL's own context is made with the first session: nearly all of it is OpenSSL's
+/// start, some 2 ms once in a process, for which no cached answer should wait.
 public final class TLSClientContext {
     private var made: Made?
-    /// The policy's certificates; nil: it gives none.
+    /// The policy's certificates; nil: it has none.
     private let anchors: [Certificate]?
     private let usesSystem: Bool
-    /// The peer that the policy names; nil: the target of each session names it.
+    /// The peer of the policy; nil: the target of each session names it.
     private let peer: ExpectedPeer?
     private let validatesName: Bool
     private let pins: Pins
@@ -20,7 +20,7 @@ public final class TLSClientContext {
     private let scratch = Scratch(TLSSession.pieceLength)
     private let refusesUnsetClock: Bool
 
-    /// The SSL_CTX, and the file that its store may need besides.
+    /// The SSL_CTX, with the file that its store may need.
     private final class Made {
         let context: Owned
         let systemFile: SystemFile?
@@ -31,11 +31,11 @@ public final class TLSClientContext {
         }
     }
 
-    /// How many targets' last sessions are remembered, at most ``SessionMemory/limit``.
+    /// The number of targets whose last sessions are stored, at most ``SessionMemory/limit``.
     package var remembered: Int { memory.count }
 
     public init(_ policy: TLSPolicy) throws(TLSError) {
-        // From an authority that certifies everyone, a certificate for another name could be anyone's.
+        // Without the name's check, a certificate of a public authority could belong to any host.
         guard policy.validatesName || policy.anchors != nil && policy.anchorsOnly else { throw .namelessWithoutAnchors }
         validatesName = policy.validatesName
         refusesUnsetClock = policy.refusesUnsetClock
@@ -55,7 +55,7 @@ public final class TLSClientContext {
         }
         if let (pkcs12, password) = policy.clientCertificate {
             let certificate = try ClientCertificate.read(pkcs12: pkcs12, password: password)
-            // Only a context can tell whether it is strong enough.
+            // Only a context can check whether it is strong enough.
             let made = try make()
             unsafe try certificate.use(in: made.context.pointer)
             self.made = made
@@ -65,7 +65,7 @@ public final class TLSClientContext {
     private func make() throws(TLSError) -> Made {
         let context = unsafe try Owned.tlsContext(TLS_client_method())
         unsafe TLSSession.installClientCallbacks(in: context.pointer)
-        // The library's own store would find sessions by their id, not by target; SessionMemory does that.
+        // The library's own store would find sessions by ID, not by target; SessionMemory does that.
         unsafe copenssl_SSL_CTX_set_session_cache_mode(
             context.pointer, Int(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL))
         guard unsafe X509_VERIFY_PARAM_set_purpose(SSL_CTX_get0_param(context.pointer), X509_PURPOSE_SSL_SERVER) == 1
@@ -75,7 +75,7 @@ public final class TLSClientContext {
             for certificate in anchors {
                 guard unsafe X509_STORE_add_cert(store, certificate.pointer) == 1 else { throw .library(code: 0) }
             }
-            // Each of the given certificates is trusted as it is, be it an intermediate or the server's own.
+            // Each of the given certificates is trusted by itself, even an intermediate or the server's own.
             unsafe X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context.pointer), UInt(X509_V_FLAG_PARTIAL_CHAIN))
         }
         if usesSystem {
@@ -91,8 +91,8 @@ public final class TLSClientContext {
         return new
     }
 
-    /// A session to an address where `target` must be found, resuming the last one there if it can; its first flight is
-    /// ready to be taken.
+    /// A session to an address where `target` must be found, which resumes the last one there if possible; its first
+    /// flight is ready to be taken.
     /// - Parameter now: Seconds since 1970.
     public func session(
         to address: IPAddress, _ target: TLSTarget = TLSTarget(), at now: UInt64
@@ -108,7 +108,7 @@ public final class TLSClientContext {
         let made = try ready()
         guard let ssl = unsafe Owned(SSL_new(made.context.pointer), freedBy: SSL_free),
             unsafe expected.require(in: ssl.pointer, validating: validatesName),
-            // Unlike its neighbours, this function returns 0 when it worked.
+            // Unlike its neighbours, this function returns 0 for success.
             unsafe protocols.isEmpty || SSL_set_alpn_protos(ssl.pointer, protocols, UInt32(protocols.count)) == 0
         else { throw .library(code: 0) }
         if !refusesUnsetClock, now < Version.made {
@@ -125,12 +125,12 @@ public final class TLSClientContext {
     }
 }
 
-/// What a TLS connection must find at its end, and which protocols it offers there.
+/// The required peer of a TLS connection, and the protocols offered to it.
 public struct TLSTarget: Sendable, Equatable {
     /// The name the certificate must have, in the form of ``TLSPolicy/serverName``; nil: the policy's, or else the address.
     public var name: String?
     /// SHA-256 digests of the signed parts of certificates, 32 octets each, one of which the verified chain must have
-    /// (DNS stamps). Empty: any chain that verifies will do.
+    /// (DNS stamps). Empty: any chain that verifies is accepted.
     public var hashes: [[UInt8]]
     /// The ALPN names of the protocols offered, 1 to 255 octets each, the preferred one first (RFC 7301). Empty: none.
     public var protocols: [String]
@@ -150,20 +150,20 @@ func protocolList(_ names: [String]) -> [UInt8] {
     names.flatMap { [UInt8(clamping: $0.utf8.count)] + $0.utf8.prefix(255) }
 }
 
-/// The file that holds all authorities of the system's store (OpenSSL's default, or SSL_CERT_FILE).
+/// The file with all authorities of the system's store (OpenSSL's default, or SSL_CERT_FILE).
 ///
 /// Reading its 140 certificates takes some 10 ms and 800 KB. Most machines also have a directory with a file for each
-/// authority, found by the hash of its name; so this file is read only when the wanted authority is not there.
+/// authority, found by the hash of its name; so this file is read only if the needed authority is not there.
 @safe
 final class SystemFile {
-    // Sound: the context owns this object, and sessions, which use it, keep the context's SSL_CTX alive.
+    // Sound: the context owns this object, and sessions, which use it, retain the context's SSL_CTX.
     private let context: OpaquePointer
     private var isRead = false
 
     init(for context: OpaquePointer) { unsafe self.context = context }
 
-    /// Adds the file's authorities to the context's store, the first time it is called.
-    /// - Returns: whether the store may have more authorities now than before.
+    /// Adds the file's authorities to the context's store, at the first call.
+    /// - Returns: Whether the store may have more authorities now.
     func read() -> Bool {
         if isRead { return false }
         isRead = true
@@ -176,17 +176,16 @@ final class SystemFile {
 private let forwardSecret = "ECDHE+AESGCM:ECDHE+CHACHA20:DHE+AESGCM:DHE+CHACHA20"
 
 extension Owned {
-    /// An SSL_CTX with the settings that clients and servers have in common.
+    /// An SSL_CTX with the common settings of clients and servers.
     static func tlsContext(_ method: OpaquePointer?) throws(TLSError) -> Owned {
         try withClearErrors { () throws(TLSError) in
             guard let context = unsafe Owned(SSL_CTX_new(method), freedBy: SSL_CTX_free),
                 unsafe copenssl_SSL_CTX_set_min_proto_version(context.pointer, TLS1_2_VERSION) == 1,
                 unsafe SSL_CTX_set_cipher_list(context.pointer, forwardSecret) == 1
             else { throw .library(code: ERR_peek_error()) }
-            // An idle connection then holds no record buffers, which saves two of 17 KiB for as long as it is kept
-            // alive.
+            // An idle connection then has no record buffers, which saves two of 17 KiB for as long as it stays open.
             unsafe copenssl_SSL_CTX_set_mode_release_buffers(context.pointer)
-            // The records that have come together are read together, so that this is done once for all of them.
+            // Records that come together are read together, at once.
             unsafe copenssl_SSL_CTX_set_read_ahead(context.pointer)
             // Renegotiation is not used here, and would let a peer cause work on this side.
             unsafe copenssl_SSL_CTX_set_no_renegotiation(context.pointer)

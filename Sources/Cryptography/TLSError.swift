@@ -21,10 +21,10 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case certificatePurpose
     /// A signature in the chain does not match.
     case certificateSignature
-    /// The verified chain holds none of the pinned keys; `has` lists its keys as "sha256/BASE64", at most eight, the
+    /// The verified chain has none of the pinned keys; `has` lists its keys as "sha256/BASE64", at most eight, the
     /// server's first.
     case pinMismatch(has: [String])
-    /// The verified chain holds none of the certificates whose hashes the server's stamp has.
+    /// The verified chain has none of the certificates whose hashes the server's stamp lists.
     case certificateHash
     /// Any other X509_V_ERR code.
     case certificateRejected(code: Int)
@@ -46,28 +46,28 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case clientCertificateWanted(alert: UInt8)
     /// The server asked for a client certificate, got ours and ended the session.
     case clientCertificateRefused(alert: UInt8)
-    /// More bytes were queued in one direction than ``TLSSession`` keeps.
+    /// More bytes waited in one direction than ``TLSSession`` allows.
     case backlog
     /// OpenSSL refused for a reason of its own: its packed error code, 0 if it gave none.
     case library(code: UInt)
 
-    // Errors in what a context is made from.
+    // Errors in the inputs of a context.
 
-    /// Neither an address nor a name a certificate can hold.
+    /// Neither an address nor a name for a certificate.
     case serverName(String)
     /// The anchors are neither PEM certificates nor one DER certificate.
     case anchorsUnreadable
-    /// The name is not to be checked, but the anchors that must then be the only ones trusted are missing.
+    /// The name is not to be checked, but the anchors are missing that must then be the only trusted ones.
     case namelessWithoutAnchors
     /// A pin has another number of bytes than a SHA-256 digest.
     case pinLength(Int)
     /// The client's certificate is not a PKCS #12 file, or one without a MAC.
     case clientCertificateUnreadable
-    /// The PKCS #12 file does not open with the password that was given, or without one.
+    /// The given password, or none, does not open the PKCS #12 file.
     case clientCertificatePassword(given: Bool)
     /// The PKCS #12 file is encrypted in a way that OpenSSL 3 supports only in its legacy provider.
     case clientCertificateEncryption
-    /// The PKCS #12 file lacks a private key, or the certificate that belongs to it.
+    /// The PKCS #12 file lacks a private key, or its certificate.
     case clientCertificateIncomplete
     /// The client certificate's key or signature is too weak for OpenSSL's security level.
     case clientCertificateTooWeak
@@ -76,7 +76,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The private key does not belong to the certificate.
     case keyMismatch
 
-    /// Whether the peer's certificate was refused; otherwise the two sides did not agree, or what TLS is made from is wrong.
+    /// Whether the peer's certificate was refused; else the two sides did not agree, or an input of TLS is wrong.
     public var refusesCertificate: Bool {
         switch self {
         case .certificateName, .certificateExpired, .certificateNotYetValid, .unknownAuthority, .selfSigned,
@@ -141,7 +141,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The alert of a peer that speaks none of the protocols which ALPN offered (RFC 7301 §3.2).
+    /// The alert of a peer that has none of the protocols offered by ALPN (RFC 7301 §3.2).
     public static let noApplicationProtocol: TLSError = .alert(120)
 
     private static func certificate(_ depth: Int) -> String {
@@ -152,9 +152,9 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
         "alert \(code)\(alertNames[code].map { " (\($0))" } ?? "")"
     }
 
-    /// Whether a server may mean with this alert the client's certificate, or that there was none: from "bad
-    /// certificate" to "unknown authority", "access denied", "decrypt error" (its signature) and "certificate
-    /// required", or before TLS 1.3 "handshake failure" (RFC 5246 §7.4.6).
+    /// Whether a server may mean the client's certificate by this alert, or its absence: from "bad certificate" to
+    /// "unknown authority", "access denied", "decrypt error" (its signature) and "certificate required", or before TLS
+    /// 1.3 "handshake failure" (RFC 5246 §7.4.6).
     package static func isAboutCertificate(alert code: UInt8) -> Bool {
         switch code {
         case 40, 42...46, 48, 49, 51, 116: true
@@ -162,7 +162,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The alerts of RFC 8446 §6 and RFC 5246 §7.2 that end a session for a reason worth naming.
+    /// The alerts of RFC 8446 §6 and RFC 5246 §7.2 that end a session for a specific reason.
     private static let alertNames: [UInt8: String] = [
         10: "unexpected message", 20: "bad record MAC", 40: "handshake failure", 42: "bad certificate",
         43: "unsupported certificate", 44: "certificate revoked", 45: "certificate expired",

@@ -1,9 +1,9 @@
 public import Base
 
-/// How a server is verified, and which certificate it is shown. Prints without its secrets.
+/// The verification of a server, and the client certificate for it. Its description has no secrets.
 public struct TLSPolicy: Sendable, CustomStringConvertible, CustomReflectable {
-    /// The name the certificate must have, also sent as SNI; an address as text is looked for among the certificate's
-    /// addresses and not sent. Nil or empty: the address that was dialled.
+    /// The name that the certificate must have, also sent as SNI; an address as text is searched among the
+    /// certificate's addresses and not sent. Nil or empty: the dialled address.
     public var serverName: String?
     /// An address that may be in the certificate instead of a `serverName` that is a name; nil: none.
     public var serverAddress: IPAddress?
@@ -12,19 +12,19 @@ public struct TLSPolicy: Sendable, CustomStringConvertible, CustomReflectable {
     public var anchors: [UInt8]?
     /// With anchors: whether only they are trusted, or the system's authorities too.
     public var anchorsOnly: Bool
-    /// SHA-256 digests of SubjectPublicKeyInfos (RFC 7469 §2.4), 32 bytes each, of which the verified chain, from the
-    /// server's certificate to the trusted one, must have at least one. Empty: any chain that verifies will do.
+    /// SHA-256 digests of SubjectPublicKeyInfos (RFC 7469 §2.4), 32 bytes each, one of which the verified chain, from
+    /// the server's certificate to the trusted one, must have. Empty: any chain that verifies is accepted.
     public var pins: [[UInt8]]
-    /// False: the chain is verified but not the name, which requires anchors that alone are trusted. `serverName` is
-    /// then only sent.
+    /// False: the chain is verified but not the name, which requires anchors that are the only trusted ones.
+    /// `serverName` is then only sent.
     public var validatesName: Bool
     /// The client certificate for servers that ask for one: a PKCS #12 file (RFC 7292) and its password, which may be
     /// empty. Nil: none.
     public var clientCertificate: (pkcs12: [UInt8], password: [UInt8])?
 
-    /// What happens while the clock stands before this version was made. True: certificates are refused by their dates
-    /// all the same. False: they are judged by everything but their dates. A machine without a battery-backed clock
-    /// looks its time servers up by name, and without an answer would never get the time.
+    /// The check of dates while the clock shows a time before this version's release. True: certificates are refused by
+    /// their dates as usual. False: dates are ignored. A machine without a battery-backed clock looks its time servers
+    /// up by name, and without an answer would never get the time.
     public var refusesUnsetClock: Bool
 
     public init(

@@ -10,8 +10,8 @@ public final class TLSServerContext {
 
     /// - Parameters:
     ///   - certificatePEM: The server's certificate, followed by the intermediate ones in order.
-    ///   - newestVersion: The newest TLS version to speak, as the number on the wire.
-    ///   - protocols: The ALPN names of the protocols that are spoken, the preferred one first (RFC 7301).
+    ///   - newestVersion: The newest TLS version, as the number on the wire.
+    ///   - protocols: The ALPN names of the served protocols, the preferred one first (RFC 7301).
     ///   - refusesOthers: A client that offers only other protocols is refused; else the session goes on without one.
     package init(
         certificatePEM: [UInt8], keyPEM: [UInt8], newestVersion: Int32 = TLS1_3_VERSION,
@@ -22,7 +22,7 @@ public final class TLSServerContext {
             throw .certificateUnreadable
         }
         guard let key = Owned.privateKey(pem: keyPEM) else { throw .keyUnreadable }
-        // The context would keep a key of another type beside the certificate, as one of a certificate that is still to come.
+        // The context would store a key of another type beside the certificate, as for a certificate that is set later.
         guard unsafe X509_check_private_key(leaf.pointer, key.pointer) == 1 else { throw .keyMismatch }
         context = unsafe try Owned.tlsContext(TLS_server_method())
         // Tickets carry the sessions; the server stores none.
@@ -42,7 +42,7 @@ public final class TLSServerContext {
         }
     }
 
-    /// When the certificate becomes valid and when it ends, in seconds since 1970; what cannot be read is 0.
+    /// The begin and end of the certificate's validity, in seconds since 1970; 0: unreadable.
     public var validity: (begins: UInt64, ends: UInt64) {
         // Sound: the certificate belongs to the context.
         let certificate = unsafe SSL_CTX_get0_certificate(context.pointer)
@@ -62,11 +62,11 @@ public final class TLSServerContext {
         return unsafe X509_check_ip(SSL_CTX_get0_certificate(context.pointer), octets, octets.count, 0) == 1
     }
 
-    /// Draws other keys for the tickets by which clients resume sessions: those given out before are of no use any more, and
-    /// the keys that could open what was recorded with them are gone.
+    /// Replaces the keys of the tickets by which clients resume sessions: earlier tickets become useless, and the keys
+    /// that could decrypt recorded ones are gone.
     public func changeTicketKeys() {
         let keys = randomBytes(copenssl_ticket_keys_length)
-        // Sound: the context copies them. It takes any keys of this length, and keeps those of before else.
+        // Sound: the context copies them. It accepts any keys of this length; on failure the old keys stay.
         unsafe keys.withUnsafeBufferPointer {
             unsafe _ = copenssl_SSL_CTX_set_tlsext_ticket_keys(context.pointer, $0.baseAddress, $0.count)
         }
@@ -93,9 +93,9 @@ final class AcceptedProtocols {
     }
 }
 
-/// Chooses the first of this side's protocols that the client offers, whatever the client likes best (RFC 7301 §3.2).
+/// Chooses the first of this side's protocols that the client offers, whatever the client's preference (RFC 7301 §3.2).
 private let chooseProtocol: SSL_CTX_alpn_select_cb_func = { ssl, chosen, chosenLength, offered, offeredLength, _ in
-    // Sound: OpenSSL has checked that the list is whole; the choice is returned as a place inside it.
+    // Sound: OpenSSL has checked that the list is whole; the choice is returned as a pointer into it.
     guard let chosen = unsafe chosen, let chosenLength = unsafe chosenLength, let offered = unsafe offered,
         let protocols = unsafe TLSSession.of(ssl)?.accepted
     else { return SSL_TLSEXT_ERR_NOACK }

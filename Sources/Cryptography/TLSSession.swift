@@ -1,43 +1,43 @@
 internal import Base
 internal import COpenSSL
 
-/// One TLS connection as bytes in and bytes out: it owns no socket and no clock. Give the peer's bytes to
-/// ``receive(_:)``, and send the peer the bytes of ``takeCiphertext(into:)`` after every call, also after the session
+/// One TLS connection as bytes in and bytes out: it owns no socket and no clock. Pass the peer's bytes to
+/// ``receive(_:)``, and send the peer the bytes of ``takeCiphertext(into:)`` after each call, also after the session
 /// failed (an alert may wait there). Made by ``TLSClientContext`` or ``TLSServerContext``; confined to one queue
 /// together with its context.
 ///
-/// The end of the peer's TCP stream is not seen here. Without close_notify, which shows as ``State/peerClosed``, anyone on
-/// the path may have caused that end.
+/// The end of the peer's TCP stream is not visible here. Without close_notify, which shows as ``State/peerClosed``, any
+/// host on the path may have caused that end.
 public final class TLSSession {
     public enum State: Equatable, Sendable {
         case handshaking
         case open
-        /// close_notify was received: nothing more is read, and what is sent still goes (RFC 8446 §6.1).
+        /// close_notify was received: no more is read, and sending goes on (RFC 8446 §6.1).
         case peerClosed
-        /// close_notify was sent; nothing more is read or sent.
+        /// close_notify was sent; no more is read or sent.
         case closed
         case failed(TLSError)
     }
 
-    /// The part of a session that only a client has.
+    /// The client's part of a session.
     struct Client {
         let peer: ExpectedPeer
         let key: SessionMemory.Key
-        /// When the session began, in seconds since 1970.
+        /// The start of the session, in seconds since 1970.
         let began: UInt64
         let memory: SessionMemory
         let pins: Pins
         let hashes: CertificateHashes
-        /// Whether there is a certificate to show to a server that asks for one.
+        /// Whether there is a certificate for a server that asks for one.
         let hasCertificate: Bool
-        /// The system's authorities; nil where they are not trusted.
+        /// The system's authorities; nil: they are not trusted.
         let systemFile: SystemFile?
     }
 
-    /// The most plaintext bytes kept until the handshake is done: far more than a request.
+    /// The most plaintext bytes that wait for the end of the handshake: far more than a request.
     public static let earlyLimit = 64 * 1024
-    /// The most bytes kept in each direction for the caller to take. A caller that takes them after every call never
-    /// comes near.
+    /// The most bytes that wait in each direction for the caller. A caller that takes them after each call never comes
+    /// near.
     public static let backlogLimit = 256 * 1024
     /// Ciphertext goes to OpenSSL in pieces of this size, so that its buffer stays this small.
     static let pieceLength = 4096
@@ -48,11 +48,10 @@ public final class TLSSession {
     /// "TLSv1.2" or "TLSv1.3"; empty until the handshake is done.
     public private(set) var protocolVersion = ""
 
-    /// The protocol that ALPN settled on, such as "h2" (RFC 7301); nil until the handshake is done, and when none was
-    /// agreed.
+    /// The protocol that ALPN has chosen, such as "h2" (RFC 7301); nil: none, or the handshake is not done.
     public var applicationProtocol: String? { isEstablished ? selectedProtocol : nil }
 
-    /// Whether the handshake is done and the session has not ended from this side.
+    /// Whether the handshake is done and this side has not ended the session.
     public var isEstablished: Bool { state == .open || state == .peerClosed }
 
     private var selectedProtocol: String? {
@@ -64,8 +63,8 @@ public final class TLSSession {
         return unsafe String(decoding: UnsafeBufferPointer(start: name, count: Int(length)), as: UTF8.self)
     }
 
-    /// When the certificate that the peer has shown ends, in seconds since 1970; with a resumed session, that of the
-    /// handshake it goes back to. Nil until the handshake is done, and when the peer has shown none.
+    /// The end of the peer's certificate, in seconds since 1970; for a resumed session, of the certificate in the
+    /// original handshake. Nil: the handshake is not done, or the peer has shown none.
     public var certificateEnd: UInt64? {
         // Sound: the certificate belongs to the session, and only a number is taken from it.
         guard isEstablished, let certificate = unsafe SSL_get0_peer_certificate(ssl.pointer) else { return nil }
@@ -80,24 +79,24 @@ public final class TLSSession {
     /// The protocols that a server's session accepts.
     var accepted: AcceptedProtocols?
     private let scratch: Scratch
-    /// During which time the verification of this session, or of the one it resumes, may be relied on, in seconds since
+    /// The period in which the verification of this session, or of the one that it resumes, is valid, in seconds since
     /// 1970.
     var trust: Range<UInt64>?
-    /// How many octets `output` may hold at most: to ask it each time would cost more than to count.
+    /// The most octets that `output` may contain: to ask it each time would cost more than to count.
     private var mostOutput = 0
-    /// The most octets that a record adds to its plaintext, and the most that are in a record (RFC 8446 §5.2).
+    /// The most octets that a record adds to its plaintext, and the most plaintext of a record (RFC 8446 §5.2).
     private static let recordOverhead = 256
     private static let recordLength = 16_384
     private var early: [UInt8] = []
     private var plaintext: [UInt8] = []
     /// Why the peer's certificate was refused; recorded by the verification and used when the handshake then fails.
     var refusal: TLSError?
-    /// The server has asked for a client certificate and has not shown yet whether it accepts the one it got. In TLS
-    /// 1.3 it may say so only after the handshake.
+    /// Whether the server has asked for a client certificate and not shown yet whether it accepts it. In TLS 1.3 it may
+    /// do so only after the handshake.
     var awaitsAcceptance = false
 
     /// Takes over an SSL and begins the handshake; a client's first flight is then ready to be taken.
-    /// - Parameter trust: During which time the session that the SSL offers to resume may be relied on.
+    /// - Parameter trust: The period in which the session that the SSL offers to resume is valid.
     init(
         _ ssl: consuming Owned, client: Client?, trust: Range<UInt64>? = nil, scratch: Scratch
     ) throws(TLSError) {
@@ -123,8 +122,8 @@ public final class TLSSession {
     }
 
     deinit {
-        // A connection dropped without close_notify is the normal end of keep-alive. OpenSSL would treat it as an
-        // attack and make the session unusable for resumption, unless it is told that the shutdown was done.
+        // The usual end of keep-alive is a connection dropped without close_notify. OpenSSL would treat it as an attack
+        // and make the session unusable for resumption, unless it is told that the shutdown was done.
         if case .failed = state { return }
         unsafe SSL_set_shutdown(ssl.pointer, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
     }
@@ -145,7 +144,7 @@ public final class TLSSession {
     }
 
     /// Queues bytes for the peer: sent at once when open, else after the handshake. Ignored when closed or failed. The
-    /// session fails with ``TLSError/backlog`` when more than ``earlyLimit`` or ``backlogLimit`` bytes would wait.
+    /// session fails with ``TLSError/backlog`` if more than ``earlyLimit`` or ``backlogLimit`` bytes would wait.
     public func send(_ plaintext: Span<UInt8>) {
         guard !plaintext.isEmpty else { return }
         switch state {
@@ -157,7 +156,7 @@ public final class TLSSession {
         }
     }
 
-    /// Whether the session is open and holds neither plaintext to take nor part of a record.
+    /// Whether the session is open and has neither plaintext to take nor part of a record.
     public var isIdle: Bool {
         guard state == .open, plaintext.isEmpty else { return false }
         // A record of which only the header has come does not count as pending; "RH" means that a header is awaited.
@@ -166,8 +165,8 @@ public final class TLSSession {
         return unsafe SSL_has_pending(ssl.pointer) == 0 && reading == CChar(bitPattern: UInt8(ascii: "H"))
     }
 
-    /// Whether the verification of the peer may still be relied on: it is at most a day old, and the certificates have
-    /// not expired.
+    /// Whether the verification of the peer is still valid: it is at most a day old, and the certificates have not
+    /// expired.
     /// - Parameter now: Seconds since 1970.
     public func isTrusted(at now: UInt64) -> Bool { trust?.contains(now) ?? false }
 
@@ -181,7 +180,7 @@ public final class TLSSession {
         unsafe drain(output.pointer, into: &bytes)
     }
 
-    /// Appends the decrypted bytes from the peer. Those that came before the end or a failure can still be taken.
+    /// Appends the decrypted bytes from the peer. Those from before the end or a failure can still be taken.
     public func takePlaintext(into bytes: inout [UInt8]) {
         if bytes.isEmpty {
             swap(&bytes, &plaintext)
@@ -243,7 +242,7 @@ public final class TLSSession {
                 awaitsAcceptance = false
                 unsafe plaintext.append(contentsOf: scratch.first(count))
                 if plaintext.count > Self.backlogLimit { fail(.backlog) }
-                // A further read that finds nothing would cost a quarter of the read before.
+                // A further read that finds nothing would cost a quarter of the previous read.
                 if unsafe SSL_has_pending(ssl.pointer) == 0 && BIO_ctrl_pending(input.pointer) == 0 { return }
             case .wantsMore: return
             case .closed: state = .peerClosed
@@ -296,7 +295,7 @@ public final class TLSSession {
     private func fail(_ error: TLSError) {
         state = .failed(error)
         early = []
-        // The peer may have failed because of the session that was offered: the next connection begins afresh.
+        // The peer may have failed because of the offered session: the next connection begins without one.
         if let client { client.memory.forget(client.key) }
     }
 }

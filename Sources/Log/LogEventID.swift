@@ -1,5 +1,6 @@
-/// The events that an operator may search or be alerted for, independent of the wording. A row has the name that stands in the
-/// log as `event`, and the identifier in the journal, 128 random bits (`MESSAGE_ID`, sd-journal(3)). Neither ever changes.
+/// The events that an operator may search or be alerted for, independent of the wording. A row has the name of the
+/// event in the log (`event`), and its identifier in the journal, 128 random bits (`MESSAGE_ID`, sd-journal(3)).
+/// Neither ever changes.
 package enum LogEventID: String, CaseIterable, Sendable {
     /// The sockets are bound and questions are answered.
     case started = "started 73024f1f10564ae29f91ac376dead138"
@@ -29,38 +30,38 @@ package enum LogEventID: String, CaseIterable, Sendable {
     case networkGone = "network-gone 32048db1d80b43efb6f5f0e011458f98"
     case networkBack = "network-back 187fc30a07404ab188f24ce8c62cc155"
     case planExceeded = "plan-exceeded 633d9ee3fbe847b98e7f717320212a63"
-    /// Names without a record below one domain are no more asked of HTTPDNS.
+    /// Names without a record below one domain are no longer sent to HTTPDNS.
     case noRecordBudgetSpent = "no-record-budget-spent 57d4c97e9256cd182c71cd385f924cb6"
     case privateRefused = "private-refused ee7eddbcd3f83c9c5812e92d6be24e40"
-    /// Clients that validate are sent to another group than HTTPDNS.
+    /// Validating clients are sent to a group other than HTTPDNS.
     case leftToValidators = "left-to-validators 068f2a73d3277027c900209cc7027007"
-    /// A resolver's answer has other letters' case than the question.
+    /// A resolver's answer has the letters of the name in another case than the question.
     case otherCase = "other-case a7f0b42e4152443b32cc1ea157324347"
     /// This machine lacks descriptors, memory or ports.
     case short = "short c1f0a86b54d34e0f9a3f7d2be8617f43"
     /// A limit was reached.
     case questionsRefused = "questions-refused 1ed5f4b9b6694b0ab93e31389c63f983"
-    /// A system call that should not fail.
+    /// A system call that should not fail has failed.
     case systemFailed = "system-failed a073daaaa51349d9ba67bbb446978266"
     case serviceListFails = "service-list-fails d627e2b0d3da4d6ebf23f59703e82d40"
     case serviceListBack = "service-list-back 00062cb9476b434eb1f608ac056d5002"
-    /// The name of a server that is to be dialled.
+    /// The name of a server to dial could not be resolved.
     case serverNameFails = "server-name-fails 100d5ee4ce0fe910ca7a41fd6aa3a453"
     case serverNameFound = "server-name-found 8c0a64097a1e1c6507757223f7f24106"
     case cacheFileFails = "cache-file-fails b558f3d00fad4d0f877d8aea98763aa3"
     /// The store of the fleet cannot be used.
     case sharedCacheOff = "shared-cache-off c17bfa67d7ad45559a268f4ce1b53d6d"
     case sharedCacheOn = "shared-cache-on 0fe70d81b6aa4988985279f7fc459894"
-    /// It can be read and not written.
+    /// The store can be read but not written.
     case sharedCacheTakesNothing = "shared-cache-takes-nothing c33b814e66b7415497683dbf581cb821"
     case sharedCacheTakesAgain = "shared-cache-takes-again 3b14a6bf1f87496f995bb06016972862"
-    /// An entry's time lies in the future.
+    /// An entry's time is in the future.
     case sharedCacheClock = "shared-cache-clock 974e76274b594ed0a02c21431136091d"
-    /// The service manager is not told that all is well.
+    /// The watchdog's notification of the service manager is withheld.
     case watchdogWithheld = "watchdog-withheld 75dfa6d4a5c2439ba4301c5635529eeb"
 
-    /// What stands in the log as `event`.
+    /// The value of `event` in the log.
     package var name: String { String(rawValue.dropLast(33)) }
-    /// In the journal's form.
+    /// The identifier in the journal's form.
     var messageID: Substring { rawValue.suffix(32) }
 }

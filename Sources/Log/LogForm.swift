@@ -6,7 +6,7 @@ import Transport
 public enum LogForm: Sendable, Equatable {
     /// Fields, sent to the journal itself (systemd's native protocol).
     case journal
-    /// For a stream that the journal reads: the priority in front (sd-daemon(3)); the journal adds the time.
+    /// For a stream that the journal reads: the priority comes first (sd-daemon(3)); the journal adds the time.
     case prefixed
     /// With the local time of day, for a terminal.
     case terminal
@@ -16,8 +16,8 @@ public enum LogForm: Sendable, Equatable {
     case json
 
     /// - Parameters:
-    ///   - isJournal: standard error is connected to the journal.
-    ///   - hasJournal: the journal's socket is there.
+    ///   - isJournal: Standard error is connected to the journal.
+    ///   - hasJournal: The journal's socket exists.
     public init(_ format: Settings.Log.Format, isJournal: Bool, hasJournal: Bool, isTerminal: Bool) {
         let text: LogForm = isJournal ? .prefixed : isTerminal ? .terminal : .dated
         self =

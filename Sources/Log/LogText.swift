@@ -9,13 +9,13 @@ package struct LogText: Sendable {
 
     init(level: Logger.Level, text: String, fields: [(name: String, value: String)] = []) {
         self.level = level
-        // A newline inside would forge a second line; other control characters could talk to a terminal.
+        // A newline inside would forge a second line; other control characters could control a terminal.
         self.text = text.plain()
         self.fields = fields
     }
 
-    /// The line without the newline. For the journal's native form, whose fields are ``journalFields``, the text is
-    /// that of a stream it reads.
+    /// The line without the newline. In the journal's native form, whose fields are ``journalFields``, the text is that
+    /// for a stream that it reads.
     /// - Parameter time: Milliseconds since 1970.
     func text(_ form: LogForm, at time: UInt64) -> String {
         switch form {
@@ -26,7 +26,7 @@ package struct LogText: Sendable {
         }
     }
 
-    /// A JSON object (RFC 8259): `time`, `level` and `message` come first, then the event and its fields.
+    /// A JSON object (RFC 8259): first `time`, `level` and `message`, then the event and its fields.
     private func json(at time: UInt64) -> String {
         let milliseconds = String(1000 + time % 1000).dropFirst()
         var pairs = [

@@ -1,7 +1,7 @@
-/// Decides which lines are written, so that a server that fails and answers in turns does not fill the log.
+/// Decides which lines are written, so that a server that alternately fails and answers does not fill the log.
 ///
 /// Of each subject a few lines are written in ten minutes; further ones are counted, and the first line after that time
-/// says how many they were. Time in nanoseconds goes in, decisions come out.
+/// contains their number. Time in nanoseconds goes in, decisions come out.
 struct LogThrottle {
     private var subjects: [String: Window] = [:]
 
@@ -12,7 +12,7 @@ struct LogThrottle {
         var missing = 0
     }
 
-    /// What stands behind a line that is written.
+    /// The addition to a written line.
     struct Note: Equatable {
         /// Lines of the subject that were not written before it.
         var missing = 0
@@ -27,14 +27,13 @@ struct LogThrottle {
     }
 
     static let window: UInt64 = 600_000_000_000
-    /// How many lines of one subject are written in one window.
+    /// The most lines of one subject in one window.
     static let allowance = 6
     /// The most subjects that are tracked: servers, files and the like are few. Lines about further ones are always
     /// written.
     static let maximumSubjects = 512
 
-    /// - Parameter subject: the thing that changes, for instance a server, which can fail in several ways and answer
-    ///   again.
+    /// - Parameter subject: The changing thing, for instance a server, which can fail in several ways and answer again.
     /// - Returns: nil: the line is counted, and not written.
     mutating func take(about subject: String, at now: UInt64) -> Note? {
         if subjects[subject] == nil, subjects.count >= Self.maximumSubjects {

@@ -2,16 +2,16 @@ import Dispatch
 import Synchronization
 import Transport
 
-/// Writes the log's lines in their order on a queue of its own, so that a slow reader of the log delays no answer: a
-/// full pipe or a stopped journal blocks this queue alone.
+/// Writes the log's lines in order on a queue of its own, so that a slow reader of the log delays no answer: a full
+/// pipe or a stopped journal blocks only this queue.
 ///
-/// The lines that wait are bounded. Lines beyond the bound are lost and counted, and the count is written in their
-/// place.
+/// The waiting lines are bounded. Lines beyond the bound are lost and counted, and the count is written instead of
+/// them.
 public final class LogWriter: Sendable {
-    /// Writes a line, for as long as that takes; its time in milliseconds since 1970. False: it could not be written.
+    /// Writes a line, however long that takes; its time in milliseconds since 1970. False: it could not be written.
     typealias Sink = @Sendable (LogText, _ time: UInt64) -> Bool
 
-    /// The most lines that wait, and the most octets of them; as many again may be on their way to the reader.
+    /// The most waiting lines, and their most octets; as many again may be on their way to the reader.
     static let mostLines = 4096
     static let mostOctets = 1 << 20
     private let sink: Sink
@@ -26,7 +26,7 @@ public final class LogWriter: Sendable {
     private struct State {
         var waiting: [Line] = []
         var octets = 0
-        /// Lines lost after those that wait.
+        /// Lines lost after the waiting ones.
         var lost: UInt64 = 0
         /// Lines lost or not written since the start.
         var allLost: UInt64 = 0
@@ -35,7 +35,7 @@ public final class LogWriter: Sendable {
 
     init(_ sink: @escaping Sink) { self.sink = sink }
 
-    /// To standard error or the journal.
+    /// A writer to standard error or the journal.
     public convenience init(_ form: LogForm) {
         self.init { line, time in
             if form == .journal, Journal.send(line.journalFields) { return true }
@@ -48,7 +48,7 @@ public final class LogWriter: Sendable {
     func write(_ text: LogText, at time: UInt64) {
         let begins = state.withLock { state in
             // Once a line was lost, further ones are lost as well until the waiting ones are written, so that the note
-            // about them stands in the right place.
+            // about them is in the right order.
             if state.lost == 0, state.waiting.count < Self.mostLines, state.octets + text.octets <= Self.mostOctets {
                 state.waiting.append(Line(text: text, time: time))
                 state.octets += text.octets
@@ -62,14 +62,14 @@ public final class LogWriter: Sendable {
         if begins { queue.async { self.writeAll() } }
     }
 
-    /// Waits until all lines are written, but not for ever: the program must end even if the log is not read.
+    /// Waits until all lines are written, but with a limit: the program must end even if the log is not read.
     public func flush(milliseconds: Int = 1000) {
         let isWritten = DispatchSemaphore(value: 0)
         queue.async { isWritten.signal() }
         _ = isWritten.wait(timeout: .now() + .milliseconds(milliseconds))
     }
 
-    /// Lines that were lost since the start; from any thread.
+    /// Lines lost since the start; from any thread.
     public var linesLost: UInt64 { state.withLock { $0.allLost } }
 
     private func writeAll() {
@@ -79,7 +79,7 @@ public final class LogWriter: Sendable {
         }
     }
 
-    /// The lines that wait, followed by the note about lost ones; nil: none wait.
+    /// The waiting lines, followed by the note about lost ones; nil: none wait.
     private func next() -> [Line]? {
         state.withLock { state in
             var lines = state.waiting
@@ -96,6 +96,6 @@ extension LogText {
         LogText(level: .warning, text: "\(count) log line\(count == 1 ? " was" : "s were") lost: the log was not read")
     }
 
-    /// About how many octets the line takes.
+    /// About the octets of the line.
     fileprivate var octets: Int { fields.reduce(text.utf8.count) { $0 + $1.name.utf8.count + $1.value.utf8.count } }
 }

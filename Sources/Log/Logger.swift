@@ -2,14 +2,14 @@ public import Configuration
 import Synchronization
 import Transport
 
-/// Takes lines for the log, and leaves out those of too little importance.
+/// Takes lines for the log, and drops those below a level.
 public struct Logger: Sendable {
     /// The severities of syslog(3).
     public enum Level: Int, Sendable, CustomStringConvertible {
         case error = 3
         case warning, notice, info, debug
 
-        /// Without it the first lines of a start cost 2 million instructions, in which the name is found by reflection.
+        /// The default description is found by reflection: 2 million instructions for the first lines of a start.
         public var description: String {
             switch self {
             case .error: "error"
@@ -48,13 +48,13 @@ public struct Logger: Sendable {
     /// Whether lines of a level are written.
     private func takes(_ level: Level) -> Bool { level.rawValue <= threshold.level.load(ordering: .relaxed) }
 
-    /// Has lines of this level and of more important ones written, by all copies of the logger. From any thread.
+    /// Sets the least important level that is written, for all copies of the logger. From any thread.
     package func setLevel(_ level: Level) { threshold.level.store(level.rawValue, ordering: .relaxed) }
 
-    /// Has lines of this level written as well, whatever else is.
+    /// Sets the level to this one at least.
     package func allow(_ level: Level) { if !takes(level) { setLevel(level) } }
 
-    /// - Parameter fields: for programs; written in the order of their names.
+    /// - Parameter fields: For programs; written in the order of their names.
     package func log(_ level: Level, _ text: String, _ fields: [String: String] = [:]) {
         guard takes(level) else { return }
         let fields = fields.map { (name: $0.key, value: $0.value) }.sorted { $0.name < $1.name }
@@ -68,7 +68,7 @@ public struct Logger: Sendable {
 
 extension LogWriter {
     /// A logger that writes here.
-    /// - Parameter level: the least important that is written.
+    /// - Parameter level: The least important level that is written.
     public func logger(_ level: Settings.Log.Level) -> Logger {
         Logger(Logger.Level(level)) { [self] in write($0, at: WallClock.unixMilliseconds()) }
     }

@@ -1,16 +1,16 @@
-/// What came while an answer was awaited and was not that answer, since the start: an attacker guesses, or a resolver is
-/// broken. It is ignored, and the wait goes on.
+/// Counts of messages that came while an answer was awaited and were not that answer, since the start: an attacker
+/// guesses, or a resolver is broken. They are ignored, and the wait goes on.
 package struct MismatchCounters: Sendable, Equatable {
-    /// ICMP errors that quote no query of the port, or do not say that the resolver's port is closed.
+    /// ICMP errors that quote no query of the port, or do not report that the resolver's port is closed.
     package var errors: UInt64 = 0
-    /// Messages with another id or about another question.
+    /// Messages with another ID or about another question.
     package var otherQuery: UInt64 = 0
     /// Messages that cannot be read.
     package var malformed: UInt64 = 0
-    /// Answers right in everything but the letters' case (0x20).
+    /// Answers that differ only in the case of letters (0x20).
     package var otherCase: UInt64 = 0
 
-    /// Nothing has come yet.
+    /// All counts are 0.
     package init() {}
 
     /// Adds the counts of another upstream.

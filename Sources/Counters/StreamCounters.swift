@@ -2,22 +2,22 @@
 package struct StreamCounters: Sendable, Equatable {
     /// Connections accepted.
     package var accepted: UInt64 = 0
-    /// Connections refused because `listen.tcpClients` were open and all waited for answers.
+    /// Connections refused while `listen.tcpClients` were open and all waited for answers.
     package var refused: UInt64 = 0
-    /// Connections refused because one source had its share, and all of those waited for answers.
+    /// Connections refused since one source had its share, and all of those waited for answers.
     package var refusedOfOneSource: UInt64 = 0
     /// Connections closed to make room for a new one.
     package var closedForRoom: UInt64 = 0
     /// Connections closed after `listen.tcpIdleSeconds`.
     package var closedIdle: UInt64 = 0
-    /// Connections closed because more bytes waited for the client to read than are kept for one client, or for all.
+    /// Connections closed since more bytes waited for the client to read than allowed for one client, or for all.
     package var cutOff: UInt64 = 0
-    /// Connections refused because the client is not in `listen.allow`.
+    /// Connections refused since the client is not in `listen.allow`.
     package var notAllowed: UInt64 = 0
     /// Connections whose TLS handshake failed or took too long, by ``HandshakeFailure``.
     package var handshakesFailed = [UInt64](repeating: 0, count: HandshakeFailure.allCases.count)
 
-    /// Nobody has connected yet.
+    /// All counts are 0.
     package init() {}
 
     /// The sum of several transports.
@@ -43,26 +43,26 @@ package enum HandshakeFailure: Int, CaseIterable, Sendable {
     case timeout
     /// The client has closed the connection without a reason.
     case left
-    /// What came is not TLS.
+    /// The octets are not TLS.
     case notTLS
     /// The client has no TLS version from 1.2 on.
     case version
-    /// There is no cipher suite in common.
+    /// The client has no cipher suite in common.
     case cipher
-    /// ALPN: the client speaks none of the protocols that are served there.
+    /// ALPN: the client has none of the protocols that are served there.
     case `protocol`
     /// The client does not accept the certificate.
     case certificate
     case other
 
-    /// As metrics name it.
+    /// The name in metrics.
     package var name: String { self == .notTLS ? "not_tls" : "\(self)" }
 }
 
 /// The connections of one transport.
 package struct StreamFigures: Sendable {
     package let transport: Tally.Transport
-    /// How many are open now.
+    /// The number of open connections.
     package let open: Int
     package let counters: StreamCounters
 

@@ -2,15 +2,15 @@ package import Base
 package import DNSWire
 import Synchronization
 
-/// The counts of the questions and answers that went through one listener, or through the forwarder's loop.
+/// The counts of the questions and answers of one listener, or of the forwarder's loop.
 ///
 /// One queue writes, any thread reads: a count is a load and a store, neither of them locked, and a reader may be a
 /// query behind. All memory is allocated at once, so that counting allocates nothing.
 @safe
 package final class Tally: Sendable {
-    /// What the questions came over.
+    /// The transport of the questions.
     package let transport: Transport
-    // Valid as long as the object; every index is checked by `add`.
+    // Valid as long as the object; each index is checked by `add`.
     private nonisolated(unsafe) let slots: UnsafeMutablePointer<Atomic<UInt64>>
 
     package typealias Transport = ClientWay
@@ -23,7 +23,7 @@ package final class Tally: Sendable {
     private static let cacheLine = 64
 
     /// All counts are 0.
-    /// - Parameter transport: what the questions come over.
+    /// - Parameter transport: The transport of the questions.
     package init(_ transport: Transport) {
         self.transport = transport
         // On cache lines of its own: two listeners count at the same time.
@@ -54,8 +54,8 @@ package final class Tally: Sendable {
 
     // MARK: The writer
 
-    /// Counts a question, or a message that was to be one.
-    /// - Parameter type: nil when the message could not be parsed that far.
+    /// Counts a question, or a message that should be one.
+    /// - Parameter type: nil: the message could not be parsed that far.
     @inline(__always)
     package func asked(_ type: RecordType?, fromIPv4 isIPv4: Bool) {
         add(1, to: (isIPv4 ? 0 : QuestionKind.count) &+ QuestionKind.index(type))
@@ -73,7 +73,7 @@ package final class Tally: Sendable {
         add(1, to: Self.responses &+ Int(flags & 0x0F))
     }
 
-    /// Counts answers that took this long each.
+    /// Counts answers with this duration each.
     @inline(__always)
     package func took(_ nanoseconds: UInt64, times: Int = 1) {
         let times = UInt64(times)
@@ -93,7 +93,7 @@ package final class Tally: Sendable {
     }
 
     /// Replies since the start.
-    /// - Parameter kind: as ``ResponseKind/index(_:)`` gives it.
+    /// - Parameter kind: An index by ``ResponseKind/index(_:)``.
     package func answered(_ kind: Int) -> UInt64 { value(Self.responses + kind) }
 
     /// Answers of all response codes.
@@ -102,21 +102,21 @@ package final class Tally: Sendable {
     /// Answers from the cache since the start whose entries were being refreshed.
     package var prefetches: UInt64 { value(Self.refreshes) }
 
-    /// Adds how long the answers took.
+    /// Adds the durations of the answers.
     package func add(to durations: inout Durations) {
         for bucket in 0..<Durations.bucketCount { durations.counts[bucket] += value(Self.durations + bucket) }
         durations.nanoseconds += value(Self.nanoseconds)
     }
 }
 
-/// The types by which questions are counted: each common one, and all others together.
+/// The kinds of types in counts: each common type, and all others together.
 package enum QuestionKind {
-    /// The types as metrics name them, by index.
+    /// The names of the types in metrics, by index.
     package static let names = [
         "A", "AAAA", "HTTPS", "SVCB", "MX", "TXT", "PTR", "SRV", "NS", "SOA", "CNAME", "NAPTR", "CAA", "DS", "DNSKEY",
         "ANY", "other",
     ]
-    /// How many there are.
+    /// The number of kinds.
     package static let count = 17
 
     /// The index of a type.
@@ -129,7 +129,7 @@ package enum QuestionKind {
     }
 
     private static func rareIndex(_ type: RecordType?) -> Int {
-        // By number: the compiler does not always see the constants of other modules, and this runs for every query.
+        // By number: the compiler does not always see the constants of other modules, and this runs for each query.
         switch type?.rawValue {
         case 28: 1
         case 65: 2
@@ -151,16 +151,16 @@ package enum QuestionKind {
     }
 }
 
-/// The response codes that answers are counted by: those up to BADCOOKIE (23), and all others together.
+/// The kinds of response codes in counts: those up to BADCOOKIE (23), and all others together.
 package enum ResponseKind {
-    /// How many there are.
+    /// The number of kinds.
     package static let count = 25
 
     /// The index of a response code.
     @inline(__always)
     package static func index(_ code: ResponseCode) -> Int { min(Int(code.rawValue), count &- 1) }
 
-    /// The name of the code that has an index, for metrics; `other` for the last.
+    /// The name of the code with an index, for metrics; `other` for the last.
     package static func name(_ index: Int) -> String {
         index < count - 1 ? ResponseCode(rawValue: UInt16(index)).description : "other"
     }
@@ -168,22 +168,22 @@ package enum ResponseKind {
 
 /// A histogram of durations.
 ///
-/// The upper bounds are CoreDNS's, 0.25 ms and its doubles up to 8.192 s, and four halvings below, where what the cache
-/// answers lies.
+/// The upper bounds are CoreDNS's, 0.25 ms and its doubles up to 8.192 s, and four halvings below, for answers from the
+/// cache.
 package struct Durations: Sendable, Equatable {
-    /// One bucket for each upper bound, and one for everything above them.
+    /// One bucket for each upper bound, and one above them all.
     package static let bucketCount = 21
     private static let first: UInt64 = 15_625
 
-    /// How many durations each bucket has.
+    /// The number of durations in each bucket.
     package var counts = [UInt64](repeating: 0, count: bucketCount)
     /// The sum of all durations.
     package var nanoseconds: UInt64 = 0
 
-    /// Nothing has been counted.
+    /// An empty histogram.
     package init() {}
 
-    /// How many durations there are.
+    /// The number of durations.
     package var total: UInt64 { counts.reduce(0, +) }
 
     /// The bucket of the smallest bound that is not exceeded.
@@ -193,18 +193,18 @@ package struct Durations: Sendable, Equatable {
         return min(UInt64.bitWidth &- steps.leadingZeroBitCount, bucketCount &- 1)
     }
 
-    /// The bucket's upper bound in nanoseconds; nil for the last one, which has none.
+    /// The bucket's upper bound in nanoseconds; nil: the last one has none.
     package static func upperBound(_ bucket: Int) -> UInt64? {
         bucket < bucketCount - 1 ? first << UInt64(bucket) : nil
     }
 
-    /// Counts one.
+    /// Counts one duration.
     package mutating func add(_ nanoseconds: UInt64) {
         counts[Self.bucket(nanoseconds)] += 1
         self.nanoseconds += nanoseconds
     }
 
-    /// Those of both.
+    /// The sum of two histograms.
     package static func + (a: Durations, b: Durations) -> Durations {
         var sum = a
         for bucket in 0..<bucketCount { sum.counts[bucket] += b.counts[bucket] }
@@ -212,8 +212,8 @@ package struct Durations: Sendable, Equatable {
         return sum
     }
 
-    /// The smallest bound, in nanoseconds, that this share (0…1) of all did not exceed; nil if nothing was counted or
-    /// the share lies above all bounds.
+    /// The smallest bound, in nanoseconds, that this share (0…1) of all did not exceed; nil: there are no durations, or
+    /// the share is above all bounds.
     package func bound(ofShare share: Double) -> UInt64? {
         let wanted = Double(total) * share
         guard wanted > 0 else { return nil }

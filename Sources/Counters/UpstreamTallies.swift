@@ -1,33 +1,32 @@
 package import Base
 package import DNSWire
 
-/// What each server of one group has cost: how long its answers took, and how often an open connection to it was there.
-/// Confined to the forwarder's loop.
+/// The cost of each server of one group: the durations of its answers, and how often an open connection to it was
+/// found. Confined to the forwarder's loop.
 package final class UpstreamTallies {
     private var servers: [Server: ServerTally] = [:]
 
-    /// Servers come from the configuration, from resolv.conf and from the service's own list: few at a time, but over a
-    /// year many. New ones past this bound are not counted.
+    /// Servers come from the configuration, from resolv.conf and from the service's own list: few at a time, but many
+    /// over a year. New ones beyond this bound are not counted.
     private static let maximumServers = 128
 
-    /// No server has been asked.
+    /// No counts yet.
     package init() {}
 
-    /// What was counted of one server since the start.
+    /// The counts of one server since the start.
     package struct Figures: Sendable {
         /// Durations by `ResponseKind.index`.
         package fileprivate(set) var durations: [Int: Durations] = [:]
         /// The durations of the latest answers.
         package fileprivate(set) var latest = LatestDurations()
-        /// Nil for a server that is asked without connections.
+        /// Nil: the server is asked without connections.
         package fileprivate(set) var connections: Connections?
-        /// Whether the last TLS handshake resumed an earlier session (RFC 8446 §2.2); nil before the first, and without
-        /// TLS.
+        /// Whether the last TLS handshake resumed an earlier session (RFC 8446 §2.2); nil: there was none, or no TLS.
         package fileprivate(set) var isResumed: Bool?
-        /// When the certificate that it showed then ends, in seconds since 1970; nil likewise.
+        /// The end of the server's certificate in that handshake, in seconds since 1970; nil likewise.
         package fileprivate(set) var certificateEnd: UInt64?
 
-        /// Nothing has been counted.
+        /// All counts are 0.
         package init() {}
     }
 
@@ -37,7 +36,7 @@ package final class UpstreamTallies {
         package let isSecure: Bool
         /// Requests that found an open connection.
         package var reused: UInt64 = 0
-        /// Requests for which one was opened.
+        /// Requests for which a new connection was opened.
         package var fresh: UInt64 = 0
     }
 
@@ -64,7 +63,7 @@ package final class UpstreamTallies {
         }
     }
 
-    /// The counts of a server, which are kept from now on if there is room.
+    /// The counts of a server, which are stored from now on if there is room.
     package func server(_ server: Server) -> ServerTally {
         if let known = servers[server] { return known }
         let new = ServerTally()
@@ -72,25 +71,25 @@ package final class UpstreamTallies {
         return new
     }
 
-    /// What was counted of each server.
+    /// The counts of each server.
     package var figures: [Server: Figures] { servers.mapValues(\.figures) }
 }
 
-/// The durations of the latest events, for percentiles of the present: a histogram covers everything since the start,
-/// and only to the factor two of its bounds.
+/// The durations of the latest events, for present percentiles: a histogram covers all events since the start, and only
+/// to the factor two of its bounds.
 package struct LatestDurations: Sendable, Equatable {
     /// In microseconds.
     private var ring: [UInt32] = []
-    /// Index of the oldest, which the next one replaces once the ring is full.
+    /// Index of the oldest, which the next one replaces in a full ring.
     private var next = 0
 
-    /// How many durations are remembered.
+    /// The number of durations that are remembered.
     package static let count = 100
 
-    /// There are none yet.
+    /// No durations yet.
     package init() {}
 
-    /// Adds one, which replaces the oldest of ``count``.
+    /// Adds a duration, which replaces the oldest of ``count``.
     package mutating func add(_ nanoseconds: UInt64) {
         let microseconds = UInt32(clamping: nanoseconds / 1000)
         if ring.count < Self.count {
@@ -101,7 +100,7 @@ package struct LatestDurations: Sendable, Equatable {
         }
     }
 
-    /// The milliseconds that a share (0…1) of them did not exceed; nil if there are none.
+    /// The milliseconds that a share (0…1) of them did not exceed; nil: there are none.
     package func milliseconds(ofShare share: Double) -> Double? {
         guard !ring.isEmpty else { return nil }
         let rank = Int((Double(ring.count) * share).rounded(.up)) - 1

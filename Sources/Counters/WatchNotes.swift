@@ -1,26 +1,26 @@
 import Synchronization
 
-/// Where one queue notes the questions that it answers, for the clients of `watch`. While there is none, nothing is noted and no
-/// memory held.
+/// The notes of one queue about its answered questions, for the clients of `watch`. Without such a client, no note is
+/// taken and no memory used.
 ///
-/// The queue never waits: what finds no room, or finds the notes in use, is dropped and counted.
+/// The queue never waits: a note without room, or while the notes are in use, is dropped and counted.
 package final class WatchNotes: Sendable {
     private let isOpen = Atomic(false)
     private let page = Mutex(Page())
-    /// Questions that were dropped because the page was in use.
+    /// Questions that were dropped since the page was in use.
     private let missed = Atomic<UInt64>(0)
 
-    /// Notes that nobody watches yet.
+    /// Notes without a watcher.
     package init() {}
 
-    /// Whether any client watches: the one thing that is looked at for each batch of questions.
+    /// Whether any client watches: the only check for each batch of questions.
     @inline(__always)
     package var isWatched: Bool { isOpen.load(ordering: .relaxed) }
 
-    /// Writes some questions down. Called by the queue that answers them.
+    /// Notes some questions. Called by the queue that answers them.
     /// - Parameters:
-    ///   - count: how many they are.
-    ///   - write: adds each of them to the page.
+    ///   - count: Their number.
+    ///   - write: Adds each of them to the page.
     package func note(_ count: Int, _ write: (inout Page) -> Void) {
         guard page.withLockIfAvailable({ write(&$0) }) == nil else { return }
         missed.add(UInt64(count), ordering: .relaxed)
@@ -43,26 +43,26 @@ package final class WatchNotes: Sendable {
         }
     }
 
-    /// The most questions that wait to be taken. With twenty pages a second that is more than anybody reads, and as much as
-    /// can be put into words beside the work on answers.
+    /// The most questions that wait to be taken. With twenty pages a second that is more than a person can read, and as
+    /// much as can be formatted beside the work on answers.
     static let capacity = 512
 
     // MARK: For the loop that takes the notes
 
-    /// Has questions noted from now on.
+    /// Begins to note questions.
     package func open() {
         _ = missed.exchange(0, ordering: .relaxed)
         page.withLock { $0 = Page(isOpen: true) }
         isOpen.store(true, ordering: .releasing)
     }
 
-    /// Forgets the notes, and has no more of them taken.
+    /// Ends the notes and drops the present ones.
     package func close() {
         isOpen.store(false, ordering: .relaxed)
         page.withLock { $0 = Page() }
     }
 
-    /// Takes the notes, in order, and how many questions were dropped meanwhile.
+    /// Takes the notes, in order, with the number of questions dropped meanwhile.
     package func take() -> (questions: [Watched], dropped: UInt64) {
         page.withLock { page in
             defer { (page.questions, page.dropped) = ([], 0) }

@@ -1,41 +1,41 @@
 package import Base
 package import DNSWire
 
-/// A question that was answered, as a watcher sees it.
+/// An answered question, for a watcher.
 package struct Watched: Sendable, Equatable {
     /// When it was answered, in microseconds since 1970.
     package var at: UInt64
     /// From its arrival to its answer, in nanoseconds.
     package var took: UInt64
-    /// Who asked.
+    /// The client's address.
     package var client: IPAddress
-    /// What it came over.
+    /// The transport of the question.
     package var transport: Tally.Transport
-    /// In wire form, in the client's letters' case; empty for a message whose question could not be read.
+    /// In wire form, in the client's case of letters; empty: the message's question could not be read.
     package var name: [UInt8]
-    /// Means nothing without a name.
+    /// Undefined without a name.
     package var type: RecordType
-    /// What the client was told.
+    /// The response code of the answer.
     package var code: ResponseCode
-    /// Who answered.
+    /// The source of the answer.
     package var by: By
     /// The most readable way in which the question was sent to servers before it was answered.
     package var way: Exposure
-    /// What the client was told of the reason, if it was; from anybody.
+    /// The reason in the answer, from any source; empty: there is none.
     package var reason: String
 
-    /// Where the answer came from.
+    /// The source of an answer.
     package enum By: Sendable, Equatable {
         case cache, stale, hosts
         /// The daemon itself: names that RFCs reserve, refusals, limits.
         case daemon
-        /// The client is told that no server has answered.
+        /// No server has answered, which the client gets as a failure.
         case nobody
         case server(group: String, String)
         /// A group that answers by itself.
         case group(String)
 
-        /// What filters and programs call it; a server is called by its group.
+        /// The name for filters and programs; a server is named by its group.
         package var word: String {
             switch self {
             case .cache: "cache"
@@ -47,11 +47,11 @@ package struct Watched: Sendable, Equatable {
             }
         }
 
-        /// The words of those who answer and are no group.
+        /// The names of the sources that are no group.
         package static let words = [By.cache, .stale, .hosts, .daemon, .nobody].map(\.word)
     }
 
-    /// - Parameter name: in wire form; empty: the question could not be read.
+    /// - Parameter name: In wire form; empty: the question could not be read.
     package init(
         at: UInt64, took: UInt64, client: IPAddress, transport: Tally.Transport, name: [UInt8], type: RecordType,
         code: ResponseCode, by: By, way: Exposure = .none, reason: String = ""

@@ -19,7 +19,7 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
         self.network = network
     }
 
-    /// The address that stands for an IPv4 address at the translator; nil for one that must not be translated: of no
+    /// The address by which the translator reaches an IPv4 address; nil for one that must not be translated: of no
     /// single machine, loopback and link-local ones, those of `ipv4only.arpa`, and under the well-known prefix all
     /// private ones (RFC 6052 §3.1).
     public func address(of address: IPAddress) -> IPAddress? {

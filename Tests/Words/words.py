@@ -1,6 +1,6 @@
 """Plain words: what documents and messages do not say, and what they say instead. `make lint` runs it; it needs no build.
 
-A word is looked for in prose, not in what a document writes as code, and in the program's texts, not in its comments."""
+A word is looked for in prose, not in what a document writes as code, in the program's texts, and in its comments."""
 
 import pathlib
 import re
@@ -33,6 +33,56 @@ WORDS = {
     "vouch for": "sign",
 }
 PATTERN = re.compile(rf"\b({'|'.join(map(re.escape, WORDS))})\b", re.IGNORECASE)
+# The same of comments alone: for readers who have never seen the program, each sentence names its subject.
+COMMENT_WORDS = {
+    "told": "gets, learns, is called with",
+    "heed": "use, follow",
+    "heeds": "uses, follows",
+    "heeded": "used, followed",
+    "anew": "again",
+    "as ever": "as usual, or how",
+    "of before": "former, earlier",
+    "of now": "present",
+    "teller": "the source of the answer",
+    "anyone": "a noun: any client, any host",
+    "no one": "a noun: no server, no client",
+    "somebody else": "a noun: another server, another author",
+    "is said": "is logged, reported, shown",
+    "are said": "are logged, reported, shown",
+    "be said": "be logged, reported, shown",
+    "was said": "was logged, reported, shown",
+    "has said": "has answered, reported",
+    "have said": "have answered, reported",
+    "lies in": "is in",
+    "lie in": "be in",
+    "stands for": "means, replaces",
+    "stand for": "mean, replace",
+    "stands behind": "follows",
+    "stands beside": "is beside",
+    "what stands": "a noun: the text, the entry",
+    "in the place of": "instead of",
+    "in its place": "instead of it",
+    "in their places": "instead of them",
+    "not wanted any more": "no longer needed",
+    "all the same": "still",
+    "dearer": "more expensive",
+    "is dear": "is costly",
+    "are dear": "are costly",
+    "tells apart": "distinguishes",
+    "told apart": "distinguished",
+    "what becomes of": "the result of, the fate of",
+    "what comes of": "the result of",
+    "what is known of": "the state of",
+    "looks at anything": "does other work",
+    "of no use any more": "unusable",
+    "for good": "permanently",
+    "without a word": "silently",
+}
+COMMENT_PATTERN = re.compile(
+    rf"\b({'|'.join(re.escape(word) for word in sorted({**WORDS, **COMMENT_WORDS}, key=len, reverse=True))})\b", re.IGNORECASE
+)
+# Modules whose comments are still to be written again; to shrink to none.
+UNFINISHED = {"Configuration", "Control", "Daemon", "DemoService", "HTTP", "Upstreams", "httpdnsd"}
 
 
 def prose(path):
@@ -56,6 +106,21 @@ def texts(path):
         yield "" if is_comment else " ".join(text for text in re.findall(r'"((?:[^"\\]|\\.)*)"', line) if " " in text)
 
 
+def comments(path):
+    """Each paragraph of a source's comments, with the number of its first line and what it writes as code left out."""
+    first, paragraph = 0, []
+    for number, line in enumerate([*path.read_text().split("\n"), ""], 1):
+        comment = re.match(r"\s*///?(.*)|(?:[^\"]|\"(?:[^\"\\]|\\.)*\")*?  // (.*)", line)
+        text = next((part for part in comment.groups() if part is not None), "") if comment else ""
+        if not text.strip() or comment[1] is None or re.match(r"\s*(?:-|\d+\.|\|) ", text):
+            if paragraph:
+                yield first, re.sub(r"``[^`]*``|`[^`]*`", "", " ".join(paragraph))
+            paragraph = []
+        if text.strip():
+            first = first if paragraph else number
+            paragraph.append(re.sub(r"^\s*- (?:Parameter )?\w+: ", "", text).strip())
+
+
 def documents():
     yield TOP / "README.md"
     yield from sorted(path for path in (TOP / "docs").glob("*.md") if not path.name.endswith(".zh-CN.md"))
@@ -63,6 +128,13 @@ def documents():
     for folder, pattern in (("config/man", "*"), ("config", "*.toml"), ("config/examples", "*.toml"), ("config/debian", "control"),
                             ("config/container", "**/*.*ml"), ("config/prometheus", "*.yml")):
         yield from sorted((TOP / folder).glob(pattern))
+
+
+def found_in_comments(path):
+    for number, text in comments(path):
+        for word in COMMENT_PATTERN.finditer(text):
+            advice = {**WORDS, **COMMENT_WORDS}[word[0].lower()]
+            yield f"{path.relative_to(TOP)}:{number}: a comment: \"{word[0]}\": say {advice}"
 
 
 def found(path):
@@ -74,6 +146,8 @@ def found(path):
 if __name__ == "__main__":
     # The messages about settings have rules of their own.
     sources = sorted(path for path in (TOP / "Sources").rglob("*.swift") if "Configuration" not in path.parts)
+    commented = sorted(path for path in (TOP / "Sources").rglob("*.swift") if path.parts[len(TOP.parts) + 1] not in UNFINISHED)
     complaints = [line for path in [*documents(), *sources] for line in found(path)]
+    complaints += [line for path in commented for line in found_in_comments(path)]
     print("\n".join(complaints))
     sys.exit(bool(complaints))

@@ -122,8 +122,8 @@ public final class TLSSession {
     }
 
     deinit {
-        // The usual end of keep-alive is a connection dropped without close_notify. Unless the shutdown is marked as done,
-        // OpenSSL would treat it as an attack and make the session unusable for resumption.
+        // The usual end of keep-alive is a connection dropped without close_notify. Unless the shutdown is marked as
+        // done, OpenSSL would treat it as an attack and make the session unusable for resumption.
         if case .failed = state { return }
         unsafe SSL_set_shutdown(ssl.pointer, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
     }

@@ -8,11 +8,11 @@ package import Log
 import Streams
 package import Transport
 
-/// Reports abnormal lookups of one account (`enableReport`): to `reportUrl` in batches, one JSON object a line, or to the log.
-/// Confined to the forwarder's loop, whose deadline it shares.
+/// Reports abnormal lookups of one account (`enableReport`): to `reportUrl` in batches, one JSON object a line, or to
+/// the log. Confined to the forwarder's loop, whose deadline it shares.
 ///
-/// No lookup waits for a report, and reports go only to `reportUrl`. If its host is a name, that is asked of no account: a lookup
-/// there could fail, be reported, and so cause further lookups without end.
+/// No lookup waits for a report, and reports go only to `reportUrl`. If its host is a name, no account is asked for it:
+/// a lookup there could fail, be reported, and so cause further lookups without end.
 package final class AbnormalReporter {
     private var line: ReportLine
     private let destination: Destination?
@@ -24,7 +24,7 @@ package final class AbnormalReporter {
     private var body: [UInt8] = []
     private var exchange: HTTPExchange?
 
-    /// The server that reports go to, and how it is verified.
+    /// The server of reports, and its verification.
     private struct Destination {
         let url: Settings.Account.ReportURL
         /// Only its endpoints are used here.
@@ -50,7 +50,7 @@ package final class AbnormalReporter {
     /// Applies other settings; the destination of reports stays the same.
     package func apply(_ settings: Settings.Group) { line = ReportLine(settings) }
 
-    /// The server that takes the reports of an account; nil: they go nowhere, or to the log.
+    /// The server of an account's reports; nil: there are none, or they go to the log.
     package static func server(of settings: Settings.Group) -> Server? {
         settings.enableReport ? settings.reportUrl.map(server) : nil
     }
@@ -116,7 +116,7 @@ package final class AbnormalReporter {
         let now = Tick(nanoseconds: Clock.now())
         switch endpoints {
         case .known(let endpoints):
-            // After a failure the next endpoint has its turn.
+            // After a failure the next endpoint is tried.
             let place = queue.failures % endpoints.count
             if queue.failures > 0, place == 0 { finder.allFailed(destination.server, now) }
             post(to: endpoints[place], at: now)
@@ -170,7 +170,7 @@ package final class AbnormalReporter {
     }
 }
 
-/// How many abnormal lookups are written to the log: a service that is down must not fill it.
+/// The limit of abnormal lookups in the log: a service that is down must not fill it.
 struct LogRate {
     /// Lines in each second.
     static let linesPerSecond = 10
@@ -186,7 +186,7 @@ struct LogRate {
         return lines <= Self.linesPerSecond
     }
 
-    /// How many lines were suppressed since this was last called.
+    /// Returns the number of suppressed lines since the last call.
     mutating func takeUnsaid() -> UInt64 {
         defer { unsaid = 0 }
         return unsaid
@@ -194,7 +194,7 @@ struct LogRate {
 }
 
 extension Report {
-    /// `enableReport` without `reportUrl`: the whole report, names included, which the operator has asked for.
+    /// `enableReport` without `reportUrl`: the whole report, names included, as the operator has configured.
     func abnormalLookup(_ json: String, unsaid: UInt64) {
         if unsaid > 0 { log.info("\(unsaid) more abnormal lookups") }
         log.info("abnormal lookup \(json)")

@@ -2,13 +2,13 @@ import Base
 
 /// The reports that wait to be sent, and the time of the next batch; without sockets.
 ///
-/// One batch is under way at a time. Reports that the server does not accept are kept and sent again after a pause that
+/// One batch is under way at a time. Reports that the server does not accept stay and are sent again after a pause that
 /// doubles; beyond the limit the oldest reports are dropped for the newest.
 struct ReportQueue {
-    /// The most octets that wait: some thousand reports.
+    /// The most waiting octets: some thousand reports.
     static let limit = 512 * 1024
-    /// The most octets of a batch, unless a single report is longer; with a request's head less than a TLS session
-    /// keeps until its handshake is done.
+    /// The most octets of a batch, unless a single report is longer; with a request's head less than may wait in a TLS
+    /// session for its handshake.
     static let batchSize = 48 * 1024
     /// Milliseconds in which reports are gathered before a batch is sent, unless it is full.
     static let gatherTime = 5000
@@ -17,7 +17,7 @@ struct ReportQueue {
     /// The pause after the first failure, and the longest pause, in milliseconds.
     static let (firstPause, longestPause) = (5000, 5 * 60_000)
 
-    /// How a batch under way ended.
+    /// The end of a batch under way.
     enum BatchEnd {
         case accepted
         /// The server will never accept the batch.
@@ -27,7 +27,7 @@ struct ReportQueue {
 
     /// Reports lost since the start.
     private(set) var dropped: UInt64 = 0
-    /// Failures since the last batch that was accepted.
+    /// Failures since the last accepted batch.
     private(set) var failures = 0
     private var waiting: [[UInt8]] = []
     private var waitingSize = 0
@@ -46,7 +46,7 @@ struct ReportQueue {
         schedule(at: now)
     }
 
-    /// The next batch, a line for each report; nil if it is too early for one, or one is under way.
+    /// The next batch, a line for each report; nil: it is too early for one, or one is under way.
     mutating func nextBatch(at now: Tick) -> [UInt8]? {
         guard !isSending, let nextDeadline, nextDeadline <= now else { return nil }
         var (count, size) = (0, 0)

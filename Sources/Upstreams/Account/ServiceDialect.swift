@@ -7,17 +7,17 @@ package import HTTPDNS
 package import Streams
 import Transport
 
-/// How the servers of an HTTPDNS account are asked: the account, and how they are verified.
+/// The access to the servers of an HTTPDNS account: the account, and the verification of its servers.
 package struct ServiceAccess {
     package let account: any ServiceAccount
-    /// What its keys are called in messages.
+    /// The names of its keys in messages.
     package let keys: AccountKeys
     /// The service's time.
     package let clock = ServiceClock()
     package let security: Security
-    /// The certificate's name and the Host to send; nil = the address dialled.
+    /// The certificate's name and the Host to send; nil: the dialled address.
     package let serverName: String?
-    /// How sockets to them leave this machine.
+    /// The way of sockets to them out of this machine.
     let egress: Egress
 
     package init(
@@ -35,7 +35,7 @@ package struct ServiceAccess {
     }
 }
 
-/// One server of an account: names are sent in HTTP/1.1 requests, their addresses come back.
+/// One server of an account: names are sent in HTTP/1.1 requests, and their addresses come back.
 final class ServiceDialect: Dialect {
     private let access: ServiceAccess
     private let writer: HTTPRequestWriter
@@ -61,8 +61,8 @@ final class ServiceDialect: Dialect {
         }
     }
 
-    /// A response that does not fit the request, such as an error that names none of its names, may be another's, and
-    /// its own may still come.
+    /// A response that does not fit the request, such as an error that names none of its names, may belong to another,
+    /// and the right one may still come.
     func read(_ answer: ConversationAnswer, to ask: Ask, isRewritten: Bool, at now: Tick) -> Reading {
         guard case .http(let response) = answer, case .addresses(let names, let families) = ask else {
             return .outOfSync("no HTTP")
@@ -86,10 +86,10 @@ final class ServiceDialect: Dialect {
 }
 
 extension ServiceFailure {
-    /// Whether this failure may be due to another time here.
+    /// Whether this failure may be due to a wrong clock here.
     fileprivate enum ClockDoubt {
         case none
-        /// With the service's time, in seconds since 1970, if it says so.
+        /// With the service's time, in seconds since 1970, if its answer has it.
         case suspected(serviceTime: UInt64?)
     }
 
@@ -112,14 +112,14 @@ extension Failure {
         let words = error.words(keys)
         switch error.remedy {
         case .account, .clock:
-            // A refusal without words may be due to this one server; what the service says holds for all of them.
+            // A refusal without a text may be due to this one server; a text is valid for all of them.
             let pause: Int? = if case .refused = error { Self.pauseAfterRefusal } else { nil }
             self.init(.unauthorized, words, statusCode: response.status, retryAfter: response.retryAfter ?? pause)
         case .leaveAlone:
             self.init(.tooOften, words, statusCode: response.status, retryAfter: response.retryAfter)
         case .askAnother: self.init(.denied, words, statusCode: response.status)
         case .names, .none:
-            // Of 503 the service says with it that it is to be left alone; without it nobody knows.
+            // 503 with it means that the service wants a pause; without it the meaning is unknown.
             let isLeftAlone = response.status == 503 && response.retryAfter != nil
             self.init(
                 isLeftAlone ? .tooOften : .badAnswer, words, statusCode: response.status,
@@ -127,6 +127,6 @@ extension Failure {
         }
     }
 
-    /// Seconds for which a server is left alone that has said what is wrong with the account.
+    /// Seconds for which a server is left alone that has reported an error of the account.
     private static var pauseAfterRefusal: Int { 60 }
 }

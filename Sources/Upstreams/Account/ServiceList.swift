@@ -7,11 +7,11 @@ package import Log
 import Streams
 package import Transport
 
-/// Keeps the list of service addresses fresh, as the service's start-up servers (`confIp`) give it. Confined to the
+/// Refreshes the list of service addresses that the service's start-up servers (`confIp`) give. Confined to the
 /// forwarder's loop, whose deadline it shares.
 ///
-/// `dnsIp` stays in use until the first answer, and behind the listed servers after it: they may not work here. The list has no ports: an address is
-/// asked at the port of the server that gave the list, and by the same scheme.
+/// `dnsIp` stays in use until the first answer, and comes after the listed servers then: these may not work here. The
+/// list has no ports: an address is asked at the port of the server that gave the list, and by the same scheme.
 package final class ServiceList {
     /// Called with the servers to ask from now on, in order, when they have changed; never with none.
     package var changed: ([Endpoint]) -> Void = { _ in }
@@ -27,9 +27,9 @@ package final class ServiceList {
     private var lastFailure: Failure?
     private var isFailing = false
 
-    /// Nothing is asked before the first ``expire(at:)``.
+    /// No server is asked before the first ``expire(at:)``.
     /// - Parameters:
-    ///   - access: May be the one that the lookups use, on the same loop.
+    ///   - access: May be that of the lookups, on the same loop.
     package init(
         _ settings: Settings.Group, access: ServiceAccess, loop: EventLoop, report: Report, at now: Tick
     ) {
@@ -52,7 +52,7 @@ package final class ServiceList {
         schedule.askSoon(at: now)
     }
 
-    /// Every server of the list in use has failed.
+    /// Each server of the list in use has failed.
     package func serversFailed(at now: Tick) {
         schedule.askSoon(at: now)
     }

@@ -4,12 +4,12 @@ import HTTPDNS
 /// Decides when which start-up server is asked for the list of service addresses, and what follows from an answer;
 /// without sockets.
 ///
-/// A round asks the servers in order until one answers, each at once a second time when the first attempt failed.
+/// A round asks the servers in order until one answers, each a second time at once if the first attempt failed.
 struct ServiceListSchedule {
     enum Action: Equatable {
         /// Ask the start-up server with this index.
         case ask(Int)
-        /// The result of the request under way is not needed any more.
+        /// The result of the request under way is no longer needed.
         case cancel
         /// These are the service's addresses by this server's answer; none: use those of `dnsIp`.
         case use([IPAddress], from: Int)
@@ -22,7 +22,7 @@ struct ServiceListSchedule {
         case asking(place: Int, attempt: Int, until: Tick)
     }
 
-    /// The actions to carry out, in order; the owner takes them out.
+    /// The actions to carry out, in order; the owner removes them.
     var actions: [Action] = []
     private let servers: Int
     private var state: State
@@ -35,12 +35,12 @@ struct ServiceListSchedule {
     static let attempts = 2
     /// Milliseconds until the next round after one without an answer.
     static let pauseAfterFailure = 5 * 60_000
-    /// The least milliseconds between the beginnings of two rounds: an unstable network, or a service that is down,
-    /// costs the start-up servers two rounds a minute at most.
+    /// The least milliseconds between the starts of two rounds: an unstable network, or a service that is down, costs
+    /// the start-up servers two rounds a minute at most.
     static let leastBetweenRounds = 30_000
 
     /// - Parameters:
-    ///   - servers: How many start-up servers there are, at least one.
+    ///   - servers: The number of start-up servers, at least one.
     ///   - now: The first round begins at the next ``expire(at:)``.
     init(servers: Int, at now: Tick) {
         self.servers = servers

@@ -1,40 +1,40 @@
 import Base
 
-/// How many queries a server answers on one connection, as the ends of its connections have shown. Without that, many queries at once
-/// would lose more connections than ``PlannedQuery/mostLosses``. For how long the server keeps idle connections it says itself (RFC
-/// 7828), and a query that meets such an end goes out again.
+/// The number of queries that a server answers on one connection, learned from the ends of its connections. Without it,
+/// many queries at once would lose more connections than ``PlannedQuery/mostLosses``. How long the server keeps idle
+/// connections open it announces itself (RFC 7828), and a query that meets such an end is sent again.
 ///
-/// Only what a server does by itself teaches anything, so clean closes count: not silence or a failure of TLS. A restart
-/// closes cleanly, too, so two closes have to be alike, and independent: the second connection was opened after the first had
-/// ended. Restarts at regular intervals are alike as well, but there is often a moment in which no connection can be made:
-/// closes behind which the next connection fails show nothing. A reset is usually something else's doing, but it is also how
-/// a server ends a connection that closes it without having read all queries: one of two ends may be a reset, or both, if the
-/// second took a query that had been lost before.
-/// What was learned is forgotten after a while, and when connections are not trusted any more.
+/// Only deliberate ends by the server count, so clean closes do: not silence or a failure of TLS. A restart closes
+/// cleanly, too, so two closes must be alike, and independent: the second connection was opened after the first had
+/// ended. Restarts at regular intervals are alike as well, but there is often a moment in which no connection can be
+/// made: closes that are followed by a failed connection do not count. A reset usually has another cause, but a server
+/// that closes a connection without having read all queries also ends it by a reset: one of two ends may be a reset, or
+/// both, if the second took a query that had been lost before.
+/// Lessons are forgotten after a while, and when connections are not trusted any more.
 ///
 /// A value without sockets; the time is an argument.
 struct ConnectionLessons {
     /// An end of a connection with queries under way.
     struct Close: Equatable {
-        /// So many queries were answered on it.
+        /// The number of queries answered on it.
         var answers: Int
-        /// It was no reset.
+        /// Whether it was no reset.
         var isClean = true
-        /// A query under way had been lost with another connection before.
+        /// Whether a query under way had been lost with another connection before.
         var isAgain = false
     }
 
     private let limits: StreamLimits
     private var busy = Lesson()
-    /// The same as it was when a connection was last established.
+    /// Its state when a connection was last established.
     private var proven = Lesson()
 
     private struct Lesson {
-        /// The end that the next one is compared with: its answers, and which connections were opened before it.
+        /// The end with which the next one is compared: its answers, and the newest connection opened before it.
         var first: (answers: Int, isClean: Bool, newest: Int, at: Tick)?
         var learned: (answers: Int, until: Tick)?
 
-        /// - Returns: The smaller of two numbers that are alike, and whether both ends were clean; nil if that shows nothing.
+        /// - Returns: The smaller of two similar numbers, and whether both ends were clean; nil: that proves nothing.
         mutating func take(
             _ close: Close, of serial: Int, newest: Int, at now: Tick
         ) -> (answers: Int, isClean: Bool)? {
@@ -45,22 +45,22 @@ struct ConnectionLessons {
                 self.first = end
                 return nil
             }
-            // The end of a connection that was open when the first one ended is passed over. If it took the place of the first,
+            // The end of a connection that was open when the first one ended does not count. If it replaced the first,
             // there would never be two independent ends where another connection is always open.
             guard serial > first.newest else { return nil }
             let areClean = close.isClean && first.isClean
             let isShown = areClean || close.isAgain
-            // A reset that shows nothing does not take the place of a clean close like it.
+            // A reset that proves nothing does not replace a similar clean close.
             if isShown || close.isClean { self.first = end }
             return isShown ? (min(close.answers, first.answers), areClean) : nil
         }
     }
 
-    /// Milliseconds after which what was learned is forgotten, and within which two closes have to come.
+    /// Milliseconds after which a lesson is forgotten, and within which two closes must come.
     static let memory = 600_000
-    /// The fewest queries on a connection that are remembered for so long. A server that answers fewer is hardly in good order:
-    /// that is remembered for ``shortMemory``, during which it is spared, since a connection that takes so few makes the
-    /// queries of all clients wait for each other. So is what resets have shown.
+    /// The fewest queries on a connection that are remembered for so long. A server that answers fewer is hardly in
+    /// good order: that is remembered for ``shortMemory``, during which it is spared, since a connection that takes so
+    /// few makes the queries of all clients wait for each other. The same is true of lessons from resets.
     static let fewestQueries = 8
     /// In milliseconds.
     static let shortMemory = 10_000
@@ -75,8 +75,8 @@ struct ConnectionLessons {
 
     /// The server has ended a connection.
     /// - Parameters:
-    ///   - serial: The connection's number, which increases with each that is opened.
-    ///   - newest: The number of the connection that was opened last.
+    ///   - serial: The connection's number, which increases with each one opened.
+    ///   - newest: The number of the last connection opened.
     mutating func take(_ close: Close, of serial: Int, newest: Int, at now: Tick) {
         guard close.answers > 0, let (count, areClean) = busy.take(close, of: serial, newest: newest, at: now) else {
             return
@@ -85,12 +85,13 @@ struct ConnectionLessons {
         busy.learned = (count, now.advanced(milliseconds: time))
     }
 
-    /// A connection was established: the server is there, and the ends until now were its own doing.
+    /// A connection was established: the server is up, and the ends until now were its own decisions.
     mutating func established() { proven = busy }
 
-    /// A connection could not be made: the server has gone, and the ends since the last one that could say nothing else.
+    /// A connection could not be made: the server is down, which explains the ends since the last one that could.
     mutating func unreachable() { busy = proven }
 
-    /// Connections are not trusted any more, for instance because the network is another: so may be the server.
+    /// Connections are not trusted any more, for instance since the network has changed: the server may be another one,
+    /// too.
     mutating func forget() { self = ConnectionLessons(limits) }
 }

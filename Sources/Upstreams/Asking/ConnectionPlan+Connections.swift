@@ -1,7 +1,7 @@
 import Base
 import Forwarding
 
-/// What connections bring, which are opened and how long they are kept.
+/// Events of connections, room on them, and their lifetime.
 extension ConnectionPlan {
     mutating func established(_ number: ConnectionNumber, at now: Tick) {
         guard connections.contains(number) else { return }
@@ -17,12 +17,12 @@ extension ConnectionPlan {
         connections.contains(number) && connections[number].isEstablished
     }
 
-    /// The queries that are on it.
+    /// The queries on it.
     func carried(_ number: ConnectionNumber) -> [QueryNumber] {
         connections.contains(number) ? Array(connections[number].carried) : []
     }
 
-    /// Something has come on it, which is told next.
+    /// Octets have come on it, whose events are reported next.
     mutating func heard(_ number: ConnectionNumber, isAnswer: Bool = false, at now: Tick) {
         guard connections.contains(number) else { return }
         connections[number].isDoubted = false
@@ -36,8 +36,8 @@ extension ConnectionPlan {
         if connections.contains(number) { connections[number].isDraining = true }
     }
 
-    /// Octets have come, and what they say was told: queries may have ended, so that there is room for others.
-    /// - Parameter mostAtOnce: How many requests the server takes at once, as far as it has said so.
+    /// Octets have come, and their events were reported: queries may have ended, so that there is room for others.
+    /// - Parameter mostAtOnce: The most requests that the server takes at once, as far as it has announced it.
     mutating func advanced(_ number: ConnectionNumber, mostAtOnce: Int, at now: Tick) {
         heard(number, at: now)
         if connections.contains(number) { connections[number].mostAtOnce = mostAtOnce }
@@ -46,20 +46,20 @@ extension ConnectionPlan {
         serveWaiting(at: now)
     }
 
-    /// The server has said for how long it keeps idle connections (RFC 7828 §3.4).
-    /// - Parameter time: In nanoseconds; 0: the connection is to be closed when nothing is under way on it.
+    /// The server has announced how long it keeps idle connections open (RFC 7828 §3.4).
+    /// - Parameter time: In nanoseconds; 0: the connection is to be closed when no query is under way on it.
     mutating func told(_ number: ConnectionNumber, idleTime time: UInt64) {
         guard time > 0 else { return drain(number) }
-        // A little less than the server keeps it, so that no query meets the end.
+        // A little less than the server's time, so that no query meets the end.
         idleTime = min(StreamLimits.longestIdle, time / 5 * 4)
     }
 
     // MARK: Room
 
-    /// Whether there may be one connection more, beside those that are only kept because they may yet say something.
+    /// Whether there may be one connection more, without counting those that only wait for late answers.
     var hasPlace: Bool { connections.count - quiet.count < limits.mostConnections }
 
-    /// How many connections may take further queries, now or when some of theirs have ended.
+    /// The number of connections that may take further queries, now or when some of theirs have ended.
     var usable: Int {
         connections.count - quiet.count - shared.reduce(0) { $0 + (mayTakeMore($1) ? 0 : 1) }
     }
@@ -70,7 +70,7 @@ extension ConnectionPlan {
 
     // MARK: Keeping
 
-    /// Has no query under way any more: it is kept or closed.
+    /// Handles a connection without queries under way: it stays open or is closed.
     mutating func keepOrClose(_ number: ConnectionNumber, at now: Tick) {
         guard connections[number].carried.isEmpty else { return }
         shared.drop(number)
@@ -79,7 +79,7 @@ extension ConnectionPlan {
         guard connections[number].isEstablished || isDoubted, mayTakeMore(number, whenHeard: true),
             limits.idleTime > 0, !isRemoved
         else { return close(number) }
-        // Of two answers that come together the first may have its owner cancel the second.
+        // Of two answers that come together the first may make its owner cancel the second.
         guard connections[number].idleSince == 0 || isDoubted != quiet.contains(number) else { return }
         connections[number].idleSince = now.nanoseconds
         if isDoubted {
@@ -116,7 +116,7 @@ extension ConnectionPlan {
 
     // MARK: Time and change
 
-    /// When ``expire(at:)`` has something to do.
+    /// When ``expire(at:)`` has work.
     var nextDeadline: Tick? {
         var next = raced.reduce(Tick?.none) { $0.orEarlier(queries[$1].racedAt) }
         if let first = idle.first { next = next.orEarlier(idleEnd(of: first)) }
@@ -139,13 +139,13 @@ extension ConnectionPlan {
         firstFlightLimit = .max
     }
 
-    /// The group does not have the server any more: what is under way ends as it may, and no connection is kept.
+    /// The group no longer has the server: queries under way end normally, and no connection stays open.
     mutating func remove() {
         isRemoved = true
         networkChanged()
     }
 
-    /// Another number may be learned from how connections have ended, or forgotten.
+    /// Applies the limit that follows from the lessons, which may have changed or been forgotten.
     mutating func heedLessons(at now: Tick) {
         queriesPerConnection = lessons.queriesPerConnection(at: now)
     }

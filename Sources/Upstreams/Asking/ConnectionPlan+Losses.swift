@@ -2,12 +2,12 @@ import Base
 import Forwarding
 import Streams
 
-/// What is done for queries that wait or are silent, and for those that a connection or the server has not answered.
+/// Queries that wait or are silent, and queries that a connection or the server has not answered.
 extension ConnectionPlan {
-    // MARK: Queries that are silent
+    // MARK: Silent queries
 
-    /// The query's connection may be dead: it is sent again on another, and the first answer wins. If it was sent later than it came,
-    /// as after it had waited for room or lost a connection, it is given as long again.
+    /// A query's connection may be dead: it is sent again on another, and the first answer wins. If it was sent later
+    /// than it came, since it had waited for room or lost a connection, it gets as much time again.
     mutating func race(_ query: QueryNumber, at now: Tick) {
         guard queries.contains(query) else { return }
         queries[query].patience = now.nanoseconds &- queries[query].asked.nanoseconds
@@ -16,7 +16,8 @@ extension ConnectionPlan {
     }
 
     mutating func raceIfDue(_ number: QueryNumber, at now: Tick) {
-        // What was sent before the network was another is not waited for, and what else takes no further queries is about to end.
+        // A query sent before the network changed is not waited for, and any other connection without further queries
+        // is about to end.
         let isDue =
             queries[number].racedAt.map { $0 <= now } ?? false
             || queries[number].isOn { connections[$0].isDraining }
@@ -37,16 +38,16 @@ extension ConnectionPlan {
         }
     }
 
-    /// Its silence is of no interest any more.
+    /// Ends the watch of a query's silence.
     mutating func endRace(_ query: QueryNumber) {
         guard queries[query].patience != nil else { return }
         queries[query].patience = nil
         raced.removeAll { $0 == query }
     }
 
-    // MARK: Queries that wait
+    // MARK: Waiting queries
 
-    /// False if too many do.
+    /// False: too many wait.
     mutating func wait(_ query: QueryNumber) -> Bool {
         guard !queries[query].isWaiting else { return true }
         guard waiting.count < StreamLimits.maximumWaiting else { return false }
@@ -65,7 +66,7 @@ extension ConnectionPlan {
         while let query = waiting.first {
             if let connection = connection(after: 0, since: 0) {
                 stopWaiting(query)
-                // One that is doubted no more may carry it already.
+                // A connection that is no longer doubted may carry it already.
                 guard !queries[query].isOn({ $0 == connection }) else { continue }
                 send(query, on: connection, at: now)
             } else if isPaused(at: now) {
@@ -78,7 +79,7 @@ extension ConnectionPlan {
         }
     }
 
-    /// Nothing can be expected of waiting. What is under way on a connection that is doubted goes on there.
+    /// Fails the waiting queries: no room can be expected. Those under way on a doubted connection go on there.
     mutating func failWaiting(_ failure: Failure) {
         for query in exchange(&waiting, with: []) {
             queries[query].isWaiting = false
@@ -86,20 +87,20 @@ extension ConnectionPlan {
         }
     }
 
-    /// It is there until the action is taken, and may be cancelled before that.
+    /// The query exists until the action is taken, and may be cancelled before that.
     mutating func fail(_ query: QueryNumber, _ failure: Failure, wasAnswered: Bool = false) {
         act(.fail(query, failure, wasAnswered: wasAnswered))
     }
 
-    // MARK: Queries that are not answered
+    // MARK: Unanswered queries
 
-    /// Sends a query once more, on a connection made later than this one, unless it is under way elsewhere or waits.
+    /// Sends a query again, on a connection made later than this one, unless it is under way elsewhere or waits.
     mutating func sendElsewhere(_ query: QueryNumber, after number: ConnectionNumber, at now: Tick) {
         guard queries[query].connections.isEmpty, !queries[query].isWaiting else { return }
         send(query, after: number, since: queries[query].asked.nanoseconds, at: now)
     }
 
-    /// A query was to be sent on a connection, which is not to be used any more, or does not take it.
+    /// Handles a connection that cannot take a query: it is not to be used any more, or refused it.
     mutating func notTaken(_ query: QueryNumber, by number: ConnectionNumber, at now: Tick) {
         drain(number)
         guard unload(query, from: number) else { return }
@@ -107,14 +108,14 @@ extension ConnectionPlan {
         keepOrClose(number, at: now)
     }
 
-    /// The query is to be sent again as another request, whatever becomes of it elsewhere.
+    /// Sends the query again as another request, whatever its state on other connections.
     mutating func rewritten(_ query: QueryNumber, on number: ConnectionNumber, at now: Tick) {
         guard unload(query, from: number) else { return }
         cancelEverywhere(query, at: now)
         if hasRoom(number) { send(query, on: number, at: now) } else { sendOnNew(query, at: now) }
     }
 
-    /// The server has not processed it.
+    /// Handles a query that the server has not processed.
     mutating func refused(_ query: QueryNumber, on number: ConnectionNumber) {
         guard unload(query, from: number), queries[query].connections.isEmpty else { return }
         queries[query].refusals += 1
@@ -128,7 +129,8 @@ extension ConnectionPlan {
         if connections.contains(number) {
             firstFlightLimit = max(1, connections[number].mostAtOnce)
             if connections[number].answers == 0, connections[number].isDraining, connections[number].carried.isEmpty {
-                // The first one may have been at its end anyway. A second one shows that others would take nothing either.
+                // The first one may have been at its end anyway. A second one shows that further ones would take none
+                // either.
                 if let refusing, refusing != number { pausedUntil = now.advanced(milliseconds: Self.pauseTime) }
                 refusing = number
             }
@@ -138,7 +140,8 @@ extension ConnectionPlan {
         }
     }
 
-    /// The server has failed to answer it, and may do better on another connection; this one takes no further query.
+    /// Handles a query that the server has failed to answer: it may do better on another connection; this one takes no
+    /// further query.
     mutating func givenUp(
         _ query: QueryNumber, on number: ConnectionNumber, _ failure: Failure, at now: Tick
     ) {
@@ -151,7 +154,7 @@ extension ConnectionPlan {
         sendElsewhere(query, after: number, at: now)
     }
 
-    /// Only this query has failed. That it is under way elsewhere as well leaves it a chance.
+    /// Only this query has failed; if it is under way elsewhere as well, it still has a chance.
     mutating func failed(
         _ query: QueryNumber, on number: ConnectionNumber, _ failure: Failure
     ) {
@@ -161,9 +164,9 @@ extension ConnectionPlan {
 
     // MARK: Ends
 
-    /// A connection has ended, or could not be made.
+    /// Handles a connection that has ended, or could not be made.
     /// - Parameters:
-    ///   - failure: That of its queries, unless they are sent again.
+    ///   - failure: The failure of its queries, unless they are sent again.
     ///   - hasBegun: Part of the answer to its only query has come.
     mutating func ended(
         _ number: ConnectionNumber, _ end: LinkEnd, _ failure: Failure, hasBegun: Bool = false, at now: Tick
@@ -175,8 +178,8 @@ extension ConnectionPlan {
         let isShort = !connection.isEstablished && failure.kind == .here
         for query in connection.carried where queries[query].connections.isEmpty && !queries[query].isWaiting {
             if isShort, usable > 0, wait(query) { continue }
-            // That the server had closed a connection which still seemed open here does not count as an attempt. This ends of
-            // itself, since each further connection was made after the last.
+            // If the server had closed a connection that still seemed open here, that does not count as an attempt.
+            // This cannot loop: each further connection was made after the last.
             if connection.idleBefore == 0 {
                 let isAlone = connection.carried.count == 1
                 let isWorthIt = connection.answers > 0 || connection.isEstablished && limits.retriesOnFresh
@@ -192,7 +195,7 @@ extension ConnectionPlan {
             sendOnFresh(query, at: now)
         }
         if !refused.isEmpty { sendRefused(number, at: now) }
-        // Whoever waits would only dial in vain as well.
+        // Waiting queries would fail to dial as well.
         if !connection.isEstablished, usable == 0 { failWaiting(failure) }
         serveWaiting(mayDial: connection.isEstablished, at: now)
     }

@@ -5,80 +5,80 @@ typealias ConnectionNumber = UInt64
 /// ``QueryID/number``.
 typealias QueryNumber = UInt64
 
-/// The connections to one server and the queries on them, by number: all rules of dialling, sharing, doubting, sending again and
-/// closing. A value without sockets; the time is an argument. Whoever has the sockets tells it what happens, and carries out its
-/// actions in their order. `Tests/UpstreamsTests/Scenarios` has an example of each rule.
+/// The connections to one server and the queries on them, by number: all rules of dialling, sharing, doubting, sending
+/// again and closing. A value without sockets; the time is an argument. The owner of the sockets reports events, and
+/// carries out the actions in order. `Tests/UpstreamsTests/Scenarios` has an example of each rule.
 ///
-/// | what happens | what follows |
+/// | event | consequence |
 /// | --- | --- |
 /// | a query comes | it goes to the newest connection with room among those with queries, then to the newest idle one; else a connection is dialled, up to ``StreamLimits/connections``; else it waits, up to ``StreamLimits/maximumWaiting``; else it fails |
 /// | a connection is dialled | queries are put on it at once; they are sent when it is established |
-/// | a connection cannot be made | its queries fail; so do those that wait, unless another connection may take them; what the closes just before seemed to show is forgotten |
-/// | it cannot be made because this machine is short of something | its queries wait for room on another, if one may take them |
+/// | a connection cannot be made | its queries fail; so do those that wait, unless another connection may take them; the lesson of the closes just before is forgotten |
+/// | it cannot be made for a shortage of this machine | its queries wait for room on another, if one may take them |
 /// | an answer comes | its query is cancelled on other connections; a connection without queries becomes idle |
-/// | a connection is idle | it is closed after the time that the server has told (RFC 7828), or ``StreamLimits/idleTime`` |
-/// | connections end beside queries that were not answered, twice alike | further ones carry no more queries than those (``ConnectionLessons``) |
-/// | a query is to be raced, and was sent long enough ago | its connections are doubted, and it is sent once more on one that was made later, or on a new one; at most on ``maximumRacing`` |
-/// | a query is overdue | its connections that have been silent since it was sent are doubted; one that is still being made is kept |
-/// | a connection is doubted | it takes no query until octets come; once it carries none, it may still finish for ``doubtTime``, or until another connection needs its place |
-/// | a connection ends, and answers had come on it | its queries go out again on one that was dialled since, as older ones may be ending too; each at most ``PlannedQuery/mostLosses`` times |
-/// | it ends without any answer | its queries go out again once, unless they are asked on connections of their own (``StreamLimits/retriesOnFresh``) |
-/// | it ends before anything came since it was idle | its queries go out again, and that does not count: they may never have been read |
+/// | a connection is idle | it is closed after the time that the server has announced (RFC 7828), or ``StreamLimits/idleTime`` |
+/// | connections end beside unanswered queries, twice alike | further ones carry no more queries than these (``ConnectionLessons``) |
+/// | a query is to be raced, and was sent long enough ago | its connections are doubted, and it is sent again on one that was made later, or on a new one; at most on ``maximumRacing`` |
+/// | a query is overdue | its connections that have been silent since it was sent are doubted; one that is still being made stays |
+/// | a connection is doubted | it takes no query until octets come; once it carries none, it may still finish for ``doubtTime``, or until another connection needs its room |
+/// | a connection ends, and answers had come on it | its queries are sent again on one that was dialled since, as older ones may be ending too; each at most ``PlannedQuery/mostLosses`` times |
+/// | it ends without any answer | its queries are sent again once, unless they have connections of their own (``StreamLimits/retriesOnFresh``) |
+/// | it ends before any octet came since it was idle | its queries are sent again, and that does not count: they may never have been read |
 /// | the server breaks the protocol | as if it had closed; once for each query |
-/// | the server refuses a query unprocessed | it goes out again on a later connection, ``maximumRefusals`` times; a new connection gets no more at first than the server says that it takes |
-/// | two new connections in a row take nothing | no connection is dialled for ``pauseTime``; queries that would need one fail |
+/// | the server refuses a query unprocessed | it is sent again on a later connection, ``maximumRefusals`` times; a new connection gets at first no more than the server announces |
+/// | two new connections in a row take no query | no connection is dialled for ``pauseTime``; queries that would need one fail |
 /// | the server goes away (GOAWAY, `Connection: close`) | queries under way on the connection go on; it takes no others |
-/// | a connection turns out not to take a query: it was verified too long ago, or has ended, or unsolicited octets have come | the query goes to another, and that does not count |
-/// | the network changes | no connection takes further queries, idle ones are closed, and what was learned is forgotten |
-/// | the group has the server no more | as when the network changes, and no connection is kept without queries |
+/// | a connection cannot take a query: it was verified too long ago, or has ended, or unsolicited octets have come | the query goes to another, and that does not count |
+/// | the network changes | no connection takes further queries, idle ones are closed, and lessons are forgotten |
+/// | the group no longer has the server | as when the network changes, and no connection stays without queries |
 struct ConnectionPlan: ~Copyable {
     let limits: StreamLimits
-    /// What is to be done, in this order. Taken by ``takeAction()``.
+    /// The orders, in sequence. Taken by ``takeAction()``.
     private var actions: [PlanAction] = []
-    /// How many of `actions` were taken.
+    /// The number of taken `actions`.
     private var taken = 0
 
     var connectionNumbers = Numbers()
     var queries = Numbered(none: PlannedQuery(at: Tick(nanoseconds: 0)))
     var connections = Numbered(none: PlannedConnection(mostAtOnce: 0))
-    /// Connections that carry queries and may have room for more, where connections are shared.
+    /// Connections with queries that may have room for more, if connections are shared.
     var shared: [ConnectionNumber] = []
     /// Connections without queries that may take some, in the order in which they became idle.
     var idle: [ConnectionNumber] = []
-    /// Doubted connections without queries, in that order as well.
+    /// Doubted connections without queries, in the same order.
     var quiet: [ConnectionNumber] = []
-    /// Queries that wait for room, in the order in which they came.
+    /// Queries that wait for room, in order of arrival.
     var waiting: [QueryNumber] = []
-    /// Queries that the server has refused, until all that has come with that was told.
+    /// Queries that the server has refused, until all events of the same read are reported.
     var refused: [QueryNumber] = []
-    /// Queries that are to be sent on a further connection when they have been under way for long enough.
+    /// Queries to send on a further connection when they have been under way long enough.
     var raced: [QueryNumber] = []
 
-    /// The group does not have the server any more.
+    /// Whether the group no longer has the server.
     var isRemoved = false
     var lessons: ConnectionLessons
-    /// How long an idle connection is kept, in nanoseconds: ``StreamLimits/idleTime``, or by what the server has said.
+    /// How long an idle connection stays open, in nanoseconds: ``StreamLimits/idleTime``, or as the server announces.
     var idleTime: UInt64
-    /// The most queries on a connection in its life, by what the lessons show now.
+    /// The most queries on a connection in its life, by the present lessons.
     var queriesPerConnection: Int
     /// The connection that was dialled last.
     var newest: ConnectionNumber = 0
-    /// The connection that was dialled last when one ended: this one and older ones may end together with it.
+    /// The last dialled connection at the end of another: this one and older ones may end together with it.
     var lastSuspect: ConnectionNumber = 0
-    /// The most queries on a connection that has answered none; lower once the server has refused one.
+    /// The most queries on a connection without an answer; lower once the server has refused one.
     var firstFlightLimit = Int.max
     /// The last connection on which all queries were refused, unless the server has answered one since.
     var refusing: ConnectionNumber?
     var pausedUntil = Tick(nanoseconds: 0)
 
-    /// The most connections that one query may be under way on, so that an unstable network does not multiply them.
+    /// The most connections with the same query, so that an unstable network does not multiply them.
     static let maximumRacing = 3
     /// How often a query may be refused unprocessed before it fails.
     static let maximumRefusals = 3
     /// In milliseconds.
     static let pauseTime = 1000
-    /// For how long a doubted connection is kept without queries, in nanoseconds: about as long as the kernel waits until it
-    /// gives up a connection whose octets nobody acknowledges.
+    /// How long a doubted connection stays open without queries, in nanoseconds: about as long as the kernel waits for
+    /// an acknowledgement before it gives a connection up.
     static let doubtTime: UInt64 = 5_000_000_000
 
     init(_ limits: StreamLimits) {
@@ -106,8 +106,8 @@ struct ConnectionPlan: ~Copyable {
 
     // MARK: From the question to the answer
 
-    /// A query comes.
-    /// - Parameter query: Its number, another for each that is under way.
+    /// Takes a new query.
+    /// - Parameter query: Its number, unique among those under way.
     mutating func want(_ query: QueryNumber, at now: Tick) {
         queries.insert(PlannedQuery(at: now), as: query)
         send(query, at: now)
@@ -132,7 +132,7 @@ struct ConnectionPlan: ~Copyable {
     /// A connection that can take a query now, without opening a new one.
     /// - Parameters:
     ///   - number: It was made after this one, which is doubted or has ended.
-    ///   - tick: An idle one has shown by an answer since then that it is alive, or it may have died together with the other.
+    ///   - tick: An idle one counts only if it has answered since, or it may have died together with the other.
     mutating func connection(after number: ConnectionNumber, since tick: UInt64) -> ConnectionNumber? {
         if let found = shared.last(where: { $0 > number && hasRoom($0) }) { return found }
         while let index = idle.lastIndex(where: { $0 > number && connections[$0].idleSince >= tick }) {
@@ -148,7 +148,7 @@ struct ConnectionPlan: ~Copyable {
             && (connections[number].answers > 0 || connections[number].carried.count < firstFlightLimit)
     }
 
-    /// - Parameter whenHeard: as soon as octets come, if it is doubted.
+    /// - Parameter whenHeard: Once octets come, if it is doubted.
     func mayTakeMore(_ number: ConnectionNumber, whenHeard: Bool = false) -> Bool {
         (whenHeard || !connections[number].isDoubted) && !connections[number].isDraining
             && connections[number].queries < queriesPerConnection
@@ -190,9 +190,10 @@ struct ConnectionPlan: ~Copyable {
         send(query, on: number, at: now)
     }
 
-    /// The query has its answer.
-    /// - Parameter isInSync: Certainly to this request. Else it may be another's, and the connection takes no further query.
-    /// - Returns: Whether the answer came on the connection on which it was sent because the first ones were doubted.
+    /// Takes the answer to a query.
+    /// - Parameter isInSync: It is certainly for this request. Else it may be for another, and the connection takes no
+    ///   further query.
+    /// - Returns: Whether it came on the connection on which the query was sent because the first ones were doubted.
     mutating func answered(
         _ query: QueryNumber, on number: ConnectionNumber, isInSync: Bool, at now: Tick
     ) -> Bool {
@@ -205,8 +206,8 @@ struct ConnectionPlan: ~Copyable {
         return isSecond
     }
 
-    /// Takes a query off a connection.
-    /// - Returns: False if it is not on it.
+    /// Removes a query from a connection.
+    /// - Returns: False: it was not there.
     mutating func unload(_ query: QueryNumber, from number: ConnectionNumber) -> Bool {
         guard connections.contains(number) else { return false }
         guard let index = connections[number].carried.firstIndex(of: query) else { return false }
@@ -215,13 +216,13 @@ struct ConnectionPlan: ~Copyable {
         return true
     }
 
-    /// Its answer is not wanted from any connection.
+    /// Cancels a query on all its connections.
     mutating func cancelEverywhere(_ query: QueryNumber, at now: Tick) {
         while let number = queries[query].connections.popLast() {
             if let index = connections[number].carried.firstIndex(of: query) {
                 connections[number].carried.remove(at: index)
             }
-            // Where requests are not told apart, the next answer would be taken for that of another.
+            // Without request IDs, the next answer would be taken for that of another request.
             guard limits.sharesConnections else {
                 close(number)
                 continue
@@ -231,8 +232,8 @@ struct ConnectionPlan: ~Copyable {
         }
     }
 
-    /// No client waits for its answer any more.
-    /// - Parameter isOverdue: The answer has not come within the time of an attempt. A connection that has been silent since the
+    /// Cancels a query for which no client waits any more.
+    /// - Parameter isOverdue: No answer came within the time of an attempt. A connection that has been silent since the
     ///   query was sent is doubted.
     mutating func cancel(_ query: QueryNumber, isOverdue: Bool = false, at now: Tick) {
         guard queries.contains(query) else { return }
@@ -246,7 +247,7 @@ struct ConnectionPlan: ~Copyable {
         serveWaiting(at: now)
     }
 
-    /// It has ended.
+    /// Removes a query that has ended.
     mutating func forget(_ query: QueryNumber) {
         endRace(query)
         stopWaiting(query)

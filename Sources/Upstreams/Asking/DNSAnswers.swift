@@ -4,18 +4,18 @@ import DNSWire
 import Forwarding
 import Transport
 
-/// Writes the queries to a group's DNS servers and reads their answers, and remembers what the answers show about the
-/// servers. Confined to the forwarder's loop.
+/// Writes the queries to a group's DNS servers, reads their answers, and remembers the properties of servers that the
+/// answers show. Confined to the forwarder's loop.
 package final class DNSAnswers {
-    /// `negativeTTL`, for an answer that says "no such record" without an SOA.
+    /// `negativeTTL`, for a NODATA or NXDOMAIN answer without an SOA.
     package var negativeTTL: UInt32
     /// `trustAD`: whether the AD bit of resolvers beyond this machine counts too.
     package var trustsAD: Bool
     /// `routeIp`: the address whose network is sent with each question (RFC 7871); nil: none.
     package var clientSubnet: IPAddress?
-    /// Messages that were not the awaited answers.
+    /// Counts of messages that were not the awaited answers.
     package internal(set) var mismatches = MismatchCounters()
-    /// Told of a server whose answer is right but for the case of its letters.
+    /// Called with a server whose answer is right except for the case of letters.
     package var otherCase: (Server) -> Void = { _ in }
     var edns = EDNSKnowledge()
     private var random = Random()
@@ -24,24 +24,24 @@ package final class DNSAnswers {
         (self.negativeTTL, self.trustsAD) = (negativeTTL, trustsAD)
     }
 
-    /// What an answer means.
+    /// The meaning of an answer.
     enum Meaning {
-        /// The server may not know EDNS: ask the same again without.
+        /// The server may not know EDNS: repeat the query without it.
         case withoutEDNS
         case truncated
         case outcome(Outcome)
     }
 
-    /// An unpredictable id (RFC 5452 §9.2).
+    /// An unpredictable ID (RFC 5452 §9.2).
     func nextID() -> UInt16 { random.uint16() }
 
     func random64() -> UInt64 { random.uint64() }
 
-    /// A query for a connection, with the id 0, which conversations with ids of their own replace.
+    /// A query for a connection, with the ID 0, which conversations with IDs of their own replace.
     /// - Parameters:
-    ///   - isRewritten: Whether it was asked before, with EDNS.
-    ///   - keepAlive: Whether to ask for how long the server keeps idle connections.
-    ///   - isPadded: Whether to pad it, since its length would reveal something of what TLS hides.
+    ///   - isRewritten: Whether it was sent before, with EDNS.
+    ///   - keepAlive: Whether to ask how long the server keeps idle connections open.
+    ///   - isPadded: Whether to pad it, since its length would reveal some of the contents of TLS.
     func message(
         _ ask: Ask, to server: Server, isRewritten: Bool, keepAlive: Bool = false, isPadded: Bool, at now: Tick
     ) throws(Unaskable) -> [UInt8] {
@@ -52,10 +52,11 @@ package final class DNSAnswers {
             subnet: clientSubnet, keepAlive: keepAlive, paddedTo: isPadded ? Query.paddingBlock : 1)
     }
 
-    /// What a message on a connection means; nil if it does not answer the question.
+    /// The meaning of a message on a connection; nil: it does not answer the question.
     /// - Parameters:
     ///   - isRewritten: Whether it answers a query without EDNS, after one with it.
-    ///   - keepAlive: Gets for how long the server keeps idle connections, as it says, in tenths of a second.
+    ///   - keepAlive: Receives how long the server keeps idle connections open, if it announces it, in tenths of a
+    ///     second.
     func reading(
         of message: [UInt8], to ask: Ask, from server: Server, isRewritten: Bool, keepAlive: inout UInt16?, at now: Tick
     ) -> Reading? {
@@ -69,7 +70,7 @@ package final class DNSAnswers {
         }
     }
 
-    /// The reply in a message; nil if it does not answer the question.
+    /// The reply in a message; nil: it does not answer the question.
     func read(_ message: Span<UInt8>, id: UInt16, to question: MessageQuestion) -> Response.Reply? {
         do throws(WireError) {
             return try Response.read(
@@ -80,10 +81,10 @@ package final class DNSAnswers {
         }
     }
 
-    /// What a reply means for the query. FORMERR is never passed on to clients, whose question was well-formed; it is no
-    /// verdict on the server either, since it may be about this question alone.
+    /// The meaning of a reply for the query. FORMERR is never passed on to clients, whose question was well-formed; nor
+    /// does it count against the server, since it may be about this question alone.
     ///
-    /// AD says that the server has validated the answer. It proves nothing when it came over a network, where an
+    /// AD means that the server has validated the answer. It proves nothing if it came over a network, where an
     /// attacker on the path can set it (RFC 4035 §4.9.3); over loopback it counts.
     func classify(
         _ reply: consuming Response.Reply, from server: Server, asked: EDNSUse, at now: Tick

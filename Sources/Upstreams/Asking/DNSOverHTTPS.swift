@@ -4,7 +4,7 @@ import Forwarding
 import HTTP
 import Streams
 
-/// DNS messages over HTTPS (RFC 8484), on HTTP/2 alone. As strict as DNS over TLS: a server without a valid certificate
+/// DNS messages over HTTPS (RFC 8484), only on HTTP/2. As strict as DNS over TLS: a server without a valid certificate
 /// is not asked.
 final class DNSOverHTTPS: Dialect {
     private let server: Server
@@ -14,7 +14,7 @@ final class DNSOverHTTPS: Dialect {
     private let usesGET: Bool
 
     private static let mediaType = "application/dns-message"
-    /// The pause when `Retry-After` is missing, and when a server refuses the request itself, in seconds.
+    /// The pause without `Retry-After`, and that after a server refuses the request itself, in seconds.
     private static let usualPause = 5
     private static let longPause = 60
 
@@ -53,7 +53,7 @@ final class DNSOverHTTPS: Dialect {
         if let mediaType = response.mediaType, mediaType != Self.mediaType {
             return .failed(.badAnswer, "an answer that is no DNS message, as a network's login page gives one")
         }
-        // HTTP keeps connections by its own rules.
+        // HTTP keeps connections open by its own rules.
         var keepAlive: UInt16?
         guard
             let reading = answers.reading(

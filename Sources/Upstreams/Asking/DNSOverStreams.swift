@@ -10,14 +10,14 @@ final class DNSOverStreams: Dialect {
     private let isPadded: Bool
     private(set) var keepAlive: UInt16?
 
-    /// - Parameter isPadded: Whether queries are padded, since their lengths would reveal something of what TLS hides.
+    /// - Parameter isPadded: Whether queries are padded, since their lengths would reveal some of the contents of TLS.
     init(_ server: Server, _ answers: DNSAnswers, isPadded: Bool) {
         (self.server, self.answers, self.isPadded) = (server, answers, isPadded)
     }
 
     func conversation() -> any ClientConversation { DNSFrames { [answers] in answers.nextID() } }
 
-    /// The conversation sets the id.
+    /// The conversation sets the ID.
     func request(_ ask: Ask, isRewritten: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
         try answers.message(
             ask, to: server, isRewritten: isRewritten, keepAlive: server.kind != .plain, isPadded: isPadded, at: now)

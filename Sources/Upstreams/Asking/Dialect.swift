@@ -3,16 +3,17 @@ import DNSWire
 import Forwarding
 import Streams
 
-/// What is said to one server: a query becomes a request, an answer an outcome. One for each server, on its upstream's loop.
+/// The protocol with one server: a query becomes a request, an answer an outcome. One for each server, on its
+/// upstream's loop.
 protocol Dialect: AnyObject {
     /// A conversation for a new connection.
     func conversation() -> any ClientConversation
     /// The request for a query.
-    /// - Parameter isRewritten: Whether the answer before was ``Reading/retryRewritten``.
+    /// - Parameter isRewritten: Whether the previous answer was ``Reading/retryRewritten``.
     /// - Throws: The server cannot be asked this.
     func request(_ ask: Ask, isRewritten: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8]
     func read(_ answer: ConversationAnswer, to ask: Ask, isRewritten: Bool, at now: Tick) -> Reading
-    /// For how long the server keeps idle connections, as the answer that was read last says, in tenths of a second.
+    /// How long the server keeps idle connections open, by the last answer, in tenths of a second.
     var keepAlive: UInt16? { get }
 }
 
@@ -20,30 +21,30 @@ extension Dialect {
     var keepAlive: UInt16? { nil }
 }
 
-/// Why a query cannot be put to a server.
+/// Why a server cannot be asked a query.
 struct Unaskable: Error {
     let failure: Failure
 
     init(_ kind: Failure.Kind, _ detail: String) { failure = Failure(kind, detail) }
 }
 
-/// What an answer means.
+/// The meaning of an answer.
 enum Reading {
     /// - Parameters:
     ///   - code: The response code to count.
-    ///   - provesConnectionInSync: Whether it is certainly the answer to this request. Else it may be another's, and the
-    ///     connection is not used any more.
+    ///   - provesConnectionInSync: Whether it is certainly the answer to this request. Else it may be another's, and
+    ///     the connection is not used any more.
     case outcome(Outcome, code: ResponseCode, provesConnectionInSync: Bool)
-    /// Ask the same once more by another request: without an extension that the server may not support, or by a clock
-    /// that its answer has corrected.
+    /// Repeat the query by another request: without an extension that the server may not support, or by a clock that
+    /// its answer has corrected.
     case retryRewritten
-    /// The server did not answer on this connection: ask the same again on another one; with the failure to report if
+    /// The server did not answer on this connection: repeat the query on another one; with the failure to report if
     /// that fails too.
     case retryOnOtherConnection(Failure)
 
-    /// A failure after which the server goes on being asked on the same connection.
+    /// A failure after which the server is still asked on the same connection.
     /// - Parameters:
-    ///   - status: That of HTTP.
+    ///   - status: The HTTP status.
     ///   - retryAfter: Seconds for which the server is to be left alone.
     static func failed(_ kind: Failure.Kind, _ detail: String, _ status: Int? = nil, retryAfter: Int? = nil) -> Reading
     {

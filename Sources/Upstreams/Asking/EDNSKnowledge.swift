@@ -1,8 +1,8 @@
 import Base
 import DNSWire
 
-/// Remembers which servers do not know EDNS (RFC 6891 §7): they answer a query that has an OPT record with an
-/// error and are then asked without one. Without OPT there is no DO, so their answers have no signatures.
+/// Remembers servers that do not know EDNS (RFC 6891 §7): they answer a query with an OPT record with an error and are
+/// then asked without one. Without OPT there is no DO, so their answers have no signatures.
 struct EDNSKnowledge {
     /// Until when each of these servers is asked without EDNS.
     private var ignorant: [Server: Tick] = [:]
@@ -21,7 +21,7 @@ struct EDNSKnowledge {
         ignorant = ignorant.filter { servers.contains($0.key) }
     }
 
-    /// A server has answered the same question without EDNS, so the error before was about EDNS.
+    /// A server has answered the same question without EDNS, so its error was about EDNS.
     mutating func lacks(_ server: Server, at now: Tick) {
         guard ignorant.count < Self.maximumServers || ignorant[server] != nil else { return }
         ignorant[server] = now.advanced(milliseconds: Self.lifetime * 1000)
@@ -31,9 +31,9 @@ struct EDNSKnowledge {
 /// Whether a query has an OPT record.
 enum EDNSUse {
     case used
-    /// The server is known not to understand it.
+    /// The server is known not to understand OPT.
     case omitted
-    /// The same query with it has just been answered with an error.
+    /// The same query with OPT has just got an error.
     case tried
 }
 

@@ -10,24 +10,25 @@ package final class GroupUpstream: Upstream {
     package var wrote: (QueryID) -> Void = { _ in } {
         didSet { for upstream in all { upstream.wrote = wrote } }
     }
-    /// Called with the progress of fresh connections.
+    /// Called with the progress of new connections.
     package var progressed: (StreamUpstream.Progress) -> Void = { _ in } {
         didSet { streams.progressed = progressed }
     }
     package var lost: (QueryID) -> Void = { _ in } { didSet { plain.lost = lost } }
     package let answers: DNSAnswers
-    /// What its servers have cost.
+    /// The counts of its servers.
     package var tallies: UpstreamTallies { streams.tallies }
-    /// Plain servers, over UDP. What does not fit a datagram is asked through ``streams``, where it has the same id.
+    /// Plain servers, over UDP. A query whose answer does not fit a datagram is repeated through ``streams``, with the
+    /// same ID.
     private let plain: PlainUpstream
     private let streams: StreamUpstream
     private var tls: TLSClientContext?
 
     /// - Parameters:
-    ///   - tls: How the group's encrypted servers are verified; nil: it has none.
-    ///   - egress: How its sockets leave this machine.
+    ///   - tls: The verification of the group's encrypted servers; nil: it has none.
+    ///   - egress: The way of its sockets out of this machine.
     ///   - lookup: Finds servers whose host is a name.
-    ///   - outbox: Sends the queries of a turn together; nil: each is sent by itself.
+    ///   - outbox: Sends the queries of a turn together; nil: each is sent alone.
     package init(
         _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, egress: Egress = Egress(),
         lookup: ServerFinder? = nil, outbox: Outbox? = nil
@@ -42,7 +43,7 @@ package final class GroupUpstream: Upstream {
         }
         plain.truncated = { [unowned self] id, server, ask, now in streams.ask(id, server, ask, at: now) }
         plain.settle = { [unowned self] id, outcome, toRepeat in
-            // A datagram may have been quicker.
+            // A datagram may have been faster.
             streams.cancel(id)
             settle(id, outcome, toRepeat)
         }
@@ -51,7 +52,7 @@ package final class GroupUpstream: Upstream {
         }
     }
 
-    /// Has servers verified by another context and asked in another way from now on; queries under way go on.
+    /// Sets another context of verification and another egress from now on; queries under way go on.
     /// - Parameter tls: Nil: the context stays.
     package func renew(_ tls: TLSClientContext?, _ egress: Egress) {
         guard tls != nil || egress != streams.egress else { return }
@@ -62,8 +63,8 @@ package final class GroupUpstream: Upstream {
         }
     }
 
-    /// Another upstream that asks the same servers in the same way. It shares neither connections nor counts with this one,
-    /// nor what it learns of the servers.
+    /// Another upstream for the same servers with the same settings. It shares neither connections nor counts with this
+    /// one, nor its knowledge of the servers.
     package func apart(lookup: ServerFinder?) -> GroupUpstream {
         let answers = DNSAnswers(negativeTTL: answers.negativeTTL, trustsAD: answers.trustsAD)
         answers.clientSubnet = self.answers.clientSubnet

@@ -4,8 +4,8 @@ import Forwarding
 import HTTP
 import Streams
 
-/// How a server is asked over connections: how they are secured, what is said on them, and how many there are. Each of the
-/// three knows nothing of the others.
+/// The access to a server over connections: their security, the dialect on them, and their limits. The three are
+/// independent of one another.
 struct ServerKind: ~Copyable {
     var security: Security
     let dialect: any Dialect
@@ -16,7 +16,7 @@ struct ServerKind: ~Copyable {
         (self.security, self.dialect, self.limits, isSecure) = (security, dialect, limits, security.isSecure)
     }
 
-    /// What it means that a connection could not be made.
+    /// The failure that a connection which could not be made means.
     func describe(_ failure: StreamFailure) -> Failure {
         guard failure == .tls(.noApplicationProtocol), case .tls(_, let target) = security, target.requiresProtocol
         else { return Failure(failure) }
@@ -28,7 +28,7 @@ struct ServerKind: ~Copyable {
 
 extension ServerKind {
     /// A server that is asked with DNS messages.
-    /// - Parameter tls: How encrypted servers are verified; nil: the group has none.
+    /// - Parameter tls: The verification of encrypted servers; nil: the group has none.
     init(_ server: Server, _ answers: DNSAnswers, _ tls: TLSClientContext?) throws(Unaskable) {
         func secured(_ protocols: String, isRequired: Bool = false) throws(Unaskable) -> Security {
             guard let tls else { throw Unaskable(.untrusted, "nothing says whom to trust") }
@@ -56,26 +56,28 @@ extension ServerKind {
 }
 
 extension StreamLimits {
-    /// For many queries on each connection. Kept a little less than the 30 s after which unbound and BIND close. Others close
-    /// earlier (RFC 7766 §6.2.3 asks for a few seconds, some servers of DNS over HTTPS take four): an idle connection is read,
-    /// so that is seen at once, and learned.
+    /// For many queries on each connection. Idle ones stay open a little less than the 30 s after which unbound and
+    /// BIND close. Other servers close earlier (RFC 7766 §6.2.3 asks for a few seconds, some servers of DNS over HTTPS
+    /// take four): an idle connection is read, so that is seen at once, and learned.
     static func shared(atOnce: Int) -> StreamLimits {
         StreamLimits(atOnce: atOnce, idleTime: 25_000_000_000, retriesOnFresh: true)
     }
     static let frames = shared(atOnce: DNSFrames.maximumUnderWay)
     static let http2 = shared(atOnce: HTTP2Session.assumedLimit)
 
-    /// For answers that do not fit a datagram: they are rare, and some servers answer only one question on a connection.
+    /// For answers that do not fit a datagram: they are rare, and some servers answer only one question on a
+    /// connection.
     static let oneQueryEach = StreamLimits(
         connections: 256, mostConnections: 512, queriesPerConnection: 1, idleTime: 0)
 
-    /// For HTTP/1.1. Idle connections are kept for less than the minute after which servers and NATs begin to drop them.
+    /// For HTTP/1.1. Idle connections stay open for less than the minute after which servers and NATs begin to drop
+    /// them.
     static let oneRequestAtATime = StreamLimits(
         connections: 384, mostConnections: 384, idleTime: 50_000_000_000)
 }
 
 extension TLSTarget {
-    /// What is expected of an encrypted server: a certificate with the server's name, or else its address.
+    /// The required peer of an encrypted server: a certificate with the server's name, or else its address.
     init(_ server: Server, protocols: [String], requiresProtocol: Bool = false) {
         self.init(hashes: server.hashes, protocols: protocols, requiresProtocol: requiresProtocol)
         switch server.host {

@@ -1,7 +1,7 @@
 import Base
 import Forwarding
 
-/// Gives numbers, each greater than all before it. A number holds a place in tables, as low as there is one free.
+/// Assigns numbers, each greater than all before it. A number reserves an index in tables, the lowest that is free.
 struct Numbers {
     private var latest: UInt64 = 0
     private var free: [Int] = []
@@ -16,18 +16,18 @@ struct Numbers {
         return latest << QueryID.placeBits | UInt64(free.removeLast())
     }
 
-    /// Another number may have its place.
+    /// Frees a number's index for another.
     mutating func release(_ number: UInt64) { free.append(Self.place(of: number)) }
 
     fileprivate static func place(of number: UInt64) -> Int { Int(number & (1 << QueryID.placeBits - 1)) }
 }
 
-/// Elements by their numbers: none is searched for, and a number that is used no more finds nothing.
+/// Elements by number, without a search; an ended number finds none.
 struct Numbered<Element>: ~Copyable {
     private var elements: [Element] = []
-    /// The number of the element at each place; 0: there is none.
+    /// The number of the element at each index; 0: there is none.
     private var places: [UInt64] = []
-    /// Stands where there is no element. An optional in its place would be copied at each access.
+    /// The value for a missing element. An optional instead would be copied at each access.
     private let none: Element
     private(set) var count = 0
 
@@ -51,10 +51,10 @@ struct Numbered<Element>: ~Copyable {
         (elements[place], places[place]) = (element, number)
     }
 
-    /// - Returns: What stands for no element if there is none.
+    /// - Returns: The value for a missing element if there is none.
     func find(_ number: UInt64) -> Element { contains(number) ? elements[Numbers.place(of: number)] : none }
 
-    /// The element with a number, which there must be.
+    /// The element with a number, which must exist.
     subscript(number: UInt64) -> Element {
         _read {
             assert(contains(number), "nothing has this number")
@@ -66,7 +66,7 @@ struct Numbered<Element>: ~Copyable {
         }
     }
 
-    /// - Returns: What stands for no element if there is none.
+    /// - Returns: The value for a missing element if there is none.
     @discardableResult
     mutating func remove(_ number: UInt64) -> Element {
         guard contains(number) else { return none }

@@ -1,10 +1,10 @@
 import Streams
 
-/// Holds the queries of one turn of a loop until its end, when those for one server are sent in one piece: they share a
-/// TLS record and a system call. Confined to its loop.
+/// Gathers the queries of one turn of a loop until its end, when those for one server are sent in one piece: they share
+/// a TLS record and a system call. Confined to its loop.
 package final class Outbox {
     private var senders: [any Sender] = []
-    /// A list that was used, kept for its memory.
+    /// The other list, retained for its memory.
     private var spare: [any Sender] = []
 
     package init() {}
@@ -13,11 +13,11 @@ package final class Outbox {
         if senders.last !== sender { senders.append(sender) }
     }
 
-    /// - Returns: Whether there was anything to send. Queries that could not be sent were settled, which may leave more to
-    ///   do.
+    /// - Returns: Whether there were queries to send. Queries that could not be sent were settled, which may leave more
+    ///   work.
     package func send() -> Bool {
         guard !senders.isEmpty else { return false }
-        // What is asked meanwhile goes to the other list.
+        // Queries made meanwhile go to the other list.
         swap(&senders, &spare)
         var sending = exchange(&spare, with: [])
         for index in sending.indices { sending[index].flush() }
@@ -27,9 +27,9 @@ package final class Outbox {
     }
 }
 
-/// Has something to send.
+/// An object with queries to send.
 protocol Sender: AnyObject {
-    /// Sends the queries that were gathered, if there still are any.
+    /// Sends the gathered queries, if there still are any.
     func flush()
 }
 

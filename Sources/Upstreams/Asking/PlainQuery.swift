@@ -2,7 +2,7 @@ import Base
 import Counters
 import Forwarding
 
-/// What is known of a server that is asked in the clear. Confined to the forwarder's loop.
+/// The state of a server that is asked in the clear. Confined to the forwarder's loop.
 final class PlainServer {
     let server: Server
     /// Whether the upstream remembers it; the ports of one that is not remembered take a single query.
@@ -16,7 +16,7 @@ final class PlainServer {
     init(_ server: Server, isKept: Bool) { (self.server, self.isKept) = (server, isKept) }
 }
 
-/// A query under way to a plain server, with each datagram and stream it was sent on.
+/// A query under way to a plain server, with all datagrams and streams on which it was sent.
 final class PlainQuery {
     let id: QueryID
     let question: MessageQuestion
@@ -32,7 +32,7 @@ final class PlainQuery {
     }
 }
 
-/// A query as it was sent in a datagram.
+/// A query in a sent datagram.
 final class SentQuery {
     let id: UInt16
     let query: PlainQuery
@@ -40,12 +40,12 @@ final class SentQuery {
     let bytes: [UInt8]
     /// Whether it has an OPT record.
     let edns: EDNSUse
-    /// Whether the name has a letter in upper case, so that an answer shows if the server repeats the case.
+    /// Whether the name has an upper-case letter, so that an answer shows whether the server repeats the case.
     let isMixed: Bool
     /// Whether it was sent a second time, because the server was silent.
     let isRepeat: Bool
     let at: Tick
-    /// Whether a message came that was the answer except for its letters' case.
+    /// Whether a message came that was the answer except for the case of letters.
     var sawOtherCase = false
 
     init(

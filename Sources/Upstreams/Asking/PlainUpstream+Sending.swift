@@ -3,7 +3,7 @@ import DNSWire
 import Forwarding
 import Transport
 
-/// Queries and the ports that they leave from.
+/// Queries and the ports from which they leave.
 extension PlainUpstream {
     func known(_ server: Server) -> PlainServer {
         if let latest, latest.server == server { return latest }
@@ -36,7 +36,7 @@ extension PlainUpstream {
     }
 
     /// The port of the last query to the same server, if it takes more and this query was not sent from it; otherwise a
-    /// new one. Nil when too many are open.
+    /// new one. Nil: too many are open.
     private func port(for query: PlainQuery, at now: Tick) throws(SystemError) -> QueryPort? {
         let server = query.server
         if let port = server.port, port.takesQueries(at: now), query.sent.allSatisfy({ $0.port !== port }) {

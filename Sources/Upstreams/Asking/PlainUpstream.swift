@@ -4,43 +4,43 @@ import DNSWire
 import Forwarding
 import Transport
 
-/// Servers that are asked in the clear over UDP. What does not fit a datagram is reported as ``truncated``, and comes over TCP
-/// by way of its owner.
+/// Servers that are asked in the clear over UDP. An answer that does not fit a datagram is reported as ``truncated``,
+/// and its owner asks over TCP.
 final class PlainUpstream: Upstream, Sender {
     var settle: Settle = { _, _, _ in }
     var wrote: (QueryID) -> Void = { _ in }
     var lost: (QueryID) -> Void = { _ in }
-    /// Called with a question that is to be asked over TCP. The outcome comes back by ``settledOverTCP(_:_:toRepeat:)``; an
-    /// answer in a datagram may come before.
+    /// Called with a question to ask over TCP. The outcome comes back by ``settledOverTCP(_:_:toRepeat:)``; an answer
+    /// in a datagram may come before.
     var truncated: (QueryID, Server, Ask, Tick) -> Void = { _, _, _, _ in }
     let answers: DNSAnswers
-    /// How ports leave this machine; those that are open when it changes take no more queries.
+    /// The way of ports out of this machine; ports that are open when it changes take no more queries.
     var egress = Egress() { didSet { networkChanged() } }
     let loop: EventLoop
     let tallies: UpstreamTallies
     private let clock: () -> Tick
-    /// Sends the queries of a turn together; nil: each is sent by itself.
+    /// Sends the queries of a turn together; nil: each is sent alone.
     let outbox: Outbox?
     var servers: [Server: PlainServer] = [:]
-    /// The server of the last query: most queries of a turn are for the same.
+    /// The server of the last query: most queries of a turn are for the same one.
     var latest: PlainServer?
     private var queries = Numbered<PlainQuery?>(none: nil)
-    /// Nil until something is asked.
+    /// Nil: no query was made yet.
     var datagrams: QueryDatagrams?
     private(set) lazy var portIsReadable: (QueryPort) -> Void = { [unowned self] in read($0) }
     var openPorts = 0
-    /// When to look for ports without a query under way.
+    /// When to check for ports without a query under way.
     private var tidyAt: Tick?
 
     /// The most ports open at once, each a descriptor; further queries fail. Two and a half for each possible flight.
     static let maximumPorts = 4096
-    /// The most servers remembered. Configurations have fewer; what is known of further ones is learnt anew with each query.
+    /// The most servers remembered. Configurations have fewer; the state of further ones is relearned with each query.
     static let maximumServers = 64
-    /// Milliseconds that a port without a query under way may stay open: later queries may share it, and one timer closes
-    /// many.
+    /// Milliseconds that a port without a query under way may stay open: later queries may share it, and one timer
+    /// closes many.
     static let idleTime = 20
 
-    /// - Parameter clock: Gives the time for events that no call brought.
+    /// - Parameter clock: Returns the time for events without a caller.
     init(
         _ answers: DNSAnswers, loop: EventLoop, tallies: UpstreamTallies = UpstreamTallies(), outbox: Outbox? = nil,
         clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) }
@@ -100,13 +100,13 @@ final class PlainUpstream: Upstream, Sender {
         for server in servers.values { if let port = server.port { closeIfIdle(port, at: now) } }
     }
 
-    /// Sends the queries that were gathered.
+    /// Sends the gathered queries.
     func flush() {
         guard let datagrams, let port = datagrams.port else { return }
         do throws(SystemError) { try datagrams.send(wrote, lost) } catch { fail(port, error) }
     }
 
-    // MARK: What comes back
+    // MARK: Replies
 
     private func read(_ port: QueryPort) {
         guard let datagrams else { return }
@@ -123,7 +123,7 @@ final class PlainUpstream: Upstream, Sender {
         for error in errors where port.isOpen { reported(error, on: port, at: now) }
     }
 
-    /// An ICMP error has come. It fails the query that it quotes; whatever else it may say could be forged.
+    /// An ICMP error fails the query that it quotes; its other contents could be forged.
     private func reported(_ error: QuerySocket.ReportedError, on port: QueryPort, at now: Tick) {
         switch port.owner(of: error) {
         case .nothing: answers.mismatches.errors += 1
@@ -141,12 +141,12 @@ final class PlainUpstream: Upstream, Sender {
         }
         switch port.owner(of: id) {
         case .nothing: answers.mismatches.otherQuery += 1
-        // It comes late, or twice.
+        // It is late, or a duplicate.
         case .endedQuery: return
         case .query(let sent):
             switch read(message, as: sent, at: now) {
-            // Also a message of which only the beginning is right: a forger must not be able to end the wait for the true
-            // answer.
+            // Also for a message of which only the beginning is right: a forger must not be able to end the wait for
+            // the true answer.
             case nil: return
             case .withoutEDNS:
                 drop(sent, at: now)
@@ -159,7 +159,7 @@ final class PlainUpstream: Upstream, Sender {
         }
     }
 
-    /// Nil for a message that is no answer to this query.
+    /// Nil: the message is no answer to this query.
     private func read(_ message: Span<UInt8>, as sent: SentQuery, at now: Tick) -> DNSAnswers.Meaning? {
         guard let reply = answers.read(message, id: sent.id, to: sent.query.question) else { return nil }
         let server = sent.query.server
@@ -188,8 +188,8 @@ final class PlainUpstream: Upstream, Sender {
         truncated(query.id, query.server.server, .message(query.question), now)
     }
 
-    /// The answer over TCP, where nobody can guess. While datagrams are awaited as well, a failure ends nothing. That it came
-    /// is no reason to trust in other letters: they may have been a forger's.
+    /// Takes the answer over TCP, which cannot be guessed. While datagrams are awaited as well, a failure ends nothing.
+    /// Its arrival is no reason to accept answers in another case of letters: those may have been forged.
     /// - Returns: Whether the query is known here.
     func settledOverTCP(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool) -> Bool {
         guard let query = queries.find(id.number) else { return false }
@@ -231,7 +231,8 @@ final class PlainUpstream: Upstream, Sender {
         }
     }
 
-    /// One way of sending has failed. A failure of the second attempt, say, is no reason to stop waiting for the first.
+    /// One way of sending has failed. A failure of the second attempt, for example, does not end the wait for the
+    /// first.
     func failed(_ query: PlainQuery, _ failure: Failure) {
         guard query.sent.isEmpty, !query.isOverTCP else { return }
         end(query, .failed(failure))

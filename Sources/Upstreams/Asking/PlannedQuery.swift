@@ -2,20 +2,20 @@ import Base
 import Forwarding
 import Streams
 
-/// What is to be done.
+/// An order of the plan.
 enum PlanAction: Equatable {
     /// Begin to connect. ``ConnectionPlan/established(_:at:)`` follows, or ``ConnectionPlan/ended(_:_:_:hasBegun:at:)``.
     case dial(ConnectionNumber)
     /// Send the query on the connection when it is established.
     /// - Parameters:
-    ///   - wasIdle: nothing was under way there. Octets that have come meanwhile would be taken for its answer.
-    ///   - isRace: it is under way on another one as well.
+    ///   - wasIdle: No query was under way there. Octets that have come meanwhile would be taken for its answer.
+    ///   - isRace: It is under way on another one as well.
     case send(QueryNumber, on: ConnectionNumber, wasIdle: Bool, isRace: Bool)
-    /// The answer is not wanted from this connection.
+    /// The answer is no longer needed from this connection.
     case cancel(QueryNumber, on: ConnectionNumber)
     case close(ConnectionNumber)
     /// The query has failed.
-    /// - Parameter wasAnswered: the server has said something about it.
+    /// - Parameter wasAnswered: Whether the server has answered about it.
     indirect case fail(QueryNumber, Failure, wasAnswered: Bool)
 }
 
@@ -34,12 +34,12 @@ struct PlannedQuery {
     var second: ConnectionNumber?
     /// How often it was sent again because its connection had ended or the server gave it up.
     var losses = 0
-    /// How often of these the connection had brought no answer.
+    /// How often such a connection had brought no answer.
     var unanswered = 0
     var refusals = 0
 
-    /// How often a query goes out again while others are answered on the connections that it loses: a server that closes after
-    /// some answers ends the connections of many queries until that is known of it.
+    /// How often a query is sent again while others are answered on the connections that it loses: a server that closes
+    /// after some answers ends the connections of many queries until that is learned.
     static let mostLosses = 3
 
     init(at now: Tick) { (asked, sent) = (now, now) }
@@ -50,24 +50,23 @@ struct PlannedQuery {
         return Tick(nanoseconds: sent.nanoseconds &+ patience)
     }
 
-    /// Whether it goes out once more after the end of a connection that carried it. That a server is asked for the same twice does
-    /// no harm.
+    /// Whether it is sent again after the end of a connection that carried it. Asking a server twice does no harm.
     /// - Parameters:
-    ///   - answers: Those that had come on the connection.
-    ///   - isAlone: No other query was under way on it.
+    ///   - answers: The answers that had come on the connection.
+    ///   - isAlone: Whether no other query was under way on it.
     func goesOutAgain(after end: LinkEnd, answers: Int, isAlone: Bool) -> Bool {
         if case .protocolBroken = end { return losses < 1 }
         if answers > 0 { return losses - unanswered < Self.mostLosses }
         if isAlone { return losses < 1 }
-        // A reset may take others' answers along that had come and were not read yet.
+        // A reset may destroy others' answers that had come and were not read yet.
         return unanswered < (losses > unanswered ? Self.mostLosses : 1)
     }
 
-    /// Whether one of its connections is such.
+    /// Whether a condition holds for one of its connections.
     func isOn(_ isMeant: (ConnectionNumber) -> Bool) -> Bool { connections.contains(where: isMeant) }
 }
 
-/// A few connections, at most ``ConnectionPlan/maximumRacing``: a list would take memory on the heap for each query.
+/// A few connections, at most ``ConnectionPlan/maximumRacing``: a list would take heap memory for each query.
 struct Carriers {
     private var numbers = InlineArray<3, ConnectionNumber>(repeating: 0)
     private(set) var count = 0
@@ -98,10 +97,10 @@ struct Carriers {
     }
 }
 
-/// A connection as the plan sees it.
+/// The plan's state of a connection.
 struct PlannedConnection {
     var carried: [QueryNumber] = []
-    /// How many requests the server takes at once, as far as it has said so.
+    /// The most requests that the server takes at once, as far as it has announced it.
     var mostAtOnce: Int
     var isEstablished = false
     /// It takes no further query, and is closed when none is under way.
@@ -115,7 +114,7 @@ struct PlannedConnection {
     var idleSince: UInt64 = 0
     /// When octets last came.
     var heardAt = Tick(nanoseconds: 0)
-    /// How long it had been idle when its last query was sent, in nanoseconds, until octets come: the server may have closed it
-    /// before any query reached it.
+    /// How long it had been idle when its last query was sent, in nanoseconds, until octets come: the server may have
+    /// closed it before any query reached it.
     var idleBefore: UInt64 = 0
 }

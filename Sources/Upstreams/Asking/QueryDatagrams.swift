@@ -1,16 +1,16 @@
 import Forwarding
 import Transport
 
-/// The memory for datagrams that all query ports use in turn, and the queries in it that will be sent together.
+/// The memory for datagrams that all query ports use in turn, with the queries in it that will be sent together.
 final class QueryDatagrams {
-    /// A datagram may be longer than was asked for, and none is longer than this.
+    /// A datagram may be longer than the advertised size, but not longer than this.
     var incoming = ReceiveBatch(slots: 32, size: 65_535)
     private var outgoing = SendBatch()
-    /// The port from which the queries that were added will leave; nil: there are none.
+    /// The port from which the added queries will leave; nil: there are none.
     private(set) var port: QueryPort?
     private var queries: [QueryID] = []
 
-    /// Whether a query can be added; if not, the others have to be sent first.
+    /// Whether a query can be added; if not, the present ones must be sent first.
     func takes(_ sent: SentQuery) -> Bool { port === sent.port && !outgoing.isFull }
 
     func add(_ sent: SentQuery) {
@@ -23,10 +23,10 @@ final class QueryDatagrams {
     }
 
     /// - Parameters:
-    ///   - wrote: called for each query that was added and whose datagram the kernel has taken.
-    ///   - lost: called for each other one.
+    ///   - wrote: Called for each added query whose datagram the kernel has taken.
+    ///   - lost: Called for each other one.
     func send(_ wrote: (QueryID) -> Void, _ lost: (QueryID) -> Void) throws(SystemError) {
-        // Emptied so, the array keeps its memory, at the least cost.
+        // This retains the array's memory at the least cost.
         defer { while queries.popLast() != nil {} }
         var dropped: [Int] = []
         defer {

@@ -3,12 +3,12 @@ import Transport
 
 /// A UDP port from which queries go to one server, several at a time. Confined to its loop.
 ///
-/// A forger who cannot see the queries must guess (RFC 5452 §4) the port, one of some 28,000 (14.8 bits) that the kernel
-/// chooses from; the id (16 bits); and the case of each letter of the name, if the server repeats it (`Query.mixCase`, up
-/// to 32 bits). A forged answer matches one id of one port, and is accepted only for the question sent under that id: so
-/// sharing a port makes no query easier to hit. Learning the port first would help a forger: therefore the socket is
-/// connected, a port takes queries for a moment only, and stays open hardly longer than a port for each query would. An
-/// ICMP error ends no query but the one whose id it quotes, which is as hard to guess.
+/// A forger who cannot see the queries must guess (RFC 5452 §4) the port, one of some 28,000 (14.8 bits) from which the
+/// kernel chooses; the ID (16 bits); and the case of each letter of the name, if the server repeats it
+/// (`Query.mixCase`, up to 32 bits). A forged answer matches one ID of one port, and is accepted only for the question
+/// sent under that ID: so sharing a port makes no query easier to hit. Learning the port first would help a forger:
+/// therefore the socket is connected, a port takes queries only for a moment, and stays open hardly longer than a port
+/// for each query would. An ICMP error ends only the query whose ID it quotes, which is as hard to guess.
 final class QueryPort: EventHandler {
     private var socket: QuerySocket
     private var registration: Registration?
@@ -17,11 +17,11 @@ final class QueryPort: EventHandler {
     /// When it stops taking queries, in the time of ``Clock``.
     private let end: UInt64
     private var isRetired = false
-    /// The ids of all queries that it ever took, with those queries that still wait for an answer.
+    /// The IDs of all queries that it ever took, with the queries that still wait for an answer.
     private var queries: [(id: UInt16, sent: SentQuery?)] = []
     private var waiting = 0
 
-    /// How long a port takes queries after it was opened, in nanoseconds: as long as a busy turn of the loop lasts.
+    /// How long a port takes queries after it was opened, in nanoseconds: the duration of a busy turn of the loop.
     static let takingTime: UInt64 = 250_000
     /// The most queries that a port ever takes: a socket's buffer holds their answers.
     static let maximumQueries = 64
@@ -34,7 +34,7 @@ final class QueryPort: EventHandler {
         (self.loop, self.received) = (loop, received)
         end = now.nanoseconds &+ Self.takingTime
         socket = try QuerySocket.open(to: endpoint, by: egress)
-        // Waited for from the first send on: while an epoll waits for a socket, each datagram it sends costs a tenth more.
+        // Watched from the first send on: while an epoll watches a socket, each datagram sent costs a tenth more.
         registration = try loop.register(socket.descriptor, [], self)
     }
 
@@ -42,7 +42,7 @@ final class QueryPort: EventHandler {
 
     var isOpen: Bool { registration != nil }
 
-    /// Whether no query waits here for an answer.
+    /// Whether no query of it waits for an answer.
     var isIdle: Bool { waiting == 0 }
 
     func takesQueries(at now: Tick) -> Bool {
@@ -52,7 +52,7 @@ final class QueryPort: EventHandler {
     /// Makes it take no more queries.
     func retire() { isRetired = true }
 
-    /// An id that no query of this port ever had.
+    /// An ID that no query of this port ever had.
     func newID(_ random: () -> UInt16) -> UInt16 {
         while true {
             let id = random()
@@ -75,7 +75,7 @@ final class QueryPort: EventHandler {
 
     func isFromServer(_ batch: borrowing ReceiveBatch, _ index: Int) -> Bool { socket.isFromResolver(batch, index) }
 
-    /// The query that an id belongs to.
+    /// The query of an ID.
     enum Owner {
         case query(SentQuery)
         /// A query that was answered or given up.
@@ -88,7 +88,7 @@ final class QueryPort: EventHandler {
         return queries[place].sent.map { .query($0) } ?? .endedQuery
     }
 
-    /// The query that an ICMP error fails: the one that it quotes, if it says that the server's port is closed.
+    /// The query that an ICMP error fails: the one that it quotes, if it reports that the server's port is closed.
     func owner(of error: QuerySocket.ReportedError) -> Owner {
         error.isRefusal ? error.id.map(owner(of:)) ?? .nothing : .nothing
     }
@@ -98,7 +98,7 @@ final class QueryPort: EventHandler {
         return nil
     }
 
-    /// Tells it that the answer to a query is not awaited any more.
+    /// The answer to a query is no longer awaited.
     func ended(_ sent: SentQuery) {
         guard let place = place(of: sent.id), queries[place].sent.take() != nil else { return }
         waiting -= 1
@@ -113,7 +113,7 @@ final class QueryPort: EventHandler {
 
     func close() {
         isRetired = true
-        // Queries hold their ports, and would be held by them.
+        // Queries retain their ports, and their ports would retain them.
         _ = takeWaiting()
         if let registration { loop.unregister(registration, closing: true) }
         registration = nil

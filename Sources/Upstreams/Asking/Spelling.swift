@@ -1,16 +1,16 @@
-/// Whether a server repeats the letters' case of a question, so that a forger has to guess it too. One that does not
-/// is remembered and asked in lower case.
+/// Whether a server repeats the case of a question's letters, so that a forger has to guess it too. A server that does
+/// not is remembered and asked in lower case.
 struct Spelling {
     /// Nil: not known yet.
     private(set) var repeatsCase: Bool?
 
-    /// Whether a reply that is right in everything else is accepted.
+    /// Whether a reply that is right in all other respects is accepted.
     ///
     /// The first reply of a server decides whether it repeats the case, and is accepted: a forger of it would have
-    /// guessed id and port. A bare refusal has no letters to compare; by forging one, an attacker only causes another
+    /// guessed ID and port. A bare refusal has no letters to compare; by forging one, an attacker only causes another
     /// server to be asked.
     ///
-    /// - Parameter repeats: nil for a reply without a question.
+    /// - Parameter repeats: nil: the reply has no question.
     mutating func allows(_ repeats: Bool?, _ sent: SentQuery) -> Bool {
         guard sent.isMixed, let repeats else { return true }
         switch repeatsCase {
@@ -24,8 +24,8 @@ struct Spelling {
         }
     }
 
-    /// The query has timed out. If all messages that came had another case, they were not forged: the server at this
-    /// address has changed, and is judged anew.
+    /// The query has timed out. If all messages had another case, they were not forged: the server at this address has
+    /// changed, and is judged again.
     mutating func waitedInVain(_ sent: SentQuery) {
         if sent.sawOtherCase { repeatsCase = nil }
     }

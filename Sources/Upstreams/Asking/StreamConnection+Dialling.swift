@@ -4,26 +4,26 @@ import Forwarding
 import Streams
 import Transport
 
-/// How a connection comes about.
+/// Dialling of a connection.
 ///
-/// The endpoints of a server are dialled one after the other, alternating address families, and the first connection
-/// that is established is used (RFC 8305 §4, §5). With TLS it counts as established when the certificate is accepted:
-/// otherwise an endpoint with a wrong certificate could win.
+/// The endpoints of a server are dialled one after the other, with alternating address families, and the first
+/// established connection is used (RFC 8305 §4, §5). With TLS it counts as established when the certificate is
+/// accepted: otherwise an endpoint with a wrong certificate could win.
 extension StreamConnection {
     struct Dialling {
         var attempts: [(stream: Stream, endpoint: Endpoint)] = []
         var untried: ArraySlice<Endpoint> = []
-        /// When the next endpoint is tried as well.
+        /// When the next endpoint is tried beside it.
         var next: Tick?
         var failure: Failure?
-        /// All that were given out for the server.
+        /// All endpoints given for the server.
         var given: [Endpoint] = []
         /// Whether the server's name was looked up again because none of them could be reached.
         var hasLookedAgain = false
-        /// Whether an endpoint was tried once more because a connection had ended in its handshake.
+        /// Whether an endpoint was tried again because a connection had ended in its handshake.
         var hasTriedAgain = false
 
-        /// Milliseconds after which the next endpoint is tried as well (RFC 8305 §5: connection attempt delay).
+        /// Milliseconds after which the next endpoint is tried beside it (RFC 8305 §5: connection attempt delay).
         static let attemptDelay = 250
     }
 
@@ -47,7 +47,7 @@ extension StreamConnection {
         tryNext(at: now)
     }
 
-    /// Begins to connect to the next endpoint; goes on to the one after if that fails at once.
+    /// Begins to connect to the next endpoint; continues with the one after if that fails at once.
     func tryNext(at now: Tick) {
         dialling.next = nil
         while let endpoint = dialling.untried.popFirst() {
@@ -74,7 +74,7 @@ extension StreamConnection {
         if dialling.attempts.isEmpty { allFailed(at: now) }
     }
 
-    /// A server that is looked up may be somewhere else now: its name is looked up again, once, if that is due.
+    /// A server that is looked up may have moved: its name is looked up again, once, if that is due.
     private func allFailed(at now: Tick) {
         if pool.isLookedUp, dialling.failure?.kind != .here, let lookup = upstream.lookup {
             lookup.allFailed(pool.server, now)
@@ -86,7 +86,7 @@ extension StreamConnection {
         fail(dialling.failure ?? Failure(.unreachable, "no address of the server is known"))
     }
 
-    /// Keeps the most telling of several failures: that of an endpoint which was reached.
+    /// Retains the most useful of several failures: that of an endpoint which was reached.
     private func note(_ failure: Failure) {
         if ![.untrusted, .insecure].contains(dialling.failure?.kind) { dialling.failure = failure }
     }

@@ -5,14 +5,14 @@ import Forwarding
 import Streams
 import Transport
 
-/// One connection to a server: how it comes about, and the link that it is then.
+/// One connection to a server: its creation, and then its link.
 final class StreamConnection {
     let number: ConnectionNumber
     let pool: StreamPool
     let link: StreamLink
     var dialling = Dialling()
     private(set) var isClosed = false
-    /// When the octets came whose events are being told.
+    /// When the octets came whose events are being reported.
     private var heard: Tick?
 
     init(_ number: ConnectionNumber, _ pool: StreamPool) {
@@ -25,7 +25,7 @@ final class StreamConnection {
 
     /// Whether it takes a query now.
     /// - Parameters:
-    ///   - wasIdle: Nothing was under way on it. Where answers are told apart by their order alone, unsolicited octets that wait
+    ///   - wasIdle: No query was under way on it. If only their order identifies answers, unsolicited octets that wait
     ///     in the socket would be taken for the answer to the next request, so it is read first.
     ///   - wall: Seconds since 1970.
     func takes(wasIdle: Bool, at wall: UInt64) -> Bool {
@@ -37,8 +37,8 @@ final class StreamConnection {
         return link.room > 0 && link.isTrusted(at: wall)
     }
 
-    /// - Parameter isApart: Some servers (dnsdist 1.7) leave what follows the first query of a TLS record unread until more octets
-    ///   come. Sent again because of that, a query must not meet the same.
+    /// - Parameter isApart: Some servers (dnsdist 1.7) leave the queries after the first one of a TLS record unread
+    ///   until more octets come. A query that is sent again for that reason must not meet the same.
     func send(_ query: StreamQuery, isApart: Bool) {
         link.open(query.request, as: query.number, isApart: isApart)
         sendLater()
@@ -53,7 +53,7 @@ final class StreamConnection {
 
     func expire(at now: Tick) { if let next = dialling.next, next <= now { tryNext(at: now) } }
 
-    /// It was not made.
+    /// Handles a failed dialling.
     func fail(_ failure: Failure) {
         close()
         pool.ended(self, .finished, failure)
@@ -80,8 +80,8 @@ final class StreamConnection {
         pool.established(number, at: now)
         guard !isClosed else { return stream.close() }
         link.begin(stream)
-        // Many servers write a session ticket first, and their answer waits until it is acknowledged (RFC 896), for which the
-        // kernel would take 40 ms. The option ends with what is sent, so it follows that.
+        // Many servers write a session ticket first, and their answer waits until it is acknowledged (RFC 896), for
+        // which the kernel would take 40 ms. The option ends with the next write, so it follows that.
         if pool.kind.isSecure { stream.acknowledgeAtOnce() }
     }
 }
@@ -123,7 +123,7 @@ extension StreamConnection: StreamOwner {
         use(stream)
     }
 
-    /// Not told before the connection is secured.
+    /// Never called before the connection is secured.
     func received(_ bytes: Span<UInt8>, on stream: Stream) {}
     func ended(_ stream: Stream, isCut: Bool) { attemptFailed(stream, .closed) }
     func failed(_ stream: Stream, _ failure: StreamFailure) { attemptFailed(stream, failure) }

@@ -3,10 +3,10 @@ import Forwarding
 import Streams
 import Transport
 
-// Failures of connections as the forwarder knows them.
+// The forwarder's forms of connection failures.
 
 extension StreamFailure {
-    /// The peer, or something on the way to it, has ended the connection.
+    /// Whether the peer, or a machine on the way to it, has ended the connection.
     var isEnd: Bool {
         switch self {
         case .closed, .system: true
@@ -29,7 +29,7 @@ extension Failure {
 
     init(_ failure: StreamFailure) { self.init(LinkEnd(failure)) }
 
-    /// There is no way to the server, or this machine is short of something.
+    /// There is no way to the server, or this machine is short of a resource.
     init(_ error: SystemError) { self.init(error.isOwn ? .here : .unreachable, error.description) }
 
     init(_ failure: ConversationFailure) { self.init(.badAnswer, failure.reason) }

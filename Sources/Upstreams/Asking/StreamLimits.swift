@@ -1,25 +1,26 @@
-/// How many connections a server has, and how long they are kept.
+/// The limits of connections to a server.
 struct StreamLimits: Sendable {
     /// The most connections opened for queries; a query that finds none with room waits.
     var connections = 2
     /// The most connections including those opened to ask again, so that an unstable network does not multiply them.
     var mostConnections = 6
-    /// The most queries that a new connection carries at once, until the server says otherwise; 1: connections are not shared.
+    /// The most queries that a new connection carries at once, until the server announces another number; 1:
+    /// connections are not shared.
     var atOnce = 1
     var sharesConnections: Bool { atOnce > 1 }
     /// The most queries on one connection in its life.
     var queriesPerConnection = Int.max
-    /// How long an idle connection is kept, in nanoseconds; 0: not at all. The server may say another time (RFC
+    /// How long an idle connection stays open, in nanoseconds; 0: not at all. The server may announce another time (RFC
     /// 7828).
     var idleTime: UInt64
-    /// How many idle connections are kept for ``idleTime``. Where each request needs a connection of its own, a busy
-    /// second uses more of them again and again, and opening one costs more than many requests; so further ones are
-    /// kept too, for ``surplusTime``.
+    /// The number of idle connections that stay open for ``idleTime``. If each request needs a connection of its own, a
+    /// busy second uses more of them again and again, and opening one costs more than many requests; so further ones
+    /// stay open too, for ``surplusTime``.
     var usualIdle = 16
-    /// Whether a query is sent again even if the connection that ended without an answer was a fresh one.
+    /// Whether a query is sent again even if the connection that ended without an answer was a new one.
     var retriesOnFresh = false
 
-    /// How long an idle connection beyond ``usualIdle`` is kept, in nanoseconds.
+    /// How long an idle connection beyond ``usualIdle`` stays open, in nanoseconds.
     static let surplusTime: UInt64 = 2_000_000_000
 
     /// The most octets that wait for a server to read; a request and a handshake are far smaller.

@@ -4,7 +4,7 @@ import DNSWire
 import Forwarding
 import Streams
 
-/// One server with its connections: carries out what its plan wants, and tells it what happens.
+/// One server with its connections: carries out its plan's actions, and reports events to the plan.
 final class StreamPool {
     let server: Server
     var kind: ServerKind
@@ -24,7 +24,7 @@ final class StreamPool {
         self.kind = kind
     }
 
-    /// Whether its host is a name whose addresses have to be looked up.
+    /// Whether its host is a name whose addresses must be looked up.
     var isLookedUp: Bool { server.endpoints.isEmpty }
     var isEmpty: Bool { plan.connections.count == 0 }
 
@@ -35,7 +35,7 @@ final class StreamPool {
         perform(at: now)
     }
 
-    /// Tells the plan something, and does what it wants.
+    /// Reports an event to the plan, and carries out its actions.
     func tell(at now: Tick, _ what: (inout ConnectionPlan) -> Void) {
         what(&plan)
         perform(at: now)
@@ -51,7 +51,7 @@ final class StreamPool {
         case .givenUp(let query, let failure): plan.givenUp(query, on: number, Failure(failure), at: now)
         case .goingAway: plan.drain(number)
         }
-        // What follows from it is done when all that came with it was told, as the connection says next.
+        // Its consequences follow when all events of the same read are reported, which the connection signals next.
     }
 
     private func answered(
@@ -84,7 +84,7 @@ final class StreamPool {
         }
     }
 
-    /// A connection is established, and takes what was put on it.
+    /// An established connection takes its queries.
     func established(_ number: ConnectionNumber, at now: Tick) {
         for query in plan.carried(number) {
             if let query = upstream.query(query) { upstream.wrote(query.id) }
@@ -98,10 +98,10 @@ final class StreamPool {
         tell(at: now) { $0.ended(connection.number, end, failure, hasBegun: hasBegun, at: now) }
     }
 
-    // MARK: What is to be done
+    // MARK: Actions
 
     private func perform(at now: Tick) {
-        // What an action leads to is done after it, not inside it.
+        // The consequences of an action are handled after it, not inside it.
         guard !isPerforming else { return }
         isPerforming = true
         while let action = plan.takeAction() { perform(action, at: now) }
@@ -135,7 +135,7 @@ final class StreamPool {
     }
 
     private func count(_ query: StreamQuery, isReused: Bool) {
-        // A query that did not fit a datagram was already counted as a datagram.
+        // A query that did not fit a datagram was already counted as one.
         guard !query.isCounted, server.kind != .plain else { return }
         query.isCounted = true
         tally.connected(isSecure: kind.isSecure, isReused: isReused)
@@ -143,7 +143,7 @@ final class StreamPool {
 
     // MARK: Time and change
 
-    /// When ``expire(at:)`` has something to do.
+    /// When ``expire(at:)`` has work.
     var nextDeadline: Tick? { connections.all.reduce(plan.nextDeadline) { $0.orEarlier($1?.dialling.next) } }
 
     func expire(at now: Tick) {
@@ -156,10 +156,10 @@ final class StreamPool {
         tell(at: upstream.now()) { $0.networkChanged() }
     }
 
-    /// Closes all at once; nothing more is told.
+    /// Closes all at once; no further event is reported.
     func close() {
         for connection in connections.all { connection?.close() }
-        // Each of them has this pool, too.
+        // Each of them refers to this pool, too.
         connections = Numbered(none: nil)
     }
 }

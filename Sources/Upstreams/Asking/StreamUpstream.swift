@@ -3,47 +3,47 @@ package import Counters
 package import Forwarding
 import Transport
 
-/// Servers that are asked over kept connections.
+/// Servers that are asked over persistent connections.
 ///
-/// The forwarder decides which server is asked and what follows from a failure. How connections are managed is the rule of
-/// ``ConnectionPlan``. This class finds the server's connections, and the query that an id stands for.
+/// The forwarder decides which server is asked and what follows from a failure. ``ConnectionPlan`` defines the
+/// management of connections. This class finds the server's connections, and the query of an ID.
 package final class StreamUpstream: Upstream {
     package var settle: Settle = { _, _, _ in }
     package var wrote: (QueryID) -> Void = { _ in }
-    /// Called with the progress of fresh connections; for `probe`.
+    /// Called with the progress of new connections; for `probe`.
     package var progressed: (Progress) -> Void = { _ in }
     package let tallies: UpstreamTallies
 
     let loop: EventLoop
-    /// Finds servers whose host is a name; nil where no server has one.
+    /// Finds servers whose host is a name; nil: no server has one.
     let lookup: ServerFinder?
-    /// Sends the queries of a turn together; nil: each is sent by itself.
+    /// Sends the queries of a turn together; nil: each is sent alone.
     let outbox: Outbox?
-    /// Memory that the octets of all connections are read into first.
+    /// Memory into which the octets of all connections are first read.
     let scratch = Scratch(16_384)
-    /// Says how a server is asked that is asked for the first time.
+    /// Returns the kind of a server that is asked for the first time.
     private var kind: (Server) throws(Unaskable) -> ServerKind
-    /// How connections leave this machine.
+    /// The way of connections out of this machine.
     private(set) var egress: Egress
     private let clock: () -> Tick
-    /// Gives the seconds since 1970.
+    /// Returns the seconds since 1970.
     var wall: () -> UInt64 = { WallClock.unixSeconds() }
     private var underWay = Numbered<StreamQuery?>(none: nil)
     private var pools: [Server: StreamPool] = [:]
-    /// The pool of the last query: most queries of a turn are for the same.
+    /// The pool of the last query: most queries of a turn are for the same one.
     private var latest: StreamPool?
-    /// Pools of servers that are not asked any more, as long as they have connections.
+    /// Pools of servers that are no longer asked, as long as they have connections.
     private var leaving: [StreamPool] = []
 
-    /// How far a connection has come.
+    /// The progress of a connection.
     package enum Progress {
-        /// To this address; those that were tried before it have not answered yet.
+        /// Connected to this address; earlier attempts have not answered yet.
         case connected(Endpoint, silent: [Endpoint])
         /// The certificate was accepted; with the TLS version.
         case secured(String)
     }
 
-    /// - Parameter clock: Gives the time for events that no call brought.
+    /// - Parameter clock: Returns the time for events without a caller.
     init(
         loop: EventLoop, tallies: UpstreamTallies, lookup: ServerFinder? = nil, outbox: Outbox? = nil,
         egress: Egress = Egress(), clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) },
@@ -69,7 +69,7 @@ package final class StreamUpstream: Upstream {
         leaving.removeAll(where: \.isEmpty)
     }
 
-    /// Made when a server is first asked, so that servers which are only listed have no counters.
+    /// Made at a server's first query, so that servers which are only listed have no counters.
     private func pool(_ server: Server) throws(Unaskable) -> StreamPool {
         if let latest, latest.server == server { return latest }
         latest = pools[server]
@@ -115,10 +115,10 @@ package final class StreamUpstream: Upstream {
 
     // MARK: Time
 
-    /// No work is due before; what was due then may have been postponed.
+    /// No work is due before; work that was due then may have been postponed.
     package private(set) var nextDeadline: Tick?
 
-    /// Work is due at this moment.
+    /// Notes that work is due at this moment.
     func wake(at moment: Tick?) { nextDeadline = nextDeadline.orEarlier(moment) }
 
     package func expire(at now: Tick) {
@@ -131,7 +131,7 @@ package final class StreamUpstream: Upstream {
 
     private var allPools: [StreamPool] { leaving.isEmpty ? Array(pools.values) : pools.values + leaving }
 
-    /// When work is due, looked up in all pools.
+    /// When work is due, by a search of all pools.
     var firstDeadline: Tick? {
         allPools.reduce(nil) { $0.orEarlier($1.nextDeadline) }
     }

@@ -3,10 +3,10 @@ import DNSWire
 package import Log
 package import Transport
 
-/// The file that keeps the addresses of servers over a restart. Written on a loop of its own, so that no query waits
+/// The file that stores the addresses of servers over a restart. Written on a loop of its own, so that no query waits
 /// for a disk; ``Generations`` are written there as well.
 package final class ServerAddressFile: @unchecked Sendable {
-    // Unchecked: everything that changes is used on the loop alone.
+    // Unchecked: all mutable state is used only on the loop.
     private var file: KeptFile
     private let report: Report
     let loop: EventLoop
@@ -18,7 +18,7 @@ package final class ServerAddressFile: @unchecked Sendable {
     /// The least time between two writes in nanoseconds, to spare disks: addresses may change at any time.
     private static let pause: UInt64 = 60_000_000_000
 
-    /// - Parameter cacheFile: `cache.file`, beside which it stands.
+    /// - Parameter cacheFile: `cache.file`, beside which this file is.
     package init(beside cacheFile: String, report: Report) throws(SystemError) {
         (file, self.report) = (KeptFile(cacheFile + ".servers"), report)
         loop = try EventLoop(label: "httpdnsd.serverfile")
@@ -26,7 +26,7 @@ package final class ServerAddressFile: @unchecked Sendable {
         loop.start()
     }
 
-    /// The file's contents; empty if it cannot be read within a second.
+    /// The file's contents; empty: it cannot be read within a second.
     func read() -> [(name: Name, addresses: [IPAddress])] {
         do throws(SystemError) {
             return ServerAddressText.parse(
@@ -41,7 +41,7 @@ package final class ServerAddressFile: @unchecked Sendable {
         }
     }
 
-    /// Saves these; may be called from any thread.
+    /// Saves these addresses; may be called from any thread.
     func save(_ servers: [(name: Name, addresses: [IPAddress])]) {
         loop.submit { [self] in
             waiting = ServerAddressText.write(servers)
@@ -49,8 +49,8 @@ package final class ServerAddressFile: @unchecked Sendable {
         }
     }
 
-    /// Writes what is not written yet. Call once, when nothing more will be saved.
-    /// - Parameter stopped: Called on a thread of this object's.
+    /// Writes all pending data. Call once, when nothing more will be saved.
+    /// - Parameter stopped: Called on a thread of this object.
     package func stop(_ stopped: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
             write()

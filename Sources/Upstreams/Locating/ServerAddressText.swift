@@ -1,9 +1,9 @@
 import Base
 import DNSWire
 
-/// The file format for the addresses of servers: each line a name and its addresses, the one that worked last first.
+/// The file format for the addresses of servers: each line a name and its addresses, the latest that worked first.
 enum ServerAddressText {
-    /// The most octets of a text: far more than ``ServerAddresses/maximumNames`` lines of the longest names take.
+    /// The most octets of a text: far more than ``ServerAddresses/maximumNames`` lines of the longest names.
     static let maximumOctets = 64 * 1024
 
     private static let heading = "# Addresses at which servers were reached last; written by httpdnsd."

@@ -2,17 +2,17 @@ import Base
 import DNSWire
 import Forwarding
 
-/// The addresses of servers whose host is a name: decides when a name is looked up, and which addresses are dialled; without
-/// sockets and clock. Whom to ask, how long, and how often is the forwarder's.
+/// The addresses of servers whose host is a name: decides when a name is looked up, and which addresses are dialled;
+/// without sockets and clock. The forwarder decides which group is asked, for how long, and how often.
 ///
-/// A name is looked up when a connection needs it and nothing is known of it, the TTL of the known addresses is over,
+/// A name is looked up when a connection needs it and no address is known, the TTL of the known addresses has passed,
 /// or none of them could be connected to. Known addresses are used meanwhile. A name that no connection needs costs
 /// nothing.
 ///
-/// A forged answer can only keep a server from being reached: the server's certificate proves its identity. So the
-/// addresses that worked come before those of any answer, and stay whatever an answer says.
+/// A forged answer can only prevent a server from being reached: the server's certificate proves its identity. So the
+/// addresses that worked come before those of any answer, and no answer removes them.
 struct ServerAddresses: ~Copyable {
-    /// An instruction to the owner, to be carried out in order.
+    /// An order to the owner, to be carried out in sequence.
     enum Action: Equatable {
         /// Ask for the addresses of both families: two answers follow, see ``answered(_:_:_:_:at:)``.
         case ask(Name)
@@ -25,44 +25,45 @@ struct ServerAddresses: ~Copyable {
 
     /// A change of state that is worth a line in the log.
     enum Event: Equatable {
-        /// No address is known, for this reason.
+        /// No address is known, with the reason.
         case lost(Name, String)
         case found(Name)
-        /// An answer holds an address of this daemon's own.
+        /// An answer has an address of this daemon.
         case leadsBack(Name, Endpoint)
     }
 
-    /// The most names; further ones of a configuration are refused.
+    /// The most names; a configuration may not have more.
     static let maximumNames = 64
-    /// The most addresses of one name that are kept because they worked, and of each family of the last answer: 8
+    /// The most addresses of one name that are retained because they worked, and of each family of the last answer: 8
     /// together.
     static let maximumWorked = 2
     static let maximumOfAFamily = 3
     /// Milliseconds for which the second family is awaited after the first (RFC 8305 §3: resolution delay).
     static let resolutionDelay = 50
-    /// For how many seconds an answer is used, whatever its TTL says.
+    /// The seconds for which an answer is used, whatever its TTL.
     static let lifetimes: ClosedRange<UInt32> = 60...86_400
     /// Seconds until the next lookup after one that failed while the known addresses work.
     static let pauseAfterFailure = 60
-    /// Seconds until the next lookup after one that failed because this machine was short of something: that is none of the name's.
+    /// Seconds until the next lookup after one that failed for a shortage of this machine, which is no fault of the
+    /// name.
     static let pauseAfterShortage = 1
 
     var actions: [Action] = []
     private var entries: [Name: Entry] = [:]
-    /// When callers are answered with what one family has; by names.
+    /// When callers get the addresses of one family; by name.
     private var tellAt: [Name: Tick] = [:]
     private let listening: [Endpoint]
     var own: [Endpoint] = []
 
-    /// What is known of one name.
+    /// The state of one name.
     private struct Entry {
         /// The ports of the servers with this name.
         var ports: Set<UInt16> = []
-        /// Addresses that could be connected to, the last one first.
+        /// Addresses that could be connected to, the latest first.
         var worked: [IPAddress] = []
         /// The addresses of the last answer.
         var found: [IPAddress] = []
-        /// A lookup begins when the name is needed after this moment.
+        /// A lookup begins at the first need after this moment.
         var nextLookup = Tick(nanoseconds: 0)
         /// When the last lookup ended.
         var lastLookup: Tick?
@@ -70,7 +71,7 @@ struct ServerAddresses: ~Copyable {
         var fruitless = 0
         /// Whether no known address could be connected to; until one works, or an answer comes.
         var noneReachable = false
-        /// Why the last lookup failed, and whether this machine was short of something.
+        /// The reason of the last failed lookup, and whether this machine was short of a resource.
         var failure = ""
         var isShort = false
         var isReportedLost = false
@@ -79,20 +80,20 @@ struct ServerAddresses: ~Copyable {
 
         var addresses: [IPAddress] { worked + found.filter { !worked.contains($0) } }
 
-        /// Seconds between lookups while nothing works: none, 1, 2, 4 … 60.
+        /// Seconds between lookups while no address works: none, 1, 2, 4 … 60.
         var pause: Int { fruitless == 0 ? 0 : min(60, 1 << (min(fruitless, 7) - 1)) }
     }
 
     /// The answers to one lookup.
     private struct Lookup {
-        /// The families that were not answered yet.
+        /// The families without an answer yet.
         var awaited: Set<RecordType> = [.a, .aaaa]
         /// The shortest TTL in seconds; nil: no address was found.
         var ttl: UInt32?
-        /// Why there was none, and whether this machine was short of something.
+        /// The reasons without an address, and whether this machine was short of a resource.
         var reasons: [String] = []
         var isShort = false
-        /// Whether a family was not answered properly.
+        /// Whether a family has no proper answer.
         var isPartial = false
         var leadsBack = false
         /// Whether callers wait for it.
@@ -136,7 +137,7 @@ struct ServerAddresses: ~Copyable {
         .unknown(Failure(kind, "no address of \(name): \(reason)"))
     }
 
-    /// A connection to this address was established, and the server's certificate accepted.
+    /// Records that a connection to this address was established, and the server's certificate accepted.
     mutating func worked(_ name: Name, _ address: IPAddress) {
         guard var entry = entries[name] else { return }
         (entry.fruitless, entry.noneReachable) = (0, false)
@@ -148,7 +149,7 @@ struct ServerAddresses: ~Copyable {
         entries[name] = entry
     }
 
-    /// None of the addresses that were given out could be connected to.
+    /// Records that none of the given addresses could be connected to.
     mutating func allFailed(_ name: Name, at now: Tick) {
         guard var entry = entries[name] else { return }
         entry.noneReachable = true
@@ -170,10 +171,10 @@ struct ServerAddresses: ~Copyable {
         actions.append(.ask(name))
     }
 
-    /// One family's answer to a lookup has come.
+    /// Takes one family's answer to a lookup.
     /// - Parameters:
-    ///   - reason: Why it holds no address, if it holds none.
-    ///   - isShort: That is because this machine is short of something.
+    ///   - reason: Why it has no address, if it has none.
+    ///   - isShort: Whether the reason is a shortage of this machine.
     mutating func answered(
         _ name: Name, _ type: RecordType, _ answer: Answer, _ reason: String, isShort: Bool = false, at now: Tick
     ) {
@@ -207,7 +208,7 @@ struct ServerAddresses: ~Copyable {
         if !lookup.leadsBack { entry.leadsBack = false }
         var seconds = entry.fruitless > 0 ? entry.pause : Self.pauseAfterFailure
         if let found = lookup.ttl {
-            // The TTL of one family says nothing about the missing other one.
+            // The TTL of one family does not apply to the missing other one.
             let ttl = lookup.isPartial ? 0 : found
             seconds = Int(min(max(ttl, Self.lifetimes.lowerBound), Self.lifetimes.upperBound))
             (entry.failure, entry.noneReachable) = ("", false)
@@ -226,7 +227,7 @@ struct ServerAddresses: ~Copyable {
         if lookup.isAwaited { actions.append(.tell(name)) }
     }
 
-    /// When callers are answered although one family is late.
+    /// When callers get an answer although one family is late.
     var nextDeadline: Tick? { tellAt.values.min() }
 
     mutating func expire(at now: Tick) {
@@ -245,7 +246,7 @@ struct ServerAddresses: ~Copyable {
             .sorted { $0.name.description < $1.name.description }
     }
 
-    /// What has failed before may work now: this machine's addresses or routes have changed, or those who are asked for names.
+    /// Forgets failures: this machine's addresses or routes have changed, or the groups that are asked for names.
     mutating func forgetFailures(at now: Tick) {
         for name in entries.keys {
             entries[name]?.fruitless = 0
@@ -254,7 +255,7 @@ struct ServerAddresses: ~Copyable {
         }
     }
 
-    /// Sets the names of the servers; what is known of other names is forgotten.
+    /// Sets the names of the servers; other names are forgotten.
     mutating func keep(_ names: Set<Name>) {
         for (name, entry) in entries where !names.contains(name) {
             (entries[name], tellAt[name]) = (nil, nil)

@@ -3,7 +3,7 @@ package import Forwarding
 
 /// Finds the endpoints of servers whose host is a name.
 package struct ServerFinder {
-    /// Calls `then` at once, or when the endpoints were found.
+    /// Calls `then` at once, or when the endpoints are found.
     let find: (_ server: Server, _ now: Tick, _ then: @escaping (ServerEndpoints) -> Void) -> Void
     /// Records that a connection to this endpoint was established and its certificate accepted.
     let worked: (_ server: Server, _ endpoint: Endpoint) -> Void
@@ -13,7 +13,7 @@ package struct ServerFinder {
 
 /// The endpoints at which a server can be dialled.
 package enum ServerEndpoints: Equatable {
-    /// The one that worked last comes first; never empty.
+    /// The endpoint that worked last comes first; never empty.
     case known([Endpoint])
     case unknown(Failure)
 }

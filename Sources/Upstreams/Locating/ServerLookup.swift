@@ -4,11 +4,11 @@ package import Forwarding
 package import Log
 package import Transport
 
-/// Finds servers whose host is a name, and has the forwarder asked where they are. Confined to the forwarder's loop, whose
-/// deadline it shares.
+/// Finds servers whose host is a name, by questions to the forwarder. Confined to the forwarder's loop, whose deadline
+/// it shares.
 package final class ServerLookup: @unchecked Sendable {
-    // Unchecked: handed back to the loop by what reads elsewhere, and used there alone.
-    /// Puts a question to the forwarder under a number below 0, under which the answer comes back to
+    // Unchecked: closures that read elsewhere return it to the loop, and only the loop uses it.
+    /// Puts a question to the forwarder under a negative number, under which the answer comes back to
     /// ``answered(_:_:by:)``.
     package var ask: (Name, RecordType, ClientNumber) -> Void = { _, _, _ in }
     private var addresses: ServerAddresses
@@ -17,10 +17,10 @@ package final class ServerLookup: @unchecked Sendable {
     private var waiting: [Name: [Waiting]] = [:]
     private var questions: [ClientNumber: (name: Name, type: RecordType)] = [:]
     private var lastNumber = 0
-    /// The question for the prefix of the network's translator, and who waits for the answer.
+    /// The question for the network's NAT64 prefix, and the receiver of the answer.
     private var prefixQuestion: (number: ClientNumber, then: (Answer) -> Void)?
     private let loop: EventLoop
-    /// Increases when the machine's own addresses are to be read: an earlier list is ignored.
+    /// Increases when the machine's own addresses must be read: an earlier list is ignored.
     private var networkChanges = 0
 
     private struct Waiting {
@@ -33,8 +33,8 @@ package final class ServerLookup: @unchecked Sendable {
 
     /// - Parameters:
     ///   - listening: The endpoints of the daemon itself.
-    ///   - file: Keeps the addresses that worked over a restart; nil: they are not kept.
-    ///   - report: Nil: the caller reports what went wrong.
+    ///   - file: Stores the addresses that worked over a restart; nil: they are not stored.
+    ///   - report: Nil: the caller reports errors.
     package init(
         loop: EventLoop, listening: [Endpoint] = [], file: ServerAddressFile? = nil, report: Report? = nil
     ) {
@@ -45,7 +45,7 @@ package final class ServerLookup: @unchecked Sendable {
 
     // MARK: For connections
 
-    /// The functions of this object that connections use.
+    /// The functions of this object for connections.
     package var finder: ServerFinder {
         ServerFinder(
             find: { [unowned self] in endpoints(of: $0, at: $1, then: $2) },
@@ -53,7 +53,7 @@ package final class ServerLookup: @unchecked Sendable {
             allFailed: { [unowned self] in allFailed($0, at: $1) })
     }
 
-    /// A finder that changes nothing: it gives the addresses that are known, and looks no name up.
+    /// A finder without effects: it returns the known addresses, and looks no name up.
     package var onlooker: ServerFinder {
         ServerFinder(
             find: { [unowned self] server, _, then in
@@ -61,7 +61,7 @@ package final class ServerLookup: @unchecked Sendable {
             }, worked: { _, _ in }, allFailed: { _, _ in })
     }
 
-    /// Gives a server's endpoints: at once, or within 4 s when they have to be looked up.
+    /// Finds a server's endpoints: at once, or within 4 s if they must be looked up.
     package func endpoints(of server: Server, at now: Tick, then: @escaping (ServerEndpoints) -> Void) {
         guard let name = server.name else { return then(.known(server.endpoints)) }
         if waiting[name]?.count ?? 0 >= Self.maximumWaiting {
@@ -73,23 +73,24 @@ package final class ServerLookup: @unchecked Sendable {
         if let endpoints { then(endpoints) }
     }
 
-    /// A connection was established and its certificate accepted: this endpoint is dialled first from now on.
+    /// Records that a connection was established and its certificate accepted: this endpoint is dialled first from now
+    /// on.
     package func worked(_ server: Server, at endpoint: Endpoint) {
         guard let name = server.name else { return }
         addresses.worked(name, endpoint.address)
         perform()
     }
 
-    /// None of the endpoints given for this server could be reached: its name is looked up again as soon as that is
-    /// allowed.
+    /// Records that none of the endpoints given for this server could be reached: its name is looked up again as soon
+    /// as that is allowed.
     package func allFailed(_ server: Server, at now: Tick) {
         guard let name = server.name else { return }
         addresses.allFailed(name, at: now)
         perform()
     }
 
-    /// Asks the resolvers of `resolvConf` for the addresses by which they tell the prefix of the network's translator (RFC 7050).
-    /// - Parameter then: called with the answer, unless this is called again before it comes.
+    /// Asks the resolvers of `resolvConf` for the addresses that show the network's NAT64 prefix (RFC 7050).
+    /// - Parameter then: Called with the answer, unless this is called again before it comes.
     package func askForPrefix(_ then: @escaping (Answer) -> Void) {
         lastNumber -= 1
         prefixQuestion = (lastNumber, then)
@@ -98,10 +99,10 @@ package final class ServerLookup: @unchecked Sendable {
 
     // MARK: Answers
 
-    /// The forwarder has answered a question.
+    /// Takes the forwarder's answer to a question.
     /// - Parameters:
-    ///   - who: who has given the answer, in words.
-    ///   - isShort: this machine was short of something, so that none was got.
+    ///   - who: The source of the answer, in words.
+    ///   - isShort: Whether this machine was short of a resource, so that there is no answer.
     package func answered(_ number: ClientNumber, _ answer: Answer, by who: String, isShort: Bool = false) {
         if let asked = prefixQuestion, asked.number == number {
             prefixQuestion = nil
@@ -122,13 +123,13 @@ package final class ServerLookup: @unchecked Sendable {
 
     // MARK: Changes
 
-    /// Sets the servers that there are; what is known of others is forgotten.
+    /// Sets the present servers; the addresses of others are forgotten.
     package func keep(_ servers: [Server]) {
         addresses.keep(Set(servers.compactMap(\.name)))
         perform()
     }
 
-    /// Who is asked for names is another, or has other servers.
+    /// The group that is asked for names has changed, or its servers have.
     package func forgetFailures(at now: Tick) { addresses.forgetFailures(at: now) }
 
     /// This machine's addresses or routes have changed.
@@ -143,7 +144,7 @@ package final class ServerLookup: @unchecked Sendable {
         }
     }
 
-    /// Waiting callers get no answer.
+    /// Drops the waiting callers.
     package func close() {
         waiting = [:]
         networkChanges += 1
@@ -153,7 +154,7 @@ package final class ServerLookup: @unchecked Sendable {
 
     private static var ownAddresses: [Endpoint] { (try? Interfaces.addresses()) ?? [] }
 
-    /// Carries out what is to be done. A caller who is told may have more done, which comes before the rest.
+    /// Carries out the orders. The callback of a caller may add orders, which come before the rest.
     private func perform() {
         while !addresses.actions.isEmpty {
             switch addresses.actions.removeFirst() {
@@ -175,7 +176,7 @@ package final class ServerLookup: @unchecked Sendable {
 }
 
 extension Server {
-    /// The name by which it is found; nil: its addresses are given.
+    /// The name to look up; nil: its addresses are given.
     package var name: Name? {
         guard endpoints.isEmpty, case .name(let text) = host else { return nil }
         return Name(text)

@@ -2,25 +2,25 @@ import Base
 package import Log
 import Transport
 
-/// The highest generation of a store's entries that was seen under each key of the fleet. With `cache.file` it outlives a
-/// restart: a store that lies could give back an earlier one, and with it all that was forgotten.
+/// The highest generation of a store's entries that was seen under each key of the fleet. With `cache.file` it outlives
+/// a restart: a malicious store could return an earlier one, and with it all deleted entries.
 package final class Generations: @unchecked Sendable {
-    // Unchecked: `known` is used on the forwarder's loop alone, `file` on the file's.
+    // Unchecked: `known` is used only on the forwarder's loop, `file` only on the file's.
     private let path: String?
     private var file: KeptFile?
     private let loop: EventLoop?
     private let report: Report
-    /// By the text of the key at which the store has the generation, which shows nothing of the fleet's key.
+    /// By the text of the key of the store's generation, which reveals nothing about the fleet's key.
     private var known: [String: UInt64] = [:]
     private var isRead = false
 
     private static let maximumOctets = 4096
-    /// Far beyond what can be counted up to; a file with more is none of ours.
+    /// Far beyond any real count; a file with more is not ours.
     private static let highest = UInt64(UInt32.max)
 
     /// - Parameters:
-    ///   - cacheFile: `cache.file`, beside which it stands; nil: nothing outlives a restart.
-    ///   - servers: the other file there, on whose loop this one is written.
+    ///   - cacheFile: `cache.file`, beside which this file is; nil: nothing outlives a restart.
+    ///   - servers: The other file there, on whose loop this one is written.
     package init(beside cacheFile: String?, with servers: ServerAddressFile?, report: Report) {
         (path, loop, self.report) = (cacheFile.map { $0 + ".generations" }, servers?.loop, report)
         file = path.map { KeptFile($0) }
@@ -45,10 +45,10 @@ package final class Generations: @unchecked Sendable {
         }
     }
 
-    /// - Parameter key: see ``StoreSeal/generationKey``.
+    /// - Parameter key: See ``StoreSeal/generationKey``.
     func highest(of key: StoreSeal.Key) -> UInt64 { known[String(decoding: key.text, as: UTF8.self)] ?? 0 }
 
-    /// Keeps the generations of the keys that are in use; those of former keys are given up.
+    /// Stores the generations of the keys in use, and drops those of former keys.
     func keep(_ seals: [StoreSeal]) {
         var present: [String: UInt64] = [:]
         for seal in seals where seal.generation > 0 {

@@ -1,14 +1,14 @@
 package import Forwarding
 import Streams
 
-/// The commands for a store, and what their replies mean.
+/// The commands for a store, and the meaning of their replies.
 extension StoreUpstream {
-    /// - Parameter wall: seconds since 1970.
+    /// - Parameter wall: Seconds since 1970.
     package func perform(_ action: SharedAction, wall: UInt64) {
         switch action {
         case .dial: dial(wall: wall)
         case .hangUp:
-            // What waited for a store that is away would be out of date when it is back.
+            // Writes that waited for an absent store would be outdated at its return.
             if !writes.isEmpty { handle(.dropped(exchange(&writes, with: []).count)) }
             close()
         case .read(let id, let question): read(id, question)
@@ -24,7 +24,7 @@ extension StoreUpstream {
         }
     }
 
-    /// Entries of before are not found from now on. The number follows from the store's present one, once that is known.
+    /// Makes all earlier entries unfindable. The new number follows from the store's present one, once that is known.
     private func beginGeneration() {
         isGenerationDue = true
         for seal in seals { seal.generation &+= 1 }
@@ -39,7 +39,7 @@ extension StoreUpstream {
         link?.open(command, as: nextID)
     }
 
-    /// How many more commands it takes now.
+    /// The number of further commands that it takes now.
     private var room: Int { link?.room ?? 0 }
 
     func command(_ words: any Sequence<UInt8>...) -> [UInt8] { RESP.command(words.map { Array($0) }) }
@@ -100,7 +100,7 @@ extension StoreUpstream {
             }
         }
         writes.removeAll { keys.contains($0.key) }
-        // Better to forget everything than to leave out what is to be forgotten.
+        // Better to forget all entries than to leave out one that is to be deleted.
         guard pendingDeletes.count + keys.count <= Self.maximumDeletions else { return beginGeneration() }
         for key in keys {
             forgotten.add(key, at: wall)
@@ -124,12 +124,12 @@ extension StoreUpstream {
     // MARK: Replies
 
     func replied(_ reply: StoreReply, to purpose: Awaited) {
-        // Said to whatever comes first, before the connection is closed.
+        // The store replies so to any command, before it closes the connection.
         if case .error(.denied) = reply { return lost(StoreError.denied.text) }
         switch purpose {
         case .authentication:
             if case .error(let error) = reply { lost(error.text) }
-        // The name only helps an operator who looks at the store's list of clients.
+        // The name only helps an operator who reads the store's list of clients.
         case .name: break
         case .generation(let place): generation(reply, of: seals[place], isLast: place == seals.count - 1)
         case .read(let read, let lookup): replied(reply, to: read, lookup)
@@ -145,7 +145,7 @@ extension StoreUpstream {
             if case .error(let error) = reply { handle(.writeFailed(error.text)) } else { handle(.written) }
         case .deletion(let key):
             deletionsUnderWay -= 1
-            // After an error it is tried again with the next look for the generation.
+            // After an error it is repeated with the next read of the generation.
             if case .error = reply { break }
             pendingDeletes.remove(key)
         case .generationWritten: break
@@ -187,13 +187,13 @@ extension StoreUpstream {
         }
     }
 
-    /// One of our keys holds something that this fleet did not write.
+    /// Deletes one of our keys with a value that this fleet did not write.
     func refuse(_ key: StoreSeal.Key) {
         delete(key.text)
         handle(.refused)
     }
 
-    /// The highest generation counts: it is what the last daemon that was told to forget everything has begun.
+    /// The highest generation counts: the last daemon that was to forget all entries has begun it.
     func generation(_ reply: StoreReply, of seal: StoreSeal, isLast: Bool) {
         let key = seal.generationKey
         var known: UInt64 = 0
@@ -224,7 +224,7 @@ extension StoreUpstream {
 }
 
 extension StoreError {
-    /// Why a store is of no use, in words.
+    /// Why a store is unusable, in words.
     var text: String {
         switch self {
         case .loading: "it still reads its data (LOADING)"

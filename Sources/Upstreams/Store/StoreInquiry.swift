@@ -1,15 +1,15 @@
 package import Base
 package import Forwarding
 
-/// Looks for an operator what the store of the fleet has, over the connection that questions use. It is neither counted
-/// nor learned from, and what is found there that is not the fleet's stays there.
+/// Reads the store's entries for an operator, over the connection of questions. The reads are not counted and nothing
+/// is learned from them, and foreign entries are not deleted.
 package final class StoreInquiry: Inquiring {
     private let questions: [SharedQuestion]
     private let store: StoreUpstream
     private let end: Tick
     package private(set) var found: [SharedQuestion: StoreLook] = [:]
 
-    /// Milliseconds for all looks together: far more than a question waits, so that a slow store is seen as such.
+    /// Milliseconds for all reads together: far more than a question waits, so that a slow store is recognized.
     private static let longest = 1000
 
     package init(_ questions: [SharedQuestion], in store: StoreUpstream, at now: Tick) {

@@ -3,14 +3,15 @@ package import Cryptography
 import DNSWire
 package import Forwarding
 
-/// Makes what the store gets to see: keys that show nothing of the questions, and entries that are encrypted and padded.
+/// Makes the keys and entries of the store: keys that reveal nothing about the questions, and entries that are
+/// encrypted and padded.
 ///
 /// A key is made of everything that decides an answer, so that daemons of the fleet with other settings, another
-/// account or another route do not see it: the question, its DO and CD bits, the group with what the settings say of
-/// it, and the generation, by which all entries at once are forgotten.
+/// account or another route do not find it: the question, its DO and CD bits, the group with its settings, and the
+/// generation, by which all entries can be invalidated at once.
 package final class StoreSeal {
     private let seal: FleetSeal
-    /// By group, what its settings say that decides its answers.
+    /// By group: the settings that decide its answers.
     var identities: [GroupID: [UInt8]]
     /// Entries of other generations are not found.
     var generation: UInt64 = 0
@@ -19,10 +20,10 @@ package final class StoreSeal {
         (self.seal, self.identities) = (seal, identities)
     }
 
-    /// What an entry of the store is for.
+    /// The purpose of an entry in the store.
     enum Purpose: UInt8 {
         case fresh = 1
-        /// A copy that outlives the entry itself, given when nothing else answers.
+        /// A copy that outlives the entry itself, given when no server answers.
         case stale = 2
         case lease = 3
         case generation = 4
@@ -39,7 +40,7 @@ package final class StoreSeal {
         }
     }
 
-    /// Nil for a group whose settings are not known.
+    /// Nil: the group's settings are not known.
     func key(_ purpose: Purpose, of question: SharedQuestion) -> Key? {
         guard let identity = identities[question.group] else { return nil }
         var octets: [UInt8] = [purpose.rawValue]
@@ -57,13 +58,13 @@ package final class StoreSeal {
 
     // MARK: Values
 
-    /// A sealed value has a multiple of so many octets.
+    /// The length of a sealed value is a multiple of this.
     static let padding = 128
     /// Octets of an entry before its body.
     private static let headLength = 24
 
     /// The value of an entry.
-    /// - Parameter stored: seconds since 1970.
+    /// - Parameter stored: Seconds since 1970.
     func value(
         _ content: SharedContent, stored: UInt64, lifetime: UInt32, as key: Key
     ) throws(CryptographyError) -> [UInt8] {
@@ -99,8 +100,8 @@ package final class StoreSeal {
         return excess == 0 ? octets : octets + [UInt8](repeating: 0, count: Self.padding - excess)
     }
 
-    /// The entry that a value holds; nil unless this fleet sealed it under this key, for this question, and the cache
-    /// could hold it.
+    /// The entry in a value; nil: this fleet did not seal it under this key, for this question, or the cache could not
+    /// contain it.
     func entry(_ value: [UInt8], as key: Key, to question: SharedQuestion) -> SharedEntry? {
         guard let octets = seal.open(value, as: key.name), octets.count >= Self.headLength else { return nil }
         let stored = octets.number(at: 0, length: 8)
@@ -121,7 +122,7 @@ package final class StoreSeal {
             answerCount: count(at: 14), authorityCount: count(at: 16), additionalCount: count(at: 18),
             extendedErrorLength: count(at: 20))
         guard head.responseCode == .noError || head.responseCode == .nxDomain else { return nil }
-        // The head is longer than that of a message, so there are 12 octets before the body, where a message has it.
+        // The head is longer than a message's, so 12 octets precede the body, like a message's header.
         let message = octets.span.extracting(Self.headLength - 12..<end)
         let body = Array(octets[Self.headLength..<end])
         do throws(WireError) {

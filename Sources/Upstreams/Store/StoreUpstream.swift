@@ -4,41 +4,41 @@ package import Forwarding
 package import Streams
 package import Transport
 
-/// Carries out what is decided about the store of a fleet, over one connection. Confined to the forwarder's loop.
+/// Carries out the orders about a fleet's store, over one connection. Confined to the forwarder's loop.
 ///
-/// Only GET, SET and DEL are sent, behind AUTH and CLIENT SETNAME. Reads leave together at the end of a turn, writes
+/// Only GET, SET and DEL are sent, after AUTH and CLIENT SETNAME. Reads leave together at the end of a turn, writes
 /// wait behind them; entries that the fleet did not seal are deleted.
 package final class StoreUpstream: Sender {
-    /// Called with the result of each action, perhaps while the action is carried out.
+    /// Called with the result of each action, perhaps during the action.
     package var handle: (SharedEvent) -> Void = { _ in }
 
     let access: Access
-    /// The first one seals new entries; any of them opens an entry.
+    /// The first one seals new entries; each can open entries.
     let seals: [StoreSeal]
     let loop: EventLoop
     let outbox: Outbox
     private let generations: Generations?
     let scratch = Scratch(64 * 1024)
-    /// Nil while the store is not connected to.
+    /// Nil: the store is not connected.
     var link: StreamLink?
     var nextID: RequestID = 0
     var awaited: [RequestID: Awaited] = [:]
-    /// Whether the store has accepted what comes before all other commands, such as the password.
+    /// Whether the store has accepted the initial commands, such as the password.
     var isReady = false
-    /// Counts the connections that were dialled: each goes to the next address.
+    /// Counts the dialled connections: each goes to the next address.
     var dialled = 0
     var writes: [Write] = []
     var writesUnderWay = (count: 0, octets: 0)
-    /// Keys whose values are ignored until the store has confirmed their DEL: a reply that is lost with its connection, or
-    /// an error, may have left them there. And those of them that are to be sent.
+    /// Keys whose values are ignored until the store has confirmed their DEL: a lost reply, or an error, may have left
+    /// them there; and the keys among them that are to be sent.
     var pendingDeletes: Set<[UInt8]> = []
     var deletions: [[UInt8]] = []
     var deletionsUnderWay = 0
     var forgotten = ForgottenKeys()
-    /// A generation is to be begun when the present one is known.
+    /// Whether to begin a generation when the present one is known.
     var isGenerationDue = false
 
-    /// Where the store is and how it is asked.
+    /// The address of the store, and the credentials for it.
     package struct Access {
         let place: Place
         let user: String
@@ -55,7 +55,7 @@ package final class StoreUpstream: Sender {
         case path(String)
     }
 
-    /// What a command is for.
+    /// The purpose of a command.
     enum Awaited {
         case authentication
         case name
@@ -78,10 +78,10 @@ package final class StoreUpstream: Sender {
     final class Read {
         let id: SharedReadID
         let question: SharedQuestion
-        /// Takes the finding of an operator's look, which nothing else hears of, and which deletes nothing; nil: a
-        /// question's.
+        /// Takes the finding of an operator's read, which has no other receiver and deletes nothing; nil: a question's
+        /// read.
         let onlooker: ((SharedEvent) -> Void)?
-        /// How many replies are still to come.
+        /// The number of outstanding replies.
         var left: Int
         var stale: SharedEntry?
         var failure: String?
@@ -97,24 +97,24 @@ package final class StoreUpstream: Sender {
         let command: [UInt8]
     }
 
-    /// The most commands that write and wait; beyond it the oldest are given up.
+    /// The most waiting commands that write; beyond it the oldest are dropped.
     static let maximumWrites = 256
     /// The most writes under way, and their octets.
     static let mostWritesUnderWay = (count: 64, octets: 256 * 1024)
-    /// The most keys to be deleted, and those under way.
+    /// The most keys to delete, and the most under way.
     static let maximumDeletions = 2048
     static let mostDeletionsUnderWay = 256
     /// The most octets that wait for the store to read.
     static let maximumQueued = 1 << 20
-    /// Milliseconds for which a lease is held.
+    /// The duration of a lease, in milliseconds.
     static let leaseTime = 300
-    /// Seconds for which a generation is remembered: longer than any entry lives.
+    /// Seconds for which a generation is stored: longer than any entry lives.
     static let generationTime = 30 * 86_400
     static let clientName = "httpdnsd"
 
     /// - Parameters:
-    ///   - seals: the present one first, then those of keys that are still accepted.
-    ///   - generations: what was seen before; nil: nothing.
+    ///   - seals: The present one first, then those of keys that are still accepted.
+    ///   - generations: Those seen before; nil: none.
     package init(
         _ access: Access, seals: [StoreSeal], generations: Generations?, loop: EventLoop, outbox: Outbox
     ) {
@@ -125,7 +125,7 @@ package final class StoreUpstream: Sender {
 
     func keepGenerations() { generations?.keep(seals) }
 
-    /// What the settings say of groups has changed; the connection stays.
+    /// The settings of groups have changed; the connection stays.
     package func apply(_ identities: [GroupID: [UInt8]]) { for seal in seals { seal.identities = identities } }
 
     package func close() {
@@ -134,7 +134,7 @@ package final class StoreUpstream: Sender {
         (writesUnderWay, deletionsUnderWay) = ((0, 0), 0)
     }
 
-    /// Sends what was gathered, as far as the connection has room for it; the rest follows when replies have come.
+    /// Sends the gathered commands, as far as the connection has room; the rest follows when replies have come.
     func flush() {
         guard let link else { return }
         if isReady {
@@ -180,7 +180,7 @@ extension StoreUpstream {
         }
     }
 
-    /// What the store's certificate was verified for is over: it is connected to anew. Nobody notices when nothing is awaited.
+    /// Connects again, since the verification of the store's certificate has expired. Unnoticed if no reply is awaited.
     func renewTrust(wall: UInt64) {
         if awaited.isEmpty { dial(wall: wall) } else { lost("its certificate was verified too long ago") }
     }
@@ -230,7 +230,7 @@ extension StoreUpstream: LinkOwner {
     package func advanced(_ link: StreamLink) { flush() }
 
     package func ended(_ link: StreamLink, _ end: LinkEnd) {
-        // The oldest command is the one whose reply is broken, as by a value that is none of ours.
+        // The reply to the oldest command is broken, for example by a value that this fleet has not written.
         if case .protocolBroken = end, case .read(_, let lookup) = awaited.min(by: { $0.key < $1.key })?.value {
             refuse(lookup.key)
         }

@@ -2,10 +2,10 @@ import Base
 package import Forwarding
 package import Transport
 
-/// Connects to addresses by TCP to see which answer, and in what order. Nothing is sent, and what is connected is closed
-/// at once, in the ordinary way: servers log a reset, and take it for a fault. Confined to its loop.
+/// Connects to addresses by TCP to see which answer, and in what order. No data is sent, and each connection is closed
+/// at once by FIN: servers log a reset as a fault. Confined to its loop.
 package final class AddressTrials {
-    /// Called with each address that has taken the connection, or will not, by its place in its trial.
+    /// Called with each address that has taken or refused the connection, by its index in its trial.
     package var tried: (TrialID, _ number: Int, _ hasAnswered: Bool) -> Void = { _, _, _ in }
     private let loop: EventLoop
     /// The trials of this turn, which begin at its end.
@@ -21,7 +21,7 @@ package final class AddressTrials {
         }
     }
 
-    /// Begins to connect. Called when the turn's replies were sent, so that no reply waits for a trial.
+    /// Begins to connect. Called after the turn's replies were sent, so that no reply waits for a trial.
     package func endTurn() {
         while let (id, endpoints) = wanted.popLast() {
             for (number, endpoint) in endpoints.enumerated() { connect(id, number, endpoint) }
@@ -37,7 +37,7 @@ package final class AddressTrials {
             }
             attempts[id, default: []].append(attempt)
         } catch {
-            // There is no route, or no descriptor left.
+            // There is no route, or no free descriptor.
             tried(id, number, false)
         }
     }
@@ -59,10 +59,10 @@ private final class Attempt: EventHandler {
     private let loop: EventLoop
     private let ended: (Attempt, _ hasAnswered: Bool) -> Void
     private var socket: StreamSocket
-    /// Nil once it is closed.
+    /// Nil: it is closed.
     private var registration: Registration?
 
-    /// - Parameter ended: called once, unless it is closed before.
+    /// - Parameter ended: Called once, unless it is closed before.
     init(
         to endpoint: Endpoint, loop: EventLoop, ended: @escaping (Attempt, _ hasAnswered: Bool) -> Void
     ) throws(SystemError) {

@@ -2,11 +2,11 @@ package import Base
 package import Forwarding
 import Transport
 
-/// Questions put straight to servers, for an operator who wants to know what each of them says: past the cache and past
-/// everything that decides whom clients' questions are put to. Each group is asked through an upstream for inquiries alone, so
-/// nothing is learned or counted either. Confined to the forwarder's loop.
+/// Direct questions to servers for an operator, who wants to see the answer of each: without the cache and the rules
+/// that choose servers for clients' questions. Each group is asked through an upstream only for inquiries, so nothing
+/// is learned or counted either. Confined to the forwarder's loop.
 package final class Inquiry: Inquiring {
-    /// A server that is asked, and for how long, in milliseconds.
+    /// A server to ask, with the time-out in milliseconds.
     package struct Target {
         let server: Server
         package let group: GroupID
@@ -18,15 +18,15 @@ package final class Inquiry: Inquiring {
         }
     }
 
-    /// What a target says; nil if there was no time left to ask it.
+    /// The result of a target; nil: there was no time left to ask it.
     package typealias Said = (outcome: Outcome, milliseconds: Double)?
 
     private let targets: [Target]
     private let upstreams: [GroupID: any Upstream]
     private let end: Tick
-    /// What each target says, in their order.
+    /// The result of each target, in order.
     package private(set) var said: [Said]
-    /// The first that was not asked yet.
+    /// The first target that was not asked yet.
     private var next = 0
     private var underWay: [QueryID: (place: Int, began: Tick, until: Tick)] = [:]
     private var isProceeding = false
@@ -35,8 +35,8 @@ package final class Inquiry: Inquiring {
     private static let mostAtOnce = 16
 
     /// - Parameters:
-    ///   - upstreams: used by this inquiry alone until it is over.
-    ///   - longest: milliseconds for all servers together.
+    ///   - upstreams: Used only by this inquiry until it is over.
+    ///   - longest: Milliseconds for all servers together.
     package init(_ targets: [Target], _ upstreams: [GroupID: any Upstream], within longest: Int, at now: Tick) {
         (self.targets, self.upstreams) = (targets, upstreams)
         end = now.advanced(milliseconds: longest)
@@ -48,7 +48,7 @@ package final class Inquiry: Inquiring {
 
     /// Asks the servers that may be asked now.
     package func proceed(at now: Tick) {
-        // What fails at once is settled meanwhile.
+        // A query that fails at once is settled meanwhile.
         guard !isProceeding else { return }
         isProceeding = true
         defer { isProceeding = false }
@@ -91,9 +91,9 @@ package final class Inquiry: Inquiring {
     package func close() { for upstream in upstreams.values { upstream.close() } }
 }
 
-/// What is found out for an operator, beside all questions. Confined to the forwarder's loop.
+/// An inquiry for an operator, beside all questions. Confined to the forwarder's loop.
 package protocol Inquiring: AnyObject {
-    /// Does what may be done now.
+    /// Does the work that may be done now.
     func proceed(at now: Tick)
     var isOver: Bool { get }
     var nextDeadline: Tick? { get }
@@ -113,13 +113,13 @@ package final class Inquiries {
 
     package var hasRoom: Bool { all.count < Self.most }
 
-    /// - Parameter done: called later, at the end of a turn, when the inquiry is over.
+    /// - Parameter done: Called later, at the end of a turn, when the inquiry is over.
     package func begin(_ inquiry: any Inquiring, at now: Tick, _ done: @escaping () -> Void) {
         all.append((inquiry, done))
         inquiry.proceed(at: now)
     }
 
-    /// Lets go of the inquiries that are over. Called at the end of a turn, when no call of their upstreams is under way.
+    /// Drops the inquiries that are over. Called at the end of a turn, when no call of their upstreams is under way.
     package func endTurn() {
         guard !all.isEmpty else { return }
         let over = all.filter(\.inquiry.isOver)
@@ -128,7 +128,7 @@ package final class Inquiries {
     }
 
     package var nextDeadline: Tick? {
-        // Asked for in each turn of the loop.
+        // Read in each turn of the loop.
         all.isEmpty ? nil : all.reduce(nil) { $0.orEarlier($1.inquiry.nextDeadline) }
     }
 

@@ -2,12 +2,12 @@ import Base
 
 /// Reads a body in chunks (RFC 9112 §7.1), in any pieces. Extensions and trailers are dropped.
 ///
-/// Each line of it ends with CR LF and has no other control character: a proxy on the way that takes a single LF or CR
-/// for something else than this reader does would see other requests in the same octets.
+/// Each line of it ends with CR LF and has no other control character: a proxy on the way that interprets a single LF
+/// or CR in another way than this reader would see other requests in the same octets.
 struct ChunkReader {
     /// The longest line with a chunk's size, with its extensions, in octets.
     static let lineLimit = 1024
-    /// What of such a line is not taken from ``spare``: no size within a body's limit needs more digits.
+    /// The octets of such a line that do not count against ``spare``: no size within a body's limit needs more digits.
     private static let plainLine = 8
 
     private enum State {
@@ -20,7 +20,7 @@ struct ChunkReader {
 
     private var state = State.size
     private var line: [UInt8] = []
-    /// Octets that extensions, leading zeros and trailers may still have, all together.
+    /// Octets that all extensions, leading zeros and trailers together may still have.
     private var spare = HTTPResponseReader.headLimit
 
     var isWhole: Bool { if case .whole = state { true } else { false } }
@@ -29,7 +29,7 @@ struct ChunkReader {
     var held: Int { line.count }
 
     /// - Parameter limit: The longest body, in octets.
-    /// - Returns: How many of `bytes` belong to this body: all of them, unless it is whole.
+    /// - Returns: How many of `bytes` belong to this body: all of them, unless it is complete.
     mutating func read(_ bytes: ArraySlice<UInt8>, into body: inout [UInt8], limit: Int) throws(HTTPError) -> Int {
         var position = bytes.startIndex
         while position < bytes.endIndex, !isWhole {
@@ -84,7 +84,7 @@ struct ChunkReader {
         var size = 0
         for index in digits {
             guard let digit = Hexadecimal.value(text[index]) else { throw .badChunk }
-            // Beyond the limit the exact size does not matter; it is kept small so that it cannot overflow.
+            // Beyond the limit the exact size does not matter; it stays small so that it cannot overflow.
             size = min(size * 16 + Int(digit), room + 1)
         }
         guard size <= room else { throw .bodyTooLong }

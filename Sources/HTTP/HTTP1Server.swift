@@ -4,14 +4,14 @@ import Base
 package final class HTTP1Server: HTTPServer {
     /// The longest head, in octets.
     private static let headLimit = HTTPResponseReader.headLimit
-    /// Octets that may come behind a request before it is answered: what is read at once.
+    /// Octets that may follow a request before it is answered: the octets of one read.
     private static let restLimit = 64 * 1024
 
     private var reader: HTTPRequestReader
     private var output: [UInt8] = []
     /// Whether the connection goes on after the request that was taken and not answered yet; nil: there is none.
     private var keepsAlive: Bool?
-    /// Whether what is held is no whole request.
+    /// Whether the buffered octets are an incomplete request.
     private var isPart = true
     private var refusal: HTTPStatus?
     package private(set) var isFinished = false
@@ -66,7 +66,7 @@ package final class HTTP1Server: HTTPServer {
         output += answer.body
     }
 
-    /// The name of a field as RFC 9110 writes it: some clients (smartdns) know it in no other way.
+    /// The name of a field as RFC 9110 writes it: some clients (smartdns) know no other form.
     private static func capitalized(_ name: String) -> String {
         name.split(separator: "-").map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined(separator: "-")
     }

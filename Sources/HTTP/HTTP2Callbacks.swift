@@ -1,8 +1,7 @@
 internal import Base
 internal import CNGHTTP2
 
-// The callbacks that nghttp2 makes while a session reads or writes: each tells the session's owner, and lets the library go
-// on.
+// The callbacks of nghttp2 while a session reads or writes: each calls the session's owner, and lets the library go on.
 
 extension HTTP2Library {
     static func install(in callbacks: OpaquePointer?) {
@@ -51,7 +50,7 @@ extension HTTP2Library {
     }
 }
 
-/// Tells the owner of a whole frame. The member of the union is the one of the frame's type.
+/// Reports a whole frame to the owner. The frame's type selects the member of the union.
 private func received(_ frame: nghttp2_frame, _ owner: HTTP2Owner) {
     let header = unsafe frame.hd
     switch UInt32(header.type) {
@@ -66,7 +65,7 @@ private func received(_ frame: nghttp2_frame, _ owner: HTTP2Owner) {
     }
 }
 
-/// Gives the library the next part of a body.
+/// Passes the next part of a body to the library.
 func readBody(
     _: OpaquePointer?, _ stream: Int32, _ bytes: UnsafeMutablePointer<UInt8>?, _ limit: Int,
     _ flags: UnsafeMutablePointer<UInt32>?, _: UnsafeMutablePointer<nghttp2_data_source>?,
@@ -89,7 +88,7 @@ func flag(_ flag: nghttp2_nv_flag) -> UInt8 { UInt8(flag.rawValue) }
 private func owned(_ owner: UnsafeMutableRawPointer?) -> HTTP2Owner {
     // Sound: an owner attaches itself before it makes any call that calls back.
     guard let owner = unsafe owner else {
-        // There is no owner to tell, and an error cannot be thrown through C.
+        // There is no owner to call, and an error cannot be thrown through C.
         fatalError("an HTTP/2 session without owner")
     }
     return unsafe Unmanaged<HTTP2Owner>.fromOpaque(owner).takeUnretainedValue()

@@ -1,15 +1,15 @@
 /// Why a connection takes no more requests, in words for the log.
 package enum HTTP2Error: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The server's first bytes are no SETTINGS frame (RFC 9113 §3.4): they may be HTTP/1.1, or a banner.
+    /// The server's first bytes are not a SETTINGS frame (RFC 9113 §3.4): they may be HTTP/1.1, or a banner.
     case notHTTP2
-    /// The server broke the protocol; it is told how, with this code.
+    /// The server broke the protocol; it gets this code.
     case violation(HTTP2Code)
     /// More than ``HTTP2Session/frameLimit`` frames came without an answer among them, or too many acknowledgements
     /// wait to be sent.
     case flood
     /// The server closed the connection.
     case closed
-    /// nghttp2 failed, for example for lack of memory; its own error code.
+    /// nghttp2 failed, for example without memory; its own error code.
     case library(code: Int)
 
     package var description: String {
@@ -44,7 +44,7 @@ package enum HTTP2Failure: Error, Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Why a stream or a connection is ended (RFC 9113 §7); any number may come.
+/// Why a stream or a connection is ended (RFC 9113 §7); any number is valid.
 package struct HTTP2Code: RawRepresentable, Equatable, Sendable, CustomStringConvertible {
     package let rawValue: UInt32
 

@@ -2,24 +2,24 @@ import Base
 
 /// One request on its stream, and the part of its response that has come.
 struct HTTP2Exchange {
-    /// The id that the session's owner gave the request.
+    /// The ID that the session's owner gave the request.
     let id: UInt64
     let stream: Int32
     private let request: [UInt8]
     /// Octets of the request's body that were sent.
     private var sent = 0
     private let bodyLimit: Int
-    /// Nobody waits for its response any more, which ends its stream all the same.
+    /// Whether no client waits for its response any more, which still ends its stream.
     var isAbandoned = false
 
-    /// The status of the last head; 0 before one came, 1xx while only an interim response has come.
+    /// The status of the last head; 0: none came; 1xx: only an interim response has come.
     private var status = 0
     private var interims = 0
-    /// Whether the fields that come are trailers, which are ignored.
+    /// Whether the next fields are trailers, which are ignored.
     private var isTrailer = false
     private var fields = ResponseFields()
     private var body: [UInt8] = []
-    /// The number of fields in the current head or trailers, and their size as RFC 9113 §6.5.2 counts it.
+    /// The number of fields in the current head or trailers, and their size by RFC 9113 §6.5.2.
     private var fieldCount = 0
     private var headLength = 0
 
@@ -29,14 +29,14 @@ struct HTTP2Exchange {
 
     var isSent: Bool { sent == request.count }
 
-    /// The next part of the request's body to be sent, at most `limit` octets.
+    /// The next part of the request's body to send, at most `limit` octets.
     mutating func nextPart(_ limit: Int) -> ArraySlice<UInt8> {
         let part = request[sent..<min(sent + limit, request.count)]
         sent = part.endIndex
         return part
     }
 
-    /// The whole response; nil if its head has not come.
+    /// The whole response; nil: its head has not come.
     var response: HTTPResponse? {
         status >= 200 ? HTTPResponse(status: status, fields: fields, body: body) : nil
     }
@@ -59,7 +59,7 @@ struct HTTP2Exchange {
             throw .headTooLong
         }
         if status == 0 {
-            // No other field may stand before it (RFC 9113 §8.3).
+            // No other field may precede it (RFC 9113 §8.3).
             guard isEqual(name, name.indices, to: ":status"),
                 let status = decimal(value, value.indices, maximum: 999), status >= 100
             else { throw .badHeader }

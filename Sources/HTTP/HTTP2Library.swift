@@ -6,18 +6,19 @@ internal import CNGHTTP2
 @safe struct HTTP2Library: ~Copyable {
     /// The most acknowledgements of PING and SETTINGS that may wait for a server that does not read.
     static let acknowledgementLimit = 1000
-    /// How many octets a server may send on one stream, and on all together, before it is told that they were read.
+    /// The octets that a server may send on one stream, and on all together, before it learns that they were read.
     private static let streamWindow: UInt32 = 128 * 1024
     private static let connectionWindow: Int32 = 1024 * 1024
-    /// Octets of fields that a server, and a client, may have kept here for their next heads: the few that a request for DNS repeats.
+    /// Octets of fields that a server, and a client, may store here for their next heads: the few that a request for
+    /// DNS repeats.
     private static let (serversTable, clientsTable): (UInt32, UInt32) = (4096, 512)
-    /// Octets for which there is room from the first frame on: those of a request.
+    /// Octets of initial room for output: those of a request.
     private static let usualOutput = 512
 
     private let session: OpaquePointer
     private let side: Side
 
-    /// Which side of a connection it is.
+    /// The side of a connection.
     enum Side {
         case client, server
     }
@@ -53,7 +54,7 @@ internal import CNGHTTP2
     }
 
     /// Queues the first flight.
-    /// - Parameter owner: Is called back; it must live as long as this value.
+    /// - Parameter owner: Gets the callbacks; it must live as long as this value.
     func start(for owner: HTTP2Owner) throws(HTTP2Error) {
         // Sound: callbacks run only inside calls that the owner makes, so the unretained pointer is alive then.
         unsafe nghttp2_session_set_user_data(session, Unmanaged.passUnretained(owner).toOpaque())
@@ -74,12 +75,12 @@ internal import CNGHTTP2
             unsafe nghttp2_session_set_local_window_size(session, flag(NGHTTP2_FLAG_NONE), 0, Self.connectionWindow))
     }
 
-    // MARK: What the owner wants
+    // MARK: Calls of the owner
 
-    /// Whether streams can still be opened on the connection, the server's limit of streams aside.
+    /// Whether streams can still be opened on the connection, without regard to the server's limit of streams.
     var takesRequests: Bool { unsafe nghttp2_session_check_request_allowed(session) != 0 }
 
-    /// How many streams the server allows at once.
+    /// The number of streams that the server allows at once.
     var streamLimit: Int {
         Int(unsafe nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
     }
@@ -89,7 +90,7 @@ internal import CNGHTTP2
         unsafe nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
     }
 
-    /// - Returns: The request's stream; nil if none can be opened. The body is fetched later by a callback.
+    /// - Returns: The request's stream; nil: none can be opened. The body is fetched later by a callback.
     func submit(_ request: HTTP2Request) -> Int32? {
         let hasBody = !request.body.isEmpty
         var body = unsafe nghttp2_data_provider()
@@ -109,7 +110,7 @@ internal import CNGHTTP2
     func respond(on stream: Int32, _ head: HTTP2Head, hasBody: Bool) {
         var body = unsafe nghttp2_data_provider()
         unsafe body.read_callback = readBody
-        // It fails for lack of memory, which the next call reports, or because the client is gone.
+        // It fails without memory, which the next call reports, or if the client is gone.
         _ = unsafe Self.withFields(head, length: nil) { fields, count in
             unsafe hasBody
                 ? nghttp2_submit_response(session, stream, fields, count, &body)
@@ -119,7 +120,7 @@ internal import CNGHTTP2
 
     private static let lengthName = Array("content-length".utf8)
 
-    /// Gives a head the form in which the library takes it.
+    /// Converts a head to the library's form.
     /// - Parameter length: The body's length, for a Content-Length field; nil: there is no such field.
     @inline(__always)
     private static func withFields(
@@ -133,7 +134,7 @@ internal import CNGHTTP2
                 field.appendDecimal(UInt64(length))
                 return field
             } ?? []
-        // Sound: the library copies the fields during the call, and names lie within the memory they point to.
+        // Sound: the library copies the fields during the call, and names are within the memory that they point to.
         return unsafe head.text.withUnsafeBufferPointer { text in
             unsafe length.withUnsafeBufferPointer { length in
                 unsafe withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: head.lengths.count + 1) { fields in
@@ -163,21 +164,21 @@ internal import CNGHTTP2
 
     /// Resets a stream, so that the peer stops sending on it.
     func reset(_ stream: Int32, _ code: HTTP2Code = .cancel) {
-        // It fails only for lack of memory, which the next call reports.
+        // It fails only without memory, which the next call reports.
         _ = unsafe nghttp2_submit_rst_stream(session, flag(NGHTTP2_FLAG_NONE), stream, code.rawValue)
     }
 
-    /// Tells the peer that no more of its streams are taken than those that came; they go on (RFC 9113 §6.8).
+    /// Announces to the peer that no more of its streams are taken than those that came; they go on (RFC 9113 §6.8).
     func goAway() {
-        // It fails only for lack of memory, and then nothing is told.
+        // It fails only without memory, and then nothing is sent.
         _ = unsafe nghttp2_submit_goaway(
             session, flag(NGHTTP2_FLAG_NONE), nghttp2_session_get_last_proc_stream_id(session),
             HTTP2Code.noError.rawValue, nil, 0)
     }
 
-    /// Ends the connection: the peer is told why, and nothing more is read.
+    /// Ends the connection: the peer gets the reason, and nothing more is read.
     func terminate(_ code: HTTP2Code) {
-        // It fails only for lack of memory, and then nothing is told.
+        // It fails only without memory, and then nothing is sent.
         _ = unsafe nghttp2_session_terminate_session(session, code.rawValue)
     }
 
@@ -191,7 +192,7 @@ internal import CNGHTTP2
         try Self.check(Int32(clamping: min(count, 0)))
     }
 
-    /// Appends the next frame, or part of one, for the server; false if there is none.
+    /// Appends the next frame, or part of one, for the server; false: there is none.
     func send(into output: inout [UInt8]) throws(HTTP2Error) -> Bool {
         var piece: UnsafePointer<UInt8>?
         let count = unsafe nghttp2_session_mem_send(session, &piece)

@@ -1,5 +1,5 @@
-/// The base of client and server session: its methods are nghttp2's callbacks, called while the session calls nghttp2. A
-/// session overrides those that it needs; the others do nothing.
+/// The base of client and server session: its methods are nghttp2's callbacks, called while the session calls nghttp2.
+/// A session overrides those that it needs; the others do nothing.
 package class HTTP2Owner {
     private let frameLimit: Int
     /// Frames since the last whole request or response.
@@ -14,11 +14,12 @@ package class HTTP2Owner {
         return frames <= frameLimit
     }
 
-    /// The fields of a head follow, or behind the body those of the trailers.
+    /// The fields of a head follow, or after the body those of the trailers.
     func beganHead(_ stream: Int32) {}
 
-    /// - Returns: Whether to go on with the head. If not, its stream is reset, and the rest of the head costs next to nothing: one
-    ///   octet of it may refer to a field of some kilobytes, which would be looked at each time (RFC 7541 §7.3).
+    /// - Returns: Whether to go on with the head. If not, its stream is reset, and the rest of the head costs next to
+    ///   nothing: one octet of it may refer to a field of some kilobytes, which would be examined each time (RFC 7541
+    ///   §7.3).
     func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) -> Bool { true }
 
     func receive(_ stream: Int32, body bytes: Span<UInt8>) {}
@@ -29,7 +30,7 @@ package class HTTP2Owner {
     /// The peer has reset a stream.
     func wasReset(_ stream: Int32, _ code: HTTP2Code) {}
 
-    /// The library has closed a stream: both sides are done with it, or one of them has ended it.
+    /// The library has closed a stream: both sides have finished it, or one of them has ended it.
     func closed(_ stream: Int32, _ code: HTTP2Code) {}
 
     /// The peer has sent GOAWAY.

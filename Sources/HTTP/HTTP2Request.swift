@@ -18,7 +18,7 @@ package struct HTTP2Request: Sendable {
     ///   - authority: Host, and the port if it is not 443.
     ///   - path: With the query.
     ///   - fields: The fields beyond method, scheme, authority, path and Content-Length; their names in lower case.
-    /// - Returns: Nil if the head is longer than ``headLimit``.
+    /// - Returns: nil: the head is longer than ``headLimit``.
     package init?(_ method: Method, authority: String, path: String, fields: [(name: String, value: String)] = []) {
         let pseudo = [
             (name: ":method", value: method.rawValue), (name: ":scheme", value: "https"),
@@ -31,7 +31,7 @@ package struct HTTP2Request: Sendable {
 
 /// The fields of a request or a response.
 struct HTTP2Head: Sendable {
-    /// Names and values, one behind the other, and how long each is.
+    /// Names and values in sequence, and the length of each.
     private(set) var text: [UInt8] = []
     private(set) var lengths: [(name: Int, value: Int)] = []
 
@@ -45,7 +45,7 @@ struct HTTP2Head: Sendable {
         }
     }
 
-    /// Becomes the head of an answer, in the memory that it has.
+    /// Becomes the head of an answer, and reuses its memory.
     mutating func begin(_ answer: HTTPAnswer) {
         text.removeAll(keepingCapacity: true)
         lengths.removeAll(keepingCapacity: true)

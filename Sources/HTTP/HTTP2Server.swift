@@ -1,27 +1,27 @@
 import Base
 
-/// A server's side of one HTTP/2 connection (RFC 9113), for clients that may be hostile. What each of them can make it do
-/// without an answer being given out:
+/// A server's side of one HTTP/2 connection (RFC 9113), for clients that may be hostile. The limits of a client's
+/// actions before an answer is passed on:
 ///
-/// | the client | what happens |
+/// | the client | consequence |
 /// | --- | --- |
 /// | has more than ``streamLimit`` requests open or cancelled | the next is refused, the connection goes on |
 /// | has confirmed that limit, and opens more | the library ends the connection with PROTOCOL_ERROR |
 /// | cancels requests at once (rapid reset) | a request that is cancelled before it is taken leaves nothing; a flood |
 /// | sends PING, SETTINGS, PRIORITY, empty DATA without end | a flood |
-/// | sends CONTINUATION without end, or a head longer than its limit | a flood; the stream is reset, the rest is not looked at |
+/// | sends CONTINUATION without end, or a head longer than its limit | a flood; the stream is reset, the rest is ignored |
 /// | sends a body longer than its limit | 413, and the rest of the body is not taken |
-/// | sends many heads or bodies and ends none | no more than ``heldLimit`` octets are kept; beyond them 413 |
+/// | sends many heads or bodies and ends none | no more than ``heldLimit`` octets are stored; beyond them 413 |
 /// | gives no room for answers (windows of 0) | its requests stay open, and there are no more than ``streamLimit`` of them |
 ///
-/// A flood is more than ``frameLimit`` frames from one answer with a body that was given out whole to the next: it ends the
-/// connection with ENHANCE_YOUR_CALM. A refused request has no body.
+/// A flood is more than ``frameLimit`` frames from one complete answer with a body to the next: it ends the connection
+/// with ENHANCE_YOUR_CALM. A refused request has no body.
 package final class HTTP2Server: HTTP2Owner, HTTPServer {
     /// The most requests that are read or answered at a time.
     package static let streamLimit = 100
     /// The most frames from one whole answer with a body to the next.
     package static let frameLimit = 1000
-    /// The most octets of requests that are kept.
+    /// The most stored octets of requests.
     package static let heldLimit = 256 * 1024
     /// Octets of output above which no more is produced until some were taken.
     private static let backlogLimit = 64 * 1024
@@ -29,41 +29,41 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
     private let library: HTTP2Library
     /// The longest body of a request, in octets.
     private let bodyLimit: Int
-    /// Those that are open, few enough to be looked through; and the one that was looked for last.
+    /// The open exchanges, few enough for a search; and the one that was found last.
     private var exchanges: [Exchange] = []
     private var last: Exchange?
-    /// The requests to be given out, in their order.
+    /// The requests to pass on, in order.
     private var ready: [Exchange] = []
-    /// Streams that are answered though the client has not sent all of its request.
+    /// Streams that are answered although the client has not sent its whole request.
     private var unwanted: [Int32] = []
-    /// The stream that was refused last, whose fields are not looked at.
+    /// The stream that was refused last, whose fields are ignored.
     private var refused: Int32 = 0
     /// Memory for the heads of answers.
     private var head = HTTP2Head()
     package private(set) var held = 0
     package private(set) var unsent = 0
     private var hasFailed = false
-    /// Whether the client is told that the connection ends.
+    /// Whether the end of the connection is announced to the client.
     private var isEnding = false
 
-    /// A request, and what is still to be sent of its answer.
+    /// A request, and the rest of its answer.
     fileprivate final class Exchange {
         var request: HTTPServerRequest
-        /// The size of the head as RFC 9113 §6.5.2 counts it.
+        /// The size of the head by RFC 9113 §6.5.2.
         var headLength = 0
         /// Whether the client has sent all of it.
         var isWhole = false
-        /// Whether it is among those to be given out, or was.
+        /// Whether it is, or was, among the requests to pass on.
         var isReady = false
         var answer: ArraySlice<UInt8>?
 
-        /// Octets that are kept of the request.
+        /// Stored octets of the request.
         var kept: Int { request.path.count + request.contentType.count + request.body.count }
 
         init(_ stream: Int32) { request = HTTPServerRequest(stream: stream) }
     }
 
-    /// - Throws: ``HTTP2Error/library(code:)`` when there is no memory.
+    /// - Throws: ``HTTP2Error/library(code:)`` if there is no memory.
     package init(bodyLimit: Int) throws(HTTP2Error) {
         library = try HTTP2Library(.server)
         self.bodyLimit = bodyLimit
@@ -112,7 +112,7 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
         var output: [UInt8] = []
         do throws(HTTP2Error) {
             try send(into: &output)
-            // The answers are given out, and the rest of their requests is not wanted (RFC 9113 §8.1).
+            // The answers are sent, and the rest of their requests is not needed (RFC 9113 §8.1).
             if !unwanted.isEmpty, output.count < Self.backlogLimit {
                 for stream in Swift.exchange(&unwanted, with: []) { library.reset(stream, .noError) }
                 try send(into: &output)
@@ -127,7 +127,7 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
         while !hasFailed, output.count < Self.backlogLimit, try library.send(into: &output) {}
     }
 
-    // MARK: What the library tells, while it reads or writes
+    // MARK: Callbacks of the library
 
     private func find(_ stream: Int32) -> Exchange? {
         if let last, last.request.stream == stream { return last }
@@ -206,8 +206,8 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
 }
 
 extension HTTP2Server.Exchange {
-    /// Names of fields come in lower case (RFC 9113 §8.2.1), which the library has seen to.
-    /// - Returns: How many octets are kept that were not before.
+    /// Names of fields are in lower case (RFC 9113 §8.2.1), which the library has checked.
+    /// - Returns: The number of newly stored octets.
     fileprivate func receive(field name: Span<UInt8>, _ value: Span<UInt8>) -> Int {
         headLength += name.count + value.count + 32
         guard !isReady else { return 0 }

@@ -7,7 +7,7 @@ package enum HTTP2Event: Equatable, Sendable {
     /// The server takes no more requests (GOAWAY); those not reported as failed may still be answered. Any code but
     /// NO_ERROR is an error.
     case goingAway(HTTP2Code)
-    /// The connection has ended. Every request had its answer or failure before.
+    /// The connection has ended. Each request had its answer or failure before.
     case ended(HTTP2Error)
 }
 
@@ -19,14 +19,14 @@ package enum HTTP2Event: Equatable, Sendable {
 package final class HTTP2Session: HTTP2Owner {
     /// The most requests at a time, even if the server allows more.
     package static let requestLimit = 512
-    /// The most requests before the server has said how many it allows (RFC 9113 §6.5.2 advises it to allow a hundred).
+    /// The most requests before the server has announced its limit (RFC 9113 §6.5.2 advises a hundred).
     package static let assumedLimit = 100
     /// The most fields of one head; their size is limited by ``HTTPResponseReader/headLimit``.
     package static let fieldLimit = 64
     /// The most frames between two answers. A body of 64 KiB takes five; an idle server sends a PING now and then.
     package static let frameLimit = 10_000
-    /// Octets of output above which no more is produced until some were taken. The number of acknowledgements that wait
-    /// meanwhile is limited by ``HTTP2Library/acknowledgementLimit``.
+    /// Octets of output above which no more is produced until some were taken. ``HTTP2Library/acknowledgementLimit``
+    /// limits the number of acknowledgements that wait meanwhile.
     package static let backlogLimit = 64 * 1024
 
     /// The most cancelled requests whose streams are left to end by themselves.
@@ -37,19 +37,19 @@ package final class HTTP2Session: HTTP2Owner {
     private let bodyLimit: Int
     /// The open requests, ordered by stream.
     private var exchanges: [HTTP2Exchange] = []
-    /// How many of them are abandoned.
+    /// The number of abandoned exchanges.
     private var abandoned = 0
     private var output: [UInt8] = []
     private var events: [HTTP2Event] = []
-    /// How many of `events` were already taken.
+    /// The number of taken `events`.
     private var taken = 0
     private var hasStarted = false
     private var isGoingAway = false
     private var hasEnded = false
 
     /// Begins a connection; the first flight is ready to be taken, and requests may join it.
-    /// - Parameter bodyLimit: The longest body of a response, in octets; a longer one fails its request only.
-    /// - Throws: ``HTTP2Error/library(code:)`` when there is no memory.
+    /// - Parameter bodyLimit: The longest body of a response, in octets; a longer one fails only its request.
+    /// - Throws: ``HTTP2Error/library(code:)`` if there is no memory.
     package init(bodyLimit: Int) throws(HTTP2Error) {
         library = try HTTP2Library(.client)
         self.bodyLimit = bodyLimit
@@ -60,17 +60,17 @@ package final class HTTP2Session: HTTP2Owner {
 
     // MARK: Requests
 
-    /// How many more requests are taken now.
+    /// The number of further requests that are taken now.
     package var room: Int {
         guard !hasEnded, output.count < Self.backlogLimit, library.takesRequests else { return 0 }
         return max(0, mostAtOnce - exchanges.count + abandoned)
     }
 
-    /// How many requests may be open at once, as far as the server has said so.
+    /// The most requests open at once, as far as the server has announced it.
     package var mostAtOnce: Int { min(Self.requestLimit, library.streamLimit) }
 
     /// - Parameter id: Chosen by the owner; no other open request may have it.
-    /// - Returns: False if there is no ``room``.
+    /// - Returns: False: there is no ``room``.
     package func open(_ request: HTTP2Request, as id: UInt64) -> Bool {
         guard room > 0 else { return false }
         if exchanges.count >= mostAtOnce { resetOldestAbandoned() }
@@ -82,9 +82,9 @@ package final class HTTP2Session: HTTP2Owner {
 
     /// Cancels a request: no event reports it any more; the connection goes on.
     ///
-    /// Its stream is left to its response, since servers take many resets for an attack (CVE-2023-44487). It is reset when
-    /// another request needs its place, or when more than ``abandonedLimit`` wait like that.
-    /// - Returns: False if it was not open: its answer or failure was already reported.
+    /// Its stream is left to its response, since servers regard many resets as an attack (CVE-2023-44487). It is reset
+    /// when another request needs the room, or when more than ``abandonedLimit`` such streams wait.
+    /// - Returns: False: it was not open, and its answer or failure was reported before.
     @discardableResult package func cancel(_ id: UInt64) -> Bool {
         events.removeSubrange(..<taken)
         taken = 0
@@ -147,7 +147,7 @@ package final class HTTP2Session: HTTP2Owner {
             bytes += output
         }
         output.removeAll(keepingCapacity: output.capacity <= Self.backlogLimit)
-        // All that there was to send was in it, unless it was full.
+        // All output was in it, unless it was full.
         if wasFull { pump() }
     }
 
@@ -174,7 +174,8 @@ package final class HTTP2Session: HTTP2Owner {
         }
     }
 
-    /// - Parameter keepingOutput: True while nghttp2 writes to `output`, which must not be touched then (exclusive access).
+    /// - Parameter keepingOutput: True while nghttp2 writes to `output`, which must not be touched then (exclusive
+    ///   access).
     private func end(_ error: HTTP2Error, keepingOutput: Bool = false) {
         guard !hasEnded else { return }
         hasEnded = true
@@ -184,7 +185,7 @@ package final class HTTP2Session: HTTP2Owner {
         events.append(.ended(error))
     }
 
-    // MARK: What the library tells, while it reads or writes
+    // MARK: Callbacks of the library
 
     override func beganHead(_ stream: Int32) {
         update(stream) { exchange throws(HTTPError) in try exchange.beginHead() }
@@ -205,8 +206,8 @@ package final class HTTP2Session: HTTP2Owner {
         return (exchanges[index].nextPart(limit), exchanges[index].isSent)
     }
 
-    /// Gives an exchange what has come on its stream; an error in it ends the exchange, and data for an unknown stream
-    /// is dropped. The limits of a head hold for an abandoned one too.
+    /// Passes input of its stream to an exchange; an error in it ends the exchange, and data for an unknown stream is
+    /// dropped. The limits of a head apply to an abandoned exchange too.
     /// - Returns: Whether the exchange goes on.
     @discardableResult
     private func update(_ stream: Int32, _ take: (inout HTTP2Exchange) throws(HTTPError) -> Void) -> Bool {
@@ -240,7 +241,7 @@ package final class HTTP2Session: HTTP2Owner {
         fail(index, code == .refusedStream ? .refused : .reset(code))
     }
 
-    /// Of a stream without an earlier callback about it: the server's GOAWAY says that the request was not processed, or
+    /// A stream is closed without an earlier callback: the server's GOAWAY means that the request was not processed, or
     /// the response is malformed.
     override func closed(_ stream: Int32, _ code: HTTP2Code) {
         guard let index = index(of: stream) else { return }
@@ -273,7 +274,7 @@ package final class HTTP2Session: HTTP2Owner {
 }
 
 extension HTTP2Event {
-    /// The request it is about.
+    /// The event's request.
     fileprivate var request: UInt64? {
         switch self {
         case .answered(let id, _), .failed(let id, _): id

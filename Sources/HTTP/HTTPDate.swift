@@ -1,6 +1,6 @@
 import Base
 
-/// A date of HTTP in the form that is written today: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7).
+/// A date of HTTP in the present form: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7).
 package enum HTTPDate {
     private static let days: [StaticString] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
     private static let months: [StaticString] = [
@@ -8,7 +8,7 @@ package enum HTTPDate {
     ]
     private static let daysBeforeMonth = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334]
 
-    /// Seconds since 1970; nil for anything else. The day of the week is not looked at.
+    /// Seconds since 1970; nil: any other text. The day of the week is ignored.
     static func unixSeconds(_ text: Span<UInt8>) -> UInt64? {
         guard text.count == 29, isEqual(text, 3..<5, to: ", "), isEqual(text, 25..<29, to: " gmt"),
             text[7] == 0x20, text[11] == 0x20, text[16] == 0x20, text[19] == 0x3A, text[22] == 0x3A,

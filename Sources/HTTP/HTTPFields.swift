@@ -3,14 +3,13 @@ import Base
 /// Reads the lines of an HTTP/1.x head one after another, of requests and responses.
 ///
 /// A folded field (RFC 9112 §5.2) is accepted, as the RFC requires of a user agent: its value is one range over all its
-/// lines, and the line ends inside count as white space. A single LF ends a line, too (§2.2); a CR elsewhere is
-/// refused.
+/// lines, and the inner line ends count as white space. A single LF ends a line, too (§2.2); a CR elsewhere is refused.
 package struct HTTPFields {
     private var position = 0
 
     package init() {}
 
-    /// The next line without its end; nil if there is no further complete line.
+    /// The next line without its end; nil: there is no further complete line.
     package mutating func line(_ bytes: Span<UInt8>) -> Range<Int>? {
         guard let feed = firstIndex(of: UInt8(ascii: "\n"), in: bytes, position..<bytes.count) else { return nil }
         let hasReturn = feed > position && bytes[feed - 1] == UInt8(ascii: "\r")
@@ -19,7 +18,7 @@ package struct HTTPFields {
         return line
     }
 
-    /// The next field's name and value, the value without white space around it; nil at the empty line or the end.
+    /// The next field's name and value, the value without white space around it; nil: the empty line or the end.
     package mutating func next(_ bytes: Span<UInt8>) throws(HTTPError) -> (name: Range<Int>, value: Range<Int>)? {
         guard let line = line(bytes), !line.isEmpty else { return nil }
         guard let colon = firstIndex(of: UInt8(ascii: ":"), in: bytes, line), colon > line.lowerBound else {
@@ -44,7 +43,7 @@ package struct HTTPFields {
         }
     }
 
-    /// Whether an octet may stand in a token (RFC 9110 §5.6.2).
+    /// Whether an octet may occur in a token (RFC 9110 §5.6.2).
     static func isToken(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -58,16 +57,17 @@ package struct HTTPFields {
     }
 }
 
-/// Finds the empty line that ends a head (RFC 9112 §2.1). Each octet is looked at once, in however many pieces the head comes.
+/// Finds the empty line that ends a head (RFC 9112 §2.1). Each octet is examined once, in however many pieces the head
+/// comes.
 struct HeadEnd {
-    /// Octets of the head that were looked at.
+    /// Octets of the head that were examined.
     private(set) var looked = 0
     private var lineStart = 0
 
     /// - Parameters:
-    ///   - octets: What has come so far, the head and perhaps what follows it.
-    ///   - start: Where the head begins.
-    /// - Returns: How long the head is, with the empty line; nil if that has not come.
+    ///   - octets: All octets so far, the head and perhaps its successors.
+    ///   - start: The offset of the head.
+    /// - Returns: The length of the head, with the empty line; nil: that has not come.
     mutating func find(in octets: [UInt8], from start: Int = 0) -> Int? {
         let head = octets.span.extracting(start...)
         while let feed = firstIndex(of: UInt8(ascii: "\n"), in: head, looked..<head.count) {

@@ -1,6 +1,6 @@
 import Base
 
-/// The head of a response, and what it says about the length of the body (RFC 9112 §4, §5, §6.3).
+/// The head of a response, and the length of the body that it defines (RFC 9112 §4, §5, §6.3).
 struct HTTPHead: Equatable {
     enum Framing: Equatable {
         case empty
@@ -14,7 +14,7 @@ struct HTTPHead: Equatable {
     private(set) var keepAlive: Bool
     private(set) var fields = ResponseFields(keepingAll: false)
 
-    /// The first bytes of every response.
+    /// The first bytes of each response.
     static let start = Array("HTTP/1.".utf8)
 
     /// - Parameter bytes: From the status line to the empty line, which is not read.
@@ -64,7 +64,7 @@ struct HTTPHead: Equatable {
         return (status, bytes[version])
     }
 
-    /// Whether a comma-separated list has the element, letters' case aside.
+    /// Whether a comma-separated list has the element, in any case of letters.
     static func list(_ bytes: Span<UInt8>, _ range: Range<Int>, holds element: StaticString) -> Bool {
         var start = range.lowerBound
         while start < range.upperBound {

@@ -3,17 +3,17 @@ import Base
 /// One HTTP/1.x request.
 package struct HTTPRequest: Equatable {
     package private(set) var method: HTTPMethod
-    /// Path and query as they were sent, also where a scheme and an authority stood before them (RFC 9112 §3.2.2).
+    /// Path and query as sent, even after a scheme and an authority (RFC 9112 §3.2.2).
     package private(set) var target: [UInt8]
     package private(set) var keepAlive: Bool
-    /// The authority of the target, else the Host field, as it was sent; nil: an HTTP/1.0 client sent none.
+    /// The authority of the target, else the Host field, as sent; nil: an HTTP/1.0 client sent none.
     package private(set) var host: [UInt8]?
-    /// The value of Content-Type; empty without it.
+    /// The value of Content-Type; empty: there is none.
     package private(set) var contentType: [UInt8] = []
     package fileprivate(set) var body: [UInt8] = []
-    /// How long the body is, in octets; nil: it comes in chunks.
+    /// The length of the body, in octets; nil: it comes in chunks.
     fileprivate var bodyLength: Int? = 0
-    /// Whether the client waits for a word before it sends the body (RFC 9110 §10.1.1).
+    /// Whether the client waits for an interim response before it sends the body (RFC 9110 §10.1.1).
     fileprivate var expectsContinue = false
 
     /// - Parameter head: From the request line to the empty line.
@@ -70,7 +70,7 @@ package struct HTTPRequest: Equatable {
 
     private static let slash = UInt8(ascii: "/")
 
-    /// Where authority and path of a target are; nil: it has no authority, since it is a path.
+    /// The ranges of a target's authority and path; nil: it has no authority, since it is a path.
     private static func split(
         _ head: Span<UInt8>, _ target: Range<Int>
     ) throws(MalformedRequest) -> (authority: Range<Int>?, path: Range<Int>) {
@@ -88,8 +88,8 @@ package struct HTTPRequest: Equatable {
     }
 }
 
-/// How the body of a request is coded, by its Transfer-Encoding fields: in chunks, or in a way that this program does not know
-/// (RFC 9112 §6.1). `chunked` comes once, as the last one: else the length of the body is in doubt (§6.3).
+/// The coding of a request's body, by its Transfer-Encoding fields: in chunks, or unknown to this program (RFC 9112
+/// §6.1). `chunked` must occur once, as the last one: else the length of the body is in doubt (§6.3).
 private struct TransferCodings {
     private(set) var isGiven = false
     private(set) var isChunked = false
@@ -108,7 +108,7 @@ private struct TransferCodings {
     }
 }
 
-/// The method of a request; its name has capital letters alone (RFC 9110 §9.1).
+/// The method of a request; its name has only capital letters (RFC 9110 §9.1).
 package enum HTTPMethod {
     case get, head, post, other
 
@@ -126,9 +126,9 @@ package enum HTTPMethod {
     }
 }
 
-/// A request that is malformed or longer than allowed; the connection is of no further use.
+/// A request that is malformed or longer than allowed; the connection is unusable.
 package struct MalformedRequest: Error, Equatable {
-    /// With which it is to be answered.
+    /// The status for the answer.
     package let status: HTTPStatus
 
     init(_ status: HTTPStatus = .badRequest) { self.status = status }
@@ -141,13 +141,13 @@ package struct HTTPRequestReader {
     private let bodyLimit: Int
     private var buffer: [UInt8] = []
     private(set) var headEnd = HeadEnd()
-    /// The head of a request whose body is not whole yet.
+    /// The head of a request whose body is incomplete.
     private var head: HTTPRequest?
     private var chunks = ChunkReader()
 
     /// - Parameters:
     ///   - headLimit: The longest head, in bytes.
-    ///   - pipelineLimit: The most bytes of requests that wait for the answer to the one before them.
+    ///   - pipelineLimit: The most bytes of requests that wait for the answer to an earlier one.
     ///   - bodyLimit: The longest body, in bytes.
     package init(headLimit: Int, pipelineLimit: Int, bodyLimit: Int = 0) {
         (self.headLimit, self.pipelineLimit, self.bodyLimit) = (headLimit, pipelineLimit, bodyLimit)
@@ -161,7 +161,7 @@ package struct HTTPRequestReader {
         buffer.append(bytes)
     }
 
-    /// The next request; nil if none is complete.
+    /// The next request; nil: none is complete.
     package mutating func next() throws(MalformedRequest) -> HTTPRequest? {
         if head == nil { head = try nextHead() }
         guard var request = exchange(&head, with: nil) else { return nil }
@@ -172,7 +172,7 @@ package struct HTTPRequestReader {
         return request
     }
 
-    /// Moves what there is of a body; false if it is not whole.
+    /// Moves the available part of a body; false: it is incomplete.
     private mutating func readBody(of request: inout HTTPRequest) throws(MalformedRequest) -> Bool {
         if let length = request.bodyLength {
             guard buffer.count >= length else { return false }
@@ -191,7 +191,8 @@ package struct HTTPRequestReader {
         }
     }
 
-    /// Whether the client waits for a word before it sends the body of a request whose head has come; true once.
+    /// Whether the client waits for an interim response before it sends the body of a request whose head has come; true
+    /// once.
     mutating func takeExpectation() -> Bool {
         guard head?.expectsContinue ?? false, held == 0 else { return false }
         head?.expectsContinue = false

@@ -2,10 +2,10 @@ package import Base
 
 /// Writes HTTP/1.1 requests to one server (RFC 9112 §3): all that this program sends.
 package struct HTTPRequestWriter: Sendable {
-    /// What stands between the target and what is said of a body.
+    /// The part between the target and the fields of a body.
     private let fields: [UInt8]
 
-    /// The version is left out of User-Agent: it would show an observer which daemons are old.
+    /// User-Agent has no version, which would show an observer which daemons are old.
     /// - Parameters:
     ///   - host: The value of Host: a name or an address, with `:PORT` unless that is the scheme's default. Octets that
     ///     no host has are left out, so that it cannot end its field.
@@ -18,7 +18,7 @@ package struct HTTPRequestWriter: Sendable {
         self.fields = fields
     }
 
-    /// - Parameter target: Path and query: visible ASCII alone, which the caller sees to.
+    /// - Parameter target: Path and query: only visible ASCII, which the caller ensures.
     package func get(_ target: [UInt8]) -> [UInt8] { get { $0 += target } }
 
     /// - Parameter appendTarget: Appends the target to the request.

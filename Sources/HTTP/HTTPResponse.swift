@@ -6,22 +6,22 @@ public struct HTTPResponse: Sendable, Equatable {
     public var body: [UInt8]
     /// Whether the connection can carry another request.
     public var keepAlive: Bool
-    /// Whether it is certain that the server itself ended the body. False: the body ended with the connection, which an
-    /// attacker on the path can cause, and it is empty or the end was not that of TLS; it must not be used as an
-    /// answer.
+    /// Whether the server itself certainly ended the body. False: the body ended with the connection, which an attacker
+    /// on the path can cause, and it is empty or the end was not that of TLS; it must not be used as an answer.
     public var isWhole: Bool
-    /// How many seconds the server asks not to be asked again (RFC 9110 §10.2.3); nil without the field or when it
-    /// holds a date.
+    /// The seconds for which the server asks for a pause (RFC 9110 §10.2.3); nil: there is no such field, or it has a
+    /// date.
     public var retryAfter: Int?
-    /// The server's time in seconds since 1970 (RFC 9110 §6.6.1); nil without the field. Only kept of HTTP/1.x responses
-    /// with a status of 400 or more, which may be due to this machine's clock.
+    /// The server's time in seconds since 1970 (RFC 9110 §6.6.1); nil: there is no such field. Only read from HTTP/1.x
+    /// responses with a status of 400 or more, which may be due to this machine's clock.
     public var date: UInt64?
-    /// Seconds for which a cache on the way has held it (RFC 9111 §5.1); nil without the field or when it is no number.
+    /// Seconds for which a cache on the way has stored it (RFC 9111 §5.1); nil: there is no such field, or it is not a
+    /// number.
     public var age: Int?
-    /// Content-Type in lower case and without parameters; nil without the field, empty if it is malformed or there are
-    /// several that differ.
+    /// Content-Type in lower case and without parameters; nil: there is no such field; empty: it is malformed or there
+    /// are several that differ.
     public var mediaType: String?
-    /// The URL in Location (RFC 9110 §10.2.2), without its query; nil without the field or when it is malformed.
+    /// The URL in Location (RFC 9110 §10.2.2), without its query; nil: there is no such field, or it is malformed.
     public var location: String?
 
     public init(
@@ -46,8 +46,7 @@ public struct HTTPResponse: Sendable, Equatable {
     }
 }
 
-/// Why the bytes that came are not a response. The HTTP/1.x connection, or the HTTP/2 stream, is of no further use
-/// then.
+/// Why received bytes are not a response. The HTTP/1.x connection, or the HTTP/2 stream, is then unusable.
 public enum HTTPError: Error, Equatable, Sendable, CustomStringConvertible {
     case badStatusLine
     case badHeader
@@ -67,7 +66,7 @@ public enum HTTPError: Error, Equatable, Sendable, CustomStringConvertible {
     case badChunk
     /// More interim (1xx) responses than ``HTTPResponseReader/interimLimit``, or an upgrade that was not requested.
     case interim
-    /// More bytes behind a response than one further response could have.
+    /// More bytes after a response than one further response could have.
     case excess
     /// The connection ended inside a response.
     case truncated

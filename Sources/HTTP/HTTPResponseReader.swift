@@ -2,14 +2,14 @@ import Base
 
 /// Owns the bytes of one connection that have not become a response yet.
 ///
-/// It is for one request at a time: bytes past a complete response are kept for the next ``receive(_:)``, and a
-/// connection whose reader is not ``isIdle`` then must not carry another request, because those bytes would be taken
-/// for its response, and each later response for that of the next request. Once an error was thrown, every further call
-/// throws it.
+/// It is for one request at a time: bytes past a complete response wait for the next ``receive(_:)``, and a connection
+/// whose reader is not ``isIdle`` then must not carry another request, because those bytes would be taken for its
+/// response, and each later response for that of the next request. Once an error was thrown, each further call throws
+/// it.
 public struct HTTPResponseReader: Sendable {
     /// The longest head, and the longest trailers of a chunked body, in bytes. The HTTPDNS service sends about 200.
     public static let headLimit = 16 * 1024
-    /// The longest body of a stranger's, in bytes. The HTTPDNS service documents 8 KiB for a full batch.
+    /// The longest body from an untrusted peer, in bytes. The HTTPDNS service documents 8 KiB for a full batch.
     public static let bodyLimit = 64 * 1024
     /// The most 1xx responses before the final one.
     public static let interimLimit = 8
@@ -35,11 +35,11 @@ public struct HTTPResponseReader: Sendable {
 
     private let bodyLimit: Int
 
-    /// - Parameter bodyLimit: the longest body, in bytes; less than 2^56.
+    /// - Parameter bodyLimit: The longest body, in bytes; less than 2^56.
     public init(bodyLimit: Int = Self.bodyLimit) { self.bodyLimit = bodyLimit }
 
-    /// Whether no byte of a response is held: the server may close the connection now, and any byte it sends before a
-    /// request is unsolicited.
+    /// Whether no byte of a response is buffered: the server may close the connection now, and any byte that it sends
+    /// before a request is unsolicited.
     public var isIdle: Bool {
         if case .head = state { position == buffer.count && interims == 0 } else { false }
     }
@@ -59,10 +59,10 @@ public struct HTTPResponseReader: Sendable {
         }
     }
 
-    /// Tells the reader that the peer has closed the connection.
+    /// The peer has closed the connection.
     /// - Parameter isCut: Whether TCP ended while TLS was open, without the close_notify that only the peer can send
     ///   (RFC 8446 §6.1, RFC 9112 §9.8).
-    /// - Returns: The response whose body ends with the connection; nil if no response had begun.
+    /// - Returns: The response whose body ends with the connection; nil: no response had begun.
     public mutating func endOfStream(isCut: Bool = false) throws(HTTPError) -> HTTPResponse? {
         switch state {
         case .untilClose:
@@ -78,8 +78,8 @@ public struct HTTPResponseReader: Sendable {
         }
     }
 
-    /// What has come of a body that ends with the connection, since this was last called; nil for any other response, and
-    /// before its head is whole. What is taken is no part of the response at its end.
+    /// The new part of a body that ends with the connection, since the last call; nil: another response, or its head is
+    /// incomplete. The taken part is not in the response at its end.
     public mutating func takeBody() -> [UInt8]? {
         guard case .untilClose = state else { return nil }
         return exchange(&body, with: [])
@@ -111,7 +111,7 @@ public struct HTTPResponseReader: Sendable {
         }
     }
 
-    /// Reads a head; false if it is not complete. 1xx responses are skipped here (RFC 9110 §15.2).
+    /// Reads a head; false: it is incomplete. 1xx responses are skipped here (RFC 9110 §15.2).
     private mutating func readHead() throws(HTTPError) -> Bool {
         // Any other protocol is recognised at its first byte, not when the head's limit is reached.
         let start = HTTPHead.start
@@ -143,7 +143,7 @@ public struct HTTPResponseReader: Sendable {
         return true
     }
 
-    /// Moves at most `count` bytes to the body and returns how many they were.
+    /// Moves at most `count` bytes to the body and returns their number.
     private mutating func take(_ count: Int) -> Int {
         let taken = min(count, buffer.count - position)
         body.append(contentsOf: buffer[position..<position + taken])

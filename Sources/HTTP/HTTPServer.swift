@@ -8,27 +8,27 @@ package protocol HTTPServer: AnyObject {
     func receive(_ bytes: Span<UInt8>)
     /// Whether there may be a request to take.
     var hasRequest: Bool { get }
-    /// The next request that is whole, or that is too long to become so; nil: there is none yet.
+    /// The next request that is complete, or that is too long to become so; nil: there is none yet.
     func nextRequest() -> HTTPServerRequest?
-    /// Answers a request, once; ignored if the client does not wait for it any more.
+    /// Answers a request, once; ignored if the client no longer waits for it.
     func answer(_ stream: Int32, _ answer: HTTPAnswer)
-    /// Tells the client, where HTTP has a word for it, that no more requests are taken; those that came are still answered.
+    /// Announces to the client, if HTTP can, that no more requests are taken; those that came are still answered.
     func announceEnd()
     /// The octets to send to the client; empty if there are none.
     func takeOutput() -> [UInt8]
-    /// Whether the connection is of no further use once the output is sent.
+    /// Whether the connection is unusable once the output is sent.
     var isFinished: Bool { get }
-    /// Octets kept of requests that were not taken yet.
+    /// Stored octets of requests that were not taken yet.
     var held: Int { get }
-    /// Octets of answers that cannot be given out before the client takes more.
+    /// Octets of answers that cannot be sent before the client takes more.
     var unsent: Int { get }
-    /// How many requests it gives out before one of them is answered.
+    /// The number of requests that it passes on before one of them is answered.
     var mostAtOnce: Int { get }
-    /// Whether the client has to be listened to while no request is taken, since it says how much it can receive.
+    /// Whether the client must be read while no request is taken, since it announces how much it can receive.
     var mustListen: Bool { get }
 }
 
-/// A request: what a DNS server needs of it.
+/// The parts of a request that a DNS server needs.
 package struct HTTPServerRequest {
     /// The number by which it is answered.
     package let stream: Int32
@@ -38,7 +38,7 @@ package struct HTTPServerRequest {
     /// The value of Content-Type.
     package internal(set) var contentType: [UInt8] = []
     package internal(set) var body: [UInt8] = []
-    /// The status with which it is to be refused, since more of it came than is kept; what else is here is not to be used.
+    /// The status of the refusal, since the request exceeds a limit; the other properties are then unusable.
     package internal(set) var refusal: HTTPStatus?
 
     init(stream: Int32) { self.stream = stream }
@@ -53,15 +53,15 @@ package struct HTTPServerRequest {
     }
 }
 
-/// An answer with what a DNS server says in it.
+/// The parts of an answer that a DNS server sends.
 package struct HTTPAnswer {
     package var status: HTTPStatus
     package var contentType: StaticString?
-    /// Seconds for which a cache may keep it (RFC 9111 §5.2.2.1); nil: nothing is said.
+    /// Seconds for which a cache may store it (RFC 9111 §5.2.2.1); nil: there is no such field.
     package var maximumAge: UInt32?
     /// The value of Allow (RFC 9110 §10.2.1).
     package var allow: StaticString?
-    /// When it was made (RFC 9110 §6.6.1), as ``HTTPDate/text(_:)`` gives it; empty: nothing is said.
+    /// The time of the answer (RFC 9110 §6.6.1), by ``HTTPDate/text(_:)``; empty: there is no such field.
     package var date: [UInt8]
     package var body: [UInt8]
 
@@ -73,7 +73,7 @@ package struct HTTPAnswer {
         (self.allow, self.date, self.body) = (allow, date, body)
     }
 
-    /// Gives the fields but Content-Length: a name in lower case, and what appends the value.
+    /// Passes on the fields except Content-Length: a name in lower case, and a closure that appends the value.
     func addFields(_ add: (_ name: StaticString, _ value: (inout [UInt8]) -> Void) -> Void) {
         if !date.isEmpty { add("date") { $0 += date } }
         if let contentType { add("content-type") { $0.append(contentType) } }

@@ -1,4 +1,4 @@
-/// The statuses that the servers in here answer with (RFC 9110 §15).
+/// The statuses of this program's servers (RFC 9110 §15).
 package enum HTTPStatus: Int, Sendable {
     case ok = 200
     case badRequest = 400
@@ -13,7 +13,7 @@ package enum HTTPStatus: Int, Sendable {
     case notImplemented = 501
     case serviceUnavailable = 503
 
-    /// What a status line ends with.
+    /// The end of a status line.
     package var line: String { "\(rawValue) \(reason)" }
 
     private var reason: String {

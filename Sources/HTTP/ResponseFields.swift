@@ -2,7 +2,7 @@ import Base
 
 /// The header fields of a response that are used here, read one by one, for HTTP/1.x and HTTP/2.
 struct ResponseFields: Equatable {
-    /// The longest media type (RFC 6838 §4.2), and the longest Location that is kept, in octets.
+    /// The longest media type (RFC 6838 §4.2), and the longest Location that is read, in octets.
     static let mediaTypeLimit = 255
     static let locationLimit = 1024
 
@@ -14,12 +14,12 @@ struct ResponseFields: Equatable {
     private(set) var age: Int?
     private(set) var mediaType: String?
     private(set) var location: String?
-    /// Whether age, media type and location are kept, which only HTTP/2's users need.
+    /// Whether age, media type and location are read, which only HTTP/2's users need.
     private let keepsAll: Bool
 
     init(keepingAll keepsAll: Bool = true) { self.keepsAll = keepsAll }
 
-    /// Keeps the server's time.
+    /// Reads the server's time.
     mutating func readDate(_ value: Span<UInt8>) { date = date ?? HTTPDate.unixSeconds(value) }
 
     /// - Parameters:
@@ -40,7 +40,7 @@ struct ResponseFields: Equatable {
             let another = Self.mediaType(value)
             mediaType = mediaType == nil || mediaType == another ? another : ""
         } else if isEqual(name, name.indices, to: "age") {
-            // Of several members the first counts, and a value that is no number is ignored (RFC 9111 §5.1).
+            // Of several members the first counts, and a value that is not a number is ignored (RFC 9111 §5.1).
             let end = firstIndex(of: UInt8(ascii: ","), in: value, value.indices) ?? value.count
             age = age ?? decimal(value, trimmed(value, 0..<end), maximum: Int(Int32.max))
         } else if isEqual(name, name.indices, to: "location") {
@@ -52,7 +52,7 @@ struct ResponseFields: Equatable {
     private static func mediaType(_ value: Span<UInt8>) -> String {
         let end = firstIndex(of: UInt8(ascii: ";"), in: value, value.indices) ?? value.count
         let range = trimmed(value, 0..<end)
-        // The only one that is awaited is not put together anew.
+        // The only expected media type is not built again.
         if isEqual(value, range, to: "application/dns-message") { return "application/dns-message" }
         guard range.count <= mediaTypeLimit else { return "" }
         var text: [UInt8] = []
@@ -64,7 +64,7 @@ struct ResponseFields: Equatable {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The URL up to its query, which may hold the name that was looked up; nil if the value is no URL.
+    /// The URL up to its query, which may contain the name of a lookup; nil: the value is not a URL.
     private static func location(_ value: Span<UInt8>) -> String? {
         var text: [UInt8] = []
         for index in value.indices {

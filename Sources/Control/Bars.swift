@@ -5,7 +5,7 @@ struct Bars {
     private let counts: [UInt64]
     private let label: String
 
-    /// - Parameter label: a text alternative for the chart.
+    /// - Parameter label: A text alternative for the chart.
     init(_ counts: [UInt64], label: String) { (self.counts, self.label) = (counts, label) }
 
     private static let height = 100.0
@@ -15,7 +15,7 @@ struct Bars {
         var columns: [HTML] = []
         for (place, count) in counts.enumerated() where count > 0 {
             let share = Double(count) / most
-            // Every column above zero is visible, however small.
+            // Each column above zero is visible, however small.
             let height = max(2, share * Self.height)
             let top = Overview.decimal(Self.height - height, 1)
             columns.append(
@@ -27,16 +27,16 @@ struct Bars {
             """
     }
 
-    /// The mean round trip of each minute as columns, the newest on the right; minutes with failures stand out, and one
-    /// without any answer has its full height. Heights are by square root, so that one slow minute leaves the others to be
-    /// seen.
+    /// The mean round trip of each minute as columns, the newest on the right; minutes with failures are marked, and a
+    /// minute without any answer has its full height. Heights are by square root, so that one slow minute leaves the
+    /// others visible.
     static func roundTrips(_ minutes: [Hour.Answers], label: String) -> HTML {
         let most = minutes.compactMap(\.mean).max() ?? 0
         let places = Steps.Width.minute.most + 1
         var columns: [HTML] = []
         for (place, minute) in zip((places - minutes.count)..., minutes) {
             guard minute.mean != nil || minute.failures > 0 else { continue }
-            // What failed is to be seen beside answers, too.
+            // Failures must be visible beside answers, too.
             let least = minute.failures > 0 ? 30.0 : 4
             let tall = minute.mean.map { most > 0 ? max(least, ($0 / most).squareRoot() * height) : least } ?? height
             let mark: HTML = minute.failures > 0 ? " class=\"bad\"" : ""
@@ -52,11 +52,11 @@ struct Bars {
             """
     }
 
-    /// A bar of several parts beside each other, each by the class of its exposure.
+    /// A bar of adjacent parts, each by the class of its exposure.
     static func stack(_ parts: [Hour.Questions.Part], label: String) -> HTML {
         let present = parts.filter { $0.count > 0 }
         let all = Double(present.reduce(0) { $0 + $1.count })
-        // Every part above zero is visible, however small; all of them together fill the bar.
+        // Each part above zero is visible, however small; all of them together fill the bar.
         let shares = present.map { max(0.01, Double($0.count) / all) }
         let whole = shares.reduce(0, +)
         var (left, pieces): (Double, [HTML]) = (0, [])
@@ -75,7 +75,7 @@ struct Bars {
             """
     }
 
-    /// The style sheet's class for what went in this way.
+    /// The style sheet's class for this way.
     static func name(_ exposure: Exposure) -> HTML {
         switch exposure {
         case .none: "stayed"

@@ -9,12 +9,12 @@ final class Coalescer<Value: Sendable> {
     /// When the last fetch began, in nanoseconds.
     private var begun: UInt64 = 0
 
-    /// The least time between the beginnings of two fetches, in nanoseconds.
+    /// The least time between the starts of two fetches, in nanoseconds.
     private static var interval: UInt64 { 50_000_000 }
     /// How long a fetch may take, in nanoseconds; then the callers get nil.
     private static var patience: UInt64 { 2_000_000_000 }
 
-    /// - Parameter waiter: called once, later; with nil when the value did not arrive in time.
+    /// - Parameter waiter: Called once, later; nil: the value did not arrive in time.
     func ask(at now: UInt64, _ waiter: @escaping (Value?) -> Void) {
         waiting.append(waiter)
         expire(at: now)

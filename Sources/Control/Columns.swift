@@ -1,27 +1,27 @@
 import Base
 
-/// A chart of questions in steps of time as HTML: stacked columns by where they went, and below the line those that failed. Its
-/// numbers are in a table as well, for those who do not see it.
+/// A chart of questions in steps of time as HTML: stacked columns by way, and below the line the failed ones. A table
+/// has the same numbers, for readers who cannot see the chart.
 struct Columns {
     let course: Course
-    /// What the chart is called where it cannot be seen.
+    /// The text alternative of the chart.
     let title: String
-    /// What stands below it from left to right, at equal distances.
+    /// The labels below it from left to right, at equal distances.
     let axis: [String]
-    /// How the table sums the steps up.
+    /// The division of the table into rows.
     let rows: Rows
 
     struct Rows {
         /// Steps in a row.
         let steps: Int
-        /// What a row lasts: its length is counted in this unit.
+        /// The length of a row, in this unit.
         let length: Int
         let unit: String
     }
 
-    /// Heights in the units of the picture: of the columns, of the space between, and of what failed.
+    /// Heights in the units of the picture: of the columns, of the gap, and of the failures.
     private static let (height, gap, depth) = (100.0, 4.0, 16.0)
-    /// The least height of what is above zero.
+    /// The least height of a column above zero.
     private static let least = 1.5
 
     var html: HTML {
@@ -42,7 +42,7 @@ struct Columns {
             """
     }
 
-    /// What a colour stands for, with its share and count.
+    /// The meaning of a colour, with its share and count.
     static func legend(_ part: Hour.Questions.Part, of all: Hour.Questions) -> HTML {
         """
         <li class="\(Bars.name(part.exposure))"><b>\(all.share(of: part.count))</b> \
@@ -65,7 +65,7 @@ struct Columns {
 
     // MARK: The picture
 
-    /// The number at the upper end: 2, 4 or 10 times a power of ten, so that its half is whole.
+    /// The number at the upper end: 2, 4 or 10 times a power of ten, so that its half is an integer.
     private var scale: UInt64 {
         let most = course.steps.map(\.all).max() ?? 0
         var power: UInt64 = 1
@@ -78,7 +78,7 @@ struct Columns {
     private func picture(_ all: Hour.Questions) -> HTML {
         let places = course.width.most + 1
         let missing = max(0, places - course.steps.count)
-        // The largest sum first: each area hides what is below its own edge of the one before.
+        // The largest sum first: each area hides the part of the previous one below its own edge.
         let areas = all.parts.indices.reversed().filter { all.parts[$0].count > 0 }.map { index -> HTML in
             let tops = course.steps.map { top(of: $0, through: index) }
             return "<path class=\"\(Bars.name(all.parts[index].exposure))\" d=\"\(Self.area(tops, from: missing))\"/>"
@@ -115,7 +115,7 @@ struct Columns {
         return Self.outline(ends, from: start, base: line)
     }
 
-    /// What lies between a straight base and an edge of steps.
+    /// The area between a straight base and an edge of steps.
     private static func outline(_ edge: [Double], from start: Int, base: Double) -> HTML {
         var path = "M\(start) \(Overview.decimal(base, 0))"
         var last: String?
@@ -133,7 +133,7 @@ struct Columns {
         var lines: [HTML] = []
         var end = course.steps.count
         while end > 0 {
-            // A single step that is left over, as there is one more than full ones are kept, belongs to the row before.
+            // A single step that is left over, as there is one more than full ones, belongs to the previous row.
             let start = end - rows.steps > 1 ? end - rows.steps : 0
             let sum = course.steps[start..<end].reduce(Hour.Questions(), +)
             let age = lines.count * rows.length

@@ -15,9 +15,9 @@ public final class ControlClient: @unchecked Sendable {
         case status(asJSON: Bool)
         case alive
         case ready
-        /// Forget the answers of these names.
+        /// Remove the cached answers of these names.
         case flush([NameScope])
-        /// Read the configuration again.
+        /// Reload the configuration.
         case reload
         /// - Parameter asksAccounts: HTTPDNS is asked too, which bills.
         case explain(String, type: String, asksAccounts: Bool, asJSON: Bool)
@@ -26,11 +26,11 @@ public final class ControlClient: @unchecked Sendable {
     /// The daemon's response.
     public struct Response: Sendable {
         public let text: String
-        /// Whether the request was carried out; false: `text` says why not.
+        /// Whether the request was carried out; false: `text` has the reason.
         public var isFine: Bool { status == .ok }
-        /// Whether the configuration that was to be read is wrong.
+        /// Whether the reloaded configuration is wrong.
         public var isOfWrongConfiguration: Bool { status == .unprocessableContent }
-        /// Whether the configuration that was to be read could not be.
+        /// Whether the configuration could not be read.
         public var isOfUnreadableConfiguration: Bool { status == .internalServerError }
         fileprivate let status: HTTPStatus?
     }
@@ -38,18 +38,18 @@ public final class ControlClient: @unchecked Sendable {
     /// Why there is no response from a daemon, in one line.
     public struct Failed: Error, Sendable, CustomStringConvertible {
         public let description: String
-        /// The daemon is there, but cannot make sense of the request.
+        /// The daemon runs, but cannot parse the request.
         public var isWrongUsage = false
     }
 
-    /// - Parameter path: the daemon's control socket.
+    /// - Parameter path: The daemon's control socket.
     public init(_ path: String) throws(SystemError) {
         self.path = path
         loop = try EventLoop(label: "httpdnsd.client")
     }
 
     /// Call once.
-    /// - Parameter done: called once.
+    /// - Parameter done: Called once.
     public func send(_ request: Request, _ done: @escaping @Sendable (Result<Response, Failed>) -> Void) {
         loop.start()
         loop.submit { [self] in
@@ -84,7 +84,7 @@ public final class ControlClient: @unchecked Sendable {
 }
 
 extension ControlClient.Request {
-    /// How long the daemon may take, in nanoseconds; long lists of names take a while to be read.
+    /// How long the daemon may take, in nanoseconds; long lists of names take a while to read.
     fileprivate var patience: UInt64 {
         if case .reload = self { ControlConnection.longestAnswering } else { 5_000_000_000 }
     }

@@ -5,7 +5,7 @@ import Transport
 
 /// One client of the control server: one request, one response. Confined to the server's loop.
 final class ControlConnection: @unchecked Sendable {
-    // Unchecked: other queues only pass a reference back to the loop.
+    // Unchecked: other queues only return a reference to the loop.
     private unowned let server: ControlServer
     /// Whether it came over the unix socket, which only operators can use.
     let isOperator: Bool
@@ -18,11 +18,11 @@ final class ControlConnection: @unchecked Sendable {
 
     /// The longest head of a request, in octets: the longest name takes 1 KiB in it.
     private static let headLimit = 8 * 1024
-    /// The most octets that wait for a watcher to read: over a thousand lines. With more it would see old ones only.
+    /// The most octets that wait for a watcher to read: over a thousand lines. With more it would see only old ones.
     static let watchLimit = 256 * 1024
 
-    /// The longest time from accept to close, in nanoseconds, and the longest to an answer: lists of names that are read
-    /// again may be long.
+    /// The longest time from accept to close, in nanoseconds, and the longest to an answer: lists of names may take
+    /// long to reload.
     private static let longestConnection: UInt64 = 10_000_000_000
     static let longestAnswering: UInt64 = 60_000_000_000
 
@@ -52,14 +52,15 @@ final class ControlConnection: @unchecked Sendable {
         self.server = server
         output = RawConversation(owner: self)
         link = StreamLink(server: output, owner: self)
-        // A response is as long as the settings make it, and there are few connections; see `room` for the one that goes on.
+        // A response is as long as the settings make it, and there are few connections; see `room` for a continuing
+        // one.
         link.begin(
             try Stream(
                 socket, isConnected: true, tls: nil, limit: .max, scratch: server.scratch, loop: server.loop,
                 owner: link))
     }
 
-    /// Reads the octets that have come, without waiting for the loop to report them.
+    /// Reads the waiting octets without waiting for the loop's event.
     func read() { link.read() }
 
     func close() {
@@ -67,10 +68,10 @@ final class ControlConnection: @unchecked Sendable {
         server.remove(self)
     }
 
-    /// How many more octets may wait for a watcher to read.
+    /// The number of further octets that may wait for a watcher to read.
     var room: Int { max(0, Self.watchLimit - link.queued) }
 
-    /// Sends more of a response that goes on.
+    /// Sends more of a continuing response.
     func sendLines(_ lines: Span<UInt8>) {
         output.add(lines)
         link.flush()
@@ -83,7 +84,7 @@ final class ControlConnection: @unchecked Sendable {
             current = .watching
             link.isReading = true
             link.flush()
-            // Sending may have found the connection broken.
+            // The send may have found the connection broken.
             if link.state != .closed { server.watch(self, watch) }
             return
         }
@@ -121,8 +122,8 @@ struct ControlResponse: Sendable {
     let body: [UInt8]
     /// Further header fields, each with its line end.
     var fields = ""
-    /// For a response that goes on until the client closes: which questions it shows, and how. Nil: the response ends
-    /// with ``body``.
+    /// For a response that continues until the client closes: the filter and form of its questions. Nil: the response
+    /// ends with ``body``.
     var watch: (filter: WatchFilter, form: WatchText.Form)?
 
     init(_ status: HTTPStatus, _ text: String, type: String = "text/plain; charset=utf-8") {

@@ -7,8 +7,8 @@ import Transport
 /// The requests of the control server, by method and path.
 extension ControlServer {
     /// - Parameters:
-    ///   - isOperator: the request came over the unix socket, so it may read everything and change state.
-    ///   - done: called once, on the loop.
+    ///   - isOperator: The request came over the unix socket, so it may read everything and change state.
+    ///   - done: Called once, on the loop.
     func answer(_ request: HTTPRequest, isOperator: Bool, _ done: @escaping (ControlResponse) -> Void) {
         guard serves(request, isOperator: isOperator) else {
             return done(ControlResponse(.misdirectedRequest, "Ask by address, or name this host in control.host.\n"))
@@ -66,7 +66,7 @@ extension ControlServer {
         overview { done($0.map(make) ?? .stuck) }
     }
 
-    /// Forgets the answers of names: of `name` all types, and of `under` those of the names under it as well.
+    /// Removes the cached answers of names: for `name` of all types, for `under` also of the names under it.
     private func flush(_ target: RequestTarget, _ done: @escaping (ControlResponse) -> Void) {
         let given =
             target.values("name").map { ($0, NameScope.only) } + target.values("under").map { ($0, NameScope.under) }

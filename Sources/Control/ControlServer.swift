@@ -9,25 +9,25 @@ package import Transport
 /// Serves operators on the unix socket and monitoring on the metrics address, over HTTP/1.1.
 ///
 /// It has a loop of its own and asks the other queues only for small copies, a few times a second at most, so that a
-/// slow or hostile client here cannot slow down DNS.
+/// slow or hostile client here cannot slow DNS down.
 package final class ControlServer: @unchecked Sendable {
-    // Unchecked: everything but `loop` is used on the loop alone, or before it starts.
+    // Unchecked: all but `loop` is used only on the loop, or before it starts.
     let loop: EventLoop
-    /// The memory that clients' octets are read into.
+    /// The memory into which clients' octets are read.
     let scratch = Scratch(4096)
     private let unix: UnixListener?
     private let metrics: StreamListener?
     private let hosts: ServedHosts
     private let observer: Observer
     private let report: Report
-    /// Explains a question; may be called on any thread. `done` gets nil if too many are being explained.
+    /// Explains a question; may be called on any thread. `done` gets nil if too many explanations are under way.
     let explain: @Sendable (Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) -> Void
-    /// Forgets the answers of some names, and reports how many answers those were; may be called on any thread.
+    /// Removes the answers of some names, and reports the number of removed answers; may be called on any thread.
     private let flush: @Sendable (NameScope, _ done: @escaping @Sendable (Int) -> Void) -> Void
-    /// Has the configuration read again; may be called on any thread. Nil: there is none.
+    /// Reloads the configuration; may be called on any thread. Nil: there is none.
     private let reload: Reload?
 
-    /// Has the configuration read again.
+    /// Reloads the configuration.
     package typealias Reload = @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void
 
     private var connections: [ObjectIdentifier: ControlConnection] = [:]
@@ -39,8 +39,8 @@ package final class ControlServer: @unchecked Sendable {
     private let observations = Coalescer<Observation>()
     private let lives = Coalescer<Bool>()
 
-    /// The most connections at once on each of the two sockets, so that monitoring cannot keep operators out; those that
-    /// watch have a limit of their own.
+    /// The most connections at once on each of the two sockets, so that monitoring cannot exclude operators; watchers
+    /// have a limit of their own.
     private static let maximumConnections = 16
 
     /// The control socket, if it is configured and can be made; the daemon runs without it too, and logs that.
@@ -77,7 +77,7 @@ package final class ControlServer: @unchecked Sendable {
         }
     }
 
-    /// Where the metrics are served; nil: nowhere.
+    /// The address of the metrics; nil: there is none.
     package var metricsEndpoint: Endpoint? { metrics?.local }
 
     package func start() throws(SystemError) {
@@ -116,9 +116,9 @@ package final class ControlServer: @unchecked Sendable {
         connections[ObjectIdentifier(connection)] = connection
     }
 
-    /// At the limit, closes the oldest connection that was answered, else the oldest that has not sent a whole request,
-    /// so that idle connections, however fast they are opened, cannot keep out a client that asks.
-    /// - Returns: false if all connections wait for their answers.
+    /// At the limit, closes the oldest connection that was answered, else the oldest without a whole request, so that
+    /// idle connections, however fast they are opened, cannot exclude a client with a request.
+    /// - Returns: false: all connections wait for their answers.
     private func makeRoom(isOperator: Bool) -> Bool {
         func alike() -> [ControlConnection] {
             connections.values.filter { $0.isOperator == isOperator && $0.phase != .watching }
@@ -142,10 +142,10 @@ package final class ControlServer: @unchecked Sendable {
         watchers.remove(connection)
     }
 
-    /// Whether one more may watch.
+    /// Whether there is room for one more watcher.
     var hasRoomToWatch: Bool { !watchers.isFull }
 
-    /// - Parameter connection: the head of its response is sent.
+    /// - Parameter connection: The head of its response was sent.
     func watch(_ connection: ControlConnection, _ watch: (filter: WatchFilter, form: WatchText.Form)) {
         watchers.add(connection, watch.filter, watch.form, at: Clock.now())
     }
@@ -171,24 +171,24 @@ package final class ControlServer: @unchecked Sendable {
         lives.expire(at: now)
     }
 
-    // MARK: What is asked for
+    // MARK: Requests
 
-    /// Whether a request is addressed to this server; on the unix socket every request is.
+    /// Whether a request is addressed to this server; on the unix socket each request is.
     func serves(_ request: HTTPRequest, isOperator: Bool) -> Bool { isOperator || hosts.contains(request.host) }
 
-    /// - Parameter done: called on the loop; nil: a queue of the daemon is stuck.
+    /// - Parameter done: Called on the loop; nil: a queue of the daemon is stuck.
     func overview(_ done: @escaping (Overview?) -> Void) {
         observations.ask(at: Clock.now()) { [unowned self] observation in
             guard let observation else { return done(nil) }
-            // The minute may have ended while the observation was made.
+            // The minute may have ended during the observation.
             _ = history.isOver(at: observation.at.nanoseconds)
             if history.take(observation), isHistoryRead { historyFile?.save(history.past(observation)) }
             done(Overview(observation, history.hour(observation), history.past(observation)))
         }
     }
 
-    /// Has the history written as it is now. To be called before the other queues end.
-    /// - Parameter done: called once, on any thread; what is to be written then has been handed over.
+    /// Writes the present history. Call before the other queues end.
+    /// - Parameter done: Called once, on any thread, when the data was passed to the writer.
     package func keepHistory(_ done: @escaping @Sendable () -> Void) {
         guard let historyFile else { return done() }
         loop.submit { [self] in
@@ -202,7 +202,7 @@ package final class ControlServer: @unchecked Sendable {
     /// See ``Observer/checkReadiness()``.
     func checkReadiness() { observer.checkReadiness() }
 
-    /// Whether every queue makes progress; callers that ask at the same time share one check.
+    /// Whether each queue makes progress; callers that ask at the same time share one check.
     func liveness(_ done: @escaping (Bool) -> Void) {
         lives.ask(at: Clock.now()) { done($0 ?? false) }
     }
@@ -215,7 +215,7 @@ package final class ControlServer: @unchecked Sendable {
         }
     }
 
-    /// - Parameter done: called with nil if there is no configuration.
+    /// - Parameter done: Called with nil: there is no configuration.
     func reload(_ done: @escaping (ReloadOutcome?) -> Void) {
         guard let reload else { return done(nil) }
         let told = OnLoop(done)
@@ -227,7 +227,7 @@ package final class ControlServer: @unchecked Sendable {
         explain(question) { [self] explained in loop.submit { told.value(explained) } }
     }
 
-    /// A closure of the loop that other queues pass back to the loop without using it.
+    /// A closure of the loop that other queues return to the loop without using it.
     private final class OnLoop<Value>: @unchecked Sendable {
         // Unchecked: made on the loop and called on the loop.
         let value: (Value) -> Void

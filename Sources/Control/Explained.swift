@@ -3,41 +3,41 @@ package import Configuration
 package import DNSWire
 package import Forwarding
 
-/// What becomes of a name, why, and what could be done about it: the one value that `explain` prints, as text or JSON.
+/// The fate of a name, the reason, and the remedy: the one value that `explain` prints, as text or JSON.
 package struct Explained: Sendable {
     package let explanation: Explanation
     package var source = Source.daemon
-    /// Where the rule stands that gives the name to its group; nil for a name that RFCs reserve.
+    /// The position of the rule that gives the name to its group; nil: RFCs reserve the name.
     package var rule: Rule?
-    /// Where the rule stands by which another group leaves the name to others.
+    /// The position of the rule by which another group excludes the name.
     package var exception: Rule?
-    /// What a proxy in the environment means for the account that takes the name.
+    /// The effect of a proxy in the environment on the account that takes the name.
     package var remark: String?
     /// Whether there is an HTTPDNS account.
     package var hasAccount = false
-    /// How each account is asked, by its group.
+    /// The protocol of each account, by its group.
     package var accounts: [String: AccountWay] = [:]
-    /// The servers of each group that are named and not asked, by its name.
+    /// The servers of each group that are named and not asked, by the group's name.
     package var leftOut: [String: [LeftOutServer]] = [:]
     package var hostsFile = ""
-    /// On the scale of the ticks in the groups.
+    /// On the clock of the groups' ticks.
     package var at = Tick(nanoseconds: 0)
-    /// For each of the parts, what its servers say, in their order; empty if no server was asked.
+    /// For each part, the results of its servers, in order; empty: no server was asked.
     package var said: [[Said]] = []
 
     package init(_ explanation: Explanation) { self.explanation = explanation }
 
     package enum Source: Sendable {
         case daemon
-        /// The configuration alone, since no running daemon could be asked for this reason.
+        /// Only the configuration, since no running daemon could be asked, for this reason.
         case configuration(String)
     }
 
-    /// What is to be explained.
+    /// The question to explain.
     package struct Question: Sendable {
         package let name: Name
         package let type: RecordType
-        /// HTTPDNS accounts are asked as well, which bill for it.
+        /// Whether HTTPDNS accounts are asked as well, which bill for it.
         package let asksAccounts: Bool
 
         package init(_ name: Name, _ type: RecordType, asksAccounts: Bool) {
@@ -45,7 +45,7 @@ package struct Explained: Sendable {
         }
     }
 
-    /// A key that decides, and where it stands.
+    /// A key that decides, with its position.
     package struct Rule: Sendable {
         let key: String
         let place: Settings.Origins.Place
@@ -53,7 +53,7 @@ package struct Explained: Sendable {
         package init(key: String, place: Settings.Origins.Place) { (self.key, self.place) = (key, place) }
     }
 
-    /// What a server says at this moment.
+    /// The result of a server at this moment.
     package struct Said: Sendable {
         package enum Result: Sendable {
             case outcome(Outcome)
@@ -76,7 +76,7 @@ package struct Explained: Sendable {
     static let longestRecord = 100
     /// The most servers of all groups together; the rest is counted.
     package static let mostServers = 32
-    /// Milliseconds for which servers are asked, short enough for a person who waits.
+    /// Milliseconds for all servers, short enough for a person who waits.
     package static let longest = 4000
 }
 
@@ -87,7 +87,7 @@ extension Explained {
         let part: Explanation.Part
         let group: GroupView
         let said: [Said]
-        /// Its place in the route.
+        /// Its index in the route.
         let place: Int
     }
 
@@ -101,7 +101,7 @@ extension Explained {
         }
     }
 
-    /// The group that would be asked if nothing was cached; nil if none would be.
+    /// The group that would be asked without the cache; nil: none.
     var asked: Part? {
         switch explanation.fate {
         case .stored(let place), .asked(let place): parts[place]
@@ -113,7 +113,7 @@ extension Explained {
 }
 
 extension Explained.Said {
-    /// Why the server gave no answer; nil if it gave one, or was not asked.
+    /// Why the server gave no answer; nil: it gave one, or was not asked.
     var failure: String? {
         guard case .outcome(let outcome) = result else { return nil }
         switch outcome {
@@ -129,7 +129,7 @@ extension Explained.Said {
         if case .outcome = result { failure == nil } else { false }
     }
 
-    /// Its certificate was refused, or TLS could not be agreed on.
+    /// Whether its certificate was refused, or TLS could not be agreed on.
     var isUntrusted: Bool {
         if case .outcome(.failed(let failure)) = result {
             [.untrusted, .insecure].contains(failure.kind)
@@ -147,7 +147,7 @@ extension Explained.Said {
         }
     }
 
-    /// The records that answer a question for a type, as text without owner and TTL; nil if it is no answer.
+    /// The records that answer a question for a type, as text without owner and TTL; nil: it is no answer.
     func data(_ type: RecordType) -> Set<String>? {
         guard isAnswer, case .outcome(let outcome) = result else { return nil }
         switch outcome {
@@ -170,7 +170,7 @@ extension Explained.Said {
 }
 
 extension NameAddresses {
-    /// The addresses of the family that a type asks for, each with its TTL.
+    /// The addresses of a type's family, each with its TTL.
     func addresses(_ type: RecordType) -> [(IPAddress, UInt32)] {
         guard type == .a || type == .aaaa, case .addresses(let addresses, let ttl) = type == .a ? ipv4 : ipv6 else {
             return []

@@ -3,7 +3,7 @@ import DNSCache
 import DNSWire
 import Forwarding
 
-/// What an operator could do about it, in one sentence; nil where nothing is wrong, or the lines above say it.
+/// The operator's remedy, in one sentence; nil: there is no problem, or the lines above name it.
 extension Explained {
     var advice: String? {
         switch explanation.fate {
@@ -43,14 +43,14 @@ extension Explained {
             + forged
     }
 
-    /// That a private name may be sent out of this network, by whichever group of its route.
+    /// A warning that a private name may be sent out of this network, by any group of its route.
     var privateRemark: String? {
         parts.lazy.compactMap { serverElsewhere(of: $0) }.first.map {
             "\(explanation.name) is a private name, and \($0), which may be asked for it, has no private address"
         }
     }
 
-    /// The server outside this network that is told a private name.
+    /// The server outside this network that may get a private name.
     private func serverElsewhere(of part: Part) -> String? {
         guard DomainRules.isPrivate(explanation.name) else { return nil }
         return part.group.servers.first { view in
@@ -58,7 +58,7 @@ extension Explained {
         }?.address
     }
 
-    /// For a question that no group may be asked, and that is no matter of this machine alone.
+    /// For a question that no group may be asked, unless it only concerns this machine.
     private var adviceWithoutGroup: String? {
         switch explanation.reason {
         case .localhost, .nonexistent, .noData, .designation, .noPrivateNames, .privateNamesAwaited, .any, .hosts,
@@ -78,7 +78,7 @@ extension Explained {
         return "\(what): \(said.failure ?? ""); \(standIn(for: part))."
     }
 
-    /// Who answers in the place of a server that fails.
+    /// The group that answers instead of a failing server.
     private func standIn(for part: Part) -> String {
         if part.said.contains(where: \.isAnswer) {
             return "another server of \(part.group.title) answers in its place"
@@ -90,7 +90,7 @@ extension Explained {
         return others + (later.isEmpty ? "no other group may be asked" : "no group answers in its place")
     }
 
-    /// Whether a fresh cached answer is the group's own, and another than the group gives now.
+    /// Whether a fresh cached answer is the group's own, and differs from its present one.
     private func differs(_ said: Said, from group: GroupID) -> Bool {
         guard let held = explanation.held, held.isFresh, explanation.teller?.id == group else { return false }
         if held.answer.head.responseCode != said.responseCode { return true }

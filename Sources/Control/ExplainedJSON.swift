@@ -85,7 +85,7 @@ extension Explained {
     }
 
     private func json(_ part: Part) -> JSON {
-        // Those of the groups before it have taken their share of what is shown.
+        // The servers of earlier groups have used part of the limit.
         let before = parts.prefix(part.place).reduce(0) { $0 + $1.group.servers.count }
         let servers = part.group.servers.prefix(max(0, Self.mostServers - before))
         return [
@@ -150,7 +150,7 @@ extension Explained {
 }
 
 extension Explanation.Standing {
-    /// Why an account has no record of the name, in its own word.
+    /// The account's own reason for having no record of the name.
     fileprivate var code: String? { if case .withoutRecord(let code) = self { code } else { nil } }
 
     fileprivate var label: String {

@@ -2,9 +2,9 @@ import Base
 import DNSWire
 import Forwarding
 
-/// What an explanation says of the store of the fleet.
+/// The store of the fleet in an explanation.
 extension Explained {
-    /// Which groups look into the store before their servers are asked; nil: none does.
+    /// The groups that read the store before their servers are asked; nil: none.
     var storeText: String? {
         let nouns = parts.filter(\.part.group.isShared).map { $0.group.title }
         guard let shared = explanation.sharedCache, let last = nouns.last else { return nil }
@@ -13,7 +13,7 @@ extension Explained {
         return "the shared cache is looked into before \(who) is asked; it is \(shared.state)"
     }
 
-    /// What the store has, a line for each group.
+    /// The store's entries, a line for each group.
     var storedLines: [String] {
         let lines = parts.compactMap { part in
             part.part.stored.map { "of \(part.group.title): \(text($0))" }

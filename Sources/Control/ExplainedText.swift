@@ -3,7 +3,7 @@ import Forwarding
 
 /// The explanation in words, for people.
 extension Explained {
-    /// What the command prints, without the last line's end.
+    /// The output of the command, without the last line's end.
     package func printed(asJSON: Bool) -> String { asJSON ? json.text : text }
 
     var text: String {
@@ -67,7 +67,7 @@ extension Explained {
         return words + (server.nextTry.map { ", \($0)" } ?? "")
     }
 
-    /// What the network's translator changes; nil: nothing.
+    /// The effect of the network's translator; nil: none.
     private var translationText: String? {
         explanation.translation.map { translation in
             switch translation {
@@ -78,7 +78,7 @@ extension Explained {
         }
     }
 
-    /// In which order several addresses are given; nil: as they come.
+    /// The order of several addresses; nil: as they come.
     private var rankingText: String? {
         explanation.ranking.map { ranking in
             "Several addresses are given in the order in which they answer at port \(ranking.port) (cache.rank)"

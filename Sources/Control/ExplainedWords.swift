@@ -5,9 +5,9 @@ import DNSWire
 import Forwarding
 import Names
 
-/// The pieces of which the text and the JSON of an explanation are made.
+/// The parts of an explanation's text and JSON.
 extension Explained {
-    /// Which pattern takes the name, and for which group.
+    /// The pattern that takes the name, and its group.
     var ruleText: String {
         let decision = explanation.rule
         switch decision.taker {
@@ -48,7 +48,7 @@ extension Explained {
         return "\(decided.pattern), in \(exception.key) (\(exception.place.text))"
     }
 
-    /// Why the question takes its route; nil if the rule has said all.
+    /// Why the question takes its route; nil: the rule explains it.
     var reasonText: String? {
         let type = explanation.type
         switch explanation.reason {
@@ -86,18 +86,19 @@ extension Explained {
         }
     }
 
-    /// Whether the hosts file has loopback addresses of the name, which clients of other hosts do not get.
+    /// Whether the hosts file has only loopback addresses of the name, which clients of other hosts do not get.
     private var isOfThisHostAlone: Bool {
         guard case .made(let answer) = explanation.fate, !answer.addresses.isEmpty else { return false }
         return answer.addresses.allSatisfy(\.isLoopback)
     }
 
-    /// The account that takes the name, or does so by its `thenTry`.
+    /// The account that takes the name itself or by its `thenTry`.
     private var account: String {
         explanation.taker.flatMap { $0.carriesAddresses ? $0.title : nil } ?? "HTTPDNS"
     }
 
-    /// Whether names of the group that takes this one go to an HTTPDNS account, so that it has to be said why this one does not.
+    /// Whether names of this name's group usually go to an HTTPDNS account, so that the text must explain why this one
+    /// does not.
     private var leavesOutAccount: Bool {
         explanation.taker.map { $0.carriesAddresses || $0.thenTry.contains(.httpdns) } ?? false
     }
@@ -113,7 +114,7 @@ extension Explained {
         }.joined(separator: ", ")
     }
 
-    /// What a client would get.
+    /// The answer for a client.
     var fateText: String {
         switch explanation.fate {
         case .refused: return "\(explanation.type.refusal ?? .refused)"
@@ -151,7 +152,7 @@ extension Explained {
         }
     }
 
-    /// Why a group would not be asked in its turn; nil if it would.
+    /// Why a group would not be asked in its turn; nil: it would.
     func standingText(_ standing: Explanation.Standing) -> String? {
         switch standing {
         case .ready: nil
@@ -197,7 +198,7 @@ extension Explained {
             + (records.left > 0 ? "; and \(records.left) more" : "")
     }
 
-    /// The records of the answer section, the first few, and how many are left out.
+    /// The first few records of the answer section, and the number of the rest.
     func records(_ answer: Answer, age: UInt32) -> (all: [String], left: Int) {
         let records = answer.records().filter { $0.section == .answer }
         let shown = records.prefix(Self.mostRecords).map { record in
@@ -212,7 +213,7 @@ extension Explained {
         text.count > longestRecord ? text.prefix(longestRecord) + "…" : text
     }
 
-    /// What a server says, in one line.
+    /// The answer of a server, in one line.
     func text(_ said: Said) -> String {
         switch said.result {
         case .notAsked(let why): return "not asked: \(why)"
@@ -231,10 +232,10 @@ extension Explained {
         }
     }
 
-    /// ` (RRNotExist)`; empty where no reason is given.
+    /// ` (RRNotExist)`; empty: there is no reason.
     private static func because(_ reason: String?) -> String { reason.map { " (\($0))" } ?? "" }
 
-    /// The service's own word of why the name has no address.
+    /// The service's own reason why the name has no address.
     func code(_ reasons: [AbsenceReason]) -> String? {
         reasons.code(of: explanation.name, Families(of: explanation.type))
     }
@@ -257,7 +258,7 @@ extension Settings.Origins.Place {
 }
 
 extension StepEnds {
-    /// How a group may end, in words and as `thenTryOn` has it.
+    /// The ends of a group, in words and as in `thenTryOn`.
     private static let all: [(end: StepEnds, words: String, key: String)] = [
         (.failure, "fails", "failure"), (.refused, "refuses", "refused"), (.nxDomain, "says NXDOMAIN", "nxdomain"),
         (.noData, "has no such data", "nodata"), (.noRecord, "has no record", "norecord"),
@@ -269,7 +270,7 @@ extension StepEnds {
 }
 
 extension DomainPattern {
-    /// Why names of a reserved pattern go to no group, or to that for private names.
+    /// Why names of a reserved pattern go to no group, or to the group for private names.
     func reserved(_ reason: ReservedName) -> String {
         switch self {
         case .singleLabels: return "single labels mean something on this network alone"

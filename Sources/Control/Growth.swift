@@ -1,7 +1,7 @@
-/// A count, or several, that only grow, so that the difference of two is what came between them.
+/// One or more counts that only grow, so that the difference of two is the increase between them.
 protocol Growing: Sendable {
     init()
-    /// What came since `before`; 0 for a count that began again.
+    /// The increase since `before`; 0 for a count that began again.
     func since(_ before: Self) -> Self
     static func + (a: Self, b: Self) -> Self
 }
@@ -10,20 +10,20 @@ extension UInt64: Growing {
     func since(_ before: UInt64) -> UInt64 { self > before ? self - before : 0 }
 }
 
-/// How much totals grew in each of the latest steps of one width.
+/// The increase of totals in each of the latest steps of one width.
 struct Growth<Total: Growing>: Sendable {
     /// Full steps, the newest last.
     private(set) var full: [Total] = []
-    /// What came in the step under way before the totals began to grow: before the daemon was started.
+    /// The count of the present step from before the restart.
     private var carried = Total()
     private var before: Total
     private let most: Int
 
-    /// - Parameter most: how many full steps are kept.
+    /// - Parameter most: The most full steps that are stored.
     init(from total: Total, most: Int) { (before, self.most) = (total, most) }
 
-    /// Goes on where another has ended, with totals that begin at 0.
-    /// - Parameter steps: its full steps and the one that was under way.
+    /// Continues another growth, with totals that begin at 0.
+    /// - Parameter steps: Its full steps and the unfinished one.
     init(_ steps: [Total], most: Int) {
         (full, carried, before) = (steps.dropLast().suffix(most), steps.last ?? Total(), Total())
         self.most = most
@@ -45,9 +45,9 @@ struct Growth<Total: Growing>: Sendable {
     func all(_ total: Total) -> [Total] { full + [underWay(total)] }
 }
 
-/// Steps of time of one width, by a clock that nobody sets: what the wall clock does meanwhile changes nothing.
+/// Steps of time of one width, by a clock that is never set: changes of the wall clock have no effect.
 struct Steps: Sendable {
-    /// How long a step is, and how many are kept.
+    /// The length of a step, and the most that are stored.
     let width: Width
     /// When the step under way ends, in nanoseconds.
     private(set) var next: UInt64
@@ -59,15 +59,15 @@ struct Steps: Sendable {
         let most: Int
 
         static let minute = Width(seconds: 60, most: 60)
-        /// 24 hours of them.
+        /// 24 hours.
         static let fiveMinutes = Width(seconds: 300, most: 288)
-        /// 30 days of them.
+        /// 30 days.
         static let hour = Width(seconds: 3600, most: 720)
 
         var nanoseconds: UInt64 { seconds * 1_000_000_000 }
     }
 
-    /// - Parameter elapsed: seconds for which the step under way has lasted, less than its width.
+    /// - Parameter elapsed: Seconds that the present step has lasted, less than its width.
     init(_ width: Width, at now: UInt64, elapsed: UInt64 = 0) {
         (self.width, next) = (width, now + (width.seconds - elapsed) * 1_000_000_000)
     }
@@ -81,10 +81,10 @@ struct Steps: Sendable {
         return true
     }
 
-    /// How many steps are over whose totals come now.
+    /// The number of steps that are over and whose totals come now.
     mutating func take() -> Int { exchange(&passed, with: 0) }
 
-    /// Seconds for which the step under way has lasted, less than its width.
+    /// Seconds that the present step has lasted, less than its width.
     func elapsed(at now: UInt64) -> UInt64 {
         let end = now + width.nanoseconds
         return end > next ? min((end - next) / 1_000_000_000, width.seconds - 1) : 0

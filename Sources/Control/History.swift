@@ -3,19 +3,19 @@ import Counters
 import DNSWire
 import Forwarding
 
-/// Questions in steps of time, the newest last; the last of them is not over yet.
+/// Questions in steps of time, the newest last; the last step is not over yet.
 struct Course: Sendable, Equatable {
     let width: Steps.Width
     let steps: [Hour.Questions]
-    /// Seconds for which the last step has lasted.
+    /// Seconds that the last step has lasted.
     let elapsed: UInt64
 
-    /// How long ago the first step began, in seconds.
+    /// The time since the start of the first step, in seconds.
     var age: UInt64 { elapsed + UInt64(max(0, steps.count - 1)) * width.seconds }
 }
 
-/// What happened in each of the last sixty minutes, and the questions of the last day and month, from the totals of an
-/// observation once a minute: nothing that answers questions has to count for it.
+/// The events of each of the last sixty minutes, and the questions of the last day and month, from the totals of an
+/// observation once a minute: the queues that answer questions need no counting for it.
 struct History {
     private var minutes: Steps
     private var questions = Growth<Hour.Questions>(from: Hour.Questions(), most: Steps.Width.minute.most)
@@ -25,16 +25,16 @@ struct History {
     /// The longer past, which outlives a restart.
     private var past: [(steps: Steps, questions: Growth<Hour.Questions>)]
 
-    /// The most servers, and the most accounts, whose minutes are kept, some 1.5 KB each.
+    /// The most servers, and the most accounts, whose minutes are stored, some 1.5 KB each.
     static let maximumServers = 256
-    /// How the longer past is divided.
+    /// The steps of the longer past.
     static let widths = [Steps.Width.fiveMinutes, .hour]
-    /// Seconds after which nothing is left of what was kept; to have been away for longer is the same.
+    /// Seconds after which nothing of the stored past is left; a longer absence has the same effect.
     private static let longest: UInt64 = 366 * 86_400
 
     /// - Parameters:
-    ///   - kept: what was kept of an earlier life of the daemon, for each of ``widths``; nil: nothing.
-    ///   - away: seconds that have passed since then.
+    ///   - kept: The stored past of an earlier run, for each of ``widths``; nil: none.
+    ///   - away: Seconds since then.
     init(at now: UInt64, _ kept: [Course]? = nil, away: UInt64 = 0) {
         minutes = Steps(.minute, at: now)
         past = Self.widths.map { (Steps($0, at: now), Growth(from: Hour.Questions(), most: $0.most)) }
@@ -50,13 +50,13 @@ struct History {
         }
     }
 
-    /// Takes the longer past of another, which counts from the same totals.
+    /// Takes the longer past of another history, which counts from the same totals.
     mutating func takeOver(_ other: History) { past = other.past }
 
-    /// When ``isOver(at:)`` is to be asked next.
+    /// When to call ``isOver(at:)`` next.
     var next: UInt64 { past.reduce(minutes.next) { min($0, $1.steps.next) } }
 
-    /// Whether a step is over, so that ``take(_:)`` is to be called with an observation; true once for each.
+    /// Whether a step is over, so that ``take(_:)`` must be called with an observation; true once for each.
     mutating func isOver(at now: UInt64) -> Bool {
         var isOver = minutes.isOver(at: now)
         for index in past.indices where past[index].steps.isOver(at: now) { isOver = true }
@@ -64,7 +64,7 @@ struct History {
     }
 
     /// Ends the steps that are over.
-    /// - Returns: whether the longer past has grown, so that it is to be kept.
+    /// - Returns: Whether the longer past has grown and must be stored.
     mutating func take(_ observation: Observation) -> Bool {
         if case let passed = minutes.take(), passed > 0 {
             questions.pass(passed, observation.questionTotals)
@@ -81,7 +81,7 @@ struct History {
         return hasGrown
     }
 
-    /// Ends minutes of each key that there still is, and begins with those that are new.
+    /// Ends the minutes of each existing key, and begins those of new ones.
     private static func pass<Key, Total>(
         _ passed: Int, _ kept: inout [Key: Growth<Total>], _ totals: [Key: Total], atMost most: Int
     ) {
@@ -92,7 +92,7 @@ struct History {
                 guard room > 0 else { continue }
                 room -= 1
             }
-            // What a new key has counted so far came in the minute that is over.
+            // The counts of a new key belong to the minute that is over.
             var growth = kept[key] ?? Growth(from: Total(), most: Steps.Width.minute.most)
             growth.pass(passed, total)
             new[key] = growth
@@ -123,13 +123,13 @@ struct History {
     }
 }
 
-/// A server as a member of one group: another group that has the same server asks it in its own way.
+/// A server as a member of one group: another group with the same server asks it in its own way.
 struct Member: Hashable, Sendable {
     let group: GroupID
     let server: Server
 }
 
-/// The last sixty full minutes and the one under way, of a daemon that has run for so long.
+/// The last sixty full minutes and the present one, if the daemon has run so long.
 struct Hour: Sendable {
     /// The newest last.
     var minutes: [Questions]
@@ -137,16 +137,16 @@ struct Hour: Sendable {
     /// Names sent to an account in the whole hour.
     var names: [GroupID: UInt64] = [:]
 
-    /// Questions, and those of them that were sent to a server: see ``Counters/sentEncrypted``. Lookups of the daemon's
-    /// own count among the sent ones alone.
+    /// Questions, and the part of them that was sent to a server: see ``Counters/sentEncrypted``. The daemon's own
+    /// lookups count only as sent.
     struct Questions: Growing, Equatable {
         var asked: UInt64 = 0
         var encrypted: UInt64 = 0
         var loopback: UInt64 = 0
         var clear: UInt64 = 0
-        /// Those that clients were told SERVFAIL, whether or not they were sent.
+        /// Questions that clients got SERVFAIL for, sent or not.
         var failed: UInt64 = 0
-        /// Names sent to accounts, each time that they were sent: the most that can be billed.
+        /// Names sent to accounts, counted each time: the most that can be billed.
         var billed: UInt64 = 0
 
         /// Each count.
@@ -162,9 +162,9 @@ struct Hour: Sendable {
         }
 
         var sent: UInt64 { encrypted + loopback + clear }
-        /// The whole of which shares are given: more than were asked while the daemon looks up names by itself.
+        /// The whole for shares: more than the clients' questions while the daemon makes lookups of its own.
         var all: UInt64 { max(asked, sent) }
-        /// Questions that were answered without asking a server.
+        /// Questions that were answered without a server.
         var stayed: UInt64 { all - sent }
         /// The share that left in the clear, 0…1; nil: there were none.
         var clearShare: Double? { all > 0 ? Double(clear) / Double(all) : nil }
@@ -196,7 +196,7 @@ struct Hour: Sendable {
     var questions: Questions { minutes.reduce(Questions(), +) }
 }
 
-/// The totals that an hour is made of.
+/// The totals for an hour.
 extension Observation {
     fileprivate var questionTotals: Hour.Questions {
         Hour.Questions(

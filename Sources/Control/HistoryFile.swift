@@ -3,18 +3,18 @@ package import DNSCache
 package import Log
 package import Transport
 
-/// The file that keeps the longer past over a restart: numbers alone, and no name.
+/// The file that stores the longer past over a restart: only numbers, and no name.
 package final class HistoryFile: @unchecked Sendable {
-    // Unchecked: everything that changes is used on the loop alone.
+    // Unchecked: all mutable state is used only on the loop.
     private var file: KeptFile
     private let loop: EventLoop
     private let moment: @Sendable () -> DNSCache.Moment
     private let report: Report
 
     /// - Parameters:
-    ///   - cacheFile: `cache.file`, beside which it stands.
-    ///   - loop: writes it, so that nobody else waits for a disk.
-    ///   - moment: gives the time; called on any thread.
+    ///   - cacheFile: `cache.file`, beside which this file is.
+    ///   - loop: Writes it, so that no other queue waits for a disk.
+    ///   - moment: Returns the time; called on any thread.
     package init(
         beside cacheFile: String, on loop: EventLoop, moment: @escaping @Sendable () -> DNSCache.Moment, report: Report
     ) {
@@ -22,13 +22,13 @@ package final class HistoryFile: @unchecked Sendable {
     }
 
     /// Reads the file on the loop that writes it.
-    /// - Parameter done: called there.
+    /// - Parameter done: Called there.
     func read(_ done: @escaping @Sendable (History) -> Void) {
         loop.submit { [self] in done(read(at: Clock.now())) }
     }
 
-    /// What the file says goes on, at a moment of ``Clock``. A file that is not as it was written is left alone until the next
-    /// takes its place; a missing one is the same as an empty one.
+    /// The continuation of the file's past at a moment of ``Clock``. A damaged file is left alone until the next
+    /// replaces it; a missing one equals an empty one.
     func read(at now: UInt64) -> History {
         do throws(SystemError) {
             let octets = try SystemFile.read(file.path, limit: HistoryRecord.mostOctets)
@@ -54,12 +54,12 @@ extension Report {
     fileprivate func historyFails(_ words: String) { say(.warning, .cacheFileFails, about: "history", words) }
 }
 
-/// What the file holds: everything in network byte order, no gaps.
+/// The contents of the file: network byte order, no gaps.
 ///
-/// - Magic number, version, when it was written (``DNSCache/Moment``).
-/// - For each of ``History/widths``: the seconds for which the last step had lasted, how many steps there are, and of each the
+/// - Magic number, version, time of writing (``DNSCache/Moment``).
+/// - For each of ``History/widths``: the seconds that the last step had lasted, the number of steps, and for each the
 ///   counts of ``Hour/Questions``, the newest last; version 1 had no ``Hour/Questions/billed``.
-/// - A checksum over all that. It keeps nobody from writing a file that seems right: numbers are checked one by one.
+/// - A checksum over all that. It does not prevent forgery: numbers are checked one by one.
 struct HistoryRecord {
     let written: DNSCache.Moment
     let past: [Course]
@@ -72,12 +72,12 @@ struct HistoryRecord {
     static let mostOctets =
         magic.count + 32 + number
         + History.widths.reduce(0) { $0 + 8 + ($1.most + 1) * counts * number }
-    /// More than can be counted in a step; so no sum of counts is too large.
+    /// More than can be counted in a step, so that no sum of counts overflows.
     private static let mostCounted: UInt64 = 1 << 48
 
     init(written: DNSCache.Moment, _ past: [Course]) { (self.written, self.past) = (written, past) }
 
-    /// - Returns: nil for octets that were not written by ``octets``.
+    /// - Returns: nil: ``octets`` has not written them.
     init?(_ octets: [UInt8]) {
         var reader = OctetReader(octets)
         guard reader.take(Self.magic.count)?.elementsEqual(Self.magic) ?? false,
@@ -109,7 +109,7 @@ struct HistoryRecord {
         guard reader.integer(Self.number) == Self.checksum(octets[..<checked]), reader.rest.isEmpty else { return nil }
     }
 
-    /// Why octets are no history that this version reads.
+    /// Why octets are not a history that this version can read.
     static func fault(of octets: [UInt8]) -> String {
         var reader = OctetReader(octets)
         guard reader.take(magic.count)?.elementsEqual(magic) ?? false, let number = reader.integer(4),
@@ -139,9 +139,9 @@ struct HistoryRecord {
         return octets
     }
 
-    /// The history that goes on with this. Where the time that has passed is unknown, since the wall clock went back over a start
-    /// of the machine, none has passed.
-    /// - Parameter now: on the scale of ``Clock``.
+    /// The history that continues this one. If the elapsed time is unknown, since the wall clock went back over a
+    /// restart of the machine, it is 0.
+    /// - Parameter now: On the clock of ``Clock``.
     func history(at now: UInt64, _ moment: DNSCache.Moment) -> History {
         History(at: now, past, away: moment.elapsed(since: written) ?? 0)
     }

@@ -1,8 +1,8 @@
 import Base
 
-/// Where questions went, in words.
+/// The ways of questions, in words.
 extension Hour.Questions {
-    /// Questions that went the same way.
+    /// Questions by one way.
     struct Part {
         let exposure: Exposure
         let count: UInt64
@@ -23,7 +23,7 @@ extension Hour.Questions {
         ]
     }
 
-    /// How many there were, and how many of them left this machine in which way, in one sentence without its full stop.
+    /// The number of questions, and of those that left this machine by each way, in one sentence without its full stop.
     var words: String {
         guard all > 0 else { return "no question yet" }
         let shares = parts.filter { $0.count > 0 }.map { "\(share(of: $0.count)) \($0.words)" }

@@ -1,6 +1,6 @@
 package import Base
 
-/// What stands for itself in a literal of ``JSON``.
+/// A value in a literal of ``JSON``.
 package protocol JSONValue {
     var json: JSON { get }
 }
@@ -22,7 +22,7 @@ extension Bool: JSONValue { package var json: JSON { .bool(self) } }
 extension Double: JSONValue { package var json: JSON { .number(self) } }
 extension String: JSONValue { package var json: JSON { .string(self) } }
 extension UInt64: JSONValue { package var json: JSON { .integer(self) } }
-/// Of counts, which are at least 0.
+/// For counts, which are at least 0.
 extension Int: JSONValue { package var json: JSON { .integer(UInt64(clamping: self)) } }
 extension UInt32: JSONValue { package var json: JSON { .integer(UInt64(self)) } }
 extension Optional: JSONValue where Wrapped: JSONValue { package var json: JSON { map(\.json) ?? .null } }

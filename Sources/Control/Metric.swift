@@ -2,14 +2,14 @@ import Base
 import Counters
 import Forwarding
 
-/// One metric of `/metrics`: its name and labels never change. docs/metrics.md has them all.
+/// One metric of `/metrics`: its name and labels never change. docs/metrics.md lists all.
 struct Metric: Sendable {
     enum Kind: String, Sendable {
         case counter, gauge, histogram
     }
 
     typealias Number = CustomStringConvertible & Numeric & Comparable & SendableMetatype
-    /// The values of the labels, and the figure that they have.
+    /// The values of the labels, with their figure.
     typealias Samples<Figure> = [([String], Figure)]
 
     let name: String
@@ -19,9 +19,9 @@ struct Metric: Sendable {
     /// Writes the metric's samples.
     let write: @Sendable (Overview, inout MetricsText) -> Void
 
-    /// A metric with a sample for each set of label values; a counter if its name says so. Servers whose descriptions are
-    /// the same (they differ only in parts that are left out there) are added up, since two samples with the same labels
-    /// would make the page invalid.
+    /// A metric with a sample for each set of label values; a counter if its name says so. Servers with equal
+    /// descriptions (which leave out some parts) are added up, since two samples with the same labels would make the
+    /// page invalid.
     static func each<Figure: Number>(
         _ name: String, _ labels: [String], _ help: String,
         _ samples: @escaping @Sendable (Overview) -> Samples<Figure>
@@ -52,7 +52,7 @@ struct Metric: Sendable {
         each(name, [], help) { [([], value($0))] }
     }
 
-    /// A metric of the shared cache; there are no samples without one.
+    /// A metric of the shared cache; it has no samples without one.
     static func shared<Figure: Number>(
         _ name: String, _ labels: [String], _ help: String,
         _ samples: @escaping @Sendable (SharedCacheOverview) -> Samples<Figure>
@@ -73,7 +73,7 @@ struct Metric: Sendable {
         each(name, ["group"], help) { $0.groups.compactMap { group in value(group).map { ([group.name], $0) } } }
     }
 
-    /// The labels of what is counted for each server of each group; a metric may have more.
+    /// The labels of a metric for each server of each group; a metric may have more.
     static let ofServer = ["group", "server", "protocol"]
 
     static func server<Figure: Number>(

@@ -4,7 +4,7 @@ import DNSCache
 import Forwarding
 import Transport
 
-/// The metrics there are.
+/// All metrics.
 extension Metric {
     static let all = general + ofQuestions + ofCache + ofSharedCache + ofServers + ofGroups + ofLookups + ofProcess
 

@@ -30,7 +30,7 @@ struct MetricsText {
     /// A label's value with its special characters escaped, which the path of a server may contain.
     static func escaped(_ text: String) -> String {
         var escaped = ""
-        // A quotation mark and what combines with it are one Character.
+        // A quotation mark and its combining characters are one Character.
         for scalar in text.unicodeScalars {
             switch scalar {
             case "\\": escaped += "\\\\"

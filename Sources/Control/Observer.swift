@@ -7,14 +7,14 @@ import Forwarding
 package import Synchronization
 import Transport
 
-/// Collects an observation from the daemon's queues, each of which gives its own part. No caller is blocked, and no query
-/// waits longer than a few copies take.
+/// Collects an observation from the daemon's queues, each of which gives its own part. No caller is blocked, and no
+/// query waits longer than a few copies take.
 package final class Observer: Sendable {
-    /// A queue that a query may pass.
+    /// A queue on the path of queries.
     package struct Queue: Sendable {
         /// Calls `turned` as soon as the queue makes a turn.
         let ping: @Sendable (_ turned: @escaping @Sendable () -> Void) -> Void
-        /// Increases while the queue goes on; from any thread.
+        /// Increases while the queue makes progress; from any thread.
         let progress: @Sendable () -> UInt64
 
         package init(
@@ -27,17 +27,17 @@ package final class Observer: Sendable {
 
     /// The parts of the daemon that it observes.
     package struct Sources: Sendable {
-        /// Calls `done` with an observation that holds the parts known to the queues alone; on one of these queues, and
-        /// never when one is stuck or has ended.
+        /// Calls `done` with an observation that has the parts known only to the queues; on one of these queues, and
+        /// never if one is stuck or has ended.
         let describe: @Sendable (_ done: @escaping @Sendable (Observation) -> Void) -> Void
-        /// Has the daemon ask a question of its own where it is in doubt whether servers answer.
+        /// Makes the daemon ask a question of its own if it is uncertain whether servers answer.
         let checkReadiness: @Sendable () -> Void
         let queues: [Queue]
         /// The counts of each listener.
         let doors: [Tally]
         /// The counts of the answers that did not come from a listener.
         let forwarderLoop: Tally
-        /// How many lines of the log were lost since the start; may be called from any thread.
+        /// Returns the number of log lines lost since the start; may be called from any thread.
         let logLinesLost: @Sendable () -> UInt64
 
         package init(
@@ -65,13 +65,13 @@ package final class Observer: Sendable {
         cacheLimit = settings.cache.megabytes << 20
     }
 
-    /// Records that the daemon takes no more questions from now on.
+    /// Notes that the daemon takes no more questions from now on.
     package func stopping() { isStopping.store(true, ordering: .relaxed) }
 
-    /// Has it found out whether servers answer, for who asks again later. From any thread.
+    /// Makes the daemon find out whether servers answer, for a later request. From any thread.
     func checkReadiness() { sources.checkReadiness() }
 
-    /// - Parameter done: called on a queue of the daemon; never when that is stuck or has ended.
+    /// - Parameter done: Called on a queue of the daemon; never if that is stuck or has ended.
     package func observe(_ done: @escaping @Sendable (Observation) -> Void) {
         sources.describe { [self] observation in
             var observation = observation
@@ -109,9 +109,9 @@ package final class Observer: Sendable {
         sources.forwarderLoop.add(to: &observation.lookups)
     }
 
-    /// Whether every queue that a query may pass answers, or at least makes progress: one that gives way is slow to answer while
-    /// processors are scarce.
-    /// - Parameter done: called once, on any queue, after ``patience`` at the latest.
+    /// Whether each queue on the path of queries answers, or at least makes progress: one that gives way is slow to
+    /// answer while processors are scarce.
+    /// - Parameter done: Called once, on any queue, after ``patience`` at the latest.
     package func liveness(_ done: @escaping @Sendable (Bool) -> Void) {
         let round = Round(sources.queues, done)
         for (number, queue) in sources.queues.enumerated() { queue.ping { round.answered(number) } }
@@ -142,7 +142,7 @@ package final class Observer: Sendable {
             take { $0.waiting.values.allSatisfy { $0.queue.progress() != $0.progress } }
         }
 
-        /// - Parameter result: nil: it is not known yet.
+        /// - Parameter result: nil: unknown so far.
         private func take(_ result: (inout State) -> Bool?) {
             let told = state.withLock { state in
                 result(&state).flatMap { result in

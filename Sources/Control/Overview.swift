@@ -5,55 +5,55 @@ import DNSWire
 package import Forwarding
 import Transport
 
-/// What the daemon's queues know at one moment, and what can be read on any thread. Nothing is concluded from it there:
+/// The state of the daemon's queues at one moment, with all that can be read on any thread. It contains no conclusions:
 /// these queues have other work.
 package struct Observation: Sendable {
-    /// When it was made, on the clock of the ticks in it.
+    /// The time of the observation, on the clock of its ticks.
     var at = Tick(nanoseconds: 0)
     /// Seconds since 1970.
     var startedAt: UInt64 = 0
     var now: UInt64 = 0
     /// The groups of upstreams: HTTPDNS, the fallback, and the operator's own.
     package var groups: [GroupOverview] = []
-    /// How the accounts among them are asked, by name.
+    /// The protocol of each account among them, by name.
     package var accounts: [String: AccountWay] = [:]
-    /// The servers of each group that are named and not asked, by its name.
+    /// The servers of each group that are named and not asked, by the group's name.
     package var leftOut: [String: [LeftOutServer]] = [:]
-    /// What is not as the settings say, for as long as the daemon runs; a sentence each, without an end.
+    /// Lasting differences from the settings; a sentence each, without an end.
     package var remarks: [String] = []
-    /// The certificate that clients are shown; nil: none is.
+    /// The certificate for clients; nil: there is none.
     package var certificate: ShownCertificate?
     /// How IPv4 servers are reached.
     package var reach = IPv4Reach()
     var isStopping = false
-    /// Whether questions are accepted: the cache's file has been read.
+    /// Whether questions are accepted, which begins when the cache's file was read.
     package var isOpen = true
-    /// Whether questions fail, and not those for one name alone.
+    /// Whether questions fail for more than one name.
     package var hasLostServers = false
 
     var cache: DNSCache.Statistics
-    /// The most the cache may take, in octets.
+    /// The most octets of the cache.
     var cacheLimit = 0
     package var counters = Counters()
     package var limits = Limits()
-    /// Nil: nothing is shared.
+    /// Nil: no store is configured.
     package var sharedCache: SharedCacheOverview?
     var questions: [Questions] = []
     /// Answers by ``ResponseKind``.
     var responses = [UInt64](repeating: 0, count: ResponseKind.count)
     var durations = Durations()
-    /// Of the answers that were not in the cache.
+    /// Durations of the answers that were not in the cache.
     var lookups = Durations()
     var prefetches: UInt64 = 0
-    /// What was counted of the servers of each group.
+    /// The counts of each group's servers.
     package var upstreams: [GroupID: [Server: UpstreamTallies.Figures]] = [:]
     var reloads = Reloads(at: 0)
     var logLinesLost: UInt64 = 0
 
-    /// Of a daemon that has done nothing and has no upstreams.
+    /// An idle daemon without upstreams.
     package init(_ cache: DNSCache.Statistics) { self.cache = cache }
 
-    /// Questions by what they came over.
+    /// Questions by transport.
     var askedOver: [(transport: Tally.Transport, count: UInt64)] {
         Tally.Transport.allCases.map { transport in
             (transport, questions.reduce(0) { $1.transport == transport ? $0 + $1.counts.reduce(0, +) : $0 })
@@ -62,13 +62,13 @@ package struct Observation: Sendable {
 
     var asked: UInt64 { questions.reduce(0) { $0 + $1.counts.reduce(0, +) } }
 
-    /// How often limits were hit since the start, and how near they are now.
+    /// The number of times that limits were hit since the start, and their present use.
     package struct Limits: Sendable {
         package var flights = 0
         package var refusedForRoom: UInt64 = 0
-        /// Questions of clients that `listen.allow` does not have.
+        /// Questions of clients that `listen.allow` excludes.
         package var notAllowed: UInt64 = 0
-        /// Of each transport that has connections.
+        /// One for each transport with connections.
         package var streams: [StreamFigures] = []
         var clients: StreamCounters { StreamCounters(of: streams) }
         package var mismatches = MismatchCounters()
@@ -83,7 +83,7 @@ package struct Observation: Sendable {
 }
 
 /// The state and the counts of the daemon at one moment: the single source of `status`, the metrics, the status page
-/// and the service manager's status line, all of which only put it into their words.
+/// and the service manager's status line, which only format it.
 @dynamicMemberLookup
 package struct Overview: Sendable {
     private let observation: Observation
@@ -92,7 +92,7 @@ package struct Overview: Sendable {
     let hour: Hour
     /// The last 24 hours and the last 30 days.
     let past: [Course]
-    /// Zeros where they were not collected.
+    /// Zeros: they were not collected.
     var process = ProcessFigures()
 
     package init(_ observation: Observation) { self.init(observation, Hour(minutes: [])) }
@@ -106,7 +106,7 @@ package struct Overview: Sendable {
         }
     }
 
-    /// What is not as it should be, a sentence each.
+    /// The remarks on problems, a sentence each.
     var remarks: [String] {
         let clock =
             "The clock is wrong: it stands before this version was made. Certificates cannot be judged by it."
@@ -139,36 +139,36 @@ extension Overview {
         return .healthy
     }
 
-    /// Whether a question that is not cached can be expected to be answered now: questions are accepted, and some
-    /// server has not failed within the last half minute, or only for one name. A server whose failure is older is tried with
-    /// the next question, and may answer.
+    /// Whether an uncached question can be expected to be answered now: questions are accepted, and some server has not
+    /// failed within the last half minute, or only for one name. A server with an older failure is tried with the next
+    /// question, and may answer.
     var isReady: Bool {
         self.isOpen && !self.isStopping && !sources.isEmpty
             && !(self.hasLostServers && sources.allSatisfy { $0.isFailing && $0.failedLately })
     }
 
-    /// Whether no main server answered the last time.
+    /// Whether the last attempt at each main server failed.
     var areAllFailing: Bool { sources.allSatisfy(\.isFailing) }
-    /// Whether HTTPDNS answers, but had a record of none of so many names that it gives no proof of being of use.
+    /// Whether HTTPDNS answers, but has had no record of so many names that it may be useless.
     var lacksRecords: Bool { account.map { $0.counters.withoutRecordInARow >= Self.fewestNames } ?? false }
     static let fewestNames = 20
-    /// Whether questions fail while there is no server to ask for what HTTPDNS does not answer.
+    /// Whether questions fail because no server exists for the names that HTTPDNS does not answer.
     var lacksFallback: Bool {
         guard account != nil, let fallback, fallback.servers.isEmpty else { return false }
         return hour.minutes.suffix(Self.recentMinutes).contains { $0.failed > 0 }
     }
     private static let recentMinutes = 5
 
-    /// The HTTPDNS account of `[httpdns]`; nil without one.
+    /// The HTTPDNS account of `[httpdns]`; nil: there is none.
     var account: GroupView? { groups.first { $0.id == .httpdns } }
-    /// The group of `[fallback]`; nil if it is not used.
+    /// The group of `[fallback]`; nil: it is not used.
     var fallback: GroupView? { groups.first { $0.id == .fallback } }
-    /// Who is asked instead of an account or beside it; nil: that is not one group alone.
+    /// The only group that is asked instead of an account or beside it; nil: there is none, or more than one.
     var substitute: String? {
         let next = Set(groups.filter(\.isAccount).flatMap(\.thenTry))
         return next.count == 1 ? groups.first { next.contains($0.id) }?.title : nil
     }
-    /// Those of `[httpdns]` and `[fallback]`, which names without a group go to.
+    /// The groups of `[httpdns]` and `[fallback]`, for names without a group of their own.
     var mainGroups: [GroupView] { groups.filter { !$0.isOwn && !$0.isForPrivateNames } }
     /// The groups of `[upstreams.NAME]`.
     var ownGroups: [GroupView] { groups.filter(\.isOwn) }
@@ -178,14 +178,14 @@ extension Overview {
             .first { !$0.servers.isEmpty && !$0.isFailing }
     }
 
-    /// The servers for names that no group of the operator's takes; if there are none, the servers for the other names.
+    /// The servers for names without a group of the operator; if there are none, the servers for the other names.
     var sources: [ServerView] {
         let main = mainGroups.flatMap(\.servers)
         return main.isEmpty ? groups.flatMap(\.servers) : main
     }
 
-    /// The cache's share of the questions for which it was looked at, 0…1; nil before the first. Lookups of the daemon's own do not
-    /// count.
+    /// The cache's share of the questions that it was searched for, 0…1; nil: there were none. The daemon's own lookups
+    /// do not count.
     var hitRate: Double? {
         let all = self.cache.hits + self.cache.misses
         return all == 0 ? nil : Double(self.cache.hits) / Double(all)
@@ -201,7 +201,7 @@ extension Overview {
 }
 
 extension FallbackReason {
-    /// Those that are failures of a server.
+    /// The reasons that are failures of a server.
     static let failures: [FallbackReason] = [
         .timedOut, .unreachable, .untrusted, .insecure, .unauthorized, .tooOften, .denied, .badAnswer,
     ]

@@ -2,7 +2,7 @@ import Counters
 
 /// Numbers as people read them.
 extension Overview {
-    /// A share, 0…1, in whole per cent; 0 and 100 are said only where they are exact, else `under 1 %` and `over 99 %`.
+    /// A share, 0…1, in whole per cent; 0 and 100 only if they are exact, else `under 1 %` and `over 99 %`.
     static func percent(_ share: Double) -> String {
         if share > 0, share < 0.01 { return "under 1 %" }
         return share > 0.99 && share < 1 ? "over 99 %" : "\(Int((share * 100).rounded())) %"
@@ -29,7 +29,7 @@ extension Overview {
         return "\(decimal(value, value < 1 ? 2 : value < 10 ? 1 : 0)) ms"
     }
 
-    /// - Parameter nanoseconds: a bound of the histogram; nil: above all bounds.
+    /// - Parameter nanoseconds: A bound of the histogram; nil: above all bounds.
     static func milliseconds(nanoseconds: UInt64?) -> String {
         guard let nanoseconds else {
             return "over \(milliseconds(nanoseconds: Durations.upperBound(Durations.bucketCount - 2) ?? 0))"

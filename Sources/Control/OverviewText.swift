@@ -25,7 +25,7 @@ extension Overview {
         return parts.joined(separator: "; ")
     }
 
-    /// The groups to mention: those that names are sent to first, and those that fail.
+    /// The groups to mention: those that are asked first, and those that fail.
     private var headlined: [GroupView] {
         let first = (mainGroups + ownGroups).first { !$0.servers.isEmpty }
         return groups.filter { group in
@@ -107,7 +107,7 @@ extension Overview {
         }
     }
 
-    /// What an operator can do about the reasons; empty: nothing is wrong.
+    /// The operator's remedies for the reasons; empty: there is no problem.
     var advice: String {
         var advice: [String] = []
         if lacksRecords {
@@ -136,7 +136,7 @@ extension Overview {
         return "\(group.title) \(server.brief) \(server.isFailing ? "fails" : "has failed"): \(detail)."
     }
 
-    /// What `httpdnsd status` prints.
+    /// The output of `httpdnsd status`.
     var text: String {
         var lines = [headline, "", verdict]
         if state == .degraded || state == .down { lines += [explanation, advice].filter { !$0.isEmpty } }
@@ -156,7 +156,7 @@ extension Overview {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// What is not as the settings say, and what this machine was short of in the last minute.
+    /// Lasting differences from the settings, and the shortages of this machine in the last minute.
     var notes: [String] {
         guard let at = self.counters.shortAt, self.at.milliseconds(since: at) < 60_000 else { return self.remarks }
         return self.remarks + [
@@ -165,7 +165,7 @@ extension Overview {
         ]
     }
 
-    /// How many questions came, and over what: `60 questions, 12 over UDP, 48 over TLS`.
+    /// The number of questions, by transport: `60 questions, 12 over UDP, 48 over TLS`.
     var askedText: String {
         let ways = self.askedOver.map { ", \(Self.grouped($0.count)) over \($0.transport.rawValue.uppercased())" }
         return Self.counted(self.asked, "question") + ways.joined()
@@ -178,10 +178,10 @@ extension Overview {
             ? nil : "\(Self.counted(count, "question")) refused: listen.allow does not have the client's address."
     }
 
-    /// How IPv4 is reached, where that is not as on most networks.
+    /// The way to IPv4, if it differs from most networks.
     var reachText: String? { self.reach.words.map { $0.prefix(1).uppercased() + $0.dropFirst() + "." } }
 
-    /// Which group is asked next: `then the local resolver`. Empty for `[fallback]`, which is always the last.
+    /// The group that is asked next: `then the local resolver`. Empty for `[fallback]`, which is always the last.
     private func order(of group: GroupView) -> String {
         if let answer = group.answer { return "answers \(answer) itself, asks no server" }
         if group.isWall { return "no other server is asked" }
@@ -209,7 +209,7 @@ extension Overview {
         }
     }
 
-    /// Who is asked after a group, what it was asked, and what it is billed.
+    /// The next groups, and the counts of questions and billed names.
     func facts(_ group: GroupView) -> [String] {
         var facts = [order(of: group), Self.counted(group.counters.questions, "question")]
         if group.isAccount {
@@ -227,8 +227,8 @@ extension Overview {
             + "\(Self.grouped(self.prefetches)) refreshed before their end"
     }
 
-    /// How long answers took, and those that were not in the cache: most are, so they alone say how fast servers are. Nil: there
-    /// was none.
+    /// The durations of answers, and of those that were not in the cache: most are, so only the latter show the speed
+    /// of servers. Nil: there was none.
     var pace: String? {
         guard self.durations.total > 0 else { return nil }
         func bounds(_ durations: Durations) -> String {

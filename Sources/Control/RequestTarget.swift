@@ -1,6 +1,6 @@
 import Base
 
-/// A request's path and the parameters behind it (RFC 3986 §3.3, §3.4).
+/// A request's path and its parameters (RFC 3986 §3.3, §3.4).
 struct RequestTarget {
     let path: String
     private let parameters: [(name: String, value: String)]
@@ -20,7 +20,7 @@ struct RequestTarget {
 
     func values(_ name: String) -> [String] { parameters.filter { $0.name == name }.map(\.value) }
 
-    /// A text that cannot be decoded stays as it is.
+    /// An undecodable text stays as it is.
     private static func decoded(_ octets: ArraySlice<UInt8>) -> String {
         var decoded: [UInt8] = []
         var rest = octets

@@ -4,8 +4,7 @@ import Counters
 import DNSWire
 import Forwarding
 
-/// How a server is doing. What the texts, the JSON, the page, the metrics and `explain` say of it is this, decided here
-/// alone.
+/// The state of a server. Texts, JSON, page, metrics and `explain` all show this value.
 enum Standing: String, Sendable {
     /// It was never asked.
     case unknown
@@ -14,12 +13,12 @@ enum Standing: String, Sendable {
     /// The same, but other servers of its group are asked first: it refused several questions in a row, or was given up
     /// for the next one.
     case setAside
-    /// It said that it does not want to be asked for a while.
+    /// It has asked for a pause.
     case paused
     /// Its last attempt failed.
     case fails
 
-    /// - Parameter isPassedOver: other servers of its group are asked first.
+    /// - Parameter isPassedOver: Other servers of its group are asked first.
     init(_ server: ServerState, isPassedOver: Bool, at now: Tick) {
         let health = server.health
         if health.isPaused(at: now) {
@@ -33,7 +32,7 @@ enum Standing: String, Sendable {
         }
     }
 
-    /// Whether a question that is sent to it now is likely to fail.
+    /// Whether a question to it is likely to fail now.
     var isFailing: Bool { self == .paused || self == .fails }
 
     var words: String {
@@ -47,7 +46,7 @@ enum Standing: String, Sendable {
     }
 }
 
-/// How an HTTPDNS account is asked.
+/// The protocol of an HTTPDNS account.
 package struct AccountWay: Sendable {
     let provider: Provider
     let encryption: Provider.Encryption
@@ -57,19 +56,19 @@ package struct AccountWay: Sendable {
     }
 }
 
-/// What is shown of one server of a group.
+/// The shown state of one server of a group.
 package struct ServerView: Sendable {
     let server: Server
     let standing: Standing
-    /// Whether it is the server of its group that is asked first.
+    /// Whether it is the first server of its group to be asked.
     let isInUse: Bool
     /// Seconds until it is asked again, 0: with the next question; nil: it is not passed over.
     let secondsUntilNextTry: Int?
     let last: LastFailure?
     let health: ServerHealth
     let figures: UpstreamTallies.Figures
-    /// Seconds until the certificate expires that it showed at the last handshake, negative after that; nil where there
-    /// was no handshake.
+    /// Seconds until the expiry of the certificate in the last handshake, negative after it; nil: there was no
+    /// handshake.
     let certificateSeconds: Int64?
     /// Its last hour, minute by minute, the newest last.
     let hour: [Hour.Answers]
@@ -83,9 +82,9 @@ package struct ServerView: Sendable {
         var text: String { "\(detail), \(Overview.span(secondsAgo)) ago" }
     }
 
-    /// Seconds before a certificate's end from which an operator is told; most are renewed a month before.
+    /// Seconds before a certificate's end from which an operator is warned; most are renewed a month before.
     static let certificateIsNear: Int64 = 14 * 86_400
-    /// A failure of longer ago, in seconds, says little about the next attempt.
+    /// The age in seconds from which a failure predicts little about the next attempt.
     private static let lately = 30
 
     fileprivate init(
@@ -112,16 +111,16 @@ package struct ServerView: Sendable {
     var failedLately: Bool { last.map { $0.secondsAgo < Self.lately } ?? false }
 }
 
-/// What is shown of one group of upstreams.
+/// The shown state of one group of upstreams.
 package struct GroupView: Sendable {
     let id: GroupID
     let name: String
-    /// What it is called in sentences.
+    /// Its name in sentences.
     let title: String
     let isAccount: Bool
-    /// What it answers by itself; nil: its servers are asked.
+    /// The group's own answer; nil: its servers are asked.
     let answer: GroupAnswer?
-    /// How an HTTPDNS account is asked; nil for a group that is asked with DNS messages.
+    /// The protocol of an HTTPDNS account; nil for a group that is asked with DNS messages.
     let account: AccountWay?
     let thenTry: [GroupID]
     let counters: GroupCounters
@@ -146,16 +145,16 @@ package struct GroupView: Sendable {
     }
 
     var isOwn: Bool { id != .httpdns && id != .fallback && !isForPrivateNames }
-    /// The group of `[private]`, which says nothing of how other names do.
+    /// Whether it is the group of `[private]`, whose state does not affect other names.
     var isForPrivateNames: Bool { name == Settings.Group.privateName }
-    /// `httpdns`, `dns` or `answer`: whom it asks, for programs.
+    /// The kind of its servers for programs: `httpdns`, `dns` or `answer`.
     var kind: String { answer != nil ? "answer" : isAccount ? "httpdns" : "dns" }
     /// Whether the names of this group are never sent to another group.
     var isWall: Bool { id != .fallback && thenTry.isEmpty }
     /// Whether none of its servers answers.
     var isFailing: Bool { !servers.isEmpty && servers.allSatisfy(\.isFailing) }
 
-    /// Whether there is nothing to say of its servers but that they answer, or were not asked yet.
+    /// Whether all its servers answer, or were not asked yet.
     var isWell: Bool {
         (!servers.isEmpty || answer != nil)
             && servers.allSatisfy { ($0.standing == .answers || $0.standing == .unknown) && $0.expiry == nil }
@@ -164,10 +163,10 @@ package struct GroupView: Sendable {
     /// The server that is asked now; for resolvers, as far as it is known.
     var asked: ServerView? { servers.first { isAccount ? $0.isInUse : !$0.isFailing } ?? servers.first }
 
-    /// Whether an account uses another server than the first, which was given up.
+    /// Whether an account uses a server other than the first, which was given up.
     var isSwitched: Bool { isAccount && asked?.server != servers.first?.server }
 
-    /// How questions go to the group's servers, all together: the most readable way counts. Nil without servers.
+    /// The most readable way of questions to the group's servers; nil: there are none.
     var exposure: Exposure? { servers.map(\.server.exposure).max() }
 
     /// The same in words.
@@ -185,7 +184,7 @@ package struct GroupView: Sendable {
 extension ServerView {
     var address: String { server.description }
 
-    /// The same without the port if that is the usual one.
+    /// The same without a default port.
     var brief: String {
         let usualPort: UInt16 = server.kind == .account ? encryption == .https ? 443 : 80 : 53
         switch (server.kind, server.host) {
@@ -195,7 +194,7 @@ extension ServerView {
         }
     }
 
-    /// How it is asked, and what an observer on the path can read of that.
+    /// The protocol, and its readability for an observer on the path.
     var way: String {
         guard server.kind == .account else {
             let clear = server.exposure == .loopback ? "in the clear on this machine" : "in the clear"
@@ -211,7 +210,7 @@ extension ServerView {
         return "HTTPDNS\(provider) by \(encryption.rawValue), \(worth)"
     }
 
-    /// How it is asked as one word, for programs.
+    /// The protocol as one word, for programs.
     var proto: String {
         server.kind == .account
             ? "httpdns-\(encryption.rawValue)" : server.kind.facts.scheme ?? "plain"
@@ -219,7 +218,7 @@ extension ServerView {
 
     private var encryption: Provider.Encryption { account?.encryption ?? .https }
 
-    /// How it is doing, with its last failure and when that was.
+    /// The state, with the last failure and its time.
     var text: String {
         guard standing != .unknown else { return standing.words }
         var parts: [String] = []
@@ -236,7 +235,7 @@ extension ServerView {
         return (parts + [nextTry, expiry].compactMap(\.self)).joined(separator: "; ")
     }
 
-    /// The durations of its latest answers, and how its connection began.
+    /// The durations of its latest answers, and the start of its connection.
     var latest: [String] {
         var parts: [String] = []
         if let half = figures.latest.milliseconds(ofShare: 0.5), let most = figures.latest.milliseconds(ofShare: 0.95) {
@@ -262,7 +261,7 @@ extension ServerView {
         }
     }
 
-    /// When its certificate expires, if that is near.
+    /// The expiry of its certificate, if that is near.
     var expiry: String? {
         guard let seconds = certificateSeconds, seconds < Self.certificateIsNear else { return nil }
         return seconds > 0

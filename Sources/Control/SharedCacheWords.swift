@@ -3,7 +3,7 @@ import Forwarding
 
 /// The shared cache in words.
 extension Overview {
-    /// `Shared cache: in use; 12 of 30 looks found something; waits 1 ms at most`; nil: nothing is shared.
+    /// `Shared cache: in use; 12 of 30 looks found something; waits 1 ms at most`; nil: no store is configured.
     var sharedCacheLine: String? { self.sharedCache.map { "Shared cache: \(text(of: $0))" } }
 
     func text(of shared: SharedCacheOverview) -> String {
@@ -25,6 +25,6 @@ extension Overview {
 }
 
 extension SharedCacheOverview {
-    /// Whether it is in use; if not, why.
+    /// Whether it is in use; if not, the reason.
     var state: String { isOn ? "in use" : reason.isEmpty ? "not connected yet" : "not in use: \(reason)" }
 }

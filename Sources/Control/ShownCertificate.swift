@@ -1,14 +1,14 @@
 package import Base
 
-/// The certificate that the daemon shows to clients over TLS and HTTPS.
+/// The certificate for clients over TLS and HTTPS.
 package struct ShownCertificate: Sendable, Equatable {
     let file: String
-    /// When it becomes valid and when it ends, in seconds since 1970.
+    /// The begin and end of its validity, in seconds since 1970.
     let begins: UInt64
     let ends: UInt64
-    /// `listen.name`, if it is not for this name.
+    /// `listen.name`, if the certificate is not for it.
     let lackedName: String?
-    /// Addresses at which clients discover the daemon and which it is not for.
+    /// Addresses at which clients discover the daemon and for which it is not valid.
     let lackedAddresses: [IPAddress]
 
     package init(file: String, begins: UInt64, ends: UInt64, lackedName: String?, lackedAddresses: [IPAddress]) {
@@ -16,12 +16,12 @@ package struct ShownCertificate: Sendable, Equatable {
         (self.lackedName, self.lackedAddresses) = (lackedName, lackedAddresses)
     }
 
-    /// Seconds until it ends, negative after that.
-    /// - Parameter wall: seconds since 1970.
+    /// Seconds until its end, negative after it.
+    /// - Parameter wall: Seconds since 1970.
     func secondsLeft(at wall: UInt64) -> Int64 { Int64(clamping: ends) - Int64(clamping: wall) }
 
-    /// What clients find wrong with it, a sentence each, without an end.
-    /// - Parameter wall: seconds since 1970. A clock that stands before this version was made says nothing of dates.
+    /// Its defects for clients, a sentence each, without an end.
+    /// - Parameter wall: Seconds since 1970. Dates are ignored while the clock is before this version's release.
     package func remarks(at wall: UInt64) -> [String] {
         let subject = "the certificate of listen (\(file))"
         let left = secondsLeft(at: wall)

@@ -1,14 +1,14 @@
-/// When the daemon started, by the wall clock as it stands now: a machine without a battery for its clock starts in 1970.
+/// The start of the daemon by the present wall clock: a machine without a battery for its clock starts in 1970.
 struct StartTime: Sendable {
     private let begun: UInt64
     private var unixSeconds: UInt64
 
-    /// A correction of less is none: what is rounded and what the clock is slewed must not look like a new start.
+    /// A smaller correction is ignored: rounding and slewing of the clock must not look like a new start.
     private static let step: UInt64 = 3
 
     /// - Parameters:
-    ///   - now: nanoseconds of a clock that nobody sets.
-    ///   - wall: seconds since 1970.
+    ///   - now: Nanoseconds of a clock that is never set.
+    ///   - wall: Seconds since 1970.
     init(at now: UInt64, wall: UInt64) { (begun, unixSeconds) = (now, wall) }
 
     /// In seconds since 1970. Parameters as in ``init(at:wall:)``.

@@ -4,13 +4,13 @@ import DNSCache
 import Forwarding
 import Transport
 
-/// The status page: one HTML document that loads nothing and runs no script. Its style sheet carries a random nonce,
-/// and the response's Content-Security-Policy allows no other.
+/// The status page: one HTML document that loads nothing and runs no script. Its style sheet has a random nonce, and
+/// the response's Content-Security-Policy allows no other.
 struct StatusPage {
     let overview: Overview
-    /// The name of this machine; empty: it is not known.
+    /// The name of this machine; empty: unknown.
     private let host: String
-    /// Whether it stays as it is; else it renews itself.
+    /// Whether it is static; else it refreshes itself.
     private let isStill: Bool
     private let nonce: String
 
@@ -74,7 +74,7 @@ struct StatusPage {
 
     private var advice: HTML { overview.advice.isEmpty ? "" : "\n<p class=\"why\">\(overview.advice)</p>" }
 
-    /// What is not as it should be.
+    /// The remarks on problems.
     private var remarks: HTML {
         let items = overview.notes.map { words -> HTML in "<li>\(words)</li>" }
         return items.isEmpty ? "" : "\n<ul class=\"remarks\">\(items)</ul>"
@@ -84,7 +84,7 @@ struct StatusPage {
 
     private var name: String { host.isEmpty ? "httpdnsd" : "httpdnsd on \(host)" }
 
-    /// When the figures were read, and how to see later ones.
+    /// The time of the figures, and a link to newer ones.
     private var asOf: HTML {
         let time = TimeText(utc: overview.now).dated.replacing("T", with: " ")
         return isStill
@@ -131,7 +131,7 @@ struct StatusPage {
         return "<dl class=\"figures\">\n\(items)\n</dl>"
     }
 
-    // MARK: Where questions went
+    // MARK: Ways of questions
 
     private var whatLeft: HTML {
         let questions = overview.hour.questions
@@ -163,7 +163,7 @@ struct StatusPage {
         return "\(overview.groups.map(group))"
     }
 
-    /// Past so many groups, those that are well are folded.
+    /// Beyond so many groups, healthy ones are folded.
     private static let mostUnfolded = 3
 
     private func group(_ group: GroupView) -> HTML {
@@ -190,7 +190,7 @@ struct StatusPage {
 
     private func item(_ server: ServerView, isAlone: Bool) -> HTML {
         var facts: [String] = []
-        // How fast one was that fails now would read as if it answered.
+        // The speed of a failing server would read as if it answered.
         if !server.isFailing {
             if let roundTrip = server.health.roundTrip { facts.append("in about \(Overview.milliseconds(roundTrip))") }
             facts += server.latest
@@ -223,7 +223,7 @@ struct StatusPage {
         }
     }
 
-    /// The round trips of the last hour: a column for each minute, red where attempts failed.
+    /// The round trips of the last hour: a column for each minute, red for attempts that failed.
     private func roundTrips(_ server: ServerView) -> HTML {
         let failures = server.hour.reduce(0) { $0 + $1.failures }
         let span = server.roundTrips.map { "Round trips \($0)" }

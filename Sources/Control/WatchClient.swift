@@ -3,24 +3,24 @@ import HTTP
 import Streams
 package import Transport
 
-/// Watches what a running daemon answers, over its control socket.
+/// Watches the answers of a running daemon, over its control socket.
 package final class WatchClient: @unchecked Sendable {
     // Unchecked: used only on the loop once that has started.
     private let path: String
     private let loop: EventLoop
     private var stream: Stream?
     private var reader = HTTPResponseReader()
-    /// The daemon has begun to send lines.
+    /// Whether the daemon has begun to send lines.
     private var isWatching = false
     private var write: ([UInt8]) -> Bool = { _ in true }
     private var ended: @Sendable (ControlClient.Failed?) -> Void = { _ in }
-    /// Itself from start to end: answers come on the loop whether or not the command that has started it still waits.
+    /// Itself from start to end: answers come on the loop even if the starting command no longer waits.
     private var running: WatchClient?
 
-    /// The longest request, and the most that is read at once, in octets.
+    /// The longest request, and the most octets of a read.
     private static let maximumRead = 64 * 1024
 
-    /// - Parameter path: the daemon's control socket.
+    /// - Parameter path: The daemon's control socket.
     package init(_ path: String) throws(SystemError) {
         self.path = path
         loop = try EventLoop(label: "httpdnsd.watch")
@@ -28,11 +28,11 @@ package final class WatchClient: @unchecked Sendable {
 
     /// Call once.
     /// - Parameters:
-    ///   - filter: which questions are wanted.
-    ///   - form: how the daemon is to write them.
-    ///   - write: called on a queue of its own with the lines of what has come, in order; while it runs nothing more is
-    ///     read. False: no more is wanted.
-    ///   - ended: called once at the end; with nil if no more was wanted.
+    ///   - filter: The wanted questions.
+    ///   - form: The form of the daemon's lines.
+    ///   - write: Called on a queue of its own with the new lines, in order; nothing more is read while it runs. False:
+    ///     no more is wanted.
+    ///   - ended: Called once at the end; nil: no more was wanted.
     package func start(
         _ filter: WatchFilter, _ form: WatchText.Form, write: @escaping @Sendable ([UInt8]) -> Bool,
         ended: @escaping @Sendable (ControlClient.Failed?) -> Void

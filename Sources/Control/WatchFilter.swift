@@ -2,14 +2,14 @@ package import Base
 import Counters
 package import DNSWire
 
-/// Which questions a watcher wants to see. Of several values of one kind any may hold; of several kinds all must.
+/// The filter of a watcher. Of several values of one kind any may match; of several kinds all must.
 package struct WatchFilter: Sendable, Equatable {
     /// These names, and names under them.
     package var names: [Name] = []
     package var types: [RecordType] = []
     package var codes: [ResponseCode] = []
     package var clients: [Network] = []
-    /// Only questions with one of these answerers: a word of ``Watched/By/words``, or the name of a group.
+    /// Only questions with one of these sources: a word of ``Watched/By/words``, or the name of a group.
     package var by: [String] = []
     package var ways: [Exposure] = []
     /// Only questions over one of ``transports``.
@@ -17,7 +17,7 @@ package struct WatchFilter: Sendable, Equatable {
     /// Only questions that took longer than this, in milliseconds.
     package var slowerThan = 0.0
 
-    /// What questions can come over.
+    /// The transports of questions.
     package static let transports = Tally.Transport.allCases.map(\.rawValue)
 
     package init() {}
@@ -33,7 +33,7 @@ package struct WatchFilter: Sendable, Equatable {
     }
 }
 
-/// As the parameters of a request.
+/// The filter as parameters of a request.
 extension WatchFilter {
     var query: String {
         var pairs = names.map { ("name", "\($0)") } + types.map { ("type", "\($0)") } + codes.map { ("code", "\($0)") }
@@ -43,7 +43,7 @@ extension WatchFilter {
         return pairs.map { "\($0.0)=\(RequestTarget.encoded($0.1))" }.joined(separator: "&")
     }
 
-    /// - Returns: nil if a parameter cannot be read.
+    /// - Returns: nil: a parameter is invalid.
     init?(_ target: RequestTarget) {
         func values<T>(_ key: String, _ parse: (String) -> T?) -> [T]? {
             let texts = target.values(key)

@@ -3,9 +3,9 @@ package import Counters
 import DNSWire
 package import Transport
 
-/// Writes what was answered as lines: for people in columns, for programs as JSON. Keys are added, never changed.
+/// Formats answered questions as lines: for people in columns, for programs as JSON. Keys are added, never changed.
 package struct WatchText {
-    /// Whom the lines are for; its name is a parameter of the request.
+    /// The readers of the lines; its name is a parameter of the request.
     package enum Form: String, Sendable {
         case plain, coloured, json
     }
@@ -14,7 +14,7 @@ package struct WatchText {
     private let zone: @Sendable (UInt64) -> TimeText
     private var widths = Widths()
 
-    /// - Parameter zone: gives the time of people; programs get UTC.
+    /// - Parameter zone: Returns the local time for people; programs get UTC.
     package init(_ form: Form, zone: @escaping @Sendable (UInt64) -> TimeText = { TimeText(local: $0) }) {
         (self.form, self.zone) = (form, zone)
     }
@@ -27,7 +27,7 @@ package struct WatchText {
         return form == .json ? Self.json(question, name) : columns(question, name)
     }
 
-    /// The line that says how many questions have none.
+    /// The line with the number of questions that have no line.
     package func dropped(_ count: UInt64) -> String {
         if form == .json { return JSON.object([("dropped", .integer(count))]).text + "\n" }
         let noun = count == 1 ? "question is" : "questions are"
@@ -77,7 +77,7 @@ package struct WatchText {
     /// Nanoseconds from which a person notices the wait: such lines are marked.
     private static let slow: UInt64 = 100_000_000
 
-    /// What stands in one column, and the space before and behind it.
+    /// The text of one column, and the space before and after it.
     private mutating func column(_ words: String, _ colour: Colour, _ width: WritableKeyPath<Widths, Widths.Width>)
         -> String
     {
@@ -86,7 +86,7 @@ package struct WatchText {
         return "  \(painted(printable, colour))\(String(repeating: " ", count: missing))"
     }
 
-    /// With `?` in the place of what a terminal could take for a command, or could not show.
+    /// Replaces octets by `?` that a terminal could take for a command, or could not show.
     private static func printable(_ words: String) -> String {
         String(decoding: words.utf8.map { (0x20..<0x7F).contains($0) ? $0 : UInt8(ascii: "?") }, as: UTF8.self)
     }
@@ -96,13 +96,13 @@ package struct WatchText {
     }
 }
 
-/// Columns are as wide as the widest text so far, within their bounds, so that lines stay below each other.
+/// Columns are as wide as the widest text so far, within their bounds, so that lines stay aligned.
 private struct Widths {
     struct Width {
         private(set) var now: Int
         let most: Int
 
-        /// How many spaces are missing behind a text of so many letters.
+        /// The number of spaces to add to a text of so many letters.
         mutating func missing(for count: Int) -> Int {
             now = max(now, min(count, most))
             return max(0, now - count)

@@ -1,10 +1,10 @@
 import Base
 import Counters
 
-/// The clients that watch what is answered, and what each of them is sent. Confined to the control loop.
+/// The clients that watch answers, and the lines for each. Confined to the control loop.
 ///
-/// The queues that answer know nothing of watchers: their notes are fetched many times a second, put in order of time,
-/// and given to each watcher, as lines, as far as it reads. What it does not read is dropped and counted.
+/// The queues that answer know nothing of watchers: their notes are fetched many times a second, sorted by time, and
+/// sent to each watcher, as lines, as far as it reads. Unread lines are dropped and counted.
 final class Watchers {
     private let notes: [WatchNotes]
     private var watchers: [ObjectIdentifier: Watcher] = [:]
@@ -19,12 +19,12 @@ final class Watchers {
 
     var isFull: Bool { watchers.count >= Self.most }
 
-    /// From now on this connection is sent what is answered; the head of its response is sent already.
+    /// Sends this connection answers from now on; the head of its response was sent.
     func add(_ connection: ControlConnection, _ filter: WatchFilter, _ form: WatchText.Form, at now: UInt64) {
         if watchers.isEmpty {
             for notes in notes { notes.open() }
         } else {
-            // What was answered before is not sent to the new watcher.
+            // The new watcher gets no earlier answers.
             deliver()
         }
         watchers[ObjectIdentifier(connection)] = Watcher(
@@ -61,11 +61,11 @@ private struct Watcher {
     let connection: ControlConnection
     let filter: WatchFilter
     var text: WatchText
-    /// Questions that were dropped since it was last told how many.
+    /// Questions that were dropped since the last line with their number.
     var dropped: UInt64 = 0
 
-    /// The lines of those questions for which the filter holds, as far as there is room for them.
-    /// - Parameter lost: how many questions are not among them.
+    /// The lines of the questions that pass the filter, as far as there is room.
+    /// - Parameter lost: The number of questions that are missing.
     mutating func lines(of questions: [Watched], _ lost: UInt64) -> [UInt8] {
         var lines: [UInt8] = []
         let room = connection.room
@@ -75,7 +75,7 @@ private struct Watcher {
             dropped = 0
         }
         for question in questions where filter.holds(question) {
-            // Once one is dropped, all are until the next time: so the count stands where they were.
+            // Once one is dropped, all are until the next call: so the count is at the right position.
             let line = dropped == 0 ? Array(text.line(question).utf8) : []
             if dropped > 0 || lines.count + line.count > room {
                 dropped += 1

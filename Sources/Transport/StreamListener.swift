@@ -162,7 +162,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
 
     /// Opens the reserves that were freed, as far as there are descriptors.
     func openReserves() {
-        while reserves.count < mostReserves {
+        while descriptor.raw >= 0, reserves.count < mostReserves {
             let reserve = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
             // Without a reserve, accepting pauses when descriptors run out.
             guard reserve >= 0 else { return }

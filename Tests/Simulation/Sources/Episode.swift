@@ -56,10 +56,10 @@ final class Episode {
 
     // MARK: The daemon
 
-    private func settings() -> Settings? {
+    private func settings(_ text: String) -> Settings? {
         do throws(ConfigurationError) {
             return try Settings.load(
-                file: "/d/httpdnsd.toml", contents: plan.text, environment: [:],
+                file: "/d/httpdnsd.toml", contents: text, environment: [:],
                 readFile: { FileReading(Topology.settingsFiles[$0]) }
             ).settings
         } catch {
@@ -77,7 +77,7 @@ final class Episode {
         judge.isTroubled(seconds: 0)
         // Those of before were another process's.
         kernel.withoutDescriptors(until: 0)
-        guard let settings = settings() else { return }
+        guard let settings = settings(plan.text) else { return }
         do throws(StartFailure) {
             let daemon = try Daemon(settings, log: Logger(.info) { log($0) })
             self.daemon = daemon
@@ -129,7 +129,7 @@ final class Episode {
         var chance = Chance(seed: item.seed)
         switch item.what {
         case .question, .pipeline, .blackHole, .youngResets, .silentZone, .goAway, .stutter, .fullDisk, .names, .hosted,
-            .blocked, .control, .counters:
+            .blocked, .control, .counters, .wrongReload:
             break
         case .trouble(_, _, let seconds), .sleep(let seconds), .noDescriptors(let seconds), .moves(_, let seconds),
             .network(let seconds), .ipv6(let seconds), .ipv4(let seconds), .noResolvers(let seconds):
@@ -193,6 +193,7 @@ final class Episode {
         case .counters: daemon?.logCounters()
         case .reload: reload(to: Plan(&chance, hosts: hosts, script, files))
         case .moreGroups: addGroup(&chance)
+        case .wrongReload: reloadWrongly(Plan(&chance, hosts: hosts, script, files))
         case .crash(let part): crash(part)
         case .restart:
             judge.forgets()
@@ -259,11 +260,32 @@ final class Episode {
         }
     }
 
+    /// Settings that are refused change nothing, whatever else stands in them.
+    private func reloadWrongly(_ other: Plan) {
+        let zones = Set(Topology.namesFiles.joined()).sorted().map { "\"*.\($0)\"" }.joined(separator: ", ")
+        let twins = ["domainsFile = \"\(Topology.namesFile)\"", "domains = [\(zones)]"]
+        let text = twins.enumerated().reduce(other.text) { text, twin in
+            text + "[upstreams.twin\(twin.offset)]\nservers = [\"192.0.2.1\"]\n\(twin.element)\n"
+        }
+        if isVerbose { print(text) }
+        guard let settings = settings(text) else { return }
+        let known = judge.queries(ofEra: judge.era).filter { isFresh($0, from: 2) }
+        do throws(StartFailure) {
+            try daemon?.reload(settings)
+            judge.fault("two groups take the same name")
+        } catch {}
+        Scheduler.settle()
+        for query in known where !isFresh(query, from: 0) {
+            judge.fault(
+                "\(query.name) \(Script.name(ofType: query.type)) is forgotten because of settings that are refused")
+        }
+    }
+
     private func reload(to other: Plan) {
         let before = plan
         plan = other
         if isVerbose { print(plan.text) }
-        guard let settings = settings() else { return }
+        guard let settings = settings(plan.text) else { return }
         // Both hold in between, as do files of before that were not read anew.
         let delay = kernel.hasDescriptors ? 0 : noting
         for earlier in readBefore where earlier.until > kernel.now {

@@ -81,6 +81,8 @@ struct Script {
         case reload
         /// The settings have a group more.
         case moreGroups
+        /// Settings that are refused.
+        case wrongReload
         case crash(part: Int)
         case restart
     }
@@ -238,6 +240,7 @@ struct Script {
         }
         if chance.below(3) == 0 { silentZone(&chance, at: moment(&chance)) }
         if chance.below(8) == 0 { add(&chance, at: moment(&chance), .moreGroups) }
+        if chance.below(4) == 0 { add(&chance, at: moment(&chance), .wrongReload) }
         // Late enough that what was the matter is forgotten.
         if chance.below(2) == 0 { load(&chance, at: start + UInt64(seconds + 500) * 1_000_000_000) }
         for _ in 0..<max(0, chance.below(12) - 6) {
@@ -347,6 +350,7 @@ struct Script {
             case .moves(let host, let seconds): "\(host) has another address, the old one is silent for \(seconds)s"
             case .control(let request, let name): "the operator asks \(request.replacing("NAME", with: name))"
             case .counters: "the operator wants the counts in the log"
+            case .wrongReload: "settings that are refused (\(item.seed % 10_000))"
             case .moreGroups: "a group more (\(item.seed % 10_000))"
             case .reload: "other settings (\(item.seed % 10_000))"
             case .crash(let part): "the daemon is killed, \(part)% of its file are left"

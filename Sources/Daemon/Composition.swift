@@ -43,7 +43,7 @@ extension Policy {
         let doors =
             Designation.Door.all(settings.listen.tls, isHTTPS: false)
             + Designation.Door.all(settings.listen.https, isHTTPS: true)
-        // A name that a reload brings may have to wait for addresses, which need a restart.
+        // A reload may set a name before there are addresses, which need a restart.
         designation =
             doors.isEmpty
             ? nil : settings.listen.name.map { Designation(name: $0, doors, path: DNSOverHTTP.path.description) }
@@ -90,13 +90,13 @@ extension ServiceAccess {
 }
 
 extension Settings.Group {
-    /// The name that certificates must have, and that requests give as Host; nil: the address that is dialled.
+    /// The name that certificates must have, and that requests have as Host; nil: the dialled address.
     var certificateName: String? {
         let name = tls.serverName.isEmpty ? self.credential.provider.facts.certificateName : tls.serverName
         return name.isEmpty ? nil : name
     }
 
-    /// An address that may stand in certificates instead.
+    /// An address that certificates may have instead.
     fileprivate var certificateAddress: IPAddress? {
         tls.serverName.isEmpty ? self.credential.provider.facts.certificateAddress : nil
     }
@@ -111,13 +111,13 @@ extension Settings.Group {
         }
     }
 
-    /// The milliseconds after which the service is told to give a lookup up: `timeout`, as near as the service allows, so that it
-    /// does not look for what is not awaited any more. Nil: it cannot be told.
+    /// The milliseconds after which the service is asked to give a lookup up: the nearest value to `timeout` that the
+    /// service allows, so that it ends lookups that are no longer awaited. Nil: the service has no such parameter.
     var serviceTimeout: Int? {
         self.credential.provider.facts.timeouts.map { min(max(timeout, $0.lowerBound), $0.upperBound) }
     }
 
-    /// The key that brings names to the group.
+    /// The key that assigns names to the group.
     fileprivate var namesKey: String {
         name == Self.httpdnsName ? "domains.intercept" : "\(section).domains"
     }
@@ -131,9 +131,9 @@ extension Settings.Group {
 
 extension TLSClientContext {
     /// - Parameters:
-    ///   - section: the section of the keys, for errors.
-    ///   - serverName: the name that certificates must have; nil: each server gives its own.
-    ///   - address: an address that may stand there instead.
+    ///   - section: The section of the keys, for errors.
+    ///   - serverName: The name that certificates must have; nil: each server has its own.
+    ///   - address: An address that certificates may have instead.
     convenience init(
         _ tls: Settings.TLS, _ section: String, _ serverName: String? = nil, or address: IPAddress? = nil
     ) throws(StartFailure) {
@@ -175,8 +175,8 @@ extension Settings {
 }
 
 extension Families {
-    /// The families for `addressType`: "auto" follows the routes, and asks for both families while there is none, so that
-    /// answers are there when one comes.
+    /// The families for `addressType`: "auto" follows the routes, and is both families while there is no route, so that
+    /// answers exist when one comes.
     init(_ addressType: Settings.Account.AddressType, _ reach: IPv4Reach = IPv4Reach()) {
         switch addressType {
         case .ipv4: self = .ipv4
@@ -210,11 +210,11 @@ extension Report {
         for words in Self.open(settings) + Self.namedInVain(settings) { log.warning("\(words)") }
     }
 
-    /// The networks of `listen.allow` by which anybody may ask from outside, in words.
+    /// The networks of `listen.allow` that let clients from outside ask, in words.
     static func open(_ settings: Settings) -> [String] {
         let listen = settings.listen
         guard let address = listen.everyAddress.first(where: { !$0.address.isLoopback }) else { return [] }
-        // Over TLS nothing is sent to an address that has not asked.
+        // Over TLS no packet goes to an address that has not asked.
         let harm =
             listen.addresses.contains(address)
             ? "and can use it to flood others with answers" : "and what they look up counts as yours"
@@ -224,7 +224,7 @@ extension Report {
         }
     }
 
-    /// That programs of this host may not ask, though questions are taken at their addresses, in words.
+    /// A remark that programs of this host may not ask, although listeners have their addresses.
     static func closedToThisHost(_ settings: Settings) -> String? {
         let listen = settings.listen
         let closed = [IPAddress.v4(127, 0, 0, 1), IPAddress(v6: 0, 1)].filter { loopback in
@@ -238,7 +238,7 @@ extension Report {
             + "add \(first.isIPv4 ? "127.0.0.0/8" : "::1") if they are to ask"
     }
 
-    /// That an account bills for every name, in words; nil: it does not.
+    /// A remark that an account bills for each name; nil: it does not.
     static func billsAll(_ settings: Settings) -> String? {
         guard let account = settings.httpdns, !account.isBypassed, settings.domains.intercept.isEmpty,
             settings.domains.interceptFile.isEmpty
@@ -246,7 +246,7 @@ extension Report {
         return "domains.intercept is empty: HTTPDNS is asked for every name that no other group takes, and bills each"
     }
 
-    /// The patterns of groups for names that no group is asked for, in words.
+    /// The patterns of groups that match only names for which no group is asked, in words.
     static func namedInVain(_ settings: Settings) -> [String] {
         settings.upstreams.flatMap { group in
             group.domains.filter { DomainRules.areNeverAsked($0) }.map {
@@ -265,7 +265,7 @@ extension Report {
         }
     }
 
-    /// What a mark needs, in words; nil without one.
+    /// The right that a mark needs, in words; nil: there is no mark.
     static func right(_ group: Settings.Group) -> String? {
         guard group.egress.mark > 0 else { return nil }
         return

@@ -20,13 +20,13 @@ public final class Daemon: @unchecked Sendable {
     /// The numbers of the groups; used by the thread that calls ``reload(_:)``.
     var numbers = GroupNumbers()
     let forwarderLoop: ForwarderLoop
-    /// Of TCP, and of TLS and HTTPS if they are served.
+    /// The servers of TCP, and of TLS and HTTPS if they are served.
     let streams: [StreamServer]
-    /// Of the certificate that the streams show.
+    /// The files of the streams' certificate.
     let certificates: CertificateFiles
     private let datagrams: [DatagramListener]
     let cacheFile: CacheFile?
-    /// The file with the addresses of servers whose host is a name; nil: they are not kept.
+    /// The file with the addresses of servers whose host is a name; nil: they are not stored.
     private let serverFile: ServerAddressFile?
     let environment: [String: String]
     /// The settings in effect; used by the thread that calls ``reload(_:)``.
@@ -41,12 +41,12 @@ public final class Daemon: @unchecked Sendable {
     /// How long questions wait for the cache's file to be read.
     private static let longestRead = DispatchTimeInterval.seconds(1)
 
-    /// Binds the sockets; nothing is asked or answered yet.
+    /// Binds the sockets; no question is asked or answered yet.
     /// - Parameters:
-    ///   - origins: where the settings were given; nil: nowhere.
-    ///   - environment: where `http_proxy` and its like are looked for.
-    ///   - logLinesLost: how many of the log's lines were lost; may be called from any thread.
-    ///   - reload: has the configuration read again, for an operator; nil: there is none.
+    ///   - origins: The positions of the settings; nil: none.
+    ///   - environment: The variables that may contain `http_proxy` and the like.
+    ///   - logLinesLost: Returns the number of lost log lines; may be called from any thread.
+    ///   - reload: Reloads the configuration, for an operator; nil: there is none.
     public init(
         _ settings: Settings, _ origins: Settings.Origins? = nil, environment: [String: String] = [:], log: Logger,
         logLinesLost: @escaping @Sendable () -> UInt64 = { 0 },
@@ -138,7 +138,7 @@ public final class Daemon: @unchecked Sendable {
         if let certificate, doors.count > 1 { certificates.follow(certificate) }
     }
 
-    /// Where the metrics and the status page are served; nil: nowhere.
+    /// The address of the metrics and the status page; nil: there is none.
     public var metricsEndpoint: Endpoint? { control?.metricsEndpoint }
 
     /// Begins to answer questions.
@@ -175,9 +175,8 @@ public final class Daemon: @unchecked Sendable {
         watchdog?.start()
     }
 
-    /// Stops in order: takes no more questions, answers those under way for at most two seconds, then closes
-    /// everything.
-    /// - Parameter stopped: called once, on a queue of the daemon.
+    /// Stops in order: takes no more questions, answers those under way for at most two seconds, then closes all.
+    /// - Parameter stopped: Called once, on a queue of the daemon.
     public func stop(because reason: String, _ stopped: @escaping @Sendable () -> Void) {
         watchdog?.stop()
         report.stopping(reason)
@@ -191,7 +190,7 @@ public final class Daemon: @unchecked Sendable {
             listening.enter()
             server.stopListening { listening.leave() }
         }
-        // All questions that were received have been submitted by then.
+        // All received questions have been submitted by then.
         listening.notify(queue: .global()) { [self] in
             forwarderLoop.drain(within: Self.drainSeconds * 1_000_000_000) { [self] in
                 guard let control else { return close(stopped) }

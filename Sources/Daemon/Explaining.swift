@@ -10,8 +10,8 @@ import Upstreams
 
 extension Explained {
     /// - Parameters:
-    ///   - settings: those in effect, accounts' `proxy` applied.
-    ///   - names: of these settings.
+    ///   - settings: Those in effect, with accounts' `proxy` applied.
+    ///   - names: Of these settings.
     init(
         _ explanation: Explanation, _ settings: Settings, _ numbers: GroupNumbers, _ names: NameLists,
         _ provenance: Provenance, at now: Tick
@@ -44,8 +44,8 @@ extension Explained {
 }
 
 extension ForwarderLoop {
-    /// What becomes of a question, and what the servers say that it may be put to. From any thread.
-    /// - Parameter done: called once, on the loop; nil: too many questions are being explained.
+    /// Explains the fate of a question, with the answers of the servers that it may go to. From any thread.
+    /// - Parameter done: Called once, on the loop; nil: too many explanations are under way.
     func explain(_ question: Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) {
         loop.submit { [self] in
             let now = Tick(nanoseconds: Clock.now())
@@ -93,7 +93,7 @@ extension ForwarderLoop {
         if !isTaken { done(nil) }
     }
 
-    /// Nil before the first settings.
+    /// Nil: before the first settings.
     fileprivate func explained(_ question: Explained.Question, _ looks: StoreLooks, at now: Tick) -> Explained? {
         look { forwarder, inEffect in
             guard let names = inEffect.names else { return nil }
@@ -105,10 +105,10 @@ extension ForwarderLoop {
         }
     }
 
-    /// A server that may be asked; with nil, why it is not.
+    /// A server that may be asked; nil: with the reason against it.
     private typealias Candidate = (target: Inquiry.Target?, whyNot: String)
 
-    /// The candidates of each group of the route. Of an alias its target is asked for.
+    /// The candidates of each group of the route; for an alias, by its target.
     private func targets(_ explanation: Explanation, _ question: Explained.Question) -> [[Candidate]] {
         switch explanation.fate {
         case .refused, .made: return []
@@ -137,11 +137,11 @@ extension ForwarderLoop {
 }
 
 extension Daemon {
-    /// What would become of a question by settings alone, of a daemon that has just started; no server is asked.
+    /// The fate of a question by settings alone, in a daemon that has just started; no server is asked.
     /// - Parameters:
-    ///   - environment: where `http_proxy` and its like are looked for.
-    ///   - why: why no running daemon was asked.
-    /// - Returns: the text, or the JSON, to be printed.
+    ///   - environment: The variables that may contain `http_proxy` and the like.
+    ///   - why: Why no running daemon was asked.
+    /// - Returns: The text, or the JSON, to print.
     public static func explain(
         _ name: Name, _ type: RecordType, by settings: Settings, _ origins: Settings.Origins,
         environment: [String: String] = [:], because why: String, asJSON: Bool

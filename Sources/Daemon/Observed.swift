@@ -5,7 +5,7 @@ import DNSCache
 import Forwarding
 import Transport
 
-/// What the daemon's parts give to the observer.
+/// The parts of the daemon as sources of the observer.
 extension Observer.Sources {
     init(
         _ forwarderLoop: ForwarderLoop, _ streams: [StreamServer], _ datagrams: [DatagramListener], _ cache: DNSCache,
@@ -58,7 +58,7 @@ extension Observation {
 }
 
 extension Settings {
-    /// How each account is asked, by its group's name.
+    /// The protocol of each account, by its group's name.
     var waysOfAccounts: [String: AccountWay] {
         Dictionary(uniqueKeysWithValues: accounts.map { ($0.name, AccountWay($0.credential)) })
     }

@@ -9,10 +9,10 @@ import Transport
 
 extension Daemon {
     /// Applies new settings as far as they differ from those in effect, all in one step, while questions are answered
-    /// as usual. Keys that need a restart are named in the log. From one thread at a time.
-    /// - Throws: What is wrong with the settings; then nothing has changed.
-    /// - Parameter origins: Where the settings were given.
-    /// - Returns: What has changed, in lines for a person.
+    /// as usual. The log names keys that need a restart. From one thread at a time.
+    /// - Throws: The error of the settings; then nothing has changed.
+    /// - Parameter origins: The positions of the settings.
+    /// - Returns: The changes, in lines for a person.
     @discardableResult
     public func reload(_ new: Settings, _ origins: Settings.Origins? = nil) throws(StartFailure) -> String {
         let reloading = settings.reloading(new)
@@ -31,7 +31,7 @@ extension Daemon {
             for server in streams { server.apply(next.listen, certificate) { isDone.signal() } }
         }
         for _ in streams { isDone.wait() }
-        // From here on all that is said is so already. It is written if the level of before or the new one would have it written.
+        // From here on all log lines are true already. A line is written if the former or the new level includes it.
         report.log.allow(Logger.Level(next.log.level))
         defer { report.log.setLevel(Logger.Level(next.log.level)) }
         report.proxies(proxies.filter { !proxiesBefore.contains($0) })
@@ -46,7 +46,7 @@ extension Daemon {
     }
 
     /// Reports that the settings could not be read; those in effect stay.
-    /// - Parameter line: What is wrong, and where.
+    /// - Parameter line: The error and its position.
     /// - Returns: The line in the log.
     public func reloadFailed(_ line: String) -> String {
         observer.reloads.withLock {

@@ -4,7 +4,7 @@ import DNSWire
 import Forwarding
 import Transport
 
-/// What is noted of a question for the clients of `watch`.
+/// The notes of questions for the clients of `watch`.
 extension WatchNotes.Page {
     /// Adds a reply of a listener: from the cache, or a refusal.
     mutating func add(
@@ -47,9 +47,9 @@ extension WatchNotes {
 }
 
 extension Answer {
-    /// What a person is told beside the response code; empty: nothing.
+    /// The reason beside the response code, for a person; empty: none.
     fileprivate var reason: String {
-        // That an answer is stale is told by who has answered.
+        // The source of the answer shows that it is stale.
         guard let first = extendedErrors.first, first != .staleAnswer, first != .staleNXDomainAnswer else { return "" }
         let text = extendedErrorText
         return text.isEmpty ? "\(first)" : text

@@ -82,7 +82,7 @@ COMMENT_PATTERN = re.compile(
     rf"\b({'|'.join(re.escape(word) for word in sorted({**WORDS, **COMMENT_WORDS}, key=len, reverse=True))})\b", re.IGNORECASE
 )
 # Modules whose comments are still to be written again; to shrink to none.
-UNFINISHED = {"Configuration", "Daemon", "DemoService", "httpdnsd"}
+UNFINISHED = {"Configuration", "DemoService", "httpdnsd"}
 
 
 def prose(path):

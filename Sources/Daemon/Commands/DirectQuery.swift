@@ -3,7 +3,7 @@ public import Configuration
 public import DNSWire
 import Forwarding
 
-/// Asks one group directly for addresses, without cache and other groups, for the command `query`.
+/// Asks one group directly for addresses, without the cache and other groups, for the command `query`.
 ///
 /// The servers of the group are tried in order, each once a request.
 public struct DirectQuery {
@@ -13,11 +13,11 @@ public struct DirectQuery {
 
     /// Why no server gave an answer, in one line.
     public struct Failed: Error, Equatable, Sendable, CustomStringConvertible {
-        /// Each server with what came of it.
+        /// Each server with its result.
         public let description: String
     }
 
-    /// - Parameter name: that of the group.
+    /// - Parameter name: The group's.
     public init(
         _ settings: Settings, group name: String = Settings.Group.httpdnsName, ipv4: Bool, ipv6: Bool
     ) throws(StartFailure) {
@@ -33,12 +33,12 @@ public struct DirectQuery {
         families = (ipv4 ? Families.ipv4 : []).union(ipv6 ? .ipv6 : [])
     }
 
-    /// Whether the group is an account, which knows no other names than those of hosts.
+    /// Whether the group is an account, which knows only host names.
     public var isOfAccount: Bool { group.carriesAddresses }
 
-    /// Asks about all names; only once in this value's life. An account is asked about several names in a request, a server about
-    /// a name and a type.
-    /// - Parameter said: called before each request with whom it goes to, and how far this is.
+    /// Asks about all names; only once in this value's life. An account is asked about several names in a request, a
+    /// server about a name and a type.
+    /// - Parameter said: Called before each request with its server and the progress.
     public func ask(_ names: [Name], asking said: (String) -> Void = { _ in }) throws(Failed) -> [NameAddresses] {
         defer { straight.close() }
         var seen: Set<Name> = []
@@ -55,7 +55,8 @@ public struct DirectQuery {
                 continue
             }
             pending.removeFirst()
-            // The names that the answer leaves out are asked one by one; a name that is left out even then has no record.
+            // The names that the answer leaves out are asked one by one; a name that is left out even then has no
+            // record.
             if case .addresses(let names, _) = request, names.count > 1 {
                 pending.insert(contentsOf: names.filter { known[$0] == nil }.map { .addresses([$0], families) }, at: 0)
             }
@@ -82,8 +83,8 @@ public struct DirectQuery {
         return NameAddresses(name: name, ipv4: family(.ipv4), ipv6: family(.ipv6))
     }
 
-    /// Adds what a server says to what is known.
-    /// - Returns: why that is no answer; nil: it is one.
+    /// Adds a server's answer to the known addresses.
+    /// - Returns: Why it is no answer; nil: it is one.
     private func take(_ outcome: Outcome, of request: Ask, _ known: inout [Name: NameAddresses]) -> String? {
         switch (outcome, request) {
         case (.addresses(let results, _), .addresses):

@@ -8,19 +8,19 @@ import Synchronization
 import Transport
 import Upstreams
 
-/// Checks what the daemon depends on step by step, over the daemon's own code, and reports in plain words what works.
+/// Checks all that the daemon depends on step by step, with the daemon's own code, and reports in plain words.
 public struct Probe {
     private let straight: StraightAsking
     private let settings: Settings
-    /// What the daemon would log of these settings at its start.
+    /// The remarks that the daemon would log about these settings at its start.
     private var remarks: [String] = []
     private var steps: [Step] = []
-    /// The only group to be asked; nil: HTTPDNS, then the fallback, then the store.
+    /// The only group to ask; nil: HTTPDNS, then the fallback, then the store.
     private var only: UpstreamGroup?
     private let asking: @Sendable (String) -> Void
     private let say: @Sendable (String) -> Void
 
-    /// A server to be asked, with its group.
+    /// A server to ask, with its group.
     private struct Step {
         let group: UpstreamGroup
         let server: Server
@@ -30,12 +30,13 @@ public struct Probe {
     }
 
     /// - Parameters:
-    ///   - chosen: the name of the group to be asked. After `httpdns`, and without such a section in its place, those of
-    ///     `[fallback]` are asked, too.
-    ///   - name: the name to ask for; nil: one that the group can be expected to know.
-    ///   - environment: where `http_proxy` and the like are looked for.
-    ///   - asking: called with each server before it is asked, and which of how many it is.
-    ///   - say: called with one line after the other, perhaps on a queue of its own; failures have the words of the daemon's log.
+    ///   - chosen: The name of the group to ask. After `httpdns`, or instead of it if there is no such section, those
+    ///     of `[fallback]` are asked, too.
+    ///   - name: The name to ask for; nil: one that the group probably has.
+    ///   - environment: The variables that may contain `http_proxy` and the like.
+    ///   - asking: Called with each server before it is asked, with its number and the number of all.
+    ///   - say: Called with one line after the other, perhaps on a queue of its own; failures have the words of the
+    ///     daemon's log.
     public init(
         _ settings: Settings, group chosen: String = Settings.Group.httpdnsName, name: Name? = nil,
         environment: [String: String] = [:], asking: @escaping @Sendable (String) -> Void = { _ in },
@@ -63,8 +64,8 @@ public struct Probe {
     }
 
     /// Takes all steps, one after the other; only once in this value's life.
-    /// - Returns: nil if questions can be answered as configured, else what does not work, what becomes of clients' questions, and
-    ///   the first reason.
+    /// - Returns: nil: questions can be answered as configured; else the failing parts, the effect on clients'
+    ///   questions, and the first reason.
     public func run() throws(StartFailure) -> String? {
         defer { straight.close() }
         for line in remarks + [straight.reach].compactMap(\.self) { say(line) }
@@ -99,7 +100,7 @@ public struct Probe {
     /// In milliseconds.
     private static func elapsed(since began: UInt64) -> UInt64 { (Clock.now() - began) / 1_000_000 }
 
-    /// - Returns: what the server says, or its failure in the words of the log.
+    /// - Returns: The server's answer, or its failure in the words of the log.
     private func ask(_ step: Step) -> (line: String, isAnswer: Bool) {
         let (began, who) = (Clock.now(), step.who)
         let isConnected = Mutex(false)
@@ -118,7 +119,7 @@ public struct Probe {
         }
         switch outcome {
         case .failed(var failure):
-            // A firewall that drops packets is told apart from a server that takes connections and is silent.
+            // A firewall that drops packets differs from a server that takes connections and is silent.
             if failure.kind == .timedOut, step.server.kind != .plain {
                 let addresses = step.server.endpoints.map { " \($0)" }.joined(separator: ",")
                 failure.detail =
@@ -135,8 +136,8 @@ public struct Probe {
         }
     }
 
-    /// Says what works.
-    /// - Returns: what does not work; nil if the group does, or without a service the fallback.
+    /// Reports the working parts.
+    /// - Returns: The failing parts; nil: the group works, or without a service the fallback.
     private func conclude(_ working: Set<GroupID>) -> String? {
         let fallback = settings.fallback.group.title
         if only == nil, settings.httpdns?.httpOnly ?? false { say("httpOnly: \(fallback) is never asked") }
@@ -155,7 +156,7 @@ public struct Probe {
 }
 
 extension DomainPattern {
-    /// A name that a group with this pattern can be expected to know.
+    /// A name that a group with this pattern probably has.
     fileprivate var nameToAsk: Name? {
         if case .subtree(let name) = self, name != .root { name } else { nil }
     }
@@ -185,6 +186,6 @@ extension Settings {
         return .setting(key: group?.section ?? name, words)
     }
 
-    /// A name that has addresses, as far as the settings say: the first of `domains.intercept`, else `example.com`.
+    /// A name that has addresses, as far as the settings show: the first of `domains.intercept`, else `example.com`.
     public var nameToLookUp: Name { domains.intercept.first ?? Name("example.com") ?? .root }
 }

@@ -7,19 +7,19 @@ import Log
 import Transport
 import Upstreams
 
-/// Asks servers for a command, over the daemon's own code: no cache, no other server in the place of one that fails. Each
-/// call waits for the answer.
+/// Asks servers for a command, with the daemon's own code: no cache, and no other server instead of one that fails.
+/// Each call waits for the answer.
 final class StraightAsking: @unchecked Sendable {
-    // Unchecked: what changes is used on the loop alone, once it has started.
+    // Unchecked: mutable state is used only on the loop, once it has started.
     private let forwarderLoop: ForwarderLoop
     /// The groups of the settings with their present servers.
     let groups: [UpstreamGroup]
-    /// The servers of each group that are named and not asked, by its name.
+    /// The servers of each group that are named and not asked, by the group's name.
     let leftOut: [String: [LeftOutServer]]
-    /// What is to be said of the network.
+    /// A remark on the network.
     private(set) var reach: String?
     private var upstreams: [GroupID: any Upstream] = [:]
-    /// Called with the steps of the present question.
+    /// Called with the progress of the present question.
     private var progressed: @Sendable (StreamUpstream.Progress) -> Void = { _ in }
 
     init(_ settings: Settings) throws(StartFailure) {
@@ -34,8 +34,8 @@ final class StraightAsking: @unchecked Sendable {
     }
 
     /// - Parameters:
-    ///   - group: one of ``groups``.
-    ///   - progressed: called on the loop with the steps of this question.
+    ///   - group: One of ``groups``.
+    ///   - progressed: Called on the loop with the progress of this question.
     func ask(
         _ group: UpstreamGroup, _ server: Server, _ ask: Ask,
         progressed: @escaping @Sendable (StreamUpstream.Progress) -> Void = { _ in }
@@ -51,7 +51,7 @@ final class StraightAsking: @unchecked Sendable {
     }
 
     /// Tries the store of the shared cache: connection, certificate, password, and the rights to read and to write.
-    /// - Returns: why it cannot be used; nil: it can.
+    /// - Returns: Why it cannot be used; nil: it can.
     func tryStore(_ settings: Settings.SharedCache) throws(StartFailure) -> String? {
         let prepared = try Store.Prepared(settings)
         return wait { [self] now in
@@ -63,7 +63,7 @@ final class StraightAsking: @unchecked Sendable {
         }
     }
 
-    /// Has something found out on the loop, and waits for it.
+    /// Runs an inquiry on the loop, and waits for it.
     private func wait<Work: Inquiring & SendableMetatype, Result: Sendable>(
         for begin: @escaping @Sendable (Tick) -> Work, _ result: @escaping @Sendable (Work) -> Result
     ) -> Result {
@@ -86,7 +86,8 @@ final class StraightAsking: @unchecked Sendable {
 }
 
 extension ForwarderLoop {
-    /// One for a command, with the groups, servers and rules of these settings, and without listeners. It is not started.
+    /// A loop for a command, with the groups, servers and rules of these settings, and without listeners. It is not
+    /// started.
     static func alone(
         _ settings: Settings, _ provenance: Provenance = Provenance()
     ) throws(StartFailure) -> ForwarderLoop {
@@ -104,7 +105,7 @@ extension ForwarderLoop {
 }
 
 extension Settings {
-    /// Without all by which the daemon asks servers of its own accord.
+    /// The settings without the keys by which the daemon asks servers of its own accord.
     fileprivate var askingNothing: Settings {
         var settings = self
         settings.sharedCache.server = nil
@@ -116,7 +117,7 @@ extension Settings {
     }
 }
 
-/// How IPv4 servers are reached is found out.
+/// An inquiry that ends when the way to IPv4 servers is known.
 extension Translation: Inquiring {
     func proceed(at now: Tick) {}
     var isOver: Bool { !isSearching }
@@ -130,7 +131,7 @@ private final class StoreTrial: Inquiring {
     /// Why the store cannot be used.
     private(set) var trouble: String?
 
-    /// Milliseconds for which the store is waited for.
+    /// Milliseconds for which the store is awaited.
     private static let longest = 2000
 
     init(_ store: Store, at now: Tick) {
@@ -146,7 +147,7 @@ private final class StoreTrial: Inquiring {
 
     private func happened(_ event: SharedEvent) {
         switch event {
-        // The key of no daemon's question. The store forgets it by itself.
+        // The key of no daemon's question; it expires by itself.
         case .connected:
             let question = SharedQuestion(group: .fallback, name: .root, type: .ns, audience: .everyone)
             store.upstream?.perform(.claim(SharedReadID(standalone: 1), question), wall: WallClock.unixSeconds())

@@ -2,7 +2,7 @@ import Dispatch
 import Synchronization
 
 /// Blocks the thread until work on other queues has given its result.
-/// - Parameter begin: starts the work; it must call the given closure once.
+/// - Parameter begin: Starts the work; it must call the given closure once.
 package func waiting<Result: Sendable>(for begin: (@escaping @Sendable (Result) -> Void) -> Void) -> Result {
     let arrived = DispatchSemaphore(value: 0)
     let said = Said<Result>()

@@ -5,18 +5,18 @@ import Forwarding
 import Log
 import Transport
 
-/// This machine as far as its programs look for the daemon, for the command `host`.
+/// This machine from the view of programs that ask the daemon, for the command `host`.
 public struct Host {
     private let settings: Settings
     private let changes: HostChanges
-    /// Where the daemon can be asked at port 53 of loopback; nil: nowhere.
+    /// The address of the daemon at port 53 of loopback; nil: there is none.
     private let address: IPAddress?
 
-    /// Why it could not be done; the machine is as it was before, unless the text says otherwise.
+    /// Why it failed; the machine is as it was before, unless the text says otherwise.
     public enum Failed: Error, Sendable {
-        /// The daemon does not answer, or names do not resolve by it.
+        /// The daemon does not answer, or names do not resolve through it.
         case unreachable(String)
-        /// A file, a program, or the way in which this machine is set up.
+        /// A file, a program, or the configuration of this machine.
         case system(String)
 
         var reason: String {
@@ -29,7 +29,7 @@ public struct Host {
     /// How long names may fail to resolve after the change, since programs restart, in milliseconds.
     private static let patience: UInt32 = 10_000
 
-    /// - Parameter settings: the daemon's; ``disable`` needs none of them.
+    /// - Parameter settings: The daemon's; ``disable`` needs none of them.
     public init(_ settings: Settings) { self.init(settings, HostChanges()) }
 
     init(_ settings: Settings, _ changes: HostChanges) {
@@ -37,7 +37,7 @@ public struct Host {
         address = Self.usable(settings).first
     }
 
-    /// Addresses of loopback at which the daemon listens at port 53.
+    /// The loopback addresses at which the daemon listens at port 53.
     private static func usable(_ settings: Settings) -> [IPAddress] {
         settings.listen.addresses.filter { $0.port == port }.compactMap { endpoint in
             endpoint.address.isUnspecified
@@ -61,9 +61,9 @@ public struct Host {
 
     private static let port: UInt16 = 53
 
-    // MARK: What there is
+    // MARK: The present state
 
-    /// How things stand, and what ``enable`` would change.
+    /// The present state, and the changes that ``enable`` would make.
     public func show() throws(Failed) -> String {
         let facts = try facts()
         var lines = ["\(HostFacts.resolvConfPath) \(facts.words)."]
@@ -84,7 +84,7 @@ public struct Host {
         return lines.joined(separator: "\n")
     }
 
-    /// How it is where programs ask the daemon.
+    /// The state if programs ask the daemon.
     private func asking(_ address: IPAddress, _ facts: HostFacts) -> [String] {
         var lines = ["Programs ask this daemon at \(address)."]
         do throws(Failed) {
@@ -97,7 +97,7 @@ public struct Host {
         return lines
     }
 
-    /// That other servers are asked beside the daemon, if there are any.
+    /// A remark on other servers beside the daemon, if there are any.
     private func others(_ facts: HostFacts) -> String? {
         let others = facts.others(than: Self.usable(settings))
         guard !others.isEmpty else { return nil }
@@ -109,15 +109,15 @@ public struct Host {
             + "a file in /etc/systemd/resolved.conf.d that sorts behind zz-httpdnsd.conf names it with DNS=, or resolvectl did."
     }
 
-    /// What ``enable`` would do, step by step, with what it would write.
+    /// The steps of ``enable``, with the texts that it would write.
     public func enabling() throws(Failed) -> String {
         try enabling(try facts(), withTexts: true).joined(separator: "\n")
     }
 
-    /// What ``disable`` would do, step by step.
+    /// The steps of ``disable``.
     public func disabling() throws(Failed) -> String { try disabling(Self.nothing).joined(separator: "\n") }
 
-    /// - Parameter nothing: the line where there is nothing to take back.
+    /// - Parameter nothing: The line if there is nothing to undo.
     private func disabling(_ nothing: String?) throws(Failed) -> [String] {
         guard let record = try record() else { return nothing.map { [$0] } ?? [] }
         return ["httpdnsd host disable would:"] + record.disable.map { "  " + record.words($0) }
@@ -134,18 +134,18 @@ public struct Host {
         }
     }
 
-    /// The daemon answers it by itself.
+    /// A name that the daemon answers by itself.
     private static let localhost = Name("localhost")!
     private static let nothing = "httpdnsd host enable has changed nothing here that could be put back."
     private static let notAtBoot =
         "The daemon does not start with this machine, so no name would resolve then: systemctl enable httpdnsd"
 
-    // MARK: What is done
+    // MARK: Changes
 
     /// Makes the programs of this machine ask the daemon, or changes nothing.
     /// - Parameters:
-    ///   - name: has addresses, and is looked up before and after.
-    ///   - say: is told what is done.
+    ///   - name: Has addresses, and is looked up before and after.
+    ///   - say: Called with each step.
     public func enable(_ name: Name, _ say: @escaping @Sendable (String) -> Void) throws(Failed) {
         try needRoot()
         let address = try needAddress()
@@ -181,7 +181,7 @@ public struct Host {
         if facts.startsAtBoot == false { say(Self.notAtBoot) }
     }
 
-    /// Puts everything back as it was before ``enable``.
+    /// Restores the state before ``enable``.
     public func disable(_ say: @escaping @Sendable (String) -> Void) throws(Failed) {
         try needRoot()
         let isThere = try record() != nil
@@ -275,7 +275,7 @@ extension HostFacts {
 }
 
 extension HostRecord {
-    /// What becomes of a path, or which program is run, when all is taken back.
+    /// The words for the undo of a step: the fate of a path, or the program to run.
     fileprivate func words(_ step: HostPlan.Step) -> String {
         guard case .restore(let path) = step else { return step.words }
         switch before[path] {
@@ -297,7 +297,7 @@ extension HostPlan.Step {
         }
     }
 
-    /// The text of a file, further to the right.
+    /// The lines of a file's text, indented.
     fileprivate var textLines: [String] {
         guard case .put(.file(let octets, _, _, _), _) = self else { return [] }
         return String(decoding: octets, as: UTF8.self).split(separator: "\n").map { "    | \($0)" }

@@ -1,10 +1,10 @@
 import Transport
 
-/// Carries plans out, and takes them back.
+/// Carries plans out, and undoes them.
 struct HostChanges {
-    /// What stands before each path; empty on a machine, a folder in tests.
+    /// A prefix of each path; empty on a machine, a folder in tests.
     var root = ""
-    /// Runs a program; returns its exit code.
+    /// Runs a program and returns its exit code.
     var run: ([String]) throws(SystemError) -> Int32 = Program.run
 
     static let folder = "/var/lib/httpdnsd"
@@ -13,7 +13,7 @@ struct HostChanges {
     enum Failed: Error, Equatable, CustomStringConvertible {
         case system(SystemError)
         case command(String, code: Int32)
-        /// The record of what was here before is not believed, or cannot be read.
+        /// The record of the former state is not trusted, or cannot be read.
         case record(String)
 
         var description: String {
@@ -26,11 +26,11 @@ struct HostChanges {
         }
     }
 
-    /// Whether something has been changed.
+    /// Whether there are recorded changes.
     var isRecorded: Bool { SystemFile.isThere(root + Self.recordPath) }
 
-    /// What was here before, if something has been changed. It is carried out by root, so it is believed only if no other user
-    /// can have written it, and it may only have the steps of plans.
+    /// The former state, if there are changes. Root carries it out, so it is trusted only if no other user can have
+    /// written it, and it may only have the steps of plans.
     func record() throws(Failed) -> HostRecord? {
         let found = try state(Self.recordPath)
         guard found != .absent else { return nil }
@@ -46,7 +46,7 @@ struct HostChanges {
         return record
     }
 
-    /// Carries a plan out. When it throws, ``disable()`` takes back what was done.
+    /// Carries a plan out. If it throws, ``disable()`` undoes the steps.
     func enable(_ plan: HostPlan) throws(Failed) {
         var before: [String: FileState] = [:]
         for path in plan.paths { before[path] = try state(path) }
@@ -57,7 +57,7 @@ struct HostChanges {
         try put(.text(HostRecord(plan, before: before).text, mode: 0o600), at: Self.recordPath)
         for step in plan.enable {
             switch step {
-            // What is there already stays, with all that is in it.
+            // An existing folder stays, with all its contents.
             case .put(.folder, let path): if before[path] == .absent { try put(.folder, at: path) }
             case .put(let state, let path): try put(state, at: path)
             case .restore: break
@@ -66,9 +66,9 @@ struct HostChanges {
         }
     }
 
-    /// Puts everything back as it was, also what is left of an `enable` or a `disable` that was killed; with nothing to put
-    /// back it does nothing.
-    /// - Returns: the programs that failed, without which some program may not have noticed.
+    /// Restores the former state, also after an `enable` or a `disable` that was killed; without changes it does
+    /// nothing.
+    /// - Returns: The programs that failed, so that some program may not have noticed.
     @discardableResult
     func disable() throws(Failed) -> [Failed] {
         let record = try record()

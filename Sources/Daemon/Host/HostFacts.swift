@@ -2,34 +2,34 @@ import Base
 import Forwarding
 import Transport
 
-/// Who keeps `/etc/resolv.conf`, in which programs look whom to ask for names.
+/// The program that manages `/etc/resolv.conf`, which lists the servers that programs ask.
 enum HostKeeper: Sendable, Equatable {
-    /// No program: it is written by hand, or by one that leaves no trace.
+    /// No program: it is written by hand, or by a program that leaves no trace.
     case hand
-    /// - Parameter isStub: programs ask systemd-resolved at 127.0.0.53; else the servers that it lists.
+    /// - Parameter isStub: Programs ask systemd-resolved at 127.0.0.53; else the servers that it lists.
     case resolved(isStub: Bool)
     case networkManager
-    /// The one of Debian, with hooks in `/etc/resolvconf`.
+    /// Debian's, with hooks in `/etc/resolvconf`.
     case resolvconf
     case openresolv
-    /// It is mounted there, as Docker and other makers of containers do.
+    /// The file is mounted, as by Docker and other container engines.
     case mounted
     /// A program that names itself in the file.
     case program(String)
 }
 
-/// What `httpdnsd host` finds on this machine.
+/// The facts about this machine for `httpdnsd host`.
 struct HostFacts: Sendable, Equatable {
     /// `/etc/resolv.conf` itself.
     var resolvConf = FileState.absent
-    /// What is in it, or in the file that it leads to; empty if there is none.
+    /// The text of it, or of the file that it leads to; empty: there is none.
     var content = ""
     var isMounted = false
-    /// systemd-resolved runs.
+    /// Whether systemd-resolved runs.
     var hasStub = false
-    /// The content of the file in which systemd-resolved lists whom it asks; empty without one.
+    /// The text of the file in which systemd-resolved lists the servers that it asks; empty: there is none.
     var resolvedServers = ""
-    /// The servers that systemd-resolved asks for what no link has for itself, as it says; empty if it cannot be asked.
+    /// The servers that systemd-resolved asks for names that no link has for itself; empty: it cannot be asked.
     var globalServers: [IPAddress] = []
     /// Whether the service is started at boot; nil: systemd does not run here.
     var startsAtBoot: Bool?
@@ -38,7 +38,7 @@ struct HostFacts: Sendable, Equatable {
     /// The file for programs that systemd-resolved writes (systemd-resolved.service(8)).
     static let stubPath = "/run/systemd/resolve/stub-resolv.conf"
 
-    /// Servers in a text of the form of resolv.conf(5).
+    /// Servers in a text in the form of resolv.conf(5).
     static func servers(_ text: String) -> [Endpoint] { ResolverList.parse(Array(text.utf8).span) }
 
     var servers: [Endpoint] { Self.servers(content) }
@@ -68,19 +68,19 @@ struct HostFacts: Sendable, Equatable {
     }
 
     /// Whether programs ask the daemon.
-    /// - Parameter address: where it listens.
+    /// - Parameter address: The daemon's.
     func asks(_ address: IPAddress) -> Bool {
         (namesStub ? Self.servers(resolvedServers) : servers).first?.address == address
     }
 
     /// The servers that programs ask beside the daemon, or when it does not answer.
-    /// - Parameter own: where the daemon listens.
+    /// - Parameter own: The daemon's addresses.
     func others(than own: [IPAddress]) -> [IPAddress] {
         (namesStub ? globalServers : servers.map(\.address)).filter { !own.contains($0) }
     }
 
-    /// Reads them.
-    /// - Parameter root: what stands before each path; empty on a machine, a folder in tests.
+    /// Reads the facts.
+    /// - Parameter root: A prefix of each path; empty on a machine, a folder in tests.
     init(root: String = "") throws(SystemError) {
         let path = root + Self.resolvConfPath
         resolvConf = try FileState(at: path)
@@ -107,7 +107,7 @@ struct HostFacts: Sendable, Equatable {
 }
 
 extension Substring {
-    /// What follows one of these texts.
+    /// The part after one of these texts.
     fileprivate func behind(_ texts: String...) -> Substring? {
         for text in texts {
             var rest = self[...]

@@ -1,30 +1,30 @@
 import Base
 import Transport
 
-/// What has to be done on a host so that its programs ask the daemon, and what has to be done to take that back.
+/// The steps by which a host's programs come to ask the daemon, and those that undo them.
 ///
-/// Each step is atomic, and between any two of them the host resolves names: by the daemon, or as before.
+/// Each step is atomic, and between any two of them the host resolves names: through the daemon, or as before.
 struct HostPlan: Sendable, Equatable {
     enum Step: Sendable, Equatable {
         case put(FileState, at: String)
         case run([String])
-        /// Puts back what was at a path before ``enable``.
+        /// Restores the state of a path before ``enable``.
         case restore(String)
     }
 
     var enable: [Step] = []
     var disable: [Step] = []
 
-    /// The servers that programs asked before; the daemon reads it (`fallback.resolvConf`).
+    /// The file with the former servers of programs, which the daemon reads (`fallback.resolvConf`).
     static let copyPath = "/etc/httpdnsd/resolv.conf"
 
-    /// The paths that change, in the order in which they do.
+    /// The paths that change, in order.
     var paths: [String] {
         disable.compactMap { if case .restore(let path) = $0 { path } else { nil } }.reversed()
     }
 
-    /// - Parameter address: where the daemon listens, at port 53.
-    /// - Throws: why this host's programs cannot be made to ask it, and what a person can do.
+    /// - Parameter address: The daemon's, at port 53.
+    /// - Throws: Why this host's programs cannot be made to ask it, with a remedy for a person.
     init(_ facts: HostFacts, address: IPAddress) throws(Refused) {
         switch facts.keeper {
         case .hand: hand(facts, address)
@@ -44,7 +44,7 @@ struct HostPlan: Sendable, Equatable {
         }
     }
 
-    /// All that the way back of a plan may have, those of earlier versions included.
+    /// All possible undo steps of plans, of earlier versions too.
     static let known: [Step] = {
         var plan = HostPlan()
         let (facts, address) = (HostFacts(), IPAddress.v4(127, 0, 0, 1))
@@ -69,8 +69,8 @@ struct HostPlan: Sendable, Equatable {
         restoreAll()
     }
 
-    /// systemd-resolved goes on answering programs, and asks the daemon for what no link has for itself. The file is the last one in
-    /// its folder, since the servers of files behind it would be asked as well.
+    /// systemd-resolved still answers programs, and asks the daemon for names that no link has for itself. The file is
+    /// the last one in its folder, since the servers of later files would be asked as well.
     private mutating func resolved(_ address: IPAddress, isStub: Bool) {
         put(.folder, at: "/etc/systemd/resolved.conf.d")
         put(
@@ -82,7 +82,7 @@ struct HostPlan: Sendable, Equatable {
         disable.append(.run(["systemctl", "restart", "systemd-resolved"]))
     }
 
-    /// NetworkManager goes on writing its servers below `/run`, where the daemon finds them.
+    /// NetworkManager still writes its servers below `/run`, where the daemon finds them.
     private mutating func networkManager(_ facts: HostFacts, _ address: IPAddress) {
         let reload = Step.run(["systemctl", "reload", "NetworkManager"])
         put(.folder, at: "/etc/NetworkManager/conf.d")
@@ -94,7 +94,8 @@ struct HostPlan: Sendable, Equatable {
         disable.append(reload)
     }
 
-    /// A hook writes the servers of the interfaces to a file for the daemon; the daemon is one more interface, `lo.httpdnsd`.
+    /// A hook writes the servers of the interfaces to a file for the daemon; the daemon is one more interface,
+    /// `lo.httpdnsd`.
     private mutating func resolvconf(_ address: IPAddress) {
         let list = "/run/resolvconf/httpdnsd.conf"
         let (hook, unit) = ("/etc/resolvconf/update.d/httpdnsd", "/etc/systemd/system/httpdnsd.service.d")
@@ -122,7 +123,7 @@ struct HostPlan: Sendable, Equatable {
                 """), at: unit + "/host.conf")
         enable.append(.run(["systemctl", "daemon-reload"]))
         enable.append(.run(["sh", "-c", add]))
-        // First of all programs ask the network's own servers again.
+        // First, programs ask the network's own servers again.
         disable.append(.run(["resolvconf", "-d", "lo.httpdnsd"]))
         restoreAll()
         disable += [.restore(list), .run(["systemctl", "daemon-reload"])]
@@ -130,12 +131,12 @@ struct HostPlan: Sendable, Equatable {
 
     private mutating func put(_ state: FileState, at path: String) { enable.append(.put(state, at: path)) }
 
-    /// What was put last is taken back first.
+    /// Undoes the changes in reverse order.
     private mutating func restoreAll() {
         disable += enable.reversed().compactMap { if case .put(_, let path) = $0 { .restore(path) } else { nil } }
     }
 
-    /// All lines but those of servers and of comments stay.
+    /// Retains all lines but those of servers and of comments.
     private static func resolvConf(_ facts: HostFacts, _ address: IPAddress) -> String {
         let kept = facts.content.split(whereSeparator: \.isNewline).filter { line in
             !["nameserver", "#", ";", "options"].contains { line.hasPrefix($0) }

@@ -1,19 +1,19 @@
 import Base
 import Transport
 
-/// What was on a host before `httpdnsd host enable`, and how to get back there: written before the first change, and taken away
+/// The state of a host before `httpdnsd host enable`, and the way back: written before the first change, and removed
 /// after the last one of `disable`.
 struct HostRecord: Sendable, Equatable {
-    /// How to get back.
+    /// The steps back.
     var disable: [HostPlan.Step]
-    /// What was at each path.
+    /// The state of each path.
     var before: [String: FileState]
 
     private static let first = "httpdnsd host 1"
 
     init(_ plan: HostPlan, before: [String: FileState]) { (disable, self.before) = (plan.disable, before) }
 
-    /// A line for each step; words are in Base64, so that they may hold anything.
+    /// A line for each step; words are in Base64, so that they may contain anything.
     var text: String {
         let lines = disable.map { step in
             switch step {
@@ -25,7 +25,7 @@ struct HostRecord: Sendable, Equatable {
         return ([Self.first] + lines + ["end"]).map { $0 + "\n" }.joined()
     }
 
-    /// - Returns: nil if the text is no whole record.
+    /// - Returns: nil: the text is no whole record.
     init?(_ text: String) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         guard lines.count >= 3, lines[0] == Self.first, lines.suffix(2) == ["end", ""] else { return nil }

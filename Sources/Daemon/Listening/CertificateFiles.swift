@@ -8,11 +8,11 @@ import Log
 import Streams
 import Transport
 
-/// Follows the files of the certificate that clients are shown over TLS and HTTPS, and of its key.
+/// Follows the files of the certificate for clients over TLS and HTTPS, and of its key.
 ///
-/// `@unchecked Sendable`: confined to one loop, but for the reading, which has values of its own.
+/// `@unchecked Sendable`: confined to one loop, except the reading, which has values of its own.
 final class CertificateFiles: @unchecked Sendable {
-    /// A certificate as the servers show it, made from settings; made on any thread.
+    /// A certificate for the servers, made from settings; made on any thread.
     struct Prepared: @unchecked Sendable {
         // Unchecked: made on one thread; each context is used on the loop of its server.
         private let contexts: [Tally.Transport: TLSServerContext]
@@ -21,8 +21,8 @@ final class CertificateFiles: @unchecked Sendable {
         fileprivate let settings: Settings.Listen
         fileprivate let plain: [Endpoint]
 
-        /// Nil without a certificate.
-        /// - Parameter plain: where clients ask in the clear, and discover the servers over TLS and HTTPS.
+        /// Nil: there is no certificate.
+        /// - Parameter plain: The listeners in the clear, where clients discover the servers over TLS and HTTPS.
         init?(_ settings: Settings.Listen, plain: [Endpoint]) throws(StartFailure) {
             guard let (certificate, key) = settings.certificate else { return nil }
             func context(_ protocols: [String]) throws(StartFailure) -> TLSServerContext {
@@ -47,22 +47,22 @@ final class CertificateFiles: @unchecked Sendable {
         func context(for transport: Tally.Transport) -> TLSServerContext? { contexts[transport] }
     }
 
-    /// What clients are shown; nil: nothing is served over TLS and HTTPS.
+    /// The certificate for clients; nil: TLS and HTTPS are not served.
     private(set) var current: Prepared?
-    /// Hands another one to the servers.
+    /// Passes another one to the servers.
     private let show: (Prepared) -> Void
     private let loop: EventLoop
     private let report: Report
     private var watch: FileWatch?
-    /// What was wrong with the files the last time; nil: nothing.
+    /// The error of the files at the last reading; nil: none.
     private var failure: Failure?
     /// Increases when a reading begins or becomes needless: the result of an earlier one is ignored.
     private var turn = 0
 
     /// The longest file, in octets.
     private static let longestFile = 1 << 20
-    /// How long the files may be wrong before that is said, in nanoseconds: certificate and key are two files, which nothing
-    /// replaces at once.
+    /// How long the files may be wrong before that is logged, in nanoseconds: certificate and key are two files, which
+    /// are not replaced at once.
     private static let patience: UInt64 = 5_000_000_000
 
     private struct Failure: Error {
@@ -75,7 +75,7 @@ final class CertificateFiles: @unchecked Sendable {
         (self.loop, self.report, self.show) = (loop, report, show)
     }
 
-    /// Takes a certificate that the servers have, or are given now, and follows its files. Call on the loop, or before it starts.
+    /// Takes the servers' present certificate, and follows its files. Call on the loop, or before it starts.
     func follow(_ prepared: Prepared) {
         stop()
         (current, failure) = (prepared, nil)
@@ -145,7 +145,7 @@ final class CertificateFiles: @unchecked Sendable {
 }
 
 extension ShownCertificate {
-    /// - Parameter plain: where clients ask in the clear.
+    /// - Parameter plain: The listeners in the clear.
     fileprivate init(_ context: TLSServerContext, _ settings: Settings.Listen, plain: [Endpoint]) {
         let (begins, ends) = context.validity
         let name = settings.name.map { $0.description.hasSuffix(".") ? String($0.description.dropLast()) : "\($0)" }
@@ -162,7 +162,7 @@ extension ShownCertificate {
 extension Report {
     private static let ofCertificate = "certificate of clients"
 
-    /// What is wrong with the certificate that clients are shown.
+    /// Logs the errors of the certificate for clients.
     fileprivate func certificate(_ shown: ShownCertificate) {
         for words in shown.remarks(at: WallClock.unixSeconds()) { log.warning("\(words)") }
     }

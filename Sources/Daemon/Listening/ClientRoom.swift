@@ -1,38 +1,39 @@
 import Configuration
 import Forwarding
 
-/// The room for the clients of one transport, TCP, TLS or HTTPS: who may connect, who is closed, and who begins a handshake. It is
-/// told of the clients and the time, and closes nothing itself.
+/// The room for the clients of one transport, TCP, TLS or HTTPS: which may connect, which is closed, and which begins a
+/// handshake. Its inputs are the clients and the time; it closes no connection itself.
 ///
-/// | what happens | limit | decision |
+/// | event | limit | decision |
 /// | --- | --- | --- |
 /// | a client connects | its source has a quarter of `listen.tcpClients`, or its network on a link seven eighths | one of these makes room, else it is refused |
 /// | | there are `listen.tcpClients` | one of all makes room, else it is refused |
-/// | one makes room | | the one whose handshake has been under way longest; else the one that has been idle longest, as RFC 7766 §6.2.3 advises; else the one with the oldest half-sent query or unread answer; never one that waits for an answer |
+/// | one makes room | | first the longest handshake; else the longest idle one, as RFC 7766 §6.2.3 advises; else the oldest half-sent query or unread answer; never a client that waits for an answer |
 /// | a handshake is to begin | its source has ``Shares/handshakes`` under way | it waits until one of them ends |
-/// | octets are kept | all have more than ``maximumKept`` | the one with the most is cut off |
+/// | octets are stored | all have more than ``maximumKept`` | the client with the most is disconnected |
 /// | time passes | a handshake takes ``longestHandshake`` | it is closed |
-/// | | nothing happens for `listen.tcpIdleSeconds`, and no query is being looked up | it is closed |
+/// | | a connection is idle for `listen.tcpIdleSeconds`, and no query is being looked up | it is closed |
 ///
 /// This host is no source here: its programs may have all connections and handshakes.
 struct ClientRoom {
-    /// A client that is connected.
+    /// A connected client.
     struct Guest {
         let number: UInt64
         let source: Source
-        /// When something last came from it or went to it.
+        /// When octets last came from it or went to it.
         var lastActivity: UInt64 = 0
         /// When it connected, while its TLS handshake is under way; nil: that is done, or there is none.
         var handshakeBegan: UInt64?
         /// Octets of partial queries and unread answers.
         var kept = 0
-        /// Whether no query is being looked up for it; half-sent queries or unread answers do not keep it open for ever.
+        /// Whether no query is being looked up for it; half-sent queries or unread answers do not hold it open without
+        /// end.
         var isQuiet = true
     }
 
     enum Entry: Equatable {
         case free
-        /// In the place of this client, which is closed.
+        /// This client makes room, and is closed.
         case inPlace(of: UInt64)
         case refusedOfSource, refused
     }
@@ -43,16 +44,16 @@ struct ClientRoom {
         var waiting: [UInt64] = []
     }
 
-    /// The most octets kept for all clients: sixteen at their own limit.
+    /// The most octets stored for all clients: sixteen at their own limit.
     static let maximumKept = 16 * StreamClient.maximumQueued
     /// In nanoseconds.
     static let longestHandshake: UInt64 = 10_000_000_000
 
     private let isEncrypted: Bool
-    /// Those in effect, for present clients too.
+    /// The settings in effect, for present clients too.
     var settings: Settings.Listen
     private var counts = SourceCounts<Int>()
-    /// Octets kept for all clients.
+    /// Octets stored for all clients.
     var kept = 0
     private var handshakes: [Source: Handshakes] = [:]
 
@@ -74,7 +75,7 @@ struct ClientRoom {
         return place(among: Array(guests)).map { .inPlace(of: $0) } ?? .refused
     }
 
-    /// The one that makes room.
+    /// The client that makes room.
     private func place(among guests: [Guest]) -> UInt64? {
         func oldest(_ isMeant: (Guest) -> Bool) -> UInt64? {
             guests.filter(isMeant).min { $0.lastActivity < $1.lastActivity }?.number
@@ -82,8 +83,8 @@ struct ClientRoom {
         return oldest { $0.handshakeBegan != nil } ?? oldest { $0.isQuiet && $0.kept == 0 } ?? oldest(\.isQuiet)
     }
 
-    /// A client has connected.
-    /// - Returns: whether it has to wait before its handshake begins.
+    /// Adds a client that has connected.
+    /// - Returns: Whether its handshake must wait.
     mutating func entered(_ guest: Guest) -> Bool {
         counts.add(1, to: guest.source)
         guard isEncrypted, guest.source != .host else { return false }
@@ -96,8 +97,8 @@ struct ClientRoom {
 
     mutating func left(_ guest: Guest) { counts.add(-1, to: guest.source) }
 
-    /// A client's handshake is done, or has ended otherwise.
-    /// - Returns: the client that begins its own now.
+    /// A client's handshake is done, or has failed.
+    /// - Returns: The client that begins its own now.
     mutating func handshakeEnded(_ guest: Guest) -> UInt64? {
         guard var those = handshakes[guest.source] else { return nil }
         defer { handshakes[guest.source] = those.underWay > 0 ? those : nil }
@@ -112,17 +113,17 @@ struct ClientRoom {
         return those.waiting.removeFirst()
     }
 
-    /// The client that is cut off, since too much is kept for all; nil: there is room.
+    /// The client to disconnect, since too much is stored for all; nil: there is room.
     func tooMuch(among guests: some Sequence<Guest>) -> UInt64? {
         kept > Self.maximumKept ? guests.max { $0.kept < $1.kept }?.number : nil
     }
 
-    /// When a client is closed if nothing happens until then; one that waits for an answer is not.
+    /// When an idle client is closed; never while it waits for an answer.
     func due(_ guest: Guest) -> UInt64 {
         guest.handshakeBegan.map { $0 + Self.longestHandshake } ?? guest.lastActivity + idle
     }
 
-    /// When clients are to be looked at again: at most once in a quarter of the time that one has, so that many cost little.
+    /// The next check of clients: at most once in a quarter of a client's time, so that many clients cost little.
     func nextCheck(among guests: some Sequence<Guest>, at now: UInt64) -> UInt64? {
         let shortest = isEncrypted ? min(idle, Self.longestHandshake) : idle
         return guests.map(due).min().map { max($0, now + shortest / 4) }

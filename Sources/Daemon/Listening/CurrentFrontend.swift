@@ -38,7 +38,7 @@ final class CurrentFrontend: Sendable {
             current = source.current.withLock { $0 }
         }
 
-        /// Whose share a client has, by the newest frontend; nil: it may not ask.
+        /// The source of a client, by the newest frontend; nil: it may not ask.
         mutating func source(ofAllowed client: IPAddress) -> Source? {
             update()
             return current.isAllowed(client) ? current.links.source(of: client) : nil
@@ -49,8 +49,8 @@ final class CurrentFrontend: Sendable {
             current.asker(client, over: way, isProven: isProven)
         }
 
-        /// Does both steps for one message: see ``QueryFrontend``. Through this function, since a class that asks for ``current``
-        /// twice copies it twice.
+        /// Does both steps for one message: see ``QueryFrontend``. Through this function, since a class that reads
+        /// ``current`` twice copies it twice.
         func receive(
             _ message: Span<UInt8>, from address: IPAddress, at now: Tick, limit: Int, tally: Tally,
             into reply: inout MutableSpan<UInt8>

@@ -13,8 +13,8 @@ final class DatagramListener: Sendable {
     private let reader: LingeringReader<QueryReceiver>
     private let loopReader: LoopReader
 
-    /// Before the forwarder's loop starts.
-    /// - Parameter failed: the socket could not be read; it is tried again.
+    /// A listener, before the forwarder's loop starts.
+    /// - Parameter failed: The socket could not be read; it is tried again.
     init(
         _ socket: DatagramSocket, label: String, forwarderLoop: ForwarderLoop,
         failed: @escaping @Sendable (SystemError) -> Void
@@ -28,7 +28,7 @@ final class DatagramListener: Sendable {
         forwarderLoop.loop.waiters.append(reader)
     }
 
-    /// The counts of the listener's own queue, and of the loop where it reads in its place.
+    /// The counts of the listener's own queue, and of the loop when it reads instead.
     var tallies: [Tally] { [tally, loopReader.tally] }
 
     func start() throws(SystemError) {
@@ -52,7 +52,7 @@ struct QueryReceiver: DatagramReceiver, ~Copyable {
     private let forwarderLoop: ForwarderLoop
     private let tally: Tally
     private let notes: WatchNotes
-    /// How many messages take each step together: about as many as a core can have cache misses under way.
+    /// The number of messages for each step: about as many as a core can have cache misses under way.
     private var reads = InlineArray<16, QueryFrontend.Read>(repeating: .nothing)
     /// The misses of the batch. A property, because as a local variable even an empty array would cost reference
     /// counting for each batch of hits.
@@ -103,8 +103,7 @@ struct QueryReceiver: DatagramReceiver, ~Copyable {
             }
             start = end
         }
-        // A lone miss is sent upstream soonest by this thread itself, if neither a reply nor further datagrams wait for
-        // it.
+        // If the batch was this one question, this thread itself sends it upstream soonest.
         if !misses.isEmpty {
             forwarderLoop.submit(exchange(&misses, with: []), here: batch.count == 1 && replies.count == 0)
         }

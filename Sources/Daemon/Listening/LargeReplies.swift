@@ -4,16 +4,15 @@ import Forwarding
 import Synchronization
 import Transport
 
-/// Counts the long replies that go to sources which are not proven: sent to a forged address, they would be more octets
-/// than were asked with. Past a limit the client is told to ask over TCP, which proves its address. Shared by all
-/// listeners and the loop.
+/// Counts the long replies to unproven sources: sent to a forged address, they would amplify the question. Beyond a
+/// limit the client is asked to repeat over TCP, which proves its address. Shared by all listeners and the loop.
 ///
-/// Sources are told apart by a secretly keyed hash with 1024 values; sources with the same value share one limit.
+/// Sources are distinguished by a secretly keyed hash with 1024 values; sources with the same value share one limit.
 final class LargeReplies: Sendable {
-    /// The longest reply that is not counted, in octets: what every client takes.
+    /// The longest reply that is not counted, in octets: the size that each client accepts.
     static let longestFree = Reply.minimumUDPSize
 
-    /// The second in the upper half, and in the lower how many went out in it.
+    /// The second in the upper half, and its number of replies in the lower.
     private let buckets = InlineArray<1024, Atomic<UInt64>> { _ in Atomic(0) }
     private let salt: (UInt64, UInt64)
 
@@ -23,7 +22,7 @@ final class LargeReplies: Sendable {
     }
 
     /// Counts one more for a source. From any thread.
-    /// - Returns: false if it has had as many in this second as it may.
+    /// - Returns: false: it has reached its limit in this second.
     func add(_ source: Source, at now: Tick) -> Bool {
         let bucket = source.place(of: buckets.count, salt: salt)
         let second = UInt64(now.seconds) << 32

@@ -3,16 +3,16 @@ import Counters
 import Synchronization
 import Transport
 
-/// A listener's socket as the forwarder's loop reads it: in the course of a turn, while the listener's own thread cannot run,
-/// since the turn has its processor.
+/// A listener's socket, read by the forwarder's loop in the course of a turn, while the listener's own thread cannot
+/// run, since the turn has its processor.
 ///
-/// Without this a hit waits until the kernel changes threads. With all on one processor, and as many misses over TLS as that can
-/// do, the median of 10,000 hits a second was 560 µs and the p99 1,790; with it they are 87 and 330.
+/// Without it a hit waits until the kernel changes threads. With all on one processor, and as many misses over TLS as
+/// that can do, the median of 10,000 hits a second was 560 µs and the p99 1,790; with it they are 87 and 330.
 final class LoopReader: @unchecked Sendable {
-    // Unchecked: the desk is touched on the loop only.
+    // Unchecked: the desk is used only on the loop.
     let tally = Tally(.udp)
     private let forwarderLoop: ForwarderLoop
-    /// What the listener last found out: whether it has the processor of the loop's turn. Kept while there is no turn.
+    /// The listener's last finding: whether listener and loop share a processor. Unchanged while there is no turn.
     private let isNeeded = Atomic(false)
     private var desk: DatagramDesk<QueryReceiver>
 
@@ -23,8 +23,8 @@ final class LoopReader: @unchecked Sendable {
         forwarderLoop.readers.add(self)
     }
 
-    /// Whether the listener has to leave datagrams to the loop for a moment: many misses wait, and both have the same processor.
-    /// A miss over plain DNS costs 10.0 µs so, and 12.3 without. Asked by the listener behind each batch.
+    /// Whether the listener should leave datagrams to the loop for a moment: many misses wait, and both share a
+    /// processor. A miss over plain DNS then costs 10.0 µs, and 12.3 without. Called by the listener after each batch.
     func findsListenerInTheWay() -> Bool {
         guard forwarderLoop.queue.isLong, let isInTheWay = forwarderLoop.loop.waitsForThisThread else { return false }
         isNeeded.store(isInTheWay, ordering: .relaxed)
@@ -33,12 +33,12 @@ final class LoopReader: @unchecked Sendable {
 
     fileprivate func read() {
         guard isNeeded.load(ordering: .relaxed) else { return }
-        // A socket that cannot be read is the listener's to report.
+        // The listener reports a socket that cannot be read.
         _ = try? desk.serve(waiting: false)
     }
 }
 
-/// When the loop reads the listeners' sockets: every 40 µs of a turn, and when it ends.
+/// Decides when the loop reads the listeners' sockets: each 40 µs of a turn, and at its end.
 struct LoopReaders {
     private var readers: [LoopReader] = []
     /// Of this turn.
@@ -47,12 +47,12 @@ struct LoopReaders {
 
     /// In nanoseconds.
     private static let interval: UInt64 = 40_000
-    /// How often the clock is looked at: a step takes 1 to 20 µs.
+    /// The steps between two reads of the clock: a step takes 1 to 20 µs.
     private static let stepsBetween = 4
 
     fileprivate mutating func add(_ reader: LoopReader) { readers.append(reader) }
 
-    /// A question, an outcome or an action is done.
+    /// Counts a question, an outcome or an action.
     @inline(__always)
     mutating func step() {
         steps &+= 1
@@ -66,7 +66,7 @@ struct LoopReaders {
         for reader in readers { reader.read() }
     }
 
-    /// Reads once more, behind the turn's replies, unless the turn was so short that it has kept no listener.
+    /// After a long turn, reads once more, behind the turn's replies.
     mutating func endTurn() {
         if steps >= Self.stepsBetween { for reader in readers { reader.read() } }
         steps = 0

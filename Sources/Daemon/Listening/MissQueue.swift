@@ -2,12 +2,13 @@ import Forwarding
 import Synchronization
 import Transport
 
-/// Counts the questions that the listeners have handed to the forwarder's loop and that it has not begun yet, some 250
+/// Counts the questions that the listeners have submitted to the forwarder's loop and that have not begun, some 250
 /// octets each: the listeners together are faster than the one loop. No source may fill the queue, so a flood from one
 /// source is refused while other sources' questions are accepted.
 ///
-/// Sources, and the networks on links, are told apart by a secretly keyed hash with 256 values; those with the same value share one
-/// limit. Datagrams that the kernel drops from a full socket are dropped regardless of their source.
+/// Sources, and the networks on links, are distinguished by a secretly keyed hash with 256 values; sources with the
+/// same value share one limit. Datagrams that the kernel drops from a full socket are dropped regardless of their
+/// source.
 final class MissQueue: Sendable {
     private let maximum: Int
     private let all = Atomic(0)
@@ -18,8 +19,9 @@ final class MissQueue: Sendable {
 
     private typealias Buckets = InlineArray<256, Atomic<Int>>
 
-    /// - Parameter maximum: the most questions that wait. A source with its share of them gets SERVFAIL for further ones.
-    /// - Parameter salt: the key of the hash; nil: a secret one.
+    /// - Parameter maximum: The most questions that wait. A source with its share of them gets SERVFAIL for further
+    ///   ones.
+    /// - Parameter salt: The key of the hash; nil: a secret one.
     init(maximum: Int = Shares.submitted, salt: (UInt64, UInt64)? = nil) {
         self.maximum = maximum
         var random = Random()
@@ -29,17 +31,17 @@ final class MissQueue: Sendable {
     /// Questions refused since the start.
     var refused: UInt64 { turnedAway.load(ordering: .relaxed) }
 
-    /// Whether more wait than when a few programs ask at the same moment: the loop does not keep up. From any thread.
+    /// Whether more wait than when a few programs ask at the same moment: the loop is behind. From any thread.
     var isLong: Bool { all.load(ordering: .relaxed) >= 4 }
 
-    /// Whether a question of this source may wait. If true, ``leave(_:)`` must be called later. From any thread.
+    /// Whether a question of this source may wait. If true, call ``leave(_:)`` later. From any thread.
     func enter(_ source: Source) -> Bool {
         if enterToRefresh(source) { return true }
         turnedAway.add(1, ordering: .relaxed)
         return false
     }
 
-    /// The same for a refresh of an entry whose client was answered. If there is no room the entry is looked up when it
+    /// The same for a refresh of an entry whose client was answered. Without room the entry is looked up when it
     /// expires, and that is not counted as a refusal.
     func enterToRefresh(_ source: Source) -> Bool {
         if count(source, 1) { return true }
@@ -49,7 +51,7 @@ final class MissQueue: Sendable {
 
     func leave(_ source: Source) { _ = count(source, -1) }
 
-    /// - Returns: whether there was room for one more, of the source and of its network.
+    /// - Returns: Whether there was room for one more, of the source and of its network.
     private func count(_ source: Source, _ change: Int) -> Bool {
         let all = all.add(change, ordering: .relaxed).oldValue
         func count(_ place: Int, of buckets: borrowing Buckets) -> Bool {

@@ -1,30 +1,30 @@
 import Base
 import Forwarding
 
-/// Holds back replies to sources that are not proven, where many have waited for long and get theirs in the same moment:
-/// whoever asks slowly in somebody's name, for what takes its time, would otherwise hit him with all of it at once (DNSBomb,
-/// CVE-2024-33655).
+/// Holds back replies to unproven sources, if many have waited long and would get theirs at the same moment: an
+/// attacker who asks slow questions with a forged source would otherwise hit that source with all replies at once
+/// (DNSBomb, CVE-2024-33655).
 struct PacedReplies<Reply> {
     /// Replies to questions that have waited less, in nanoseconds, leave at once.
     static var shortestWait: UInt64 { 100_000_000 }
-    /// In nanoseconds: in each a source gets ``Shares/lateReplies`` at most.
+    /// In nanoseconds: a source gets at most ``Shares/lateReplies`` in each.
     static var interval: UInt64 { 10_000_000 }
     /// The most that are held back; further ones leave at once.
     static var maximum: Int { 8192 }
 
     private var held: [(reply: Reply, source: Source)] = []
-    /// The sources of those: their further replies wait behind them.
+    /// Their sources: further replies to these wait behind them.
     private var waiting: Set<Source> = []
-    /// The number of the interval for which is counted.
+    /// The number of the counted interval.
     private var current: UInt64 = 0
     private var counts: [Source: Int] = [:]
-    /// When ``release(at:)`` must be called next; nil while nothing is held back.
+    /// When ``release(at:)`` must be called next; nil: no reply is held back.
     private(set) var nextDeadline: Tick?
 
     var isEmpty: Bool { held.isEmpty }
 
-    /// - Parameter waited: nanoseconds since the question.
-    /// - Returns: the reply if it may leave now; nil if it is held back.
+    /// - Parameter waited: Nanoseconds since the question.
+    /// - Returns: The reply if it may leave now; nil: it is held back.
     mutating func take(_ reply: Reply, to source: Source, waited: UInt64, at now: Tick) -> Reply? {
         if waited < Self.shortestWait || held.count >= Self.maximum { return reply }
         if !waiting.contains(source), mayLeave(source, at: now) { return reply }
@@ -34,7 +34,7 @@ struct PacedReplies<Reply> {
         return nil
     }
 
-    /// Those that may leave now, in the order in which they came.
+    /// The replies that may leave now, in order of arrival.
     mutating func release(at now: Tick) -> [Reply] {
         guard let due = nextDeadline, now >= due else { return [] }
         var (released, rest): ([Reply], [(Reply, Source)]) = ([], [])

@@ -6,28 +6,27 @@ import DNSWire
 import Forwarding
 import Transport
 
-/// The first stage for every message: checks who may ask, refuses messages that are no valid questions, chooses the
-/// options of the reply's OPT for this client, and looks into the cache. Shared by all listeners; nothing here
-/// allocates.
+/// The first stage for each message: checks whether the client may ask, refuses invalid questions, chooses the options
+/// of the reply's OPT for this client, and reads the cache. Shared by all listeners; nothing here allocates.
 struct QueryFrontend: Sendable {
     let cache: DNSCache
     private var allow: [Network]
-    /// Whether both loopback networks are allowed as a whole: the common case, which needs no walk over the list.
+    /// Whether both loopback networks are allowed as a whole: the common case, without a walk over the list.
     private var allowsLoopback: Bool
     private let cookies: ServerCookies
-    /// Seconds since 1970 at tick 0, for cookies. It is not changed when the clock is set later, so that cookies stay
+    /// Seconds since 1970 at tick 0, for cookies. It does not change when the clock is set later, so that cookies stay
     /// valid.
     private let epoch: UInt32
     private var keepAlive: UInt16
     private let queue: MissQueue
     private let largeReplies: LargeReplies
     private let strangers: Strangers?
-    /// By these it is told whose share a client has.
+    /// The networks on links, which decide the share of a client.
     var links = Links()
 
     /// - Parameters:
-    ///   - queue: where misses wait to be looked up; without room in it they get SERVFAIL.
-    ///   - strangers: is told of clients that may not ask.
+    ///   - queue: The queue of misses; without room in it they get SERVFAIL.
+    ///   - strangers: Counts clients that may not ask.
     init(
         cache: DNSCache, _ settings: Settings.Listen, queue: MissQueue, largeReplies: LargeReplies = LargeReplies(),
         strangers: Strangers? = nil
@@ -49,7 +48,7 @@ struct QueryFrontend: Sendable {
         allowsLoopback = ["127.0.0.0/8", "::1/128"].allSatisfy { whole in
             allow.contains { $0 == Network(whole) }
         }
-        // The timeout announced to clients that ask for it (RFC 7828), in tenths of a second.
+        // The time-out announced to clients that ask for it (RFC 7828), in tenths of a second.
         keepAlive = UInt16(clamping: settings.tcpIdleSeconds * 10)
     }
 
@@ -63,7 +62,7 @@ struct QueryFrontend: Sendable {
         case replyAndRefresh(Int, Question)
     }
 
-    /// The part of a message that was parsed before its sender is looked at.
+    /// The part of a message that is parsed before its sender is checked.
     struct Read {
         fileprivate let reading: Question.Reading
         /// The cache's key, for a question.
@@ -73,8 +72,8 @@ struct QueryFrontend: Sendable {
     }
 
     /// The first of three steps. They are separate so that a caller with many messages can do each step for all of
-    /// them: the waits for the cache's memory then overlap. With 100,000 names a hit takes 1.06 times as long as an echo in C,
-    /// in one step 1.19 times.
+    /// them: the waits for the cache's memory then overlap. With 100,000 names a hit takes 1.06 times as long as an
+    /// echo in C; in one step 1.19 times.
     func read(_ message: Span<UInt8>) -> Read {
         let reading = Question.read(message)
         guard case .question(let question) = reading else { return Read(reading: reading, key: nil) }
@@ -88,10 +87,10 @@ struct QueryFrontend: Sendable {
 
     /// The third step.
     /// - Parameters:
-    ///   - read: the result of the first step for this message.
-    ///   - limit: the longest reply in octets, for a stream; nil for a datagram, where the client's message says it.
-    ///   - tally: the caller's own; the caller adds how long the answer took.
-    ///   - reply: holds `limit`, or `Reply.maximumUDPSize`, octets.
+    ///   - read: The result of the first step for this message.
+    ///   - limit: The longest reply in octets, for a stream; nil for a datagram, where the client's message sets it.
+    ///   - tally: The caller's own; the caller adds the duration of the answer.
+    ///   - reply: Has `limit`, or `Reply.maximumUDPSize`, octets.
     func receive(
         _ read: Read, _ message: Span<UInt8>, from client: IPAddress, at now: Tick, limit: Int?, tally: Tally,
         into reply: inout MutableSpan<UInt8>
@@ -125,8 +124,8 @@ struct QueryFrontend: Sendable {
         Asker(client, over: way, isProven: isProven, source: links.source(of: client))
     }
 
-    /// Answers a question of a client that is allowed. Written into either caller, so that a client of this host costs
-    /// nothing for what only others need.
+    /// Answers a question of an allowed client. Inlined into both callers, so that a client of this host does not pay
+    /// for the checks of others.
     @inline(__always)
     private func answer(
         _ question: Question, _ key: DNSCache.Key?, _ message: Span<UInt8>, from client: IPAddress, at now: Tick,
@@ -148,7 +147,7 @@ struct QueryFrontend: Sendable {
             tally.refreshed()
             return .replyAndRefresh(length, question)
         case .miss:
-            // Behind the look, since the cache holds no answers to these.
+            // After the cache, which has no answers to these types.
             if let code = question.type.refusal { return refuse(code, question, message, tally, into: &reply) }
             guard queue.enter(links.source(of: client)) else {
                 return refuse(.servFail, question, message, tally, into: &reply)
@@ -158,7 +157,7 @@ struct QueryFrontend: Sendable {
     }
 
     /// The same for a client that may be of another host, if it is allowed at all.
-    /// - Parameter limit: of a stream; nil for a datagram.
+    /// - Parameter limit: Of a stream; nil for a datagram.
     @inline(never)
     private func answerNetwork(
         _ question: Question, _ key: DNSCache.Key?, _ message: Span<UInt8>, from client: IPAddress, at now: Tick,
@@ -192,7 +191,7 @@ struct QueryFrontend: Sendable {
     }
 
     /// Writes the options of the reply's OPT into the question.
-    /// - Returns: what the client's cookie is worth; nil if it sent none.
+    /// - Returns: The validity of the client's cookie; nil: it sent none.
     private func addOptions(
         to question: inout Question, _ message: Span<UInt8>, _ client: IPAddress, _ now: Tick, isStream: Bool
     ) -> ServerCookies.Standing? {
@@ -220,7 +219,7 @@ struct QueryFrontend: Sendable {
         return isAllowed
     }
 
-    /// Whether a client may ask. One of IPv4 that comes to a socket for both families is one of IPv4.
+    /// Whether a client may ask. An IPv4 client at a socket for both families counts as IPv4.
     func isAllowed(_ client: IPAddress) -> Bool {
         if allowsLoopback, client.isLoopback { return true }
         let client = client.unmapped

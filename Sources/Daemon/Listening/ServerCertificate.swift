@@ -2,7 +2,7 @@ import Base
 import Cryptography
 import Transport
 
-/// The certificate that one server over TLS or HTTPS shows, and the keys of its tickets. Confined to the server's loop.
+/// The certificate of one server over TLS or HTTPS, and the keys of its tickets. Confined to the server's loop.
 final class ServerCertificate {
     private var context: TLSServerContext
     /// When the keys of tickets change next, in the time of ``Clock``.
@@ -15,12 +15,12 @@ final class ServerCertificate {
         (self.context, nextChange) = (context, Clock.now() + Self.keysLast)
     }
 
-    /// Shows another one to clients that connect from now on; open sessions go on.
+    /// Sets the certificate for clients that connect from now on; open sessions go on.
     func show(_ context: TLSServerContext) {
         (self.context, nextChange) = (context, Clock.now() + Self.keysLast)
     }
 
-    /// A session for a connection that a client has opened; nil: there is no memory for it.
+    /// A session for a connection of a client; nil: there is no memory for it.
     func session() -> TLSSession? { try? context.session() }
 
     /// Changes the keys of tickets if it is time to.

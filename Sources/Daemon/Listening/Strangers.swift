@@ -2,25 +2,25 @@ import Base
 import Log
 import Synchronization
 
-/// Counts the questions of clients that `listen.allow` does not have, and has the first one logged. Shared by all listeners.
+/// Counts the questions of clients that `listen.allow` excludes, and logs the first one. Shared by all listeners.
 final class Strangers: Sendable {
     private let counted = Atomic<UInt64>(0)
     private let isSaid = Atomic(false)
     private let say: @Sendable (IPAddress) -> Void
 
-    /// - Parameter say: called with the first client, and with the first one after each change of `listen.allow`.
+    /// - Parameter say: Called with the first client, and with the first one after each change of `listen.allow`.
     init(_ say: @escaping @Sendable (IPAddress) -> Void) { self.say = say }
 
     /// Questions since the start.
     var count: UInt64 { counted.load(ordering: .relaxed) }
 
-    /// A question is refused. From any thread.
+    /// Counts a refused question. From any thread.
     func refused(_ client: IPAddress) {
         counted.add(1, ordering: .relaxed)
         if !isSaid.load(ordering: .relaxed), !isSaid.exchange(true, ordering: .relaxed) { say(client) }
     }
 
-    /// Other clients may ask now.
+    /// `listen.allow` has changed.
     func allowHasChanged() { isSaid.store(false, ordering: .relaxed) }
 }
 

@@ -6,38 +6,37 @@ import Forwarding
 import Streams
 import Transport
 
-/// One client over TCP, TLS or HTTPS: its queries are handled as they come and answered as they are ready, in any order (RFC
-/// 7766 §7).
+/// One client over TCP, TLS or HTTPS: its queries are handled as they come and answered as they are ready, in any order
+/// (RFC 7766 §7).
 final class StreamClient: @unchecked Sendable {
-    // Unchecked: other queues only hold it; every method is called on the server's loop.
+    // Unchecked: other queues only retain it; each method is called on the server's loop.
     let address: IPAddress
     private unowned let server: StreamServer
     let link: StreamLink
     private let conversation: any ServerConversation
     private var isClosed = false
-    /// What the server's room is told of it.
+    /// The client's state in the server's room.
     private var standing: ClientRoom.Guest
-    /// Octets that wait for the client to read, when they were last counted.
+    /// Octets that wait for the client to read, by the last count.
     private var queued = 0
 
-    /// The server calls ``flush()`` when the turn ends.
+    /// Whether the server calls ``flush()`` at the end of the turn.
     private var isGathered = false
 
-    /// Whether others of its source have to be done with their handshakes before it may begin its own; what it sends waits in
-    /// the kernel.
+    /// Whether other handshakes of its source must end before it may begin its own; its octets wait in the kernel.
     var waits = false {
         didSet { link.isReading = !waits }
     }
 
-    /// The most octets that wait for a client that reads slowly: four of the largest messages. A client that exceeds it
-    /// is disconnected.
+    /// The most octets that wait for a slow client: four of the largest messages. A client that exceeds it is
+    /// disconnected.
     static let maximumQueued = 4 * (65_535 + 2)
-    /// So many octets are not kept until the turn ends: the plaintext of a TLS record (RFC 8446 §5.1).
+    /// So many octets do not wait for the end of the turn: the plaintext of a TLS record (RFC 8446 §5.1).
     private static let mostGathered = 16_384
     /// The most queries of one connection under way; with so many, no more are read.
     static let maximumWaiting = 128
 
-    /// - Parameter tls: nil: the client speaks DNS in the clear.
+    /// - Parameter tls: nil: the client uses DNS in the clear.
     init(
         _ socket: consuming StreamSocket, from address: IPAddress, of source: Source, as number: UInt64 = 0,
         tls: TLSSession? = nil,
@@ -58,7 +57,7 @@ final class StreamClient: @unchecked Sendable {
                 loop: server.loop, owner: link))
     }
 
-    /// By which the server knows it.
+    /// Its number in the server.
     var number: UInt64 { standing.number }
 
     var guest: ClientRoom.Guest {
@@ -67,8 +66,8 @@ final class StreamClient: @unchecked Sendable {
         return guest
     }
 
-    /// The way back for answers from the forwarder's loop. It does not hold the client: what is kept for a client goes with it,
-    /// and not when the last of its questions has an answer.
+    /// The way back for answers from the forwarder's loop. It does not retain the client: the client's memory is freed
+    /// with it, not with the last answer to its questions.
     private func way(_ message: Span<UInt8>, _ id: RequestID) -> Client.Way {
         let isPadded = server.isPadded(message)
         return .stream { [server, number] reply in
@@ -82,8 +81,8 @@ final class StreamClient: @unchecked Sendable {
         gather()
     }
 
-    /// What there is for the client now goes out when the turn of the loop ends, so that what comes for it until then shares
-    /// its TLS record and its segment; at once if that is much already.
+    /// Sends the client's output at the end of the loop's turn, so that later output of the turn shares its TLS record
+    /// and its segment; at once if there is much.
     private func gather() {
         if conversation.unsent >= Self.mostGathered { return flush() }
         guard !isGathered else { return }
@@ -97,7 +96,7 @@ final class StreamClient: @unchecked Sendable {
         count()
     }
 
-    /// Takes no more queries; closes when those that wait are answered.
+    /// Takes no more queries; closes when the waiting ones are answered.
     func stopReading() { link.drain() }
 
     func close() {
@@ -105,7 +104,7 @@ final class StreamClient: @unchecked Sendable {
         leave()
     }
 
-    /// Closes a connection on which nothing happens, and tells the client that this is the end.
+    /// Closes an idle connection, and announces the end to the client.
     func closeIdle() {
         link.leave()
         leave()
@@ -126,10 +125,10 @@ final class StreamClient: @unchecked Sendable {
         server.handshakeEnded(self, failure)
     }
 
-    /// Tells the server how much is kept for this client now, and reads on if that is not too much.
+    /// Reports the client's stored octets to the server, and reads on if there are not too many.
     private func count() {
         let left = conversation.unsent + link.queued
-        // Octets alone do not count as activity: a client that sends one now and then would stay for ever.
+        // Octets alone do not count as activity: a client that sends one now and then would stay without end.
         if left < queued { standing.lastActivity = Clock.now() }
         queued = left
         let change = (isClosed ? 0 : conversation.held + link.queued) - standing.kept
@@ -175,7 +174,7 @@ extension HandshakeFailure {
 }
 
 extension StreamClient: MessageOwner {
-    /// While so many octets wait for the client to read, it gets no more answers until it has.
+    /// While so many octets wait for the client to read, it gets no more answers.
     var takesMessages: Bool {
         conversation.underWay < min(Self.maximumWaiting, conversation.mostAtOnce)
             && conversation.unsent + link.queued < Self.maximumQueued / 2

@@ -8,24 +8,24 @@ import Log
 import Streams
 import Transport
 
-/// All clients over one transport, TCP (RFC 7766), TLS (RFC 7858) or HTTPS (RFC 8484), on a loop of their own so that a slow one, or a handshake,
-/// delays nothing else.
+/// All clients over one transport, TCP (RFC 7766), TLS (RFC 7858) or HTTPS (RFC 8484), on a loop of their own, so that
+/// a slow client, or a handshake, delays no other traffic.
 final class StreamServer: @unchecked Sendable {
-    // Unchecked: everything but `loop` is touched on the loop alone.
+    // Unchecked: all but `loop` is used only on the loop.
     let loop: EventLoop
     private var frontend: CurrentFrontend.Copy
     let forwarderLoop: ForwarderLoop
     private var room: ClientRoom
     private var listeners: [StreamListener]
-    /// Those that have something to be sent when the turn ends.
+    /// The clients with output to send at the end of the turn.
     private var gathered: [StreamClient] = []
-    /// Those that are connected, by their numbers.
+    /// The connected clients, by number.
     private var clients: [UInt64: StreamClient] = [:]
     private(set) var counters = StreamCounters()
     let tally: Tally
-    /// What clients are shown; nil: they speak DNS in the clear.
+    /// The certificate for clients; nil: they use DNS in the clear.
     private let certificate: ServerCertificate?
-    /// When ``checkClients()`` comes next.
+    /// When ``checkClients()`` is due.
     private var nextCheck: UInt64?
     let notes = WatchNotes()
     private let report: Report
@@ -33,14 +33,14 @@ final class StreamServer: @unchecked Sendable {
     let scratch = Scratch(65_535)
     /// Memory in which replies are written before they are queued.
     let replies = Scratch(65_535)
-    /// What clients over HTTPS are told of the time.
+    /// The time of day for clients over HTTPS.
     let clock = HTTPClock()
 
-    /// Where clients of one transport come in.
+    /// The listeners of one transport.
     struct Door {
         let transport: Tally.Transport
         let listeners: [StreamListener]
-        /// Nil: clients speak DNS in the clear.
+        /// Nil: clients use DNS in the clear.
         let certificate: TLSServerContext?
     }
 
@@ -63,7 +63,7 @@ final class StreamServer: @unchecked Sendable {
 
     func start() throws(SystemError) {
         for listener in listeners {
-            // New handshakes come behind those under way, which would have to make room for them.
+            // New handshakes come after those under way, which would have to make room for them.
             try listener.start(in: loop, givesWay: certificate != nil, failed: report.systemFailed(turnedAway)) {
                 [unowned self] socket, address in
                 accept(socket, address)
@@ -76,8 +76,8 @@ final class StreamServer: @unchecked Sendable {
 
     /// Applies other settings, to present clients too. From any thread.
     /// - Parameters:
-    ///   - certificate: nil: clients are shown the one of before.
-    ///   - done: called on the loop when they are in effect.
+    ///   - certificate: nil: the former one stays.
+    ///   - done: Called on the loop when they are in effect.
     func apply(
         _ settings: Settings.Listen, _ certificate: CertificateFiles.Prepared? = nil,
         _ done: @escaping @Sendable () -> Void
@@ -90,7 +90,7 @@ final class StreamServer: @unchecked Sendable {
         }
     }
 
-    /// Shows another certificate to clients that connect from now on. From any thread.
+    /// Sets the certificate for clients that connect from now on. From any thread.
     func show(_ certificate: CertificateFiles.Prepared) { loop.submit { [self] in take(certificate) } }
 
     private func take(_ prepared: CertificateFiles.Prepared?) {
@@ -98,7 +98,7 @@ final class StreamServer: @unchecked Sendable {
     }
 
     /// Takes no more clients or queries; waiting clients still get their answers until `stop`.
-    /// - Parameter stopped: called on the loop, after all queries taken before were submitted.
+    /// - Parameter stopped: Called on the loop, after all queries taken before were submitted.
     func stopListening(_ stopped: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
             defer { stopped() }
@@ -116,7 +116,7 @@ final class StreamServer: @unchecked Sendable {
         }
     }
 
-    /// Has the client's ``StreamClient/flush()`` called when the turn ends.
+    /// Calls the client's ``StreamClient/flush()`` at the end of the turn.
     func flushLater(_ client: StreamClient) { gathered.append(client) }
 
     private func flush() {
@@ -128,11 +128,11 @@ final class StreamServer: @unchecked Sendable {
         gathered.removeAll(keepingCapacity: true)
     }
 
-    /// To be read on the loop.
+    /// Read it on the loop.
     var figures: StreamFigures { StreamFigures(tally.transport, open: clients.count, counters) }
 
-    /// Collects the figures of several. From any thread.
-    /// - Parameter done: called on a queue of the daemon.
+    /// Collects the figures of several servers. From any thread.
+    /// - Parameter done: Called on a queue of the daemon.
     static func figures(
         of servers: ArraySlice<StreamServer>, after known: [StreamFigures] = [],
         _ done: @escaping @Sendable ([StreamFigures]) -> Void
@@ -143,7 +143,7 @@ final class StreamServer: @unchecked Sendable {
 
     private var turnedAway: String { "a client over \(tally.transport.rawValue.uppercased()) was turned away" }
 
-    /// A client that may not ask gets nothing of what those who may have to share, least of all a handshake.
+    /// A client that may not ask uses none of the resources that allowed clients share, least of all a handshake.
     private func accept(_ socket: consuming StreamSocket, _ address: SocketAddress) {
         guard let source = frontend.source(ofAllowed: address.address) else {
             counters.notAllowed += 1
@@ -158,13 +158,13 @@ final class StreamServer: @unchecked Sendable {
             clients[number]?.closeIdle()
         }
         let tls = certificate?.session()
-        // Without memory for a session a client is turned away: it is never served in the clear.
+        // Without memory for a session a client is refused: it is never served in the clear.
         guard (tls == nil) == (certificate == nil) else {
             counters.refused += 1
             return
         }
         do {
-            // The numbers of those that have left are not used again.
+            // The numbers of clients that have left are not reused.
             let client = try StreamClient(
                 socket, from: address.address, of: source, as: counters.accepted, tls: tls, server: self)
             clients[client.number] = client
@@ -176,20 +176,20 @@ final class StreamServer: @unchecked Sendable {
         }
     }
 
-    /// Adds to the octets kept for clients; negative to subtract.
+    /// Adds to the octets stored for clients; negative to subtract.
     func keep(_ change: Int) {
         room.kept += change
         while change > 0, let client = room.tooMuch(among: guests).flatMap({ clients[$0] }) { cutOff(client) }
     }
 
-    /// Closes the connection of a client for which too much is kept.
+    /// Closes the connection of a client for which too much is stored.
     func cutOff(_ client: StreamClient) {
         counters.cutOff += 1
         client.close()
     }
 
-    /// A client's handshake is done, or has ended otherwise.
-    /// - Parameter failure: nil: it is done, or its failure is none of the client's.
+    /// A client's handshake is done, or has failed.
+    /// - Parameter failure: nil: it is done, or the client did not cause the failure.
     func handshakeEnded(_ client: StreamClient, _ failure: HandshakeFailure?) {
         if let failure { counters.handshakesFailed[failure.rawValue] += 1 }
         if let next = room.handshakeEnded(client.guest) { clients[next]?.waits = false }
@@ -207,7 +207,7 @@ final class StreamServer: @unchecked Sendable {
             message, from: address, at: now, limit: Int(UInt16.max), tally: tally, into: &reply)
     }
 
-    /// See ``QueryFrontend/asker(_:over:isProven:)``, behind ``receive(_:from:at:)``.
+    /// See ``QueryFrontend/asker(_:over:isProven:)``, after ``receive(_:from:at:)``.
     func asker(_ address: IPAddress, isProven: Bool) -> Asker {
         frontend.asker(address, over: tally.transport, isProven: isProven)
     }
@@ -219,7 +219,7 @@ final class StreamServer: @unchecked Sendable {
         if clients.removeValue(forKey: client.number) != nil { room.left(client.guest) }
     }
 
-    /// Sees to it that a client is looked at in time. With others a check is due already, and this one must not put it off.
+    /// Ensures that a client is checked in time. With other clients a check is due already, and is left as it is.
     func checkInTime(_ client: StreamClient) {
         let due = room.due(client.guest)
         if due < nextCheck ?? .max { check(at: due) }

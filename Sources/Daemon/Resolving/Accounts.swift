@@ -6,8 +6,8 @@ import Log
 import Transport
 import Upstreams
 
-/// What HTTPDNS accounts have beside their upstreams: the servers that are asked, lists of further servers, reports, and
-/// lookups that are logged. Confined to the forwarder's loop.
+/// The parts of HTTPDNS accounts beside their upstreams: the servers in use, lists of further servers, reports, and
+/// logged lookups. Confined to the forwarder's loop.
 final class Accounts {
     /// The present servers of each: those of `dnsIp`, until `confIp` gives others.
     private(set) var servers: [GroupID: [Server]] = [:]
@@ -17,7 +17,7 @@ final class Accounts {
     private var lists: [GroupID: ServiceList] = [:]
     /// `enableReport`.
     private var reporters: [GroupID: AbnormalReporter] = [:]
-    /// `trace`: what goes along with an account's requests.
+    /// `trace`: the session IDs in accounts' requests.
     private(set) var sessions: [GroupID: String] = [:]
     /// `debug`.
     private var debugged: Set<GroupID> = []
@@ -26,19 +26,19 @@ final class Accounts {
 
     init(loop: EventLoop, report: Report) { (self.loop, self.report) = (loop, report) }
 
-    /// The parts made from settings that can fail; made on any thread.
+    /// The parts of settings that can fail; made on any thread.
     struct Prepared: @unchecked Sendable {
         // Unchecked: made on one thread, used on the loop.
-        /// The accounts whose servers have changed, or the way in which they are asked.
+        /// The accounts whose servers or access have changed.
         let renewed: [Settings.Group]
-        /// By account, where reports go somewhere else than before. A value of nil: no more reports.
+        /// By account, if the destination of reports has changed. A value of nil: no more reports.
         fileprivate var reporters: [String: AbnormalReporter?] = [:]
     }
 
     /// May be called from any thread.
     /// - Parameters:
-    ///   - old: of the settings in effect; none at the start.
-    ///   - finder: finds the servers that take reports; called on the loop.
+    ///   - old: Of the settings in effect; none: the start.
+    ///   - finder: Finds the servers of reports; called on the loop.
     func prepare(
         _ new: Settings, after old: [String: GroupIdentity], _ finder: ServerFinder
     ) throws(StartFailure) -> Prepared {
@@ -59,8 +59,8 @@ final class Accounts {
         return prepared
     }
 
-    /// Takes over other settings.
-    /// - Parameter accesses: how each account is asked now.
+    /// Applies other settings.
+    /// - Parameter accesses: The present access of each account.
     func apply(
         _ new: Prepared, _ settings: Settings, _ numbers: GroupNumbers,
         accesses: [GroupID: ServiceAccess], at now: Tick
@@ -98,7 +98,7 @@ final class Accounts {
     func add(_ lookup: AbnormalLookup) { reporters[lookup.group]?.add(lookup) }
 
     /// A query has failed.
-    /// - Parameter areAllFailing: whether the group's servers have all failed the last time.
+    /// - Parameter areAllFailing: Whether the last attempt at each of the group's servers failed.
     func failed(_ group: GroupID, areAllFailing: @autoclosure () -> Bool, at now: Tick) {
         if let list = lists[group], areAllFailing() { list.serversFailed(at: now) }
     }
@@ -111,7 +111,7 @@ final class Accounts {
     }
 
     var nextDeadline: Tick? {
-        // Asked for in each turn of the loop.
+        // Read in each turn of the loop.
         if lists.isEmpty, reporters.isEmpty { return nil }
         return reporters.values.reduce(lists.values.lazy.map(\.nextDeadline).min()) { $0.orEarlier($1.nextDeadline) }
     }

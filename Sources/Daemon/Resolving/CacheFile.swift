@@ -9,7 +9,7 @@ import Transport
 ///
 /// It has a loop of its own, so that no query waits for a disk.
 final class CacheFile: @unchecked Sendable {
-    // Unchecked: everything that changes is used on the loop alone.
+    // Unchecked: all mutable state is used only on the loop.
     private let path: String
     private let cache: DNSCache
     private let report: Report
@@ -21,7 +21,7 @@ final class CacheFile: @unchecked Sendable {
     private var savedChanges: UInt64 = 0
     private var savedOctets = 0
 
-    /// The average rate of writing, at most: a small file is written a second after a change, a larger one less often,
+    /// The highest average rate of writing: a small file is written a second after a change, a larger one less often,
     /// to spare disks. A daemon that is killed loses the answers since the last write.
     static let octetsPerSecond = 64 * 1024
 
@@ -33,7 +33,7 @@ final class CacheFile: @unchecked Sendable {
     }
 
     /// Begins to read the file, and writes changes from then on.
-    /// - Parameter loaded: called on a thread of this object's, once everything readable was read.
+    /// - Parameter loaded: Called on a thread of this object, when all readable entries were read.
     func start(_ loaded: @escaping @Sendable () -> Void) {
         loop.deadlineReached = { [unowned self] in
             save()
@@ -48,7 +48,7 @@ final class CacheFile: @unchecked Sendable {
     }
 
     /// Writes the changes after the present work. Call once, when no more answers will be stored.
-    /// - Parameter stopped: called on a thread of this object's.
+    /// - Parameter stopped: Called on a thread of this object.
     func stop(_ stopped: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
             save()
@@ -56,8 +56,8 @@ final class CacheFile: @unchecked Sendable {
         }
     }
 
-    /// Writes the changes at once, if there are any: forgotten answers must not come back. A file that cannot be written
-    /// is removed. From any thread.
+    /// Writes the changes at once, if there are any: removed answers must not return. A file that cannot be written is
+    /// removed. From any thread.
     func saveSoon() {
         loop.submit { [self] in
             save()
@@ -88,7 +88,7 @@ final class CacheFile: @unchecked Sendable {
 }
 
 extension CacheFile {
-    /// A missing file is the same as an empty one.
+    /// A missing file equals an empty one.
     private func load() {
         do throws(SystemError) {
             try restore(from: ReadableFile(path))
@@ -119,7 +119,7 @@ extension CacheFile {
         report.cacheFileFails("\(extent): \(failure.map { "\($0)" } ?? "\(fault); \(setAside())")")
     }
 
-    /// Renames the file, which is no valid snapshot, and says what it is called now.
+    /// Renames the file, which is no valid snapshot, and returns a text with the new name.
     private func setAside() -> String {
         let name = path + ".damaged"
         do throws(SystemError) {
@@ -148,7 +148,7 @@ extension CacheFile {
             cannotWrite.withLock { $0 = nil }
         } catch {
             let words = "cache.file cannot be written, so a restart forgets what is learnt from now on: \(error)"
-            // Said once; further attempts follow all the same.
+            // Logged once; further attempts follow.
             if !isFailing { report.cacheFileFails(words) }
             isFailing = true
             cannotWrite.withLock { $0 = words }

@@ -2,11 +2,12 @@ import Base
 import Forwarding
 import Log
 
-/// Lines of the log about what the forwarder tells of servers, limits and the store.
+/// Log lines for the forwarder's events about servers, limits and the store.
 extension Report {
     /// - Parameters:
-    ///   - sessions: by which accounts' providers find their requests: see ``ServiceAccount/sessionID``.
-    ///   - group: gives the state of a group.
+    ///   - sessions: The identifiers by which accounts' providers find their requests: see
+    ///     ``ServiceAccount/sessionID``.
+    ///   - group: Returns the state of a group.
     func event(_ event: Event, sessions: [GroupID: String] = [:], _ group: (GroupID) -> GroupOverview) {
         switch event {
         case .failing(let id, let server, let failure):
@@ -66,7 +67,7 @@ extension Report {
         }
     }
 
-    /// The group that is asked in the place of an account; nil: there is none.
+    /// The group that is asked instead of an account; nil: there is none.
     private func next(_ account: GroupOverview, _ group: (GroupID) -> GroupOverview) -> String? {
         account.thenTry.lazy.map(group).first { !$0.servers.isEmpty }?.title
     }
@@ -93,7 +94,7 @@ extension Report {
         account.id == .httpdns ? "httpdns" : "upstreams.\(account.name)"
     }
 
-    /// A resolver's answer is right but for the case of its letters.
+    /// A resolver's answer is right except for the case of its letters.
     func otherCase(_ server: Server) {
         say(
             .notice, .otherCase, about: "spelling of \(server)",
@@ -136,7 +137,7 @@ extension Report {
 }
 
 extension Failure {
-    /// Failures that an operator has to repair have another id than those that pass by themselves.
+    /// Failures that an operator must repair have another ID than those that pass by themselves.
     fileprivate func event(_ group: GroupOverview) -> LogEventID {
         switch kind {
         case .untrusted: .certificateRefused

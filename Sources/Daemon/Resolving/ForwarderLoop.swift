@@ -8,15 +8,15 @@ import Log
 import Transport
 import Upstreams
 
-/// Runs the forwarder: one loop that tells it of questions, outcomes and the time, and carries out its actions.
+/// Runs the forwarder: one loop that passes it questions, outcomes and the time, and carries out its actions.
 ///
 /// There is one for all listeners, so that equal questions share a flight and names share a request.
 final class ForwarderLoop: @unchecked Sendable {
-    // Unchecked: what is private is used on the loop alone, or before it starts; all else from any thread.
+    // Unchecked: private members are used only on the loop, or before it starts; all others from any thread.
     let loop: EventLoop
-    /// Counts the misses that were submitted and not begun yet.
+    /// Counts the misses that were submitted and have not begun.
     let queue = MissQueue()
-    /// What listeners do with a question before it comes here.
+    /// The first stage of questions, in the listeners.
     let frontend: CurrentFrontend
     /// The clients that may not ask.
     let strangers: Strangers
@@ -31,29 +31,29 @@ final class ForwarderLoop: @unchecked Sendable {
     private let trials: AddressTrials
     private let report: Report
     private var clients = WaitingClients()
-    /// The actions of one turn while they are carried out. Empty in between; kept for its memory.
+    /// The actions of one turn while they are carried out. Empty in between; retained for its memory.
     private var actions: [Action] = []
     private var outages = Outages()
     private var hasNetwork = Routes.families().map { $0.ipv4 || $0.ipv6 } ?? true
-    /// Whether there was no descriptor to see the routes by when they changed.
+    /// Whether there was no descriptor to read the routes when they changed.
     private var areRoutesUnseen = false
     private var networkPace = NetworkPace()
     private var outgoing: TurnReplies
     private var paced = PacedReplies<(client: Client, answer: Answer, age: Reply.Age)>()
-    /// What came before the cache's file was read, a matter of milliseconds: misses that may be in it, and other settings. Nil
-    /// after that.
+    /// Work from before the cache's file was read, a matter of milliseconds: misses that may be in it, and other
+    /// settings. Nil after that.
     private var early: [() -> Void]? = []
-    /// Until when the stop waits for the last answers, and its callback.
+    /// Until when the stop waits for the last answers, with its callback.
     private var drain: (until: UInt64, done: () -> Void)?
 
-    /// Without upstreams, until settings are applied.
-    /// - Parameter generations: of the entries of the store; nil: none outlives a restart.
+    /// A loop without upstreams, until settings are applied.
+    /// - Parameter generations: Of the store's entries; nil: none outlives a restart.
     init(
         loop: EventLoop, cache: DNSCache, local: LocalServers, lookup: ServerLookup, generations: Generations? = nil,
         report: Report
     ) {
         (self.loop, self.report) = (loop, report)
-        // What clients of other hosts have had of long replies.
+        // The counts of long replies to clients of other hosts.
         let largeReplies = LargeReplies()
         outgoing = TurnReplies(largeReplies)
         strangers = Strangers { report.stranger($0) }
@@ -83,9 +83,9 @@ final class ForwarderLoop: @unchecked Sendable {
 
     /// Takes over misses of the cache. From any thread.
     /// - Parameters:
-    ///   - misses: each has entered the ``queue``.
-    ///   - here: the caller has nothing else to do: if the loop is at rest, the caller's thread runs the turn. A lone lookup
-    ///     over https takes 5 system calls and 100 µs of CPU so, instead of 8 and 109.
+    ///   - misses: Each has entered the ``queue``.
+    ///   - here: The caller has no other work: if the loop is at rest, the caller's thread runs the turn. A lone lookup
+    ///     over https then takes 5 system calls and 100 µs of CPU, instead of 8 and 109.
     func submit(_ misses: [Miss], here: Bool = false) {
         let work: @Sendable () -> Void = { [self] in
             if early == nil { receive(misses) } else { hold(misses) }
@@ -112,12 +112,13 @@ final class ForwarderLoop: @unchecked Sendable {
         Self.receive(misses, by: &forwarder, &clients, queue, &readers, at: now)
     }
 
-    /// Static, so that this object's changing properties are accessed once for all misses: each access costs a tenth of a hit.
+    /// Static, so that this object's mutable properties are accessed once for all misses: each access costs a tenth of
+    /// a hit.
     private static func receive(
         _ misses: [Miss], by forwarder: inout Forwarder, _ clients: inout WaitingClients, _ queue: MissQueue,
         _ readers: inout LoopReaders, at now: Tick
     ) {
-        // By index: to walk over the misses themselves would copy each of them.
+        // By index: iterating over the misses themselves would copy each of them.
         for index in misses.indices {
             let client = misses[index].client
             let question = client.question
@@ -130,8 +131,8 @@ final class ForwarderLoop: @unchecked Sendable {
         }
     }
 
-    /// The cache's file was read, or there is none: misses, which have waited, are looked up from now on, and the names to be
-    /// looked up at the start are. From any thread; only the first call counts.
+    /// The cache's file was read, or there is none: from now on misses that have waited are looked up, and so are the
+    /// names to look up at the start. From any thread; only the first call counts.
     func cacheIsRead() {
         loop.submit { [self] in
             guard let work = early else { return }
@@ -149,14 +150,14 @@ final class ForwarderLoop: @unchecked Sendable {
         try inEffect.prepare(new, after: old, &numbers, provenance)
     }
 
-    /// Takes over the first settings, before the loop starts.
+    /// Applies the first settings, before the loop starts.
     func begin(_ prepared: SettingsInEffect.Prepared) {
         inEffect.takeLinks()
         inEffect.apply(prepared)
     }
 
-    /// Takes over other settings in one turn, which comes after the reading of the cache's file. From any thread.
-    /// - Parameter done: called in that turn.
+    /// Applies other settings in one turn, after the cache's file was read. From any thread.
+    /// - Parameter done: Called in that turn.
     func apply(_ prepared: SettingsInEffect.Prepared, _ done: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
             let work = { [self] in
@@ -167,8 +168,8 @@ final class ForwarderLoop: @unchecked Sendable {
         }
     }
 
-    /// Forgets what is known of some names. From any thread.
-    /// - Parameter done: called in the same turn, with the number of answers that were in the cache.
+    /// Forgets all knowledge about some names. From any thread.
+    /// - Parameter done: Called in the same turn, with the number of answers that were in the cache.
     func forget(_ names: NameScope, _ done: @escaping @Sendable (Int) -> Void) {
         loop.submit { [self] in done(forwarder.forget(names, at: now)) }
     }
@@ -176,8 +177,8 @@ final class ForwarderLoop: @unchecked Sendable {
     /// See ``Forwarder/checkReadiness(at:)``. From any thread.
     func checkReadiness() { loop.submit { [self] in forwarder.checkReadiness(at: now) } }
 
-    /// Shows the forwarder and what surrounds it. On the loop.
-    /// - Parameter see: has nothing done that the forwarder is told of.
+    /// Shows the forwarder and its surroundings. On the loop.
+    /// - Parameter see: Must not change the forwarder.
     func look<Value>(_ see: (inout Forwarder, SettingsInEffect) -> Value) -> Value { see(&forwarder, inEffect) }
 
     /// Whether the cache's file was read, so that questions are accepted. On the loop.
@@ -189,8 +190,8 @@ final class ForwarderLoop: @unchecked Sendable {
         if networkPace.happened(at: now) { heedNetwork(at: now) }
     }
 
-    /// Has all that depended on addresses and routes done anew; without descriptors at once, and again when there are some: only then
-    /// the routes are known.
+    /// Renews all that depends on addresses and routes; without descriptors at once, and again when there are some:
+    /// only then the routes are known.
     private func heedNetwork(at now: Tick) {
         let (routes, wereUnseen) = (Routes.families(), areRoutesUnseen)
         areRoutesUnseen = routes == nil
@@ -204,7 +205,8 @@ final class ForwarderLoop: @unchecked Sendable {
         inEffect.networkChanged(at: now)
     }
 
-    /// Reads no socket any more, and calls `done` on the loop as soon as no client waits, and after `nanoseconds` at the latest.
+    /// Reads no socket any more, and calls `done` on the loop as soon as no client waits, and after `nanoseconds` at
+    /// the latest.
     func drain(within nanoseconds: UInt64, _ done: @escaping @Sendable () -> Void) {
         loop.submit { [self] in (drain, readers) = ((Clock.now() + nanoseconds, done), LoopReaders()) }
     }
@@ -212,7 +214,8 @@ final class ForwarderLoop: @unchecked Sendable {
     func close() {
         inEffect.close()
         trials.close()
-        // A client over TCP holds its listener, which holds this loop: a client without an answer would keep all of them.
+        // A client over TCP retains its listener, which retains this loop: a client without an answer would retain all
+        // of them.
         (clients, paced, early) = (WaitingClients(), PacedReplies(), nil)
     }
 
@@ -273,12 +276,12 @@ final class ForwarderLoop: @unchecked Sendable {
         }
     }
 
-    /// Carries out the actions in their order, and leaves the list empty. What it is handed are this object's properties, accessed
+    /// Carries out the actions in order, and empties the list. The parameters are this object's properties, accessed
     /// once for all actions as in ``receive(_:)``.
     private func perform(
         _ actions: inout [Action], _ clients: inout WaitingClients, _ outgoing: inout TurnReplies, at now: Tick
     ) {
-        // Taken from the end, an action is moved; to walk over the list would copy each.
+        // Taken from the end, an action is moved; iterating over the list would copy each.
         actions.reverse()
         while let action = actions.popLast() {
             readers.step()

@@ -4,13 +4,14 @@ import Log
 import Names
 import Transport
 
-/// Which names go to which group, read again when the files that say so change.
+/// The assignment of names to groups, read again when its files change.
 ///
-/// `@unchecked Sendable`: confined to the forwarder's loop, but for the reading, which has values of its own, and for ``known``.
+/// `@unchecked Sendable`: confined to the forwarder's loop, except the reading, which has values of its own, and
+/// ``known``.
 final class NameFiles: @unchecked Sendable {
-    /// Called when ``names`` has changed because of a file.
+    /// Called when a file has changed ``names``.
     var changed: () -> Void = {}
-    /// Nil before the first settings.
+    /// Nil: before the first settings.
     private(set) var names: NameLists?
 
     private let loop: EventLoop
@@ -21,7 +22,7 @@ final class NameFiles: @unchecked Sendable {
     private var watched: [String] = []
     /// See ``NameLists/Known``.
     private var writes: [String: Int] = [:]
-    /// Copies that are to be written, by the paths of the files.
+    /// Copies to write, by the paths of the files.
     private var waiting: [String: NameCopy] = [:]
     private var isWriting = false
     /// Why the files together could not be used the last time.
@@ -31,7 +32,7 @@ final class NameFiles: @unchecked Sendable {
 
     init(loop: EventLoop, report: Report) { (self.loop, self.report) = (loop, report) }
 
-    /// Takes names that were read just now, and follows their files from now on. They are read once more if one of them has
+    /// Takes names that were read just now, and follows their files from now on. They are read again if one of them has
     /// changed after it was read and before it was watched.
     func apply(_ new: NameLists, _ settings: Settings, _ numbers: GroupNumbers) {
         turn += 1
@@ -49,7 +50,7 @@ final class NameFiles: @unchecked Sendable {
         turn += 1
     }
 
-    /// What is known of the files at this moment, all that has happened to them included.
+    /// The present state of the files, with all their events.
     func known(cacheFile: String) -> NameLists.Known {
         NameLists.Known(names: names, writes: writes, cacheFile: cacheFile)
     }
@@ -64,7 +65,7 @@ final class NameFiles: @unchecked Sendable {
         }
     }
 
-    /// Reads the files on another thread, since there may be a million names in them.
+    /// Reads the files on another thread, since they may have a million names.
     private func read(mayHaveMissed: Bool = false) {
         turn += 1
         let (turn, settings, numbers) = (turn, settings, numbers)
@@ -97,15 +98,15 @@ final class NameFiles: @unchecked Sendable {
         let before = names
         names = new
         report.names(new, after: before)
-        // What is in the way of reading may be gone in a while.
+        // The obstacle to reading may be gone in a while.
         if new.isWaiting || new.files.contains(where: { $0.fault != nil }) { watch?.lookAgain() }
         for copy in copies { waiting[copy.path] = copy }
         writeCopies()
         if !new.paths.isEmpty { giveBackMemory() }
     }
 
-    /// Gives back what a reading took: texts and former rules, of 200,000 names more octets than the names take. This turn still
-    /// holds some of it.
+    /// Frees the memory of a reading: texts and former rules, for 200,000 names more octets than the names take. This
+    /// turn still retains some of it.
     private func giveBackMemory() {
         let trim = { @Sendable [self] in
             if !isWriting { loop.elsewhere(Heap.trim) {} }
@@ -132,7 +133,7 @@ final class NameFiles: @unchecked Sendable {
 }
 
 extension Report {
-    /// Reports what there is in files that were read, and what is wrong with them.
+    /// Logs the contents and the errors of files that were read.
     fileprivate func names(_ new: NameLists, after old: NameLists?) {
         let others = new.files.filter { file in
             !file.isSame(as: old?.files.first { $0.key == file.key && $0.path == file.path })

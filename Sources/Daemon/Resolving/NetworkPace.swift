@@ -1,21 +1,21 @@
 import Base
 import Log
 
-/// When changes of the network are heeded: the first few at once, and while they go on, once a second. A router that
-/// announces and withdraws an address all the time could otherwise have connections made anew without end.
+/// The rate limit of reactions to network changes: the first few at once, then one a second. A router that announces
+/// and withdraws an address all the time could otherwise renew connections without end.
 struct NetworkPace {
-    /// How many are heeded at once after a quiet time.
+    /// The number of immediate reactions after a quiet time.
     static let burst = 4
-    /// Milliseconds after which one more is heeded.
+    /// Milliseconds after which one more reaction is allowed.
     static let interval = 1000
 
     private var left = burst
     private var countedAt: Tick?
-    /// When changes that have happened are to be heeded; nil: none waits.
+    /// When waiting changes are handled; nil: none waits.
     private(set) var nextDeadline: Tick?
 
-    /// A change has happened.
-    /// - Returns: whether it is heeded now; otherwise it is at ``nextDeadline``.
+    /// Notes a change.
+    /// - Returns: Whether to handle it now; otherwise it waits until ``nextDeadline``.
     mutating func happened(at now: Tick) -> Bool {
         guard nextDeadline == nil else { return false }
         if take(at: now) { return true }
@@ -23,14 +23,14 @@ struct NetworkPace {
         return false
     }
 
-    /// Whether changes that have waited are to be heeded now.
+    /// Whether waiting changes are to be handled now.
     mutating func isDue(at now: Tick) -> Bool {
         guard let due = nextDeadline, due <= now else { return false }
         nextDeadline = nil
         return take(at: now)
     }
 
-    /// What has changed cannot be seen yet.
+    /// The change cannot be read yet.
     mutating func wait(at now: Tick) { nextDeadline = now.advanced(milliseconds: Self.interval) }
 
     private mutating func take(at now: Tick) -> Bool {

@@ -1,7 +1,7 @@
 import Forwarding
 import Log
 
-/// Finds the groups that are out of use as a whole, each of their servers having failed several times in a row. The
+/// Finds the groups that are out of use as a whole, since each of their servers has failed several times in a row. The
 /// states of groups go in, changes come out.
 struct Outages {
     private(set) var out: Set<GroupID> = []
@@ -10,18 +10,18 @@ struct Outages {
 
     init() {}
 
-    /// How many failures in a row each server must have: a single one may be an accident.
+    /// The failures in a row that each server must have: a single one may be an accident.
     static let failures = ServerState.mostFailures
 
-    /// Whether a query has failed since this was asked last, so that any group may be out of use; else only those that are out of
-    /// use may have changed.
+    /// Whether a query has failed since the last call, so that any group may be out of use; else only those that are
+    /// out of use may have changed.
     mutating func haveFailed(_ failures: UInt64) -> Bool {
         defer { failuresSeen = failures }
         return failures != failuresSeen
     }
 
-    /// - Parameter groups: All groups that may have changed. A group that is out of use and not among them is none any more.
-    /// - Returns: The groups that went out of use or came back.
+    /// - Parameter groups: All groups that may have changed. A group that is out of use and absent was removed.
+    /// - Returns: The groups that went out of use or returned.
     mutating func update(_ groups: [GroupOverview]) -> [GroupOverview] {
         let before = out
         out = Set(groups.filter { Self.isOut($0, wasOut: before.contains($0.id)) }.map(\.id))
@@ -56,7 +56,7 @@ extension Report {
         }
     }
 
-    /// What happens to the names of a group that is out of use.
+    /// The effect on the names of a group that is out of use.
     private static func outOfUse(_ group: GroupOverview, _ groups: [GroupOverview], _ out: Set<GroupID>) -> String {
         let others = group.thenTry.compactMap { id in groups.first { $0.id == id && !$0.servers.isEmpty } }
         if let next = others.first(where: { !out.contains($0.id) }) {

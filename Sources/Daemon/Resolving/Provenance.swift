@@ -2,11 +2,11 @@ import Configuration
 import Forwarding
 import Log
 
-/// Where settings come from, as far as an operator wants to know it.
+/// The source of settings, for an operator.
 struct Provenance: Sendable {
-    /// Nil for settings that no file gave.
+    /// Nil: no file gave the settings.
     var origins: Settings.Origins?
-    /// Proxies in the environment because of which accounts are not asked.
+    /// Proxies in the environment that keep accounts from being asked.
     var proxies: [ProxyFound] = []
 }
 
@@ -15,7 +15,7 @@ struct ProxyFound: Equatable {
     let variable: String
     /// The account's group.
     let group: Settings.Group
-    /// The group that is asked first in its place; nil: there is none, so the account is asked all the same.
+    /// The group that is asked first instead; nil: there is none, so the account is still asked.
     let next: Settings.Group?
 
     var account: String { group.name }
@@ -40,12 +40,12 @@ extension Report {
 }
 
 extension Settings.Group {
-    /// What it is called in sentences.
+    /// Its name in sentences.
     var title: String { name == Self.httpdnsName ? "HTTPDNS" : name }
 }
 
 extension Settings {
-    /// The settings as accounts' `proxy` changes them in an environment that may name a proxy for their services.
+    /// The settings after accounts' `proxy` was applied in an environment that may name a proxy for their services.
     func applyingProxy(in environment: [String: String]) -> (settings: Settings, found: [ProxyFound]) {
         let proxy = ProxyEnvironment(environment)
         var variables: [String: String] = [:]

@@ -9,22 +9,22 @@ import Synchronization
 import Transport
 import Upstreams
 
-/// The settings in effect, and the parts around the forwarder that follow them. Confined to the forwarder's loop, but for
-/// ``prepare(_:after:_:_:)``.
+/// The settings in effect, and the parts around the forwarder that follow them. Confined to the forwarder's loop,
+/// except ``prepare(_:after:_:_:)``.
 ///
-/// A reload is one ``apply(_:)``, and so is the start: each part compares for itself what it has with what it is to have. Files
-/// that settings name are followed by the same parts, and end in the same changes of the forwarder.
+/// A reload is one ``apply(_:)``, and so is the start: each part compares its present state with the wanted one. The
+/// same parts follow the files that settings name, and end in the same changes of the forwarder.
 final class SettingsInEffect: @unchecked Sendable {
-    // Unchecked: `prepare` uses constants alone.
+    // Unchecked: `prepare` uses only constants.
     private(set) var settings = Settings()
     private(set) var numbers = GroupNumbers()
-    /// Where the settings came from.
+    /// The source of the settings.
     private(set) var provenance = Provenance()
     let upstreams: UpstreamRegistry
     let accounts: Accounts
     let store: Store
     let translation: Translation
-    /// Tells the forwarder of a change.
+    /// Passes a change to the forwarder.
     var change: (Change, Tick) -> Void = { _, _ in }
     private let generations: Generations?
     private let nameFiles: NameFiles
@@ -32,7 +32,7 @@ final class SettingsInEffect: @unchecked Sendable {
     private let local: LocalServers
     private let cache: DNSCache
     private let frontend: CurrentFrontend
-    /// The groups with their servers, as the forwarder knows them.
+    /// The groups with their servers, as the forwarder has them.
     private(set) var groups: [UpstreamGroup] = []
 
     init(
@@ -53,10 +53,10 @@ final class SettingsInEffect: @unchecked Sendable {
         nameFiles.changed = { [unowned self] in takeOver(at: self.now) }
     }
 
-    /// Which names go to which group; nil before the first settings.
+    /// The assignment of names to groups; nil: before the first settings.
     var names: NameLists? { nameFiles.names }
 
-    /// What is known of the files of names, with all that has happened to them until now. From any thread but the loop's.
+    /// The state of the files of names, with all their events so far. From any thread but the loop's.
     /// - Parameter settings: Those in effect; nil: the loop does not run yet.
     private func knownNames(_ settings: Settings?) -> NameLists.Known? {
         guard let settings, settings.hasFilesOfNames else { return nil }
@@ -70,7 +70,7 @@ final class SettingsInEffect: @unchecked Sendable {
         return known.withLock { $0 }
     }
 
-    /// The servers of each group that are named and not asked, by its name.
+    /// The servers of each group that are named and not asked, by the group's name.
     var leftOut: [String: [LeftOutServer]] { local.leftOut }
 
     private var now: Tick { Tick(nanoseconds: Clock.now()) }
@@ -92,7 +92,7 @@ final class SettingsInEffect: @unchecked Sendable {
     }
 
     /// May be called from any thread.
-    /// - Parameter old: the settings in effect; nil at the start.
+    /// - Parameter old: The settings in effect; nil: the start.
     func prepare(
         _ new: Settings, after old: Settings?, _ numbers: inout GroupNumbers, _ provenance: Provenance
     ) throws(StartFailure) -> Prepared {
@@ -111,7 +111,7 @@ final class SettingsInEffect: @unchecked Sendable {
             areOtherAccounts: !accounts.renewed.isEmpty || new.accounts.map(\.name) != old?.accounts.map(\.name))
     }
 
-    /// Takes over new settings, all in one turn; on the loop, or before it starts.
+    /// Applies new settings, all in one turn; on the loop, or before it starts.
     func apply(_ new: Prepared) {
         let now = now
         let known = names == nil ? nil : settings.cache.preResolve
@@ -125,7 +125,7 @@ final class SettingsInEffect: @unchecked Sendable {
         if let store = new.store, self.store.apply(store) {
             change(.sharedCache(store == nil ? nil : SharedSettings(settings)), now)
         }
-        // Before the policy is made, which says over which families servers are reached.
+        // Before the policy is made, which includes the families by which servers are reached.
         translation.apply(settings.nat64, at: now)
         takeOver(renewed: Set(new.accounts.renewed.map { numbers[$0.name] }), at: now)
         if let known {
@@ -135,11 +135,11 @@ final class SettingsInEffect: @unchecked Sendable {
                     preResolve: wanted.preResolve.filter { !known.contains($0) }, keepAlive: wanted.keepAliveDomains),
                 now)
         }
-        // Behind the rest: who may ask only now gets no answer of the time before.
+        // Last, so that a newly allowed client gets no answer made under old settings.
         frontend.change { $0.apply(new.settings.listen) }
     }
 
-    /// Tells the forwarder the present settings, servers and names.
+    /// Passes the present settings, servers and names to the forwarder.
     private func takeOver(renewed: Set<GroupID> = [], at now: Tick) {
         guard let names else { return }
         let described = describeGroups()
@@ -165,8 +165,8 @@ final class SettingsInEffect: @unchecked Sendable {
         }
     }
 
-    /// The groups with their present servers, and the order in which they are asked. What else depends on the servers is told
-    /// of them.
+    /// The groups with their present servers, in the order of asking. Informs the other parts that depend on the
+    /// servers.
     private func describeGroups() -> UpstreamGroups {
         store.upstream?.apply(settings.sharedIdentities(numbers) { local.servers(of: $0) })
         let described = UpstreamGroups(settings, numbers, services: accounts.servers) { local.servers(of: $0) }
@@ -184,13 +184,13 @@ final class SettingsInEffect: @unchecked Sendable {
         askAnew(at: now)
     }
 
-    /// Whose share a client has follows the networks on the links of this machine.
+    /// Updates the networks on this machine's links, which decide the shares of clients.
     func takeLinks() {
-        // While the kernel does not say them, those of before hold.
+        // If the kernel does not list them, the former ones stay.
         if let networks = Routes.networksOnLinks() { frontend.change { $0.links = Links(networks) } }
     }
 
-    /// Servers may be reached now that were not, and others not any more.
+    /// The reachability of servers may have changed.
     private func askAnew(at now: Tick) {
         upstreams.networkChanged(at: now)
         change(.families(settings.families(numbers, translation.reach)), now)
@@ -198,7 +198,7 @@ final class SettingsInEffect: @unchecked Sendable {
         accounts.networkChanged(at: now)
     }
 
-    /// IPv4 is reached in another way than before, or clients get other addresses.
+    /// The way to IPv4 has changed, or clients get other addresses.
     private func translationChanged() {
         let now = now
         change(.synthesis(translation.synthesis), now)

@@ -8,26 +8,26 @@ import Upstreams
 
 /// The store of `[sharedCache]`. Confined to the forwarder's loop.
 final class Store {
-    /// Nil: nothing is shared.
+    /// Nil: no store is configured.
     private(set) var upstream: StoreUpstream?
-    /// Called with what happens to the store and to what is asked of it.
+    /// Called with the events of the store and the results of requests.
     var handle: (SharedEvent) -> Void = { _ in }
     private let generations: Generations?
     private let loop: EventLoop
     private let outbox: Outbox
 
-    /// - Parameter generations: of the store's entries; nil: none outlives a restart.
+    /// - Parameter generations: Of the store's entries; nil: none outlives a restart.
     init(_ generations: Generations?, loop: EventLoop, outbox: Outbox) {
         (self.generations, self.loop, self.outbox) = (generations, loop, outbox)
     }
 
-    /// The parts that are made from settings and can fail; made on any thread.
+    /// The parts of settings that can fail; made on any thread.
     struct Prepared: @unchecked Sendable {
         // Unchecked: made on one thread, used on the loop.
         fileprivate let access: StoreUpstream.Access
         fileprivate let seals: [FleetSeal]
 
-        /// Nil without `[sharedCache]`.
+        /// Nil: there is no `[sharedCache]`.
         init?(_ settings: Settings.SharedCache) throws(StartFailure) {
             guard let server = settings.server, let key = settings.key else { return nil }
             let address: StoreUpstream.Place =
@@ -55,8 +55,8 @@ final class Store {
         }
     }
 
-    /// Takes another store; that of before is given up.
-    /// - Returns: false if there is none, and was none.
+    /// Changes to another store and closes the former one.
+    /// - Returns: false: there is none, and was none.
     func apply(_ new: Prepared?) -> Bool {
         guard upstream != nil || new != nil else { return false }
         upstream?.close()
@@ -71,7 +71,7 @@ final class Store {
 }
 
 extension SharedSettings {
-    /// Nil: nothing is shared.
+    /// Nil: no store is configured.
     init?(_ settings: Settings) {
         guard settings.sharedCache.server != nil else { return nil }
         self.init(staleSeconds: settings.cache.staleSeconds, prefetchAt: settings.cache.prefetchAt)
@@ -79,8 +79,8 @@ extension SharedSettings {
 }
 
 extension Settings {
-    /// What decides the answers of each group beside the question; see ``GroupIdentity/octets(_:_:)``.
-    /// - Parameter servers: gives the present servers of a group.
+    /// The conditions of each group's answers beside the question; see ``GroupIdentity/octets(_:_:)``.
+    /// - Parameter servers: Returns the present servers of a group.
     func sharedIdentities(
         _ numbers: GroupNumbers, servers: (Settings.Group) -> [Server]
     ) -> [GroupID: [UInt8]] {

@@ -6,26 +6,26 @@ import Log
 import Transport
 import Upstreams
 
-/// `[nat64]`: the prefix of the network's translator, as it is found and used. Confined to the forwarder's loop.
+/// `[nat64]`: the prefix of the network's translator, its search and use. Confined to the forwarder's loop.
 final class Translation {
-    /// Called when the prefix is another one, or what it is used for.
+    /// Called when the prefix or its use has changed.
     var changed: () -> Void = {}
     private(set) var reach = IPv4Reach()
     private var settings: Settings.NAT64?
     private var search = PrefixSearch()
     private let lookup: ServerLookup
     private let report: Report?
-    /// What was said of it last.
+    /// The last log line about it.
     private var said: String?
 
     init(_ lookup: ServerLookup, report: Report? = nil) { (self.lookup, self.report) = (lookup, report) }
 
-    /// The prefix under which clients get addresses made of A records; nil: they get none.
+    /// The prefix of the AAAA records that are made from A records; nil: none are made.
     var synthesis: NAT64Prefix? { reach.isSynthesizing ? reach.prefix : nil }
     /// Whether the network's resolvers were not asked yet, or have not answered.
     var isSearching: Bool { search.isAwaited }
 
-    /// Takes over settings, which may be the same.
+    /// Applies settings, which may be the same.
     func apply(_ new: Settings.NAT64, at now: Tick) {
         guard new != settings else { return }
         settings = new
@@ -51,7 +51,7 @@ final class Translation {
         }
     }
 
-    /// No socket goes by the translator any more.
+    /// No socket takes the translator any more.
     func close() { Translator.use(nil) }
 
     private func update(_ routes: (ipv4: Bool, ipv6: Bool)) {
@@ -80,8 +80,8 @@ final class Translation {
 }
 
 extension Settings.NAT64 {
-    /// Whether the network's resolvers are to be asked for the prefix of its translator.
-    /// - Parameter routes: nil: they are not known.
+    /// Whether the network's resolvers are to be asked for the NAT64 prefix.
+    /// - Parameter routes: nil: unknown.
     func isSearched(_ routes: (ipv4: Bool, ipv6: Bool)?) -> Bool {
         prefix == .auto && routes.map { $0.ipv6 && (!$0.ipv4 || synthesize == .always) } ?? true
     }

@@ -11,26 +11,26 @@ import Upstreams
 
 /// Owns the upstreams of all groups, made and changed by the settings. Confined to the forwarder's loop.
 final class UpstreamRegistry {
-    /// By `GroupID.rawValue`; nil where there is none, or none any more.
+    /// By `GroupID.rawValue`; nil: there is none, or none any more.
     private var upstreams: [(any Upstream)?] = []
-    /// How the servers of each account are asked.
+    /// The access to the servers of each account.
     private(set) var accesses: [GroupID: ServiceAccess] = [:]
-    /// The groups that are not configured any more, while queries of theirs may be under way.
+    /// The groups that are no longer configured, while queries of theirs may be under way.
     private var gone: Set<GroupID> = []
     /// Finds servers whose host is a name.
     let lookup: ServerLookup
     private let loop: EventLoop
     private let report: Report?
-    /// What was counted of groups that are not configured any more.
+    /// Counts of groups that are no longer configured.
     private var mismatchesOfGone = MismatchCounters()
-    /// Holds the queries of a turn; to be sent at its end.
+    /// Gathers the queries of a turn, to be sent at its end.
     let outbox = Outbox()
     private let inquiries = Inquiries()
     /// Called with the outcome of each query.
     var settle: Settle = { _, _, _ in } {
         didSet { for upstream in all { upstream.settle = settle } }
     }
-    /// Called with each query that has left.
+    /// Called with each query that was sent.
     var lost: (QueryID) -> Void = { _ in } {
         didSet { for upstream in all { upstream.lost = lost } }
     }
@@ -38,15 +38,15 @@ final class UpstreamRegistry {
         didSet { for upstream in all { upstream.wrote = wrote } }
     }
 
-    /// The parts made from settings that can fail; made on any thread.
+    /// The parts of settings that can fail; made on any thread.
     struct Prepared: @unchecked Sendable {
         // Unchecked: made on one thread, used on the loop.
-        /// The new access of accounts that are asked in another way than before, by their groups.
+        /// The new access of accounts whose access has changed, by their groups.
         fileprivate var accesses: [String: ServiceAccess] = [:]
-        /// New contexts for groups with encrypted servers that were not there before or are verified in another way.
+        /// New contexts for groups with encrypted servers that are new or have another verification.
         fileprivate var contexts: [String: TLSClientContext] = [:]
 
-        /// - Parameter old: of the settings in effect; none at the start.
+        /// - Parameter old: Of the settings in effect; none: the start.
         init(_ new: Settings, after old: [String: GroupIdentity] = [:]) throws(StartFailure) {
             let others = GroupIdentity.all(new).filter { $1.access != old[$0]?.access }
             for account in new.accounts where others[account.name] != nil {
@@ -112,7 +112,7 @@ final class UpstreamRegistry {
         upstreams[group.rawValue] = upstream
     }
 
-    /// Closes the upstreams of groups that are not configured any more, as soon as nothing is under way there.
+    /// Closes the upstreams of groups that are no longer configured, as soon as no query is under way there.
     private func closeGone() {
         for id in gone where self[id]?.isIdle ?? true {
             if let group = self[id] as? GroupUpstream { mismatchesOfGone.add(group.answers.mismatches) }
@@ -122,8 +122,8 @@ final class UpstreamRegistry {
         }
     }
 
-    /// Other upstreams, which ask groups' servers in the same way, for an ``Inquiry``.
-    /// - Parameter progressed: called with the progress of fresh connections.
+    /// Other upstreams with the same access, for an ``Inquiry``.
+    /// - Parameter progressed: Called with the progress of new connections.
     func apart(
         _ groups: some Sequence<GroupID>, lookup: ServerFinder,
         progressed: @escaping (StreamUpstream.Progress) -> Void = { _ in }
@@ -140,8 +140,8 @@ final class UpstreamRegistry {
         }
     }
 
-    /// - Parameter done: called later, when the inquiry is over.
-    /// - Returns: false if too many inquire already.
+    /// - Parameter done: Called later, when the inquiry is over.
+    /// - Returns: false: too many inquiries are under way.
     func begin(_ inquiry: any Inquiring, at now: Tick, _ done: @escaping () -> Void) -> Bool {
         guard inquiries.hasRoom else { return false }
         inquiries.begin(inquiry, at: now, done)
@@ -154,14 +154,14 @@ final class UpstreamRegistry {
         inquiries.endTurn()
     }
 
-    /// Messages that were not the awaited answers, since the start.
+    /// Counts of messages that were not the awaited answers, since the start.
     var mismatches: MismatchCounters {
         all.reduce(into: mismatchesOfGone) { sum, upstream in
             if let group = upstream as? GroupUpstream { sum.add(group.answers.mismatches) }
         }
     }
 
-    /// What the servers of each group have cost.
+    /// The counts of each group's servers.
     var figures: [GroupID: [Server: UpstreamTallies.Figures]] {
         var figures: [GroupID: [Server: UpstreamTallies.Figures]] = [:]
         for (index, upstream) in upstreams.enumerated() {
@@ -171,7 +171,7 @@ final class UpstreamRegistry {
         return figures
     }
 
-    /// On this network the resolvers of `resolvConf` may be asked that were not on the one before.
+    /// In this network the resolvers of `resolvConf` may be needed that were not in the former one.
     func networkChanged(_ settings: Settings, _ numbers: GroupNumbers) {
         guard let group = settings.resolversAsked, self[numbers[group.name]] == nil else { return }
         apply(group, nil, settings, numbers)
@@ -210,8 +210,8 @@ extension DNSAnswers {
 }
 
 extension Settings {
-    /// The resolvers of `resolvConf` as a group of their own, while they are asked: each upstream costs each turn of the loop some
-    /// instructions.
+    /// The resolvers of `resolvConf` as a group of their own, while they are asked: each upstream costs each turn of
+    /// the loop some instructions.
     fileprivate var resolversAsked: Group? {
         isLookupNeeded || nat64.isSearched(Routes.families()) ? resolvers : nil
     }

@@ -1,7 +1,6 @@
 import Forwarding
 
-/// The clients that wait, under the numbers by which the forwarder knows them; a number is used again after its client
-/// was answered.
+/// The waiting clients, by their numbers in the forwarder; a number is reused after its client was answered.
 struct WaitingClients {
     private var clients: [Client?] = []
     private var free: [ClientNumber] = []
@@ -15,7 +14,7 @@ struct WaitingClients {
         return number
     }
 
-    /// - Precondition: the number was given out, and not removed since.
+    /// - Precondition: The number is in use.
     mutating func remove(_ number: ClientNumber) -> Client {
         guard let client = clients[number].take() else { preconditionFailure("a client is answered once") }
         free.append(number)

@@ -3,19 +3,19 @@ import Configuration
 import DNSWire
 import Names
 
-/// What the settings of a group decide, in the parts that matter for different things: a reload compares these, never keys. Which
-/// answers are right is not said here: see ``Policy/basis(_:_:_:)``.
+/// The settings of a group, by their effects: a reload compares these, never keys. The validity of answers is defined
+/// elsewhere: see ``Policy/basis(_:_:_:)``.
 struct GroupIdentity: Sendable, Equatable {
-    /// How its servers are asked, and how they prove who they are. By another one, connections end, and what is known of the
-    /// servers is forgotten.
+    /// The access to its servers, and their verification. If it changes, connections end, and the state of the servers
+    /// is forgotten.
     let access: Access
-    /// Of an account: the servers of `dnsIp`, those of `confIp`, and whether a proxy has it left out.
+    /// Of an account: the servers of `dnsIp`, those of `confIp`, and whether a proxy excludes it.
     let services: [[Endpoint]]
-    /// Of an account: where abnormal lookups are reported; the outer nil: nowhere.
+    /// Of an account: the destination of reports on abnormal lookups; the outer nil: none.
     let reports: Settings.Account.ReportURL??
 
-    /// For whose network it is asked, whose AD bit counts, and which addresses are bogus; the same over restarts. If it changes, answers of before are not right
-    /// any more.
+    /// The network that it is asked for, the trust in AD bits, and the bogus addresses; stable over restarts. If it
+    /// changes, cached answers of the group are invalid.
     let trust: String
 
     private let kind: [String]
@@ -29,11 +29,11 @@ struct GroupIdentity: Sendable, Equatable {
             traces: Bool, Settings.TLS, Egress)
     }
 
-    /// What decides its answers beside the question, for the store of a fleet: a daemon with another account, other servers or
-    /// other times finds other entries.
+    /// The conditions of its answers beside the question, for the store of a fleet: a daemon with another account,
+    /// other servers or other times finds other entries.
     /// - Parameters:
-    ///   - times: the settings of `[cache]` that are written into entries.
-    ///   - servers: its present servers; none of an account.
+    ///   - times: The settings of `[cache]` that are written into entries.
+    ///   - servers: Its present servers; none for an account.
     func octets(_ times: [String], _ servers: [Server]) -> [UInt8] {
         let texts = kind + [trust] + times + servers.map(\.description)
         return (texts.map { Array($0.utf8) } + [customer]).flatMap { part in
@@ -69,7 +69,7 @@ extension GroupIdentity {
 }
 
 extension Settings.Account.Credential {
-    /// What distinguishes the account from others of its provider. It only goes into a keyed hash.
+    /// The distinction of the account from others of its provider. It only goes into a keyed hash.
     fileprivate var customer: [UInt8] {
         switch self {
         case .https(let token): token.bytes

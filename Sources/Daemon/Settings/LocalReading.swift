@@ -3,23 +3,24 @@ import Configuration
 import Forwarding
 import Transport
 
-/// What the files and interfaces of this machine say of its resolvers and hosts, read once, on any thread but the
-/// forwarder's: the hosts file may be long, and a disk slow.
+/// The resolvers and hosts of this machine, by its files and interfaces, read once, on any thread but the forwarder's:
+/// the hosts file may be long, and a disk slow.
 struct LocalReading: Sendable {
-    /// The servers of `resolvConf`, empty while they are not used; nil: they could not be read for want of descriptors.
+    /// The servers of `resolvConf`, empty while they are not used; nil: they could not be read for a lack of
+    /// descriptors.
     private(set) var found: [Endpoint]?
     /// The servers that `resolvConf` names and that are left out.
     private(set) var leftOut: [LeftOutServer] = []
-    /// What distinguishes the network of these servers from others: they, the links that lead to them, and when these have joined
+    /// A number for the network of these servers: the servers, the links that lead to them, and when these have joined
     /// it. 0: there are none.
     private(set) var network: UInt64 = 0
-    /// Whether it was told by routes alone which of systemd-resolved's servers are for all names.
+    /// Whether routes alone decided which of systemd-resolved's servers are for all names, since it could not be asked.
     private(set) var isByRoutes = false
-    /// Whether something could not be read for want of descriptors.
+    /// Whether a file could not be read for a lack of descriptors.
     private(set) var isShort = false
-    /// What the hosts files say; nil: they were not asked for, or could not be read for want of descriptors.
+    /// The contents of the hosts files; nil: not requested, or not readable for a lack of descriptors.
     private(set) var hosts: HostsTable?
-    /// Why hosts files cannot be read that are there, by their paths.
+    /// Why existing hosts files cannot be read, by their paths.
     private(set) var hostsFailures: [String: SystemError] = [:]
 
     private let listening: [Endpoint]
@@ -32,7 +33,7 @@ struct LocalReading: Sendable {
     /// The file in which systemd-resolved lists the servers it asks (systemd-resolved.service(8)).
     static let resolvedServers = "/run/systemd/resolve/resolv.conf"
 
-    /// What there is to read.
+    /// The parts to read.
     struct Parts: OptionSet, Sendable {
         let rawValue: UInt8
 
@@ -41,9 +42,9 @@ struct LocalReading: Sendable {
     }
 
     /// - Parameters:
-    ///   - listening: the endpoints of the daemon itself; nil: all that the settings name, over any transport.
-    ///   - asksResolved: systemd-resolved is asked which of its servers are for all names, however long that takes; else routes
-    ///     tell.
+    ///   - listening: The endpoints of the daemon itself; nil: all that the settings name, over any transport.
+    ///   - asksResolved: systemd-resolved is asked which of its servers are for all names, however long that takes;
+    ///     else routes decide.
     init(_ settings: Settings, listening: [Endpoint]? = nil, _ parts: Parts, asksResolved: Bool = true) {
         var isShort = false
         self.listening = listening ?? settings.listen.everyAddress
@@ -71,14 +72,14 @@ struct LocalReading: Sendable {
         return reading
     }
 
-    /// Whether the files still are what was read.
+    /// Whether the files are unchanged since they were read.
     var holds: Bool { stamps.allSatisfy(\.holds) }
 
     /// Takes the servers of the first of these files that has a usable one.
     private mutating func findServers(_ paths: [String], asksResolved: Bool, _ isShort: inout Bool) {
         var known: [LinkServer] = []
         for path in paths {
-            // A missing file is the normal case: each kind of host has one of them.
+            // A missing file is normal: each kind of host has one of them.
             guard let servers = Self.servers(of: path, &isShort) else { continue }
             if path == Self.resolvedServers {
                 let asked = asksResolved ? ResolverLinks.asked() : nil
@@ -123,9 +124,9 @@ struct LocalReading: Sendable {
         hosts = table
     }
 
-    /// The servers of a group: with the servers found by `resolvConf` in the place of that word, each once, and none
-    /// that leads back to this daemon; and those left out.
-    /// - Parameter found: of `resolvConf`.
+    /// The servers of a group: with the servers found by `resolvConf` instead of that word, each once, and none that
+    /// leads back to this daemon; and the servers left out.
+    /// - Parameter found: Of `resolvConf`.
     func servers(of group: Settings.Group, found: [Endpoint]) -> (usable: [Server], leftOut: [LeftOutServer]) {
         var servers: [Server] = []
         var leftOut = group.entries.contains(.resolvConf) ? leftOut : []
@@ -153,8 +154,8 @@ struct LocalReading: Sendable {
         servers(of: settings.fallback.group, found: found ?? [])
     }
 
-    /// The servers left out of each group that has any, by its name. That a file of this machine has the daemon itself is as it
-    /// should be, unless it has no other.
+    /// The servers left out of each group that has any, by the group's name. A file that names only this daemon is
+    /// reported; one that also names others is not.
     func leftOut(of settings: Settings) -> [String: [LeftOutServer]] {
         var all: [String: [LeftOutServer]] = [:]
         for group in settings.groups where group.account == nil {
@@ -169,7 +170,7 @@ struct LocalReading: Sendable {
         ResolverList.withoutLoops(servers, listening: listening, own: own, resolvedAsks: resolvedAsks)
     }
 
-    /// The servers in a file; nil if it cannot be read.
+    /// The servers in a file; nil: it cannot be read.
     private static func servers(of path: String, _ isShort: inout Bool) -> [Endpoint]? {
         do throws(SystemError) {
             let text = try SystemFile.read(path, limit: resolvConfLimit)

@@ -7,7 +7,7 @@ import Transport
 
 /// The servers of groups that `resolvConf` finds, and the hosts file, read again when their files change.
 ///
-/// `@unchecked Sendable`: confined to the forwarder's loop, but for the reading, which has values of its own.
+/// `@unchecked Sendable`: confined to the forwarder's loop, except the reading, which has values of its own.
 final class LocalServers: @unchecked Sendable {
     /// Called when ``found`` or ``network`` has changed.
     var serversChanged: () -> Void = {}
@@ -17,7 +17,7 @@ final class LocalServers: @unchecked Sendable {
     private(set) var found: [Endpoint] = [] {
         didSet { if !found.isEmpty { hasFound = true } }
     }
-    /// Whether ``found`` has had a server since they are used.
+    /// Whether ``found`` has had a server since `resolvConf` is used.
     private var hasFound = false
     /// See ``LocalReading/network``.
     private(set) var network: UInt64 = 0
@@ -26,16 +26,16 @@ final class LocalServers: @unchecked Sendable {
     let listening: [Endpoint]
 
     private var settings: Settings?
-    /// The last one: what leads back to this daemon is told by it.
+    /// The last reading, which defines the servers that lead back to this daemon.
     private var reading: LocalReading?
     private let report: Report
     private let loop: EventLoop
     private var watch: FileWatch?
     private var watched: [String] = []
     private var said: Set<LeftOutServer> = []
-    /// Why the hosts file could not be read the last time.
+    /// Why the hosts files could not be read the last time.
     private var hostsFailures: [String: SystemError] = [:]
-    /// What of the hosts file was left out the last time, in words.
+    /// The ignored parts of the hosts file at the last reading, in words.
     private var leftOutHosts: [String] = []
     /// Increases when a reading begins or becomes needless: the result of an earlier one is ignored.
     private var turn = 0
@@ -43,21 +43,21 @@ final class LocalServers: @unchecked Sendable {
     private let asksResolvedFirst: Bool
 
     /// - Parameters:
-    ///   - listening: the endpoints of the daemon itself.
-    ///   - asksResolvedFirst: the first reading waits for systemd-resolved, which a start of the daemon does not.
+    ///   - listening: The endpoints of the daemon itself.
+    ///   - asksResolvedFirst: The first reading waits for systemd-resolved; a start of the daemon does not.
     init(listening: [Endpoint], loop: EventLoop, report: Report, asksResolvedFirst: Bool = false) {
         (self.listening, self.loop, self.report) = (listening, loop, report)
         self.asksResolvedFirst = asksResolvedFirst
     }
 
-    /// What an ``apply(_:_:)`` needs: read on any thread.
-    /// - Parameter old: the settings in effect; nil at the start.
+    /// Reads the inputs of ``apply(_:_:)``, on any thread.
+    /// - Parameter old: The settings in effect; nil: the start.
     func read(_ new: Settings, after old: Settings?) -> LocalReading {
-        // What is followed already is known.
+        // Followed files are known already.
         let knowsHosts = old.map { $0.fallback.hosts == new.fallback.hosts } ?? false
         return LocalReading(
             new, listening: listening, Self.resolvers(new).union(knowsHosts ? [] : .hosts),
-            // A start does not wait for others: the bus may begin later.
+            // A start waits for no other program: the bus may begin later.
             asksResolved: asksResolvedFirst || old != nil)
     }
 
@@ -65,7 +65,7 @@ final class LocalServers: @unchecked Sendable {
         settings.isResolvConfNeeded || settings.nat64.isSearched(Routes.families()) ? .resolvers : []
     }
 
-    /// Takes over settings and what was read by them just now, without the callbacks, and follows the files from now on.
+    /// Applies settings and the reading that belongs to them, without the callbacks, and follows the files from now on.
     func apply(_ new: Settings, _ reading: LocalReading) {
         let (isFirst, before, wasReading) = (settings == nil, found, isReading)
         settings = new
@@ -79,14 +79,14 @@ final class LocalServers: @unchecked Sendable {
             reportHosts(read, reading.hostsFailures)
         }
         if isFirst || found != before { reportResolvers() }
-        // Once more, if a file has changed after it was read and before it was watched.
+        // Read again if a file has changed between its reading and its watch.
         read(unlessStill: wasReading || reading.isShort || reading.isByRoutes ? nil : reading.withoutHosts)
     }
 
-    /// The servers left out of each group that has any, by its name.
+    /// The servers left out of each group that has any, by the group's name.
     var leftOut: [String: [LeftOutServer]] { settings.flatMap { reading?.leftOut(of: $0) } ?? [:] }
 
-    /// This machine's addresses or routes have changed: other servers may be its own, or for all names.
+    /// This machine's addresses or routes have changed: other servers may be its own, or may be for all names.
     func networkChanged() {
         guard let settings, !Self.resolvers(settings).isEmpty else { return }
         follow(settings)
@@ -112,8 +112,8 @@ final class LocalServers: @unchecked Sendable {
         turn += 1
     }
 
-    /// The servers of a group: with the servers found by `resolvConf` in the place of that word, each once, and none
-    /// that leads back to this daemon.
+    /// The servers of a group: with the servers found by `resolvConf` instead of that word, each once, and none that
+    /// leads back to this daemon.
     func servers(of group: Settings.Group) -> [Server] {
         guard let reading else { return [] }
         let (usable, leftOut) = reading.servers(of: group, found: found)
@@ -121,8 +121,8 @@ final class LocalServers: @unchecked Sendable {
         return usable
     }
 
-    /// Reads the files on another thread, and compares there what they say: there may be a million names in them.
-    /// - Parameter known: nothing is read if the files still are as they were.
+    /// Reads and compares the files on another thread: they may have a million names.
+    /// - Parameter known: Nothing is read if the files are unchanged since this reading.
     private func read(_ parts: LocalReading.Parts = [.resolvers, .hosts], unlessStill known: LocalReading? = nil) {
         guard let settings, !watched.isEmpty else { return }
         turn += 1
@@ -150,7 +150,7 @@ final class LocalServers: @unchecked Sendable {
                 let gone = hosts
                 hosts = read
                 hostsChanged(read)
-                // To give back the memory of a million names takes a while too.
+                // Freeing the memory of a million names takes a while too.
                 loop.elsewhere {
                     withExtendedLifetime(gone) {}
                 } then: {
@@ -158,11 +158,11 @@ final class LocalServers: @unchecked Sendable {
             }
             reportHosts(read, reading.hostsFailures)
         }
-        // What was in the way may be gone in a while.
+        // The obstacle may be gone in a while.
         if reading.isShort { watch?.lookAgain() }
     }
 
-    /// While files cannot be read for want of descriptors, what was found before stays.
+    /// While files cannot be read for a lack of descriptors, the earlier servers stay.
     private func take(resolvers reading: LocalReading) {
         guard let found = reading.found else {
             if self.reading == nil { self.reading = reading.withoutHosts }
@@ -207,7 +207,7 @@ extension Report {
     }
 
     /// - Parameters:
-    ///   - others: The servers of `[fallback]`, which were named just before.
+    ///   - others: The servers of `[fallback]`, which were logged just before.
     ///   - isAwaited: The network is to name them, and has named none since the daemon began.
     func privateNames(_ servers: [Server], unlike others: [Server], isAwaited: Bool) {
         if servers.isEmpty, isAwaited {
@@ -223,7 +223,7 @@ extension Report {
         if server.reason == .loop { log.warning("\(server.words)") } else { log.notice("\(server.words)") }
     }
 
-    /// Why `[fallback]` has no server, and what becomes of its names.
+    /// Why `[fallback]` has no server, and the effect on its names.
     static let noFallback =
         "fallback has no server: what HTTPDNS does not answer gets SERVFAIL; name one in fallback.servers"
 
@@ -238,7 +238,7 @@ extension Report {
         log.warning("\(path) cannot be read, so nothing is answered from it: \(error)")
     }
 
-    /// What is left out of a hosts file, in words.
+    /// The ignored parts of a hosts file, in words.
     static func leftOut(_ hosts: HostsTable, _ paths: [String]) -> [String] {
         var words: [String] = []
         if hosts.leftOut > 0 {

@@ -4,20 +4,20 @@ import Forwarding
 import Names
 import Transport
 
-/// Which names go to which group, by the settings and the files that they name.
+/// The assignment of names to groups, by the settings and the files that they name.
 struct NameLists: Sendable, Equatable {
     let rules: DomainRules
-    /// A digest of all lists, which is the same over a restart.
+    /// A digest of all lists, stable over restarts.
     let fingerprint: UInt64
     /// The files, which may change.
     private(set) var files: [File] = []
 
     private let sources: [Source]
 
-    /// A list, and where its patterns were given.
+    /// A list with the position of its patterns.
     private struct Source {
         let key: String
-        /// The file's path; empty: the patterns stand in the settings.
+        /// The file's path; empty: the patterns are in the settings.
         let path: String
         let owner: DomainRules.Owner
         let list: DomainList
@@ -25,37 +25,37 @@ struct NameLists: Sendable, Equatable {
         func place(_ line: Int) -> String { path.isEmpty ? key : "\(path):\(line)" }
     }
 
-    /// A file of names, and what came of reading it.
+    /// A file of names, and the result of its reading.
     struct File: Sendable {
         let key: String
         let path: String
         let use: NameFile.Use
-        /// By which it is known whether the file has changed.
+        /// Detects a change of the file.
         fileprivate let stamp: FileStamp
-        /// How often it was written when it was read: see ``Known``.
+        /// How often it had been written when it was read: see ``Known``.
         fileprivate let writes: Int
         /// Nil: it has no names, which a list may have.
         fileprivate let names: NameFile?
         let fault: NameFile.Fault?
         fileprivate let isCopy: Bool
-        /// What was read, to be kept beside `cache.file`; nil: the file is not used, or was not read now.
+        /// The text that was read, to be copied beside `cache.file`; nil: the file is not used, or was not read now.
         fileprivate(set) var text: [UInt8]?
-        /// Of a group that has no other names.
+        /// Whether the group has no other names.
         fileprivate(set) var isAlone = false
-        /// It has changed, may be half-written, and is to be looked at once more.
+        /// Whether it has changed, may be half-written, and must be checked again.
         fileprivate(set) var isWaiting = false
     }
 
-    /// What is known of the files of names.
+    /// The state of the files of names.
     struct Known: Sendable {
-        /// Of the last reading; nil: there was none, and all files are read.
+        /// The result of the last reading; nil: there was none, and all files are read.
         var names: NameLists?
-        /// How often each file was closed after writing, or put in place, since it is followed. A file is read again only if it
-        /// was written once more, not because another one was.
+        /// How often each file was closed after writing, or moved there, since it is followed. A file is read again
+        /// only if it was written again, not because of another file.
         var writes: [String: Int] = [:]
-        /// `cache.file`, beside which the last right text of each file is kept; empty: there are no copies.
+        /// `cache.file`, beside which the last valid text of each file is copied; empty: there are no copies.
         var cacheFile: String
-        /// Changes of the files may have been missed: one that is another file now was put in place.
+        /// Whether changes of the files may have been missed: a different file now was moved there.
         var mayHaveMissed = false
     }
 
@@ -93,7 +93,7 @@ struct NameLists: Sendable, Equatable {
             if group.answer == nil { try add("\(group.section).domainsFile", .group(id), files: group.domainsFile) }
             add("\(group.section).except", .except(id), group.except)
         }
-        // Behind the rest: of the same pattern, what the settings say comes first.
+        // After the rest: for equal patterns the settings win.
         for group in settings.upstreams where group.answer != nil {
             let (id, key) = (numbers[group.name], "\(group.section).domainsFile")
             for path in group.domainsFile {
@@ -114,7 +114,7 @@ struct NameLists: Sendable, Equatable {
         if let former = known.names, former.fingerprint == fingerprint,
             former.sources.map(\.owner) == sources.map(\.owner)
         {
-            // The same lists: the same memory too.
+            // Equal lists share their memory, too.
             rules = former.rules
         } else {
             do throws(DomainRulesError) {
@@ -130,27 +130,27 @@ struct NameLists: Sendable, Equatable {
     /// The paths of the files, each once.
     var paths: [String] { files.map(\.path).reduce(into: []) { if !$0.contains($1) { $0.append($1) } } }
 
-    /// Whether a file is to be looked at once more.
+    /// Whether a file must be checked again.
     var isWaiting: Bool { files.contains(where: \.isWaiting) }
 
-    /// What there is in each list of a group that answers by itself, in words.
+    /// The contents of each list of a group that answers by itself, in words.
     var contents: [String] { files.compactMap { $0.use == .answers && $0.fault == nil ? $0.contents : nil } }
 
-    /// What is wrong with files, and which names are in effect therefore, in words.
+    /// The errors of files and the names in effect instead, in words.
     var remarks: [String] { files.compactMap(\.remark) }
 
-    /// The lists of which lines are left out, in words.
+    /// The lists with ignored lines, in words.
     var leftOut: [String] { files.compactMap { $0.fault == nil && $0.leavesOut ? $0.contents : nil } }
 
-    /// Gives up the texts that were read.
-    /// - Returns: The copies that are to be kept of them.
+    /// Drops the texts that were read.
+    /// - Returns: The copies to write of them.
     mutating func takeTexts() -> [NameCopy] {
         defer { for index in files.indices { files[index].text = nil } }
         return files.compactMap { file in file.text.map { NameCopy(path: file.path, text: $0) } }
     }
 
-    /// Where a pattern of the rules stands: the key that gives it, and its file with the line there; without a file, which item
-    /// of the key's own list it is.
+    /// The position of a rule's pattern: its key, and its file with the line; without a file, the number of the item in
+    /// the key's own list.
     func place(_ place: DomainPlace) -> (key: String, file: String?, number: Int) {
         let source = sources[place.list]
         return (source.key, source.path.isEmpty ? nil : source.path, place.line)
@@ -179,7 +179,7 @@ extension NameLists.File {
         let writes = known.writes[path, default: 0]
         if let last {
             var look = writes > last.writes ? .read : last.stamp.look(mayHaveMissed: known.mayHaveMissed)
-            // What was in the way, such as a want of descriptors, may be gone.
+            // An obstacle such as a lack of descriptors may be gone.
             if look == .keep, case .unreadable = last.fault { look = .read }
             if look != .read {
                 self = last
@@ -187,7 +187,7 @@ extension NameLists.File {
                 return
             }
         }
-        // Made before it is read.
+        // Made before the file is read.
         let stamp = FileStamp(path)
         let read = Self.read(path)
         let outcome = NameFile.read(read, for: use, after: last?.names) {
@@ -195,7 +195,7 @@ extension NameLists.File {
         }
         self.init(
             key: key, path: path, use: use, stamp: stamp, writes: writes,
-            // The same names: the same memory too.
+            // Equal names share their memory, too.
             names: outcome.names == last?.names ? last?.names : outcome.names, fault: outcome.fault,
             isCopy: outcome.isCopy || outcome.fault != nil && last?.isCopy ?? false,
             text: outcome.fault == nil && !known.cacheFile.isEmpty ? try? read.get() : nil)
@@ -209,13 +209,13 @@ extension NameLists.File {
         }
     }
 
-    /// Whether the last reading of the file said the same.
+    /// Whether the last reading of the file had the same result.
     func isSame(as other: NameLists.File?) -> Bool {
         guard let other else { return false }
         return fault == other.fault && names?.taken == other.names?.taken && names?.released == other.names?.released
     }
 
-    /// Whether it has lines that are no names and no rules of lists.
+    /// Whether it has lines that are neither names nor rules of lists.
     fileprivate var leavesOut: Bool { (names?.others.count ?? 0) > 0 }
 
     /// Why the daemon cannot start with a file.
@@ -229,7 +229,7 @@ extension NameLists.File {
         }
     }
 
-    /// Nil: there is nothing wrong with it.
+    /// Nil: it has no error.
     var remark: String? {
         guard fault != nil else { return contents == nil ? nil : noEffect }
         guard let names else { return "\(key): no name is taken from the list: \(wrong)" }
@@ -237,7 +237,7 @@ extension NameLists.File {
         return "\(key): the \(count) of before stay\(isCopy ? ", from the copy beside cache.file" : ""): \(wrong)"
     }
 
-    /// What there is in a list, in words; nil: it has no names in effect.
+    /// The contents of a list, in words; nil: it has no names in effect.
     var contents: String? {
         guard let names else { return nil }
         var words = "\(key): \(path) has \(counted(names.taken.count, "name"))"
@@ -254,7 +254,7 @@ extension NameLists.File {
         return words
     }
 
-    /// Says that a list has no names, and so does nothing; nil: it has.
+    /// A remark that a list has no names, and so no effect; nil: it has names.
     private var noEffect: String? {
         guard use == .answers, let names, names.taken.count == 0 else { return nil }
         if names.released.count == 0 { return "\(key): \(path) has no names" }

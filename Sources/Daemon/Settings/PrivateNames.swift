@@ -5,7 +5,7 @@ import Log
 import Names
 
 extension Report {
-    /// The private names that are told to servers outside this network, in words.
+    /// The private names that go to servers outside this network, in words.
     static func privateNamesElsewhere(_ settings: Settings) -> [String] {
         func say(_ key: String, _ patterns: [DomainPattern], _ group: Settings.Group?) -> [String] {
             guard let outside = group?.serverElsewhere else { return [] }
@@ -35,7 +35,7 @@ extension Report {
         }
     }
 
-    /// That the name in the daemon's certificate leads clients of other hosts nowhere.
+    /// A remark that the name in the daemon's certificate is a loopback address for clients of other hosts.
     static func loopbackName(_ settings: Settings, _ hosts: HostsTable) -> [String] {
         guard let name = settings.listen.name, let address = hosts.loopbackAddress(of: name) else { return [] }
         return [
@@ -46,7 +46,7 @@ extension Report {
 }
 
 extension Settings.Group {
-    /// A server that is not on this network, in words; nil if there is none.
+    /// A server outside this network, in words; nil: there is none.
     fileprivate var serverElsewhere: String? {
         if account != nil { return "HTTPDNS" }
         for case .server(let server) in servers

@@ -4,11 +4,11 @@ import Base
 /// the service; `httpdns.proxy` sets what follows from that.
 ///
 /// The rules are curl's: `http_proxy` or `https_proxy`, then `all_proxy`, each in lower case first, then in upper case;
-/// an empty variable counts as none. `no_proxy` holds addresses, networks and names, separated by commas or blanks; a
-/// name stands for those under it, too, with or without a dot in front; `*` stands for everything. Beyond curl an entry
-/// may end in `:PORT`, as Go has it.
+/// an empty variable counts as none. `no_proxy` has addresses, networks and names, separated by commas or blanks; a name
+/// includes those under it, with or without a leading dot; `*` means all. In addition to curl's rules an entry may end
+/// in `:PORT`, as in Go.
 struct ProxyEnvironment: Sendable, Equatable {
-    /// The value is not kept, since it may hold a password.
+    /// The value is not stored, since it may contain a password.
     private let http: String?
     private let https: String?
     private let exceptions: [Substring]
@@ -23,7 +23,7 @@ struct ProxyEnvironment: Sendable, Equatable {
         exceptions = list.split { $0 == "," || $0 == " " || $0 == "\t" }
     }
 
-    /// The variable by which a proxy applies to this server; nil if none does.
+    /// The variable whose proxy applies to this server; nil: none does.
     /// - Parameter serverName: `tls.serverName`; an exception may name it or the address.
     func variable(for server: Endpoint, isSecure: Bool, serverName: String = "") -> String? {
         guard let variable = isSecure ? https : http else { return nil }

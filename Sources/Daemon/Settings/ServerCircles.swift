@@ -44,7 +44,7 @@ extension NameLists {
                         "\(target) is \(circle), so the alias leads in a circle; take that name out of "
                             + "[\(group.section)] with except")
                 }
-                // The circle of other groups is said of them.
+                // A circle of other groups is reported for these.
                 if passed.contains(where: { $0.name == next.name }) { break }
                 passed.append(next)
                 target = beyond

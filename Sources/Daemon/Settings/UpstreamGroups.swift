@@ -3,15 +3,15 @@ import Configuration
 import DNSWire
 import Forwarding
 
-/// A number for each group's name, which never stands for another name while the daemon runs, nor for a group that is
-/// asked in the other way, as an account or with messages: what is under way in one way is never put in the other.
+/// A number for each group's name, which never means another name while the daemon runs, nor a group of the other kind
+/// (account or messages): queries under way of one kind never reach the other.
 struct GroupNumbers: Sendable {
     private var numbers: [String: (id: GroupID, isAccount: Bool)] = [:]
     private var next = GroupID.fallback.rawValue + 1
 
     init() {}
 
-    /// Gives new names, and those of groups that have changed their kind, the next numbers; all others keep theirs.
+    /// Assigns the next numbers to new names, and to groups that have changed their kind; all others retain theirs.
     mutating func add(_ settings: Settings) {
         for group in [settings.privateNames] + settings.upstreams + (settings.resolvers.map { [$0] } ?? []) {
             let isAccount = group.account != nil
@@ -21,7 +21,7 @@ struct GroupNumbers: Sendable {
         }
     }
 
-    /// - Precondition: settings with this name were added. Another group in its place would be told names that are not for it.
+    /// - Precondition: Settings with this name were added. Another group instead would learn names that are not for it.
     subscript(name: String) -> GroupID {
         switch name {
         case Settings.Group.httpdnsName: return .httpdns
@@ -40,14 +40,14 @@ struct UpstreamGroups {
     private let numbers: GroupNumbers
 
     /// - Parameters:
-    ///   - services: the present servers of accounts.
-    ///   - servers: gives the present servers of any other group.
+    ///   - services: The present servers of accounts.
+    ///   - servers: Returns the present servers of any other group.
     init(
         _ settings: Settings, _ numbers: GroupNumbers, services: [GroupID: [Server]],
         servers: (Settings.Group) -> [Server]
     ) {
         (self.settings, self.numbers) = (settings, numbers)
-        // The forwarder wants a first group, in whose place there is none.
+        // The forwarder needs a first group; this one replaces it if there is none.
         if settings.httpdns == nil {
             groups = [UpstreamGroup(.httpdns, [], .addresses(namesPerRequest: 1), .lastThatAnswered, timeout: 0)]
         }
@@ -87,7 +87,8 @@ struct UpstreamGroups {
             settings, servers, .messages,
             .inPreference(nextWithin: max(self.settings.fallback.hedgeAfter, Self.shortestHedge)))
         guard [Settings.Group.fallbackName, Settings.Group.privateName].contains(settings.name) else { return group }
-        // Of plain resolvers the last that answered is asked first; encrypted ones are asked in the order of preference.
+        // Of plain resolvers the last that answered is asked first; encrypted ones are asked in the order of
+        // preference.
         if servers.allSatisfy({ $0.kind == .plain }) {
             group.choice = .lastThatAnswered
         } else if settings.concurrency == 0 {
@@ -110,7 +111,7 @@ struct UpstreamGroups {
         return group
     }
 
-    /// The least milliseconds after which another server of a group is asked as well.
+    /// The least milliseconds after which another server of a group is asked too.
     private static let shortestHedge = 250
 
     /// For each group, the groups that are asked for its names, in order.

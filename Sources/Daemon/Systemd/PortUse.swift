@@ -1,11 +1,11 @@
 import Base
 import Transport
 
-/// Which ports the sockets of this network have (proc_pid_net(5)).
+/// The ports of this network's sockets (proc_pid_net(5)).
 enum PortUse {
     private static let limit = 1 << 22
 
-    /// Whether a socket of UDP, or one of TCP that listens, has an address and port, be it for all addresses.
+    /// Whether a UDP socket, or a listening TCP socket, has an address and port, also through all addresses.
     static func isTaken(_ endpoint: Endpoint, folder: String = "/proc/net") -> Bool {
         let names = endpoint.address.isIPv4 ? ["udp", "tcp"] : ["udp6", "tcp6"]
         return names.contains { name in
@@ -19,7 +19,8 @@ enum PortUse {
         }
     }
 
-    /// - Parameter local: `0100007F:0035`: the address in words of 32 bits, each as this machine orders its octets, and the port.
+    /// - Parameter local: `0100007F:0035`: the address in words of 32 bits, each in this machine's byte order, and the
+    ///   port.
     private static func isThis(_ local: Substring, _ endpoint: Endpoint) -> Bool {
         let parts = local.split(separator: ":")
         guard parts.count == 2, UInt16(parts[1], radix: 16) == endpoint.port, parts[0].utf8.count % 8 == 0 else {

@@ -2,13 +2,13 @@ import Base
 import Forwarding
 import Transport
 
-/// Which of the servers in systemd-resolved's list are for all names.
+/// Decides which of the servers in systemd-resolved's list are for all names.
 enum ResolverLinks {
     private static let service = "org.freedesktop.resolve1"
     private static let path = "/org/freedesktop/resolve1"
 
-    /// What the kernel's routes say of servers: a link is for all names if a default route leads over it. Nothing is said where
-    /// there is no such link, or the kernel does not tell.
+    /// The decision by the kernel's routes: a link is for all names if a default route leads over it. Empty: there is
+    /// no such link, or the kernel does not list them.
     static func byRoutes(_ servers: [Endpoint]) -> [LinkServer] {
         guard let links = Routes.linksOfDefaultRoutes(), !links.isEmpty else { return [] }
         return servers.compactMap { server in
@@ -20,7 +20,7 @@ enum ResolverLinks {
 
     private static let manager = SystemBus.Object(service: service, path: path, interface: "\(service).Manager")
 
-    /// The servers that systemd-resolved asks for what no link has for itself; none if it cannot be asked.
+    /// The servers that systemd-resolved asks for names that no link has for itself; none: it cannot be asked.
     static func globalServers() -> [IPAddress] {
         guard let bus = SystemBus(), let servers = bus.list("DNS", of: manager, "iiay") else { return [] }
         return servers.compactMap { server in
@@ -29,7 +29,8 @@ enum ResolverLinks {
         }
     }
 
-    /// What systemd-resolved itself says (org.freedesktop.resolve1(5)); nil if it cannot be asked. It may take long.
+    /// The decision of systemd-resolved itself (org.freedesktop.resolve1(5)); nil: it cannot be asked. It may take
+    /// long.
     static func asked() -> [LinkServer]? {
         guard let bus = SystemBus(), let servers = bus.list("DNS", of: manager, "iiay"),
             let domains = bus.list("Domains", of: manager, "isb")
@@ -40,7 +41,7 @@ enum ResolverLinks {
                 let address = IPAddress(bytes: octets.span)
             else { continue }
             let isForAll = domains.contains([.number(link), .text("."), .flag(true)])
-            // No link is 0: the machine as a whole.
+            // Link 0 is the machine as a whole.
             guard let isDefault = link == 0 ? true : isDefault(link, bus) else { return nil }
             known.append(
                 LinkServer(
@@ -52,7 +53,7 @@ enum ResolverLinks {
 
     /// Whether systemd-resolved asks the servers of a link for names that no link has for itself.
     private static func isDefault(_ link: Int32, _ bus: borrowing SystemBus) -> Bool? {
-        // sd_bus_path_encode(3): a digit at the beginning is written as its code.
+        // sd_bus_path_encode(3): a leading digit is written as its code.
         let object = SystemBus.Object(service: service, path: "\(path)/link/_3\(link)", interface: "\(service).Link")
         guard case .flag(let isDefault)? = bus.value("DefaultRoute", of: object, "b") else { return nil }
         return isDefault

@@ -1,13 +1,13 @@
 import CSystemd
 import Transport
 
-/// Messages to the service manager (sd_notify(3)); without one, nothing happens.
+/// Messages to the service manager (sd_notify(3)); no effect without one.
 public enum ServiceManager {
     /// The sockets are bound: units ordered after the daemon may start. Needs no network. It also ends a
     /// ``reloading()``.
     public static func ready() { notify("READY=1") }
 
-    /// The configuration is being read again; ends with ``ready()``.
+    /// The configuration is being reloaded; ends with ``ready()``.
     public static func reloading() {
         notify("RELOADING=1\nMONOTONIC_USEC=\(Clock.monotonicMicroseconds())")
     }
@@ -21,10 +21,10 @@ public enum ServiceManager {
     /// The daemon is well: the manager expects this at least every ``watchdogMicroseconds``.
     static func isAlive() { notify("WATCHDOG=1") }
 
-    /// Whether there is a service manager to send these to.
+    /// Whether there is a service manager.
     static var isPresent: Bool { Environment.variables["NOTIFY_SOCKET"] != nil }
 
-    /// The longest time that the manager allows between two signs of life; nil if it expects none, or expects them from
+    /// The longest time that the manager allows between two signs of life; nil: it expects none, or expects them from
     /// another process.
     static var watchdogMicroseconds: UInt64? {
         guard Environment.variables["WATCHDOG_USEC"] != nil else { return nil }

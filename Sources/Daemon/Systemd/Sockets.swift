@@ -5,17 +5,17 @@ import Counters
 import Log
 import Transport
 
-/// The listening sockets: those handed over by the service manager (sd_listen_fds(3)), else bound here.
+/// The listening sockets: those from the service manager (sd_listen_fds(3)), else bound here.
 struct Sockets {
     var datagrams: [DatagramSocket] = []
     private var streams: [Tally.Transport: [StreamListener]] = [:]
     private var areHandedOver = false
-    /// Addresses that no line of the settings names, and that cannot be had.
+    /// Addresses that the settings do not name, and that cannot be bound.
     private(set) var leftOut: [SystemError] = []
 
     /// - Parameters:
     ///   - workers: UDP sockets for each address.
-    ///   - names: those of the sockets that were handed over, between colons (`LISTEN_FDNAMES`).
+    ///   - names: The names of the sockets from the service manager, between colons (`LISTEN_FDNAMES`).
     static func open(
         _ listen: Settings.Listen, workers: Int, names: String?
     ) throws(SystemError) -> Sockets {
@@ -38,7 +38,7 @@ struct Sockets {
                     _ = try sockets.bind(ipv4, workers)
                 }
             } catch {
-                // A machine without IPv6 has no [::1]. That is no mistake in settings which do not name it.
+                // A machine without IPv6 has no [::1]. That is no error in settings which do not name it.
                 guard error.isAddressMissing, !sockets.datagrams.isEmpty,
                     listen.addresses == Settings.Listen.standardAddresses
                 else { throw error }
@@ -48,7 +48,7 @@ struct Sockets {
         return sockets
     }
 
-    /// Why the sockets cannot be had, and which keys name them.
+    /// Why the sockets cannot be bound, and which keys name them.
     static func words(_ error: SystemError) -> String {
         let isMissing = error.isAddressMissing
         return isMissing
@@ -56,7 +56,7 @@ struct Sockets {
     }
 
     /// UDP and TCP on one address.
-    /// - Returns: the port; with port 0 both get the one that the system chose for TCP.
+    /// - Returns: The port; with port 0 both get the one that the system chose for TCP.
     private mutating func bind(_ address: Endpoint, _ workers: Int) throws(SystemError) -> UInt16 {
         let stream = try StreamListener.listen(address)
         var bound = address
@@ -76,7 +76,7 @@ struct Sockets {
         do throws(SystemError) { try bind(&self, ipv4) } catch { leftOut.append(error) }
     }
 
-    /// Where questions come.
+    /// The addresses of the listeners.
     var endpoints: [Endpoint] {
         var all: [Endpoint] = []
         for endpoint in datagrams.map(\.local) + Tally.Transport.allCases.flatMap(endpoints)
@@ -86,11 +86,11 @@ struct Sockets {
         return all
     }
 
-    /// Where questions come over one transport with connections.
+    /// The addresses of the listeners of one transport with connections.
     func endpoints(_ transport: Tally.Transport) -> [Endpoint] { streams[transport, default: []].map(\.local) }
 
-    /// Settings with the addresses that the sockets for TLS and HTTPS really have, so that clients are told no others: where
-    /// the system chose the port, and where the service manager hands sockets over.
+    /// Settings with the real addresses of the sockets for TLS and HTTPS, for the designation: the system may have
+    /// chosen the port, and the service manager may have passed the sockets.
     func applied(to settings: Settings) -> Settings {
         var settings = settings
         for kind in Self.kinds { settings.listen[keyPath: kind.addresses] = endpoints(kind.transport) }
@@ -108,8 +108,8 @@ struct Sockets {
         }
     }
 
-    /// The addresses at which no question comes, since the service manager hands sockets over, but not both of theirs. Of the
-    /// standard addresses none is missed.
+    /// The configured addresses without both a UDP and a TCP socket from the service manager. None of the standard
+    /// addresses is reported.
     static func missing(_ wanted: [Endpoint], of datagrams: [Endpoint], _ streams: [Endpoint]) -> [Endpoint] {
         guard wanted != Settings.Listen.standardAddresses else { return [] }
         return Set(missing(wanted, of: datagrams) + missing(wanted, of: streams)).sorted {
@@ -127,7 +127,7 @@ struct Sockets {
         }
     }
 
-    /// Of the sockets that were handed over, in words.
+    /// The addresses without sockets from the service manager, in words.
     func missing(_ listen: Settings.Listen) -> [String] {
         guard areHandedOver else { return leftOut.map { "no question comes there: \($0.explained)" } }
         return Self.missing(listen.addresses, of: datagrams.map(\.local), endpoints(.tcp)).map(Report.missing)
@@ -138,8 +138,8 @@ struct Sockets {
             }
     }
 
-    /// Of those that the service manager of this machine would hand over, in words; none where that cannot be asked, or has no
-    /// such unit.
+    /// The addresses for which this machine's service manager would pass no socket, in words; none: it cannot be asked,
+    /// or has no such unit.
     static func missingUnderSystemd(_ listen: Settings.Listen) -> [String] {
         guard let bus = SystemBus(), let sockets = listened(by: "httpdnsd_2esocket", bus) else { return [] }
         return missing(listen.addresses, of: addresses("Datagram", sockets), addresses("Stream", sockets))
@@ -152,7 +152,7 @@ struct Sockets {
             }
     }
 
-    /// What a unit of sockets lists; nil: there is no such unit.
+    /// The addresses that a socket unit lists; nil: there is no such unit.
     private static func listened(by unit: String, _ bus: borrowing SystemBus) -> [[SystemBus.Value]]? {
         guard bus.value("LoadState", of: object(unit, "Unit"), "s") == .text("loaded") else { return nil }
         return bus.list("Listen", of: object(unit, "Socket"), "ss")
@@ -164,15 +164,15 @@ struct Sockets {
             service: service, path: "/org/freedesktop/systemd1/unit/\(unit)", interface: "\(service).\(interface)")
     }
 
-    /// What is between a unit of sockets and questions.
+    /// The state of a socket unit that explains why no question comes.
     enum UnitState: Equatable {
-        /// systemd cannot be asked: the system bus serves no user that a unit makes for itself.
+        /// systemd cannot be asked: the system bus serves no dynamic user of a unit.
         case unknown
         /// There is no such unit.
         case absent
         case disabled
         case failed
-        /// It is enabled; `isListed`: with the address in question.
+        /// It is enabled; `isListed`: it lists the address in question.
         case enabled(isListed: Bool)
 
         fileprivate init(_ unit: String, _ address: Endpoint) {
@@ -180,11 +180,11 @@ struct Sockets {
         }
 
         /// - Parameters:
-        ///   - unit: as it is written in the path of its object.
-        ///   - address: one that no socket has.
+        ///   - unit: As written in the path of its object.
+        ///   - address: An address without a socket.
         fileprivate init(_ unit: String, _ address: Endpoint, _ bus: borrowing SystemBus) {
             guard let sockets = Sockets.listened(by: unit, bus) else {
-                // The bus hears who asks only after it was opened.
+                // The bus learns the user only after it was opened.
                 let isAbsent = bus.value("LoadState", of: Sockets.object(unit, "Unit"), "s") == .text("not-found")
                 self = isAbsent ? .absent : .unknown
                 return
@@ -209,33 +209,33 @@ struct Sockets {
         }
     }
 
-    /// That sockets for DNS over TLS or HTTPS were handed over, and nothing to show on them.
+    /// The failure if sockets for DNS over TLS or HTTPS were passed without a certificate in the settings.
     private static func withoutCertificate(_ address: Endpoint) -> StartFailure {
         .setting(
             key: "listen.certificateFile",
             "missing; systemd hands over \(address) for TLS: give certificateFile and keyFile")
     }
 
-    /// What is served on sockets of its own.
+    /// A transport with sockets of its own.
     private struct Kind {
         let transport: Tally.Transport
         let addresses: any WritableKeyPath<Settings.Listen, [Endpoint]> & Sendable
-        /// The `FileDescriptorName=` of its sockets, and the end of the name of their unit.
+        /// The `FileDescriptorName=` of its sockets, and the end of their unit's name.
         let name: String
 
-        /// Its unit, as it is written in the path of its object.
+        /// Its unit, as written in the path of its object.
         var unit: String { "httpdnsd_2d\(name)_2esocket" }
 
-        /// That no question comes at an address, and what to type.
+        /// A text for an address without questions, with the command to type.
         func missing(_ address: Endpoint, _ state: UnitState) -> String {
             Sockets.missing("listen.\(transport.rawValue)", address, name, state)
         }
     }
 
-    /// That no question comes at an address for TLS or HTTPS, and what to type.
+    /// A text for an address for TLS or HTTPS without questions, with the command to type.
     /// - Parameters:
-    ///   - key: of the settings, which names the address.
-    ///   - name: the `FileDescriptorName=`, and the end of the name of the unit.
+    ///   - key: The key of the settings that names the address.
+    ///   - name: The `FileDescriptorName=`, and the end of the unit's name.
     static func missing(_ key: String, _ address: Endpoint, _ name: String, _ state: UnitState) -> String {
         let unit = "httpdnsd-\(name).socket"
         let begin = "\(key) names \(address), which no socket of systemd is for, so no question is answered there: "
@@ -265,7 +265,7 @@ struct Sockets {
         }
     }
 
-    /// Any other name is for UDP or TCP.
+    /// Any other name means UDP or TCP.
     private static let kinds = [
         Kind(transport: .tls, addresses: \.tls, name: "dot"), Kind(transport: .https, addresses: \.https, name: "doh"),
     ]
@@ -273,7 +273,7 @@ struct Sockets {
     private static func handedOver(_ names: String?) throws(SystemError) -> Sockets {
         var sockets = Sockets()
         sockets.areHandedOver = true
-        // 1: the variables are removed from the environment, so that no child process takes the sockets for its own.
+        // 1: the variables are removed from the environment, so that no child process uses the sockets.
         let count = Environment.variables["LISTEN_FDS"] == nil ? 0 : csd_listen_fds(1)
         guard count >= 0 else { throw SystemError("sd_listen_fds", code: -count) }
         let names = names?.split(separator: ":", omittingEmptySubsequences: false) ?? []
@@ -289,7 +289,8 @@ struct Sockets {
 }
 
 extension SystemError {
-    /// Why a socket could not be bound, with what to do about it. A port that another program has is forbidden before it is taken.
+    /// Why a socket could not be bound, with a remedy. Without the permission for a port, the error does not show that
+    /// another program has it.
     var explainedOfSockets: String {
         guard call == "bind", isDenied, let endpoint = Endpoint(subject) else { return explained }
         let taken = PortUse.isTaken(endpoint) ? "another program has it, ss -lntup says which" : nil
@@ -309,7 +310,7 @@ extension Report {
         say(.notice, .started, "listening on \(list)", ["addresses": list])
     }
 
-    /// That no question comes at an address, in words.
+    /// A text for an address without questions.
     static func missing(_ address: Endpoint) -> String {
         """
         listen.addresses names \(address), which httpdnsd.socket does not, so no question is answered there: add \

@@ -1,7 +1,7 @@
 import CSystemd
 
-/// Properties of services on the system bus (sd-bus(3)). It waits for the bus while that begins, and up to 5 s for each answer: not
-/// for a thread that others wait for.
+/// Properties of services on the system bus (sd-bus(3)). It waits for the start of the bus, and up to 5 s for each
+/// answer: do not use it on a thread that other work waits for.
 @safe struct SystemBus: ~Copyable {
     enum Value: Equatable {
         case number(Int32)
@@ -10,12 +10,12 @@ import CSystemd
         case octets([UInt8])
     }
 
-    /// An object of a service, and the interface whose properties are asked for.
+    /// An object of a service, and the interface of the wanted properties.
     struct Object {
         let service, path, interface: String
     }
 
-    /// The most entries of a list that are looked at.
+    /// The most entries of a list that are read.
     private static let mostEntries = 1024
     private let bus: OpaquePointer
 
@@ -28,7 +28,7 @@ import CSystemd
 
     deinit { unsafe csd_bus_flush_close_unref(bus) }
 
-    /// A property of one value: `b` a flag, `s` a text. Nil: it cannot be had.
+    /// A property of one value: `b` a flag, `s` a text. Nil: it is not available.
     func value(_ property: String, of object: Object, _ type: Character) -> Value? {
         unsafe read(property, object) { reply in
             guard unsafe enter(reply, "v", String(type)) else { return nil }
@@ -37,8 +37,8 @@ import CSystemd
         }
     }
 
-    /// A property that is a list of structures, whose members have these types: `i` a number, `b` a flag, `s` a text, `ay`
-    /// octets. Nil: it cannot be had.
+    /// A property that is a list of structures, whose members have these types: `i` a number, `b` a flag, `s` a text,
+    /// `ay` octets. Nil: it is not available.
     func list(_ property: String, of object: Object, _ types: String) -> [[Value]]? {
         unsafe read(property, object) { reply in
             guard unsafe enter(reply, "v", "a(\(types))"), unsafe enter(reply, "a", "(\(types))") else { return nil }
@@ -68,15 +68,16 @@ import CSystemd
         return unsafe take(reply)
     }
 
-    /// Goes into a variant (`v`), list (`a`) or structure (`r`).
+    /// Enters a variant (`v`), list (`a`) or structure (`r`).
     private func enter(_ reply: OpaquePointer, _ kind: Character, _ contents: String) -> Bool {
         unsafe csd_bus_message_enter_container(reply, Self.code(kind), contents) > 0
     }
 
-    /// Reads the next value, and takes its type from the types.
+    /// Reads the next value, and removes its type from the types.
     private static func value(_ reply: OpaquePointer, _ types: inout Substring) -> Value? {
         let type = types.removeFirst()
-        // Sound: what is read has the size of its type (sd_bus_message_read_basic(3)), and is copied while the message lives.
+        // Sound: the read value has the size of its type (sd_bus_message_read_basic(3)), and is copied while the
+        // message lives.
         switch type {
         case "i", "b":
             var number: Int32 = 0

@@ -3,17 +3,17 @@ import Dispatch
 import Log
 import Transport
 
-/// Regularly tells the service manager that the daemon is well, and gives it a line about the state.
+/// Regularly signals to the service manager that the daemon is well, with a line about the state.
 ///
 /// The daemon is well when each queue on which answers depend makes progress. (The queue of the cache's file does not
-/// count: a disk may hang without any effect on clients.) If the manager does not expect signs of life, only the line
-/// is kept up to date.
+/// count: a disk may hang without any effect on clients.) If the manager expects no signs of life, only the line is
+/// updated.
 ///
 /// `@unchecked Sendable`: confined to its queue.
 final class Watchdog: @unchecked Sendable {
     /// The parts of the daemon that it observes; each result comes on any queue.
     struct Sources: Sendable {
-        /// Whether every queue makes progress: true as soon as it is known, false after a second.
+        /// Whether each queue makes progress: true as soon as it is known, false after a second.
         let liveness: @Sendable (@escaping @Sendable (Bool) -> Void) -> Void
         /// The state of the daemon in a line.
         let headline: @Sendable (@escaping @Sendable (String) -> Void) -> Void
@@ -23,9 +23,9 @@ final class Watchdog: @unchecked Sendable {
     private let timer: any DispatchSourceTimer
     private let sources: Sources
     private let report: Report
-    /// Gives the manager a sign of life; nil: it expects none.
+    /// Sends the manager a sign of life; nil: it expects none.
     private let isAlive: (@Sendable () -> Void)?
-    /// Whether the queues are being looked at; ends when all of them turn.
+    /// Whether a check of the queues is under way; it ends when all of them turn.
     private var isLooking = false
     private var hasEnded = false
     private var isWithheld = false
@@ -35,7 +35,7 @@ final class Watchdog: @unchecked Sendable {
     /// The line is sent at most once in this many milliseconds.
     private static let headlinePeriod = 10_000
 
-    /// Nil if there is no service manager.
+    /// Nil: there is no service manager.
     convenience init?(_ sources: Sources, report: Report) {
         guard ServiceManager.isPresent else { return nil }
         let limit = ServiceManager.watchdogMicroseconds
@@ -45,8 +45,8 @@ final class Watchdog: @unchecked Sendable {
     }
 
     /// - Parameters:
-    ///   - period: milliseconds between two signs of life.
-    ///   - isAlive: gives the manager a sign of life; nil: it expects none.
+    ///   - period: Milliseconds between two signs of life.
+    ///   - isAlive: Sends the manager a sign of life; nil: it expects none.
     init(_ sources: Sources, period: Int, isAlive: (@Sendable () -> Void)?, report: Report) {
         (self.sources, self.isAlive, self.report) = (sources, isAlive, report)
         timer = DispatchSource.makeTimerSource(queue: queue)
@@ -64,7 +64,7 @@ final class Watchdog: @unchecked Sendable {
 
     private func round() {
         if isAlive != nil, !isLooking { look() }
-        // It lives as long as the daemon, and that as long as the process.
+        // It lives as long as the daemon, which lives as long as the process.
         sources.headline { [self] line in queue.async { [self] in say(line) } }
     }
 

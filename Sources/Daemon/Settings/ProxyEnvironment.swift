@@ -4,9 +4,9 @@ import Base
 /// the service; `httpdns.proxy` sets what follows from that.
 ///
 /// The rules are curl's: `http_proxy` or `https_proxy`, then `all_proxy`, each in lower case first, then in upper case;
-/// an empty variable counts as none. `no_proxy` has addresses, networks and names, separated by commas or blanks; a name
-/// includes those under it, with or without a leading dot; `*` means all. In addition to curl's rules an entry may end
-/// in `:PORT`, as in Go.
+/// an empty variable counts as none. `no_proxy` has addresses, networks and names, separated by commas or blanks; a
+/// name includes those under it, with or without a leading dot; `*` means all. In addition to curl's rules an entry may
+/// end in `:PORT`, as in Go.
 struct ProxyEnvironment: Sendable, Equatable {
     /// The value is not stored, since it may contain a password.
     private let http: String?

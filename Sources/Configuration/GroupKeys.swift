@@ -46,7 +46,7 @@ extension Key where Root == Settings.Group {
             @escaping @autoclosure @Sendable () -> (any KeyPath<Settings.Group, FileContents?> & Sendable)? = nil,
         _ documentation: String
     ) {
-        self.init(.upstreams, name, property(), kind, holding: contents(), documentation)
+        self.init(name, property(), kind, holding: contents(), documentation)
         self.holders = holders
     }
 }
@@ -114,7 +114,7 @@ private let groupKeys: [Key<Settings.Group>] = [
         "a file that holds the token"),
     Key(
         .accounts, "dnsIp", \.accountKeys.dnsIp,
-        .list(of: .server(defaultPort: 0, example: "119.29.29.99"), atLeastOne: true),
+        .list(of: .server(example: "119.29.29.99"), atLeastOne: true),
         "service addresses in order"),
     Key(
         .accounts, "httpOnly", \.httpOnlyKey, .boolean,
@@ -183,7 +183,7 @@ private let groupKeys: [Key<Settings.Group>] = [
         "seconds a request is valid; 0 = as the provider has it"),
     Key(
         .accounts, "confIp", \.accountKeys.confIp,
-        .list(of: .server(defaultPort: 0, example: "192.0.2.1")),
+        .list(of: .server(example: "192.0.2.1")),
         "start-up servers for the service-address list; empty = off"),
     Key(
         .accounts, "proxy", \.accountKeys.proxy, .choice,

@@ -1,7 +1,8 @@
 /// One key of the configuration: where it stands, which values it takes, and where its value is stored. Its default is
 /// the initial value of the property in ``Settings``.
 struct Key<Root: Sendable>: Sendable {
-    let section: Section
+    /// ``of(_:_:)`` gives it another.
+    var section = Section.upstreams
     /// Of a key of groups: the sections that take it.
     var holders: Holders = []
     let name: String
@@ -24,15 +25,14 @@ extension Key {
     /// Key paths are made when a key is used: to make those of all keys would be a tenth of a start.
     /// - Parameter contents: The contents of the file that the value names, if they count in comparisons.
     init<Value: Equatable>(
-        _ section: Section, _ name: String,
+        _ name: String,
         _ property: @escaping @autoclosure @Sendable () -> any WritableKeyPath<Root, Value> & Sendable,
         _ kind: Kind<Value>,
         holding contents: @escaping @autoclosure @Sendable () -> (any KeyPath<Root, FileContents?> & Sendable)? = nil,
         _ documentation: String
     ) {
         self.init(
-            section: section, name: name, documentation: documentation, expected: kind.expected,
-            isSecret: Value.self == Secret.self,
+            name: name, documentation: documentation, expected: kind.expected, isSecret: Value.self == Secret.self,
             read: { given, root throws(Problem) in root[keyPath: property()] = try kind.read(given) },
             show: { kind.show($0[keyPath: property()]) },
             isEqual: { left, right in

@@ -16,136 +16,136 @@ extension Key where Root == Settings {
     }
 }
 
-private let sectionKeys: [Key<Settings>] =
+/// The keys of all sections, in the order in which they are shown.
+private let sectionKeys: [Key<Settings>] = Array(
     [
-        Key(
-            .listen, "addresses", \.listen.addresses,
-            .list(of: .listener, atLeastOne: true, atMost: Settings.Listen.maximumAddresses),
-            "UDP and TCP on each; sockets handed over by systemd replace these"),
-        Key(
-            .listen, "allow", \.listen.allow, .list(of: .network),
-            "who may ask; others get REFUSED over UDP, and no connection"),
-        Key(
-            .listen, "workers", \.listen.workers, .number(0...4),
-            "listening queues; 0 = one a core, 4 at most"),
-        Key(
-            .listen, "tcpClients", \.listen.tcpClients, .number(1...10_000),
-            "TCP connections at once"),
-        Key(
-            .listen, "tcpIdleSeconds", \.listen.tcpIdleSeconds, .number(1...3600, of: "seconds"),
-            "RFC 7766 idle timeout"),
-        Key(
-            .listen, "tls", \.listen.tls, .list(of: .listener, atMost: Settings.Listen.maximumAddresses),
-            "DNS over TLS on each (RFC 7858); empty = off"),
-        Key(
-            .listen, "https", \.listen.https, .list(of: .listener, atMost: Settings.Listen.maximumAddresses),
-            "DNS over HTTPS on each, at /dns-query (RFC 8484); empty = off"),
-        Key(
-            .listen, "certificateFile", \.listen.certificateFile, .optionalPath,
-            holding: \Settings.listen.certificateContents,
-            "PEM, the certificate that clients are shown, then those between it and its authority"),
-        Key(
-            .listen, "keyFile", \.listen.keyFile, .optionalPath, holding: \Settings.listen.keyContents,
-            "PEM, its private key"),
-        Key(
-            .listen, "name", \.listen.name, .optionalName,
-            "the name in the certificate; with it clients find tls and https by themselves (RFC 9462)"),
-    ] + accountKeys + tlsKeys + [
-        Key(
-            .domains, "intercept", \.domains.intercept, .list(of: .domain),
-            "if not empty, only these and those under them go to HTTPDNS"),
-        Key(
-            .domains, "interceptFile", \.domains.interceptFile, .paths,
-            "a file with more of them, one a line, or several; empty = none"),
-        Key(
-            .domains, "bypass", \.domains.bypass, .list(of: .domain),
-            "these and those under them never do"),
-        Key(
-            .domains, "bypassFile", \.domains.bypassFile, .paths,
-            "a file with more of them, one a line, or several; empty = none"),
-        Key(
-            .domains, "privateAddresses", \.domains.privateAddresses, .choice,
-            "\"refuse\": private, loopback and link-local addresses are taken out of answers"),
-        Key(
-            .domains, "privateAllowed", \.domains.privateAllowed, .list(of: .domain),
-            "these and those under them may have them; so may those of bypass"),
-    ] + fallbackKeys.prefix(1) + [
-        Key(
-            .fallback, "resolvConf", \.fallback.resolvConf, .list(of: .path),
-            "the first of these that names a server other than this daemon is used"),
-        Key(
-            .fallback, "hedgeAfter", \.fallback.hedgeAfter, .number(0...60_000, of: "milliseconds"),
-            "milliseconds HTTPDNS has before it is asked too; 0 = none"),
-        Key(
-            .fallback, "hosts", \.fallback.hosts, .paths,
-            "answered from this file, or from several, first; empty = off"),
-    ] + keysAfterHosts + [
-        Key(
-            .nat64, "prefix", \.nat64.prefix, .translatorPrefix,
-            "by which this network leads to IPv4; \"auto\": as its resolvers say (RFC 7050); empty = off"),
-        Key(
-            .nat64, "synthesize", \.nat64.synthesize, .choice,
-            "AAAA made of A for clients (RFC 6147); auto = while there is a prefix and no IPv4 route"),
-        Key(
-            .cache, "megabytes", \.cache.megabytes, .number(1...65_536),
-            "never more"),
-        Key(
-            .cache, "minTTL", \.cache.minTTL, .number(0...604_800, of: "seconds"),
-            "seconds an answer with records is kept at least"),
-        Key(
-            .cache, "negativeMinTTL", \.cache.negativeMinTTL, .number(0...604_800, of: "seconds"),
-            "seconds an answer that there is no record is kept at least"),
-        Key(
-            .cache, "maxTTL", \.cache.maxTTL, .number(0...604_800, of: "seconds"),
-            "seconds an answer is kept at most"),
-        Key(
-            .cache, "negativeTTL", \.cache.negativeTTL, .number(0...604_800, of: "seconds"),
-            "for \"no record\", when no SOA says otherwise"),
-        Key(
-            .cache, "staleSeconds", \.cache.staleSeconds, .number(0...604_800, of: "seconds"),
-            "seconds expired answers are kept for when nothing else answers; 0 = off"),
-        Key(
-            .cache, "staleTTL", \.cache.staleTTL, .number(1...604_800, of: "seconds"),
-            "the TTL of such an answer"),
-        Key(
-            .cache, "prefetchAt", \.cache.prefetchAt, .number(0...99),
-            "per cent of its TTL past which an entry asked for again is refreshed; 0 = off"),
-        Key(
-            .cache, "keepAliveDomains", \.cache.keepAliveDomains, .list(of: .hostname, atMost: 1000),
-            "refreshed whether asked for or not"),
-        Key(
-            .cache, "preResolve", \.cache.preResolve, .list(of: .hostname, atMost: 1000),
-            "looked up at start"),
-        Key(
-            .cache, "rank", \.cache.rank, .list(of: .ranked, atMost: 1000),
-            "NAME:PORT; the addresses of these and those under them are given in the order in which they answer there"),
-        Key(
-            .cache, "file", \.cache.file, .optionalPath,
-            "keeps the cache over a restart; empty = off"),
-    ] + Key<Settings.SharedCache>.ofSharedCache.map { $0.of(\.sharedCache, .sharedCache) } + [
-        Key(
-            .control, "socket", \.control.socket, .optionalSocketPath,
-            "where status and flush reach the daemon; empty = off"),
-        Key(
-            .control, "host", \.control.host, .optionalName,
-            "a name by which metrics and page may be asked for, beside addresses and localhost; empty = none"),
-        Key(
-            .control, "metrics", \.control.metrics, .optionalEndpoint,
-            "ADDRESS:PORT for /metrics, /healthz, /readyz and the status page; empty = off"),
+        listenKeys.map { $0.of(\.listen, .listen) },
+        Key<Settings.Group>.keys(of: .httpdns).map { $0.of(\.ownAccount, .httpdns) },
+        Key<Settings.Group>.keys(of: .tls).map { $0.of(\.ownAccount, .tls) },
+        domainKeys.map { $0.of(\.domains, .domains) },
+        Array(fallbackKeys.prefix(1)),
+        ownFallbackKeys.map { $0.of(\.fallback, .fallback) },
+        Array(fallbackKeys.dropFirst()),
+        Key<Settings.Group>.keys(of: .privateNames).map { $0.of(\.privateNames, .privateNames) },
+        nat64Keys.map { $0.of(\.nat64, .nat64) },
+        cacheKeys.map { $0.of(\.cache, .cache) },
+        sharedCacheKeys.map { $0.of(\.sharedCache, .sharedCache) },
+        controlKeys.map { $0.of(\.control, .control) },
+        logKeys.map { $0.of(\.log, .log) },
+    ].joined())
 
-        Key(
-            .log, "level", \.log.level, .choice,
-            "error | warning | notice | info | debug"),
-        Key(
-            .log, "format", \.log.format, .choice,
-            "auto | journal | text | json"),
-    ]
-
-private let accountKeys = Key<Settings.Group>.keys(of: .httpdns).map { $0.of(\Settings.ownAccount, .httpdns) }
-private let tlsKeys = Key<Settings.Group>.keys(of: .tls).map { $0.of(\Settings.ownAccount, .tls) }
-private let privateKeys = Key<Settings.Group>.keys(of: .privateNames).map {
-    $0.of(\Settings.privateNames, .privateNames)
-}
-/// Those of `[fallback]` behind `hosts`, and those of `[private]`.
-private let keysAfterHosts = fallbackKeys.dropFirst() + privateKeys
 private let fallbackKeys = Key<Settings.Group>.keys(of: .fallback).map { $0.of(\Settings.fallback.group, .fallback) }
+
+private let listenKeys: [Key<Settings.Listen>] = [
+    Key(
+        "addresses", \.addresses, .list(of: .listener, atLeastOne: true, atMost: Settings.Listen.maximumAddresses),
+        "UDP and TCP on each; sockets handed over by systemd replace these"),
+    Key("allow", \.allow, .list(of: .network), "who may ask; others get REFUSED over UDP, and no connection"),
+    Key("workers", \.workers, .number(0...4), "listening queues; 0 = one a core, 4 at most"),
+    Key("tcpClients", \.tcpClients, .number(1...10_000), "TCP connections at once"),
+    Key("tcpIdleSeconds", \.tcpIdleSeconds, .number(1...3600, of: "seconds"), "RFC 7766 idle timeout"),
+    Key(
+        "tls", \.tls, .list(of: .listener, atMost: Settings.Listen.maximumAddresses),
+        "DNS over TLS on each (RFC 7858); empty = off"),
+    Key(
+        "https", \.https, .list(of: .listener, atMost: Settings.Listen.maximumAddresses),
+        "DNS over HTTPS on each, at /dns-query (RFC 8484); empty = off"),
+    Key(
+        "certificateFile", \.certificateFile, .optionalPath, holding: \Settings.Listen.certificateContents,
+        "PEM, the certificate that clients are shown, then those between it and its authority"),
+    Key("keyFile", \.keyFile, .optionalPath, holding: \Settings.Listen.keyContents, "PEM, its private key"),
+    Key(
+        "name", \.name, .optionalName,
+        "the name in the certificate; with it clients find tls and https by themselves (RFC 9462)"),
+]
+
+private let domainKeys: [Key<Settings.Domains>] = [
+    Key("intercept", \.intercept, .list(of: .domain), "if not empty, only these and those under them go to HTTPDNS"),
+    Key("interceptFile", \.interceptFile, .paths, "a file with more of them, one a line, or several; empty = none"),
+    Key("bypass", \.bypass, .list(of: .domain), "these and those under them never do"),
+    Key("bypassFile", \.bypassFile, .paths, "a file with more of them, one a line, or several; empty = none"),
+    Key(
+        "privateAddresses", \.privateAddresses, .choice,
+        "\"refuse\": private, loopback and link-local addresses are taken out of answers"),
+    Key(
+        "privateAllowed", \.privateAllowed, .list(of: .domain),
+        "these and those under them may have them; so may those of bypass"),
+]
+
+private let ownFallbackKeys: [Key<Settings.Fallback>] = [
+    Key(
+        "resolvConf", \.resolvConf, .list(of: .path),
+        "the first of these that names a server other than this daemon is used"),
+    Key(
+        "hedgeAfter", \.hedgeAfter, .number(0...60_000, of: "milliseconds"),
+        "milliseconds HTTPDNS has before it is asked too; 0 = none"),
+    Key("hosts", \.hosts, .paths, "answered from this file, or from several, first; empty = off"),
+]
+
+private let nat64Keys: [Key<Settings.NAT64>] = [
+    Key(
+        "prefix", \.prefix, .translatorPrefix,
+        "by which this network leads to IPv4; \"auto\": as its resolvers say (RFC 7050); empty = off"),
+    Key(
+        "synthesize", \.synthesize, .choice,
+        "AAAA made of A for clients (RFC 6147); auto = while there is a prefix and no IPv4 route"),
+]
+
+private let cacheKeys: [Key<Settings.Cache>] = [
+    Key("megabytes", \.megabytes, .number(1...65_536), "never more"),
+    Key("minTTL", \.minTTL, .number(0...604_800, of: "seconds"), "seconds an answer with records is kept at least"),
+    Key(
+        "negativeMinTTL", \.negativeMinTTL, .number(0...604_800, of: "seconds"),
+        "seconds an answer that there is no record is kept at least"),
+    Key("maxTTL", \.maxTTL, .number(0...604_800, of: "seconds"), "seconds an answer is kept at most"),
+    Key(
+        "negativeTTL", \.negativeTTL, .number(0...604_800, of: "seconds"),
+        "for \"no record\", when no SOA says otherwise"),
+    Key(
+        "staleSeconds", \.staleSeconds, .number(0...604_800, of: "seconds"),
+        "seconds expired answers are kept for when nothing else answers; 0 = off"),
+    Key("staleTTL", \.staleTTL, .number(1...604_800, of: "seconds"), "the TTL of such an answer"),
+    Key(
+        "prefetchAt", \.prefetchAt, .number(0...99),
+        "per cent of its TTL past which an entry asked for again is refreshed; 0 = off"),
+    Key(
+        "keepAliveDomains", \.keepAliveDomains, .list(of: .hostname, atMost: 1000),
+        "refreshed whether asked for or not"),
+    Key("preResolve", \.preResolve, .list(of: .hostname, atMost: 1000), "looked up at start"),
+    Key(
+        "rank", \.rank, .list(of: .ranked, atMost: 1000),
+        "NAME:PORT; the addresses of these and those under them are given in the order in which they answer there"),
+    Key("file", \.file, .optionalPath, "keeps the cache over a restart; empty = off"),
+]
+
+private let sharedCacheKeys: [Key<Settings.SharedCache>] = [
+    Key("server", \.server, .optionalStore, "the store that the daemons of a fleet share; empty = off"),
+    Key("user", \.user, .label, "the user of its access list; empty = the default user"),
+    Key(
+        "passwordFile", \.passwordFile, .optionalPath, holding: \Settings.SharedCache.passwordContents,
+        "a file that holds its password"),
+    Key(
+        "keyFile", \.keyFile, .optionalPath, holding: \Settings.SharedCache.keyContents,
+        "a file that holds the fleet's key, 32 octets or more"),
+    Key(
+        "keyFileBefore", \.keyFileBefore, .optionalPath, holding: \Settings.SharedCache.keyBeforeContents,
+        "a file that holds the key of before, while keys change"),
+    Key(
+        "caFile", \.caFile, .optionalPath, holding: \Settings.SharedCache.anchorContents,
+        "PEM or DER, trusted alone; empty = the system's store"),
+]
+
+private let controlKeys: [Key<Settings.Control>] = [
+    Key("socket", \.socket, .optionalSocketPath, "where status and flush reach the daemon; empty = off"),
+    Key(
+        "host", \.host, .optionalName,
+        "a name by which metrics and page may be asked for, beside addresses and localhost; empty = none"),
+    Key(
+        "metrics", \.metrics, .optionalEndpoint,
+        "ADDRESS:PORT for /metrics, /healthz, /readyz and the status page; empty = off"),
+]
+
+private let logKeys: [Key<Settings.Log>] = [
+    Key("level", \.level, .choice, "error | warning | notice | info | debug"),
+    Key("format", \.format, .choice, "auto | journal | text | json"),
+]

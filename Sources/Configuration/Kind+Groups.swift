@@ -4,14 +4,9 @@ import Names
 
 extension Kind where Value == UpstreamServer {
     static var upstreamServer: Kind {
-        let expected = "ADDRESS, ADDRESS:PORT, \"tls://HOST\", \"https://HOST/PATH\" or another form of a server"
-        return Kind(
-            expected: expected,
-            read: { given throws(Problem) in
-                guard let text = given.text else { throw Problem(given.shown, expected: expected) }
-                return try ServerText.read(text)
-            },
-            show: { quoted(ServerText.text(of: $0)) })
+        .string(
+            "ADDRESS, ADDRESS:PORT, \"tls://HOST\", \"https://HOST/PATH\" or another form of a server",
+            read: ServerText.read, show: ServerText.text)
     }
 }
 

@@ -28,13 +28,10 @@ extension Kind where Value == Name {
 extension Kind where Value == Name? {
     /// The name of a host.
     static var optionalName: Kind {
-        .text(
+        .optional(
             "a host name such as \"dns.example.com\", or \"\" for none",
-            parse: { text in
-                if text.isEmpty { return .some(nil) }
-                guard let name = Name(text), name.isHostname, IPAddress(text) == nil else { return nil }
-                return .some(name)
-            }, show: { $0?.description ?? "" })
+            parse: { text in Name(text).flatMap { $0.isHostname && IPAddress(text) == nil ? $0 : nil } },
+            show: \.description)
     }
 }
 

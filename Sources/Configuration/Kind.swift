@@ -20,15 +20,38 @@ extension Kind {
         _ expected: String, parse: @escaping @Sendable (String) -> Value?,
         show: @escaping @Sendable (Value) -> String, meant: @escaping @Sendable (String) -> String? = { _ in nil }
     ) -> Kind {
-        Kind(
-            expected: expected,
-            read: { given throws(Problem) in
-                guard let text = given.text, let value = parse(text) else {
-                    throw Problem(given.shown, expected: expected, meant: given.text.flatMap(meant).map { quoted($0) })
+        .string(
+            expected,
+            read: { text throws(Problem) in
+                guard let value = parse(text) else {
+                    throw Problem(Given.text(text).shown, expected: expected, meant: meant(text).map { quoted($0) })
                 }
                 return value
             },
+            show: show)
+    }
+
+    /// A value written as a string, of which `read` says what is wrong.
+    static func string(
+        _ expected: String, read: @escaping @Sendable (String) throws(Problem) -> Value,
+        show: @escaping @Sendable (Value) -> String
+    ) -> Kind {
+        Kind(
+            expected: expected,
+            read: { given throws(Problem) in
+                guard let text = given.text else { throw Problem(given.shown, expected: expected) }
+                return try read(text)
+            },
             show: { quoted(show($0)) })
+    }
+
+    /// A value written as a string, the empty one for nil.
+    static func optional<Wrapped>(
+        _ expected: String, parse: @escaping @Sendable (String) -> Wrapped?,
+        show: @escaping @Sendable (Wrapped) -> String
+    ) -> Kind where Value == Wrapped? {
+        .text(
+            expected, parse: { $0.isEmpty ? .some(nil) : parse($0).map(Optional.some) }, show: { $0.map(show) ?? "" })
     }
 
     /// A list without repetitions; in the environment its items are separated by commas.
@@ -147,38 +170,33 @@ extension Kind {
 }
 
 extension Kind where Value == Endpoint {
-    /// `ADDRESS:PORT`; port 0 is valid too.
-    static var endpoint: Kind {
-        .text("ADDRESS:PORT, such as \"127.0.0.1:53\" or \"[::1]:53\"", parse: { Endpoint($0) }, show: \.description)
-    }
-
-    /// Where clients come: as ``endpoint``, a link-local address with its zone.
+    /// Where clients come: `ADDRESS:PORT`, a link-local address with its zone; port 0 is valid too.
     static var listener: Kind {
         let expected = "ADDRESS:PORT, such as \"127.0.0.1:53\" or \"[::1]:53\""
-        return Kind(
-            expected: expected,
-            read: { given throws(Problem) in
-                guard let text = given.text, let endpoint = Endpoint(text, allowsZone: true) else {
-                    throw Problem(given.shown, expected: expected)
+        return .string(
+            expected,
+            read: { text throws(Problem) in
+                guard let endpoint = Endpoint(text, allowsZone: true) else {
+                    throw Problem(Given.text(text).shown, expected: expected)
                 }
                 guard !endpoint.address.isIPv6LinkLocal || endpoint.zone != nil else {
                     throw Problem(
-                        given.shown,
+                        Given.text(text).shown,
                         expected: "the link of this address, such as \"[\(endpoint.address)%eth0]:\(endpoint.port)\"")
                 }
                 return endpoint
             },
-            show: { quoted($0.description) })
+            show: \.description)
     }
 
-    /// A server to be asked: `ADDRESS` or `ADDRESS:PORT`. A server cannot be asked at port 0, so a `defaultPort` of 0
-    /// stands for a default that is not known yet.
-    static func server(defaultPort: UInt16, example: String) -> Kind {
+    /// A server to be asked: `ADDRESS` or `ADDRESS:PORT`. A server cannot be asked at port 0, which stands for a default that is
+    /// not known yet.
+    static func server(example: String) -> Kind {
         .text(
             "ADDRESS or ADDRESS:PORT, such as \(quoted(example))",
             parse: { text in
                 if let endpoint = Endpoint(text), endpoint.port == 0 { return nil }
-                return Endpoint(text, defaultPort: defaultPort)
+                return Endpoint(text, defaultPort: 0)
             },
             show: { $0.port == 0 ? $0.address.description : $0.description })
     }
@@ -186,13 +204,9 @@ extension Kind where Value == Endpoint {
 
 extension Kind where Value == Endpoint? {
     static var optionalEndpoint: Kind {
-        .text(
-            "ADDRESS:PORT, such as \"127.0.0.1:9153\" or \"[::1]:9153\", or \"\" for none",
-            parse: { text in
-                if text.isEmpty { return .some(nil) }
-                return Endpoint(text).map(Optional.some)
-            },
-            show: { $0?.description ?? "" })
+        .optional(
+            "ADDRESS:PORT, such as \"127.0.0.1:9153\" or \"[::1]:9153\", or \"\" for none", parse: { Endpoint($0) },
+            show: \.description)
     }
 }
 
@@ -206,13 +220,7 @@ extension Kind where Value == Network {
 
 extension Kind where Value == IPAddress? {
     static var optionalAddress: Kind {
-        .text(
-            "an IPv4 or IPv6 address, or \"\" for none",
-            parse: { text in
-                if text.isEmpty { return .some(nil) }
-                return IPAddress(text).map(Optional.some)
-            },
-            show: { $0?.description ?? "" })
+        .optional("an IPv4 or IPv6 address, or \"\" for none", parse: { IPAddress($0) }, show: \.description)
     }
 }
 
@@ -235,19 +243,16 @@ extension Kind where Value == Settings.Account.ReportURL? {
     static var optionalURL: Kind {
         let expected =
             "a URL such as \"https://reports.example.com/httpdns\" without user and fragment, or \"\" for none"
-        return Kind(
-            expected: expected,
-            read: { given throws(Problem) in
-                guard let text = given.text else { throw Problem(given.shown, expected: expected) }
+        return .string(
+            expected,
+            read: { text throws(Problem) in
                 if text.isEmpty { return nil }
-                guard let url = Settings.Account.ReportURL(text) else {
-                    // Text before an "@" may be a password, also if a combining character follows the "@".
-                    throw Problem(
-                        text.utf8.contains(UInt8(ascii: "@")) ? "what it says" : given.shown, expected: expected)
-                }
-                return url
+                if let url = Settings.Account.ReportURL(text) { return url }
+                // Text before an "@" may be a password, also if a combining character follows the "@".
+                let isSecret = text.utf8.contains(UInt8(ascii: "@"))
+                throw Problem(isSecret ? "what it says" : Given.text(text).shown, expected: expected)
             },
-            show: { quoted($0?.description ?? "") })
+            show: { $0?.description ?? "" })
     }
 }
 

@@ -12,8 +12,8 @@ extension Settings {
         /// The service's addresses in the order in which they are tried; not empty once the settings are loaded.
         public var dnsIp: [Endpoint] = []
         public var routeIpEncrypted = false
-        /// The secrets that were read from files.
-        public var secretsFromFiles = SecretNames()
+        /// The keys of the secrets that were read from files, without `File`.
+        public var secretsFromFiles: [String] = []
         /// Failed attempts in a row, 1…100, after which the next of `dnsIp` is asked.
         public var retryTimesBeforeSwitchServer = 3
         /// Minutes, 1…1440, after which the first of `dnsIp` is tried again.
@@ -119,25 +119,6 @@ extension Settings {
             }
         }
 
-        /// Some of the secrets of an account, in little memory: settings are often copied.
-        public struct SecretNames: OptionSet, Sendable {
-            public let rawValue: UInt8
-            public init(rawValue: UInt8) { self.rawValue = rawValue }
-
-            public static let dnsKey = SecretNames(rawValue: 1)
-            public static let aesKey = SecretNames(rawValue: 2)
-            public static let token = SecretNames(rawValue: 4)
-
-            /// Their keys, without `File`.
-            public var keys: [String] {
-                var keys: [String] = []
-                if contains(.dnsKey) { keys.append("dnsKey") }
-                if contains(.aesKey) { keys.append("aesKey") }
-                if contains(.token) { keys.append("token") }
-                return keys
-            }
-        }
-
         /// The secrets of an account.
         struct Secrets: Sendable, Equatable {
             var dnsKey = SecretSource()
@@ -148,14 +129,8 @@ extension Settings {
                 [("dnsKey", dnsKey), ("aesKey", aesKey), ("token", token)]
             }
 
-            /// Those that files hold.
-            var fromFiles: SecretNames {
-                var found = SecretNames()
-                if !dnsKey.file.isEmpty { found.insert(.dnsKey) }
-                if !aesKey.file.isEmpty { found.insert(.aesKey) }
-                if !token.file.isEmpty { found.insert(.token) }
-                return found
-            }
+            /// The keys of those that files hold, without `File`.
+            var fromFiles: [String] { all.filter { !$0.source.file.isEmpty }.map(\.name) }
 
             /// Whether one stands in the configuration itself.
             var isAnyInText: Bool { all.contains { !$0.source.value.bytes.isEmpty } }

@@ -109,13 +109,8 @@ extension StoreServer {
 
 extension Kind where Value == StoreServer? {
     static var optionalStore: Kind {
-        let expected = StoreServer.expected + ", or \"\" for none"
-        return Kind(
-            expected: expected,
-            read: { given throws(Problem) in
-                guard let text = given.text else { throw Problem(given.shown, expected: expected) }
-                return text.isEmpty ? nil : try StoreServer(text)
-            },
-            show: { quoted($0?.text ?? "") })
+        .string(
+            StoreServer.expected + ", or \"\" for none",
+            read: { text throws(Problem) in text.isEmpty ? nil : try StoreServer(text) }, show: { $0?.text ?? "" })
     }
 }

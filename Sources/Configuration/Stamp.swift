@@ -18,14 +18,14 @@ enum Stamp {
         guard let octets = Base64.url.decode(text.utf8) else {
             throw Problem("a stamp is not right that is no base64url; give it whole, as \"sdns://STAMP\"")
         }
-        var reader = Reader(rest: octets[...])
-        guard let kind = reader.octets(1)?.first else { throw cut }
+        var reader = OctetReader(octets)
+        guard let kind = reader.take(1)?.first else { throw cut }
         guard [plain, https, tls].contains(kind) else {
             let name = names[kind] ?? "an unknown kind (\(kind))"
             throw Problem(
                 "a stamp of \(name), which is not spoken here; give one of plain DNS, DNS over TLS or DNS over HTTPS")
         }
-        guard reader.octets(propertyCount) != nil else { throw cut }
+        guard reader.take(propertyCount) != nil else { throw cut }
         let server = kind == plain ? try readPlain(&reader) : try readEncrypted(&reader, kind)
         guard reader.rest.isEmpty else { throw Problem("a stamp with more behind its end is not right; give it whole") }
         return server
@@ -52,7 +52,7 @@ enum Stamp {
         return "sdns://" + Base64.url.encode(octets)
     }
 
-    private static func readPlain(_ reader: inout Reader) throws(Problem) -> Server {
+    private static func readPlain(_ reader: inout OctetReader) throws(Problem) -> Server {
         guard let text = reader.text() else { throw cut }
         guard let authority = Authority(text[...], allowsZone: true), case .address = authority.host else {
             throw Problem(
@@ -62,7 +62,7 @@ enum Stamp {
         return Server(.plain, authority.host, port: authority.port ?? 53)
     }
 
-    private static func readEncrypted(_ reader: inout Reader, _ kind: UInt8) throws(Problem) -> Server {
+    private static func readEncrypted(_ reader: inout OctetReader, _ kind: UInt8) throws(Problem) -> Server {
         guard let dialled = reader.text(), let hashes = reader.set(), let host = reader.text() else { throw cut }
         guard let name = Authority(host[...]) else {
             throw Problem(
@@ -95,7 +95,7 @@ enum Stamp {
         return (address, authority.port)
     }
 
-    private static func path(_ reader: inout Reader) throws(Problem) -> String {
+    private static func path(_ reader: inout OctetReader) throws(Problem) -> String {
         guard let path = reader.text() else { throw cut }
         guard path.first == "/", isTarget(path[...]) else {
             throw Problem(
@@ -131,30 +131,22 @@ enum Stamp {
         octets.append(UInt8(element.count) | (isLast ? 0 : 0x80))
         octets += element
     }
+}
 
-    private struct Reader {
-        var rest: ArraySlice<UInt8>
+extension OctetReader {
+    /// `LP(x)`: a length of one octet, and that many octets.
+    fileprivate mutating func text() -> String? {
+        guard let length = integer(1), let text = take(Int(length)) else { return nil }
+        return String(decoding: text, as: UTF8.self)
+    }
 
-        mutating func octets(_ count: Int) -> ArraySlice<UInt8>? {
-            guard rest.count >= count else { return nil }
-            defer { rest = rest.dropFirst(count) }
-            return rest.prefix(count)
+    /// `VLP(x, …)`: the highest bit of a length is set if another element follows.
+    fileprivate mutating func set() -> [[UInt8]]? {
+        var elements: [[UInt8]] = []
+        while let length = integer(1), let element = take(Int(length & 0x7F)) {
+            elements.append(Array(element))
+            if length & 0x80 == 0 { return elements }
         }
-
-        /// `LP(x)`: a length of one octet, and that many octets.
-        mutating func text() -> String? {
-            guard let length = octets(1)?.first, let text = octets(Int(length)) else { return nil }
-            return String(decoding: text, as: UTF8.self)
-        }
-
-        /// `VLP(x, …)`: the highest bit of a length is set if another element follows.
-        mutating func set() -> [[UInt8]]? {
-            var elements: [[UInt8]] = []
-            while let length = octets(1)?.first, let element = octets(Int(length & 0x7F)) {
-                elements.append(Array(element))
-                if length & 0x80 == 0 { return elements }
-            }
-            return nil
-        }
+        return nil
     }
 }

@@ -67,7 +67,7 @@ extension ServiceAccess {
         do throws(RequestError) {
             let credential = try account.serviceCredential()
             keys = AccountKeys(
-                account.section, names: account.namesKey, credential, fromFiles: account.secretsFromFiles.keys)
+                account.section, names: account.namesKey, credential, fromFiles: account.secretsFromFiles)
             protocolAccount = try credential.account(
                 routeIp: account.routeIp, routeIpEncrypted: account.routeIpEncrypted,
                 authExpirySeconds: account.authExpirySeconds, timeout: account.serviceTimeout, traces: account.trace)

@@ -99,12 +99,6 @@ extension Explained {
     }
 }
 
-extension Explained.Said {
-    var wasAsked: Bool {
-        if case .outcome = result { true } else { false }
-    }
-}
-
 extension GroupView {
     /// The section of its settings.
     var section: String { isOwn ? "upstreams.\(name)" : name }

@@ -33,12 +33,8 @@ struct ProxyEnvironment: Sendable, Equatable {
 
     private static func exempts(_ entry: Substring, _ server: Endpoint, _ name: String) -> Bool {
         if entry == "*" { return true }
-        if let slash = entry.firstIndex(of: "/") {
-            guard let network = IPAddress(entry[..<slash]), let bits = Int(entry[entry.index(after: slash)...]) else {
-                return false
-            }
-            return isInside(server.address, network, bits)
-        }
+        // Bits of the network's address beyond the prefix are ignored.
+        if entry.contains("/") { return Network(around: entry)?.contains(server.address) ?? false }
         if let address = IPAddress(entry) { return address == server.address }
         if entry.first == "[" {
             if let endpoint = Endpoint(entry) { return endpoint == server }
@@ -52,14 +48,6 @@ struct ProxyEnvironment: Sendable, Equatable {
         if let address = IPAddress(host) { return address == server.address }
         let suffix = plainName(host.first == "." ? host.dropFirst() : host)
         return !suffix.isEmpty && (name == suffix || name.hasSuffix("." + suffix))
-    }
-
-    /// Bits of the network's address beyond the prefix are ignored.
-    private static func isInside(_ address: IPAddress, _ network: IPAddress, _ bits: Int) -> Bool {
-        guard address.isIPv4 == network.isIPv4, bits >= 0, bits <= (address.isIPv4 ? 32 : 128) else { return false }
-        if address.isIPv4 { return (address.low ^ network.low) >> (32 - bits) == 0 }
-        if bits <= 64 { return (address.high ^ network.high) >> (64 - bits) == 0 }
-        return address.high == network.high && (address.low ^ network.low) >> (128 - bits) == 0
     }
 
     /// The name in lower case, without a final dot.

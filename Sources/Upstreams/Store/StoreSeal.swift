@@ -60,8 +60,6 @@ package final class StoreSeal {
 
     /// The length of a sealed value is a multiple of this.
     static let padding = 128
-    /// Octets of an entry before its body.
-    private static let headLength = 24
 
     /// The value of an entry.
     /// - Parameter stored: Seconds since 1970.
@@ -103,43 +101,42 @@ package final class StoreSeal {
     /// The entry in a value; nil: this fleet did not seal it under this key, for this question, or the cache could not
     /// contain it.
     func entry(_ value: [UInt8], as key: Key, to question: SharedQuestion) -> SharedEntry? {
-        guard let octets = seal.open(value, as: key.name), octets.count >= Self.headLength else { return nil }
-        let stored = octets.number(at: 0, length: 8)
-        let lifetime = octets.number(at: 8, length: 4)
-        let flags = Flags(rawValue: octets[12])
-        let bodyLength = Int(octets.number(at: 22, length: 2))
-        let end = Self.headLength + bodyLength
-        guard lifetime > 0, lifetime <= Int32.max, octets.count >= end, octets[end...].allSatisfy({ $0 == 0 }) else {
-            return nil
-        }
+        guard let octets = seal.open(value, as: key.name) else { return nil }
+        var reader = OctetReader(octets)
+        guard let stored = reader.integer(8), let lifetime = reader.integer(4), lifetime > 0, lifetime <= Int32.max,
+            let flags = reader.integer(1).map({ Flags(rawValue: UInt8($0)) }), let code = reader.count(1),
+            let answers = reader.count(2), let authorities = reader.count(2), let additionals = reader.count(2),
+            let extendedError = reader.count(2), let length = reader.count(2), let body = reader.take(Int(length)),
+            reader.rest.allSatisfy({ $0 == 0 })
+        else { return nil }
         let seconds = UInt32(lifetime)
         if flags.contains(.noRecord) {
-            return bodyLength == 0 ? SharedEntry(.noRecord, stored: stored, lifetime: seconds) : nil
+            return body.isEmpty ? SharedEntry(.noRecord, stored: stored, lifetime: seconds) : nil
         }
-        func count(at offset: Int) -> UInt16 { UInt16(octets.number(at: offset, length: 2)) }
         let head = AnswerHead(
-            responseCode: ResponseCode(rawValue: UInt16(octets[13])), authenticData: flags.contains(.authenticData),
-            answerCount: count(at: 14), authorityCount: count(at: 16), additionalCount: count(at: 18),
-            extendedErrorLength: count(at: 20))
+            responseCode: ResponseCode(rawValue: code), authenticData: flags.contains(.authenticData),
+            answerCount: answers, authorityCount: authorities, additionalCount: additionals,
+            extendedErrorLength: extendedError)
         guard head.responseCode == .noError || head.responseCode == .nxDomain else { return nil }
         // The head is longer than a message's, so 12 octets precede the body, like a message's header.
-        let message = octets.span.extracting(Self.headLength - 12..<end)
-        let body = Array(octets[Self.headLength..<end])
+        let message = octets.span.extracting(body.startIndex - 12..<body.endIndex)
+        let wire = Array(body)
         do throws(WireError) {
             let answered = try StoredAnswer.check(message, head)
             guard answered.type == question.type,
-                Name(wire: body.span, at: 0, length: answered.nameLength) == question.name
+                Name(wire: wire.span, at: 0, length: answered.nameLength) == question.name
             else { return nil }
         } catch {
             return nil
         }
-        let answer = Answer(head: head, body: body, keep: seconds, isCacheable: true)
+        let answer = Answer(head: head, body: wire, keep: seconds, isCacheable: true)
         return SharedEntry(.answer(answer), stored: stored, lifetime: seconds)
     }
 
     func generation(_ value: [UInt8], as key: Key) -> UInt64? {
-        guard let octets = seal.open(value, as: key.name), octets.count >= 8 else { return nil }
-        return octets.number(at: 0, length: 8)
+        guard let octets = seal.open(value, as: key.name) else { return nil }
+        var reader = OctetReader(octets)
+        return reader.integer(8)
     }
 
     private struct Flags: OptionSet {
@@ -149,8 +146,6 @@ package final class StoreSeal {
     }
 }
 
-extension [UInt8] {
-    fileprivate func number(at offset: Int, length: Int) -> UInt64 {
-        self[offset..<offset + length].reduce(0) { $0 << 8 | UInt64($1) }
-    }
+extension OctetReader {
+    fileprivate mutating func count(_ octets: Int) -> UInt16? { integer(octets).map { UInt16($0) } }
 }

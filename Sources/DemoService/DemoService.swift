@@ -1,8 +1,8 @@
 public import Base
-public import Cryptography
+internal import Cryptography
 internal import Streams
 import Synchronization
-public import Transport
+internal import Transport
 
 /// An HTTPDNS service on this machine's loopback, and beside it a resolver that is asked by DNS over TLS and DNS over HTTPS,
 /// for trying the daemon and for its tests: owns its ports, a queue of its own, a random account and a certificate made for the
@@ -43,42 +43,33 @@ public final class DemoService: Sendable {
     ///   - ports: those for aes and des, https, DNS over TLS and DNS over HTTPS; a free one in the place of each that is taken
     ///     or missing.
     ///   - isBroken: the account's service closes each connection, until ``mend()``.
-    public init(ports: [UInt16] = [], isBroken: Bool = false) throws(DemoError) {
+    public init(ports: [UInt16] = [], isBroken: Bool = false) throws {
         func port(_ place: Int) -> UInt16 { place < ports.count ? ports[place] : 0 }
         let broken = Broken(isBroken)
         self.broken = broken
         let address = IPAddress.v4(127, 0, 0, 1)
         let account = DemoAccount.random()
-        let certificate = try Self.certificate(for: address)
-        let engine: ServiceEngine
-        do throws(CryptographyError) {
-            engine = try ServiceEngine(account, addresses: [address])
-        } catch {
-            throw .cryptography(error)
+        let certificate = try SelfSignedCertificate.make(names: [], addresses: [address], days: Self.days)
+        let engine = try ServiceEngine(account, addresses: [address])
+        func context(_ applicationProtocol: String) throws -> TLSServerContext {
+            try TLSServerContext(
+                certificatePEM: certificate.certificatePEM, keyPEM: certificate.keyPEM, protocols: [applicationProtocol]
+            )
         }
-        let (https, tls, h2) = try (
-            Self.context(certificate, [ApplicationProtocol.http1]),
-            Self.context(certificate, [ApplicationProtocol.dnsOverTLS]),
-            Self.context(certificate, [ApplicationProtocol.http2])
-        )
-        do throws(SystemError) {
-            loop = try EventLoop(label: "httpdnsd.demo")
-            let service = DemoServer(loop: loop) { broken.value.load(ordering: .relaxed) }
-            let server = DemoServer(loop: loop)
-            http = try service.listen(on: address, port(0), nil) {
-                engine.conversation(isSecure: false, client: $0, send: $1)
-            }
-            self.https = try service.listen(on: address, port(1), https) {
-                engine.conversation(isSecure: true, client: $0, send: $1)
-            }
-            dnsOverTLS = try server.listen(on: address, port(2), tls) {
-                DNSConversation(ApplicationProtocol.dnsOverTLS, send: $1)
-            }
-            dnsOverHTTPS = try server.listen(on: address, port(3), h2) {
-                DNSConversation(ApplicationProtocol.http2, send: $1)
-            }
-        } catch {
-            throw .system(error)
+        loop = try EventLoop(label: "httpdnsd.demo")
+        let service = DemoServer(loop: loop) { broken.value.load(ordering: .relaxed) }
+        let server = DemoServer(loop: loop)
+        http = try service.listen(on: address, port(0), nil) {
+            engine.conversation(isSecure: false, client: $0, send: $1)
+        }
+        https = try service.listen(on: address, port(1), context(ApplicationProtocol.http1)) {
+            engine.conversation(isSecure: true, client: $0, send: $1)
+        }
+        dnsOverTLS = try server.listen(on: address, port(2), context(ApplicationProtocol.dnsOverTLS)) {
+            DNSConversation(ApplicationProtocol.dnsOverTLS, send: $1)
+        }
+        dnsOverHTTPS = try server.listen(on: address, port(3), context(ApplicationProtocol.http2)) {
+            DNSConversation(ApplicationProtocol.http2, send: $1)
         }
         self.account = account
         (certificatePEM, keyPEM) = (certificate.certificatePEM, certificate.keyPEM)
@@ -92,41 +83,5 @@ public final class DemoService: Sendable {
     /// - Parameter stopped: Called on the service's queue when that is done.
     public func stop(_ stopped: @escaping @Sendable () -> Void = {}) {
         loop.stop(stopped)
-    }
-
-    private static func certificate(
-        for address: IPAddress
-    ) throws(DemoError) -> (certificatePEM: [UInt8], keyPEM: [UInt8]) {
-        do throws(CryptographyError) {
-            return try SelfSignedCertificate.make(names: [], addresses: [address], days: days)
-        } catch {
-            throw .cryptography(error)
-        }
-    }
-
-    private static func context(
-        _ certificate: (certificatePEM: [UInt8], keyPEM: [UInt8]), _ protocols: [String]
-    ) throws(DemoError) -> TLSServerContext {
-        do throws(TLSError) {
-            return try TLSServerContext(
-                certificatePEM: certificate.certificatePEM, keyPEM: certificate.keyPEM, protocols: protocols)
-        } catch {
-            throw .tls(error)
-        }
-    }
-}
-
-/// Why the demo service cannot start.
-public enum DemoError: Error, Equatable, Sendable, CustomStringConvertible {
-    case system(SystemError)
-    case cryptography(CryptographyError)
-    case tls(TLSError)
-
-    public var description: String {
-        switch self {
-        case .system(let error): error.description
-        case .cryptography(let error): error.description
-        case .tls(let error): error.description
-        }
     }
 }

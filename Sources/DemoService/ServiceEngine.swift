@@ -53,7 +53,7 @@ public final class ServiceEngine {
     }
 
     /// The body of a 200, or another status.
-    func answer(_ request: HTTPRequest, isSecure: Bool, client: IPAddress) throws(Refusal) -> [UInt8] {
+    func answer(_ request: HTTPRequest, isSecure: Bool, client: IPAddress) throws(HTTPStatus) -> [UInt8] {
         guard request.method == .get else { throw .notImplemented }
         if isSecure, let body = try signed.answer(request.target, result) { return body }
         switch try accounts.parse(request.target, isSecure: isSecure) {
@@ -64,7 +64,7 @@ public final class ServiceEngine {
         }
     }
 
-    private func body(_ text: String, _ cipher: PayloadCipher?) throws(Refusal) -> [UInt8] {
+    private func body(_ text: String, _ cipher: PayloadCipher?) throws(HTTPStatus) -> [UInt8] {
         let text = Array(text.utf8)
         guard let cipher, !text.isEmpty else { return text }
         guard let payload = try? cipher.encrypt(text.span) else { throw .badRequest }
@@ -125,32 +125,28 @@ public final class ServiceConversation: DemoConversation {
             try reader.receive(bytes)
             while !hasEnded, let request = try reader.next() { answer(request) }
         } catch {
-            respond(.failure(.badRequest), keepAlive: false)
+            respond(.badRequest, [], isLast: true)
         }
     }
 
     private func answer(_ request: HTTPRequest) {
-        let outcome = Result { () throws(Refusal) in
-            try engine.answer(request, isSecure: isSecure, client: client)
-        }
-        respond(outcome, keepAlive: request.keepAlive)
-    }
-
-    private func respond(_ outcome: Result<[UInt8], Refusal>, keepAlive: Bool) {
-        switch outcome {
-        case .success(let body):
-            hasEnded = !keepAlive
-            write(.ok, body)
-        case .failure(let refusal):
-            hasEnded = !keepAlive || refusal.endsConnection
-            write(refusal.status, [])
+        do throws(HTTPStatus) {
+            let body = try engine.answer(request, isSecure: isSecure, client: client)
+            respond(.ok, body, isLast: !request.keepAlive)
+        } catch {
+            respond(error, [], isLast: !request.keepAlive || error == .badRequest || error == .notImplemented)
         }
     }
 
-    private func write(_ status: HTTPStatus, _ body: [UInt8]) {
+    private func respond(_ status: HTTPStatus, _ body: [UInt8], isLast: Bool) {
+        hasEnded = isLast
         let head =
             "HTTP/1.1 \(status.line)\r\nContent-Type: text/plain\r\nContent-Length: \(body.count)\r\n"
-            + "Connection: \(hasEnded ? "close" : "keep-alive")\r\n\r\n"
-        send(Array(head.utf8) + body, hasEnded)
+            + "Connection: \(isLast ? "close" : "keep-alive")\r\n\r\n"
+        send(Array(head.utf8) + body, isLast)
     }
 }
+
+/// A status other than 200 in the place of an answer: 400 where the request cannot be parsed, 401 for an unknown id or token, names
+/// encrypted with another key, or an expired request.
+extension HTTPStatus: Error {}

@@ -1,6 +1,7 @@
 internal import Base
 internal import Cryptography
 internal import DNSWire
+internal import HTTP
 internal import HTTPDNS
 
 /// One lookup, as parsed from a request.
@@ -38,7 +39,7 @@ final class ServiceAccounts {
     }
 
     /// Parses `/d?…` or `/conf?…`. Under TLS the token decides, else the id and one of the keys.
-    func parse(_ target: [UInt8], isSecure: Bool) throws(Refusal) -> ServiceTarget {
+    func parse(_ target: [UInt8], isSecure: Bool) throws(HTTPStatus) -> ServiceTarget {
         let bytes = target.span
         let query = firstIndex(of: UInt8(ascii: "?"), in: bytes, 0..<bytes.count) ?? bytes.count
         let isConfiguration = isEqual(bytes, 0..<query, to: "/conf")
@@ -48,7 +49,7 @@ final class ServiceAccounts {
         return isConfiguration ? .configuration(cipher) : .lookup(try lookup(parameters, cipher))
     }
 
-    private func lookup(_ parameters: Parameters, _ cipher: PayloadCipher?) throws(Refusal) -> ServiceRequest {
+    private func lookup(_ parameters: Parameters, _ cipher: PayloadCipher?) throws(HTTPStatus) -> ServiceRequest {
         guard var text = parameters["dn"] else { throw .badRequest }
         if let cipher {
             guard let decrypted = Self.decrypt(text, cipher) else { throw .unauthorized }
@@ -61,12 +62,12 @@ final class ServiceAccounts {
             wantsClient: parameters.isSet("clientip"))
     }
 
-    private func checkToken(_ parameters: Parameters) throws(Refusal) -> PayloadCipher? {
+    private func checkToken(_ parameters: Parameters) throws(HTTPStatus) -> PayloadCipher? {
         guard parameters["token"] == account.token else { throw .unauthorized }
         return nil
     }
 
-    private func chooseCipher(_ parameters: Parameters) throws(Refusal) -> PayloadCipher? {
+    private func chooseCipher(_ parameters: Parameters) throws(HTTPStatus) -> PayloadCipher? {
         guard parameters["id"] == Array(String(account.id).utf8) else { throw .unauthorized }
         // The documentation's default is DES.
         guard let algorithm = parameters["alg"] else { return des }
@@ -75,7 +76,7 @@ final class ServiceAccounts {
         return des
     }
 
-    private func family(_ type: [UInt8]?) throws(Refusal) -> Families {
+    private func family(_ type: [UInt8]?) throws(HTTPStatus) -> Families {
         guard let type else { return .ipv4 }
         if isEqual(type.span, type.indices, to: "aaaa") { return .ipv6 }
         if isEqual(type.span, type.indices, to: "addrs") { return .both }
@@ -84,7 +85,7 @@ final class ServiceAccounts {
     }
 
     /// Parses `NAME,…`, perhaps with `;EXPIRY` behind, which the service's own newer SDKs append.
-    private func names(_ text: [UInt8]) throws(Refusal) -> [Name] {
+    private func names(_ text: [UInt8]) throws(HTTPStatus) -> [Name] {
         let listed = text.prefix { $0 != UInt8(ascii: ";") }
         if listed.count < text.count {
             let expiry = decimal(text.span, listed.count + 1..<text.count, maximum: .max)

@@ -1,6 +1,7 @@
 internal import Base
 internal import Cryptography
 internal import DNSWire
+internal import HTTP
 internal import HTTPDNS
 
 /// The protocols of the providers that sign their requests, spoken over TLS.
@@ -23,7 +24,7 @@ final class SignedRequests {
     }
 
     /// The body of an answer; nil if the target is none of these providers'.
-    func answer(_ target: [UInt8], _ result: (Name, Families) -> NameAddresses) throws(Refusal) -> [UInt8]? {
+    func answer(_ target: [UInt8], _ result: (Name, Families) -> NameAddresses) throws(HTTPStatus) -> [UInt8]? {
         let query = target.firstIndex(of: UInt8(ascii: "?")) ?? target.count
         let path = String(decoding: target[..<query], as: UTF8.self)
         guard let form = Form.all.first(where: { $0.path.map(path.hasPrefix) ?? path.hasSuffix($0.suffix) }) else {

@@ -24,14 +24,10 @@ struct ConfigurationOptions: ParsableArguments {
 
     /// The same of a file that was read already.
     func load(_ contents: String?, waits: Bool) throws -> Loaded {
-        do throws(ConfigurationError) {
-            let loaded = try Settings.load(
-                file: path, contents: contents, environment: Environment.variables,
-                readFile: { FileReading(path: $0, limit: Self.secretLimit, waits: waits) })
-            return Loaded(settings: loaded.settings, origins: loaded.origins, path: path)
-        } catch {
-            throw Ending.configuration("\(error)")
-        }
+        let loaded = try Settings.load(
+            file: path, contents: contents, environment: Environment.variables,
+            readFile: { FileReading(path: $0, limit: Self.secretLimit, waits: waits) })
+        return Loaded(settings: loaded.settings, origins: loaded.origins, path: path)
     }
 
     /// The files of secrets that have changed since systemd handed their contents over to the service, which reads them only then;
@@ -67,7 +63,7 @@ struct ConfigurationOptions: ParsableArguments {
             octets = try self.octets(waits: true)
             _ = try octets.map(text)
         } catch {
-            unread = (error as? Ending)?.line ?? "\(error)"
+            unread = Ending(error)?.line ?? "\(error)"
         }
         let (socket, mistakes) = Settings.controlSocket(
             file: path, contents: octets.map { String(decoding: $0, as: UTF8.self) }, environment: Environment.variables
@@ -93,13 +89,7 @@ struct ConfigurationOptions: ParsableArguments {
         }
     }
 
-    private func text(_ octets: [UInt8]) throws -> String {
-        do throws(ConfigurationError) {
-            return try Settings.text(octets, file: path)
-        } catch {
-            throw Ending.configuration("\(error)")
-        }
-    }
+    private func text(_ octets: [UInt8]) throws -> String { try Settings.text(octets, file: path) }
 }
 
 extension FileReading {
@@ -208,12 +198,29 @@ enum Ending: Error {
     }
 }
 
+extension Ending {
+    /// The ending that an error of the program's parts leads to; nil: it is the parser's.
+    init?(_ error: any Error) {
+        switch error {
+        case let ending as Ending: self = ending
+        case let error as ConfigurationError: self = .configuration("\(error)")
+        case StartFailure.setting(_, _, let message, _): self = .configuration(message)
+        case StartFailure.system(let message), Host.Failed.system(let message): self = .system(message)
+        case let error as SystemError: self = .system("\(error)")
+        case Host.Failed.unreachable(let message): self = .unreachable(message)
+        case let error as DirectQuery.Failed: self = .unreachable("\(error)")
+        default: return nil
+        }
+    }
+}
+
 extension ParsableCommand {
-    /// Runs a command's work; an `Ending` becomes its line and its code.
+    /// Runs a command's work; an error becomes its line and its code.
     func ending(_ work: () throws -> Void) throws {
         do {
             try work()
-        } catch let ending as Ending {
+        } catch {
+            guard let ending = Ending(error) else { throw error }
             StandardError.write(ending.line)
             throw ExitCode(ending.code)
         }

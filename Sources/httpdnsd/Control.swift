@@ -53,19 +53,15 @@ struct RunningDaemon {
     /// The first mistake in the settings that name the socket, in a line.
     let mistake: String?
 
-    /// Makes a client of the socket.
-    func connecting<Client>(_ make: (String) throws(SystemError) -> Client) throws -> Client {
+    /// The path of a socket that there is.
+    func socket() throws -> String {
         guard !path.isEmpty else { throw Ending.unreachable("control.socket is off: give --socket, or a path there") }
-        do throws(SystemError) {
-            return try make(path)
-        } catch {
-            throw Ending.system("\(error)")
-        }
+        return path
     }
 
     /// Sends a request to the daemon and returns its response.
     func ask(_ request: ControlClient.Request) throws -> ControlClient.Response {
-        let client = try connecting { path throws(SystemError) in try ControlClient(path) }
+        let client = try ControlClient(socket())
         switch waiting(for: { client.send(request, $0) }) {
         case .success(let response): return response
         case .failure(let failure): throw unreachable(failure)

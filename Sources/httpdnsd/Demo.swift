@@ -38,16 +38,14 @@ struct Demo: ParsableCommand {
         try ending {
             let signals = Signals()
             let service: DemoService
-            do throws(DemoError) {
-                service = try Progress.during("making certificates, and a service and a resolver on loopback") {
-                    _ throws(DemoError) in
+            do {
+                service = try Progress.during("making certificates, and a service and a resolver on loopback") { _ in
                     try DemoService(ports: DemoService.usualPorts, isBroken: fail)
                 }
             } catch {
                 throw Ending.system("\(error)")
             }
-            let folder: DemoFolder
-            do throws(SystemError) { folder = try DemoFolder.begin() } catch { throw Ending.system("\(error)") }
+            let folder = try DemoFolder.begin()
             defer { folder.remove() }
             let doors = DemoFolder.Doors(
                 listen: listen.isEmpty ? [Self.free(5300...5309)] : listen, tls: Self.free(5853...5859),
@@ -55,15 +53,8 @@ struct Demo: ParsableCommand {
             let settings = try folder.settings(service, provider, doors)
             let log = LogWriter(LogForm(settings.log.format))
             defer { log.flush() }
-            let daemon: Daemon
-            do throws(StartFailure) {
-                daemon = try Daemon(settings, log: log.logger(settings.log.level))
-                try daemon.start()
-            } catch .setting(_, _, let message, _) {
-                throw Ending.configuration(message)
-            } catch .system(let message) {
-                throw Ending.system(message)
-            }
+            let daemon = try Daemon(settings, log: log.logger(settings.log.level))
+            try daemon.start()
             say(service, folder, doors)
             let mend: (() -> Void)? =
                 fail

@@ -43,21 +43,13 @@ struct DemoFolder {
         _ service: DemoService, _ provider: Provider, _ doors: Doors
     ) throws -> Settings {
         let text = text(service, provider, doors)
-        do throws(SystemError) {
-            try FileState.file(service.certificatePEM, mode: 0o600).put(at: authorities)
-            try FileState.file(service.keyPEM, mode: 0o600).put(at: key)
-            try FileState.text(text, mode: 0o600).put(at: configuration)
-        } catch {
-            throw Ending.system("\(error)")
-        }
-        do throws(ConfigurationError) {
-            return try Settings.load(
-                file: configuration, contents: text, environment: [:],
-                readFile: { FileReading(path: $0, limit: 1 << 20) }
-            ).settings
-        } catch {
-            throw Ending.configuration("\(error)")
-        }
+        try FileState.file(service.certificatePEM, mode: 0o600).put(at: authorities)
+        try FileState.file(service.keyPEM, mode: 0o600).put(at: key)
+        try FileState.text(text, mode: 0o600).put(at: configuration)
+        return try Settings.load(
+            file: configuration, contents: text, environment: [:],
+            readFile: { FileReading(path: $0, limit: 1 << 20) }
+        ).settings
     }
 
     /// Where the daemon is asked, and shows its page.

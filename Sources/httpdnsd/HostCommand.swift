@@ -37,22 +37,16 @@ struct HostCommand: ParsableCommand {
                 host = Host(loaded.settings)
                 name = lookup.name ?? loaded.settings.nameToLookUp
                 if work == .enable { try loaded.naming(host.checkAddress) }
-            } catch let ending as Ending where work != .enable {
+            } catch let problem where work != .enable {
                 // The way back needs no settings, and a person who looks for a fault is to see the rest.
-                if work == .show { StandardError.write(ending.line, isError: false) }
+                if work == .show { StandardError.write(Ending(problem)?.line ?? "\(problem)", isError: false) }
             }
-            do throws(Host.Failed) {
-                switch (work, dryRun) {
-                case (.show, _): StandardOutput.say(try host.show())
-                case (.enable, true): StandardOutput.say(try host.enabling())
-                case (.disable, true): StandardOutput.say(try host.disabling())
-                case (.enable, false): try host.enable(name) { StandardOutput.say($0) }
-                case (.disable, false): try host.disable { StandardOutput.say($0) }
-                }
-            } catch .unreachable(let line) {
-                throw Ending.unreachable(line)
-            } catch .system(let line) {
-                throw Ending.system(line)
+            switch (work, dryRun) {
+            case (.show, _): StandardOutput.say(try host.show())
+            case (.enable, true): StandardOutput.say(try host.enabling())
+            case (.disable, true): StandardOutput.say(try host.disabling())
+            case (.enable, false): try host.enable(name) { StandardOutput.say($0) }
+            case (.disable, false): try host.disable { StandardOutput.say($0) }
             }
         }
     }

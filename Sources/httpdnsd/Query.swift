@@ -44,14 +44,10 @@ struct Query: ParsableCommand {
             if query.isOfAccount, let name = names.first(where: { !$0.isHostname }) {
                 throw Ending.usage("\(name) is not a name that HTTPDNS can be asked for")
             }
-            do throws(DirectQuery.Failed) {
-                let results = try Progress.during("beginning") { progress throws(DirectQuery.Failed) in
-                    try query.ask(names) { progress.say("asking \($0)") }
-                }
-                show(first ? results.map(\.firstOfEach) : results)
-            } catch {
-                throw Ending.unreachable("\(error)")
+            let results = try Progress.during("beginning") { progress in
+                try query.ask(names) { progress.say("asking \($0)") }
             }
+            show(first ? results.map(\.firstOfEach) : results)
         }
     }
 

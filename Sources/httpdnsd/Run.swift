@@ -69,10 +69,10 @@ struct Run: ParsableCommand {
             let loaded = try load(waits: false)
             return .done(
                 try loaded.naming { () throws(StartFailure) in try daemon.reload(loaded.settings, loaded.origins) })
-        } catch Ending.configuration(let line) {
-            return .wrong(daemon.reloadFailed(line))
         } catch {
-            return .unreadable(daemon.reloadFailed((error as? Ending)?.line ?? "\(error)"))
+            let ending = Ending(error)
+            if case .configuration(let line) = ending { return .wrong(daemon.reloadFailed(line)) }
+            return .unreadable(daemon.reloadFailed(ending?.line ?? "\(error)"))
         }
     }
 }

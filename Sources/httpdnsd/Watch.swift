@@ -73,7 +73,7 @@ struct Watch: ParsableCommand {
             // A reader that falls behind loses lines; one that takes the daemon's core costs answers.
             Machine.lowerPriority()
             let daemon = options.find()
-            let client = try daemon.connecting { path throws(SystemError) in try WatchClient(path) }
+            let client = try WatchClient(daemon.socket())
             let progress = Progress("no question to show yet; Ctrl-C ends it")
             defer { progress.end() }
             SignalSource.ignoreBrokenPipe()

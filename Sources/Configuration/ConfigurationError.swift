@@ -1,15 +1,14 @@
-/// The first error of the configuration: where it stands, what is wrong, and what would be right. It never holds a
-/// secret.
+/// The first error of the configuration: its origin, what is wrong and what would be right. It never contains a secret.
 public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The configuration file, or `environment`.
     public let file: String
     /// Counted from 1; 0 for the environment.
     public let line: Int
-    /// `section.key`, the section alone, or the environment variable; `syntax` where the text is not TOML.
+    /// `section.key`, the section alone, or the environment variable; `syntax` for a text that is not TOML.
     public let key: String
     public let message: String
 
-    /// - Parameter key: As written, cut if it is long, and in quotes if it has unusual characters.
+    /// - Parameter key: As written; shortened if long, quoted if it has unusual characters.
     init(file: String, line: Int, key: String, message: String) {
         let isPlain = !key.isEmpty && key.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
         self.file = file

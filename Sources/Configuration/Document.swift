@@ -1,12 +1,12 @@
-/// A configuration file as TOML: the values given in it, and the line of each.
+/// The values of a TOML configuration file, each with its line.
 struct Document {
     struct Entry {
-        /// In the section of a group with the group's name behind a dot; empty for a key before the first section.
+        /// For a group, with the group's name after a dot; empty for a key before the first section.
         let section: String
         let name: String
         let line: Int
         let given: Given
-        /// The lines of the items, if it is a list.
+        /// The lines of a list's items.
         let itemLines: [Int]
 
         var path: String { section.isEmpty ? name : "\(section).\(name)" }
@@ -14,22 +14,22 @@ struct Document {
 
     /// In the order of their lines.
     private(set) var entries: [Entry] = []
-    /// The sections that were given, empty ones too, with their lines; those of groups as `upstreams.NAME`.
+    /// The lines of all sections, empty ones included; groups as `upstreams.NAME`.
     private(set) var sections: [String: Int] = [:]
 
-    /// The first error, if the text is read to its end in spite of it.
+    /// The first error, with a tolerant reader.
     let firstError: ConfigurationError?
 
     /// - Parameters:
     ///   - file: The file's name in errors.
-    ///   - isTolerant: Whether lines that are not TOML are left out.
-    /// - Throws: The first error, unless it is tolerant.
+    ///   - isTolerant: Whether lines that are not TOML are skipped.
+    /// - Throws: The first error, unless tolerant.
     init(file: String, contents: String, isTolerant: Bool = false) throws(ConfigurationError) {
         let reader = try TOMLReader(file: file, contents, isTolerant: isTolerant)
         firstError = reader.firstError
         var deeper: Set<[String]> = []
         for item in reader.items {
-            // A section's name has no dot: one in quotes must not be taken for the section of a group.
+            // A section's name has no dot: a quoted one must not be mistaken for a group's section.
             let path = item.path.enumerated().map { $0 == 0 && $1.contains(".") ? quoted($1) : $1 }
             let depth = path[0] == Section.upstreams.rawValue ? 2 : 1
             let isTable = item.given == nil
@@ -39,7 +39,7 @@ struct Document {
                 if sections[section] == nil { sections[section] = item.line }
             }
             let key = Array(path.prefix(inSections + 1))
-            // No key takes a table: what is in one is told as one entry.
+            // No key takes a table: its contents are reported as one entry.
             let isInTable = isTable || path.count > key.count
             guard key.count > inSections, !isInTable || deeper.insert(key).inserted else { continue }
             entries.append(

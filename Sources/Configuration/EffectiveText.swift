@@ -1,7 +1,7 @@
 import Base
 
 extension Settings {
-    /// These settings as a configuration file with every key, secrets masked. Loaded again it gives the same settings,
+    /// These settings as a configuration file with every key, secrets masked. Loading it gives the same settings,
     /// except for the secrets.
     public var effectiveText: String {
         Section.allCases.flatMap { section in
@@ -16,7 +16,8 @@ extension Settings {
         }.joined(separator: "\n")
     }
 
-    /// What differs from the defaults, secrets masked, and where each was given: `# FILE:LINE`, or the variable. Empty: nothing.
+    /// The settings that differ from the defaults, secrets masked, and the origin of each: `# FILE:LINE`, or the
+    /// variable. Empty: none.
     public func differingText(_ origins: Origins) -> String {
         Section.allCases.flatMap { section -> [String] in
             switch section {
@@ -37,7 +38,7 @@ extension Settings {
     private func differing<Root>(
         _ section: String, _ keys: [Key<Root>], _ root: Root, _ usual: Root, _ origins: Origins
     ) -> String? {
-        // What was not given is a default, though one that may depend on other keys.
+        // A key that was not given has a default, which may depend on other keys.
         let differing = keys.compactMap { key -> (key: Key<Root>, origin: Origins.Place)? in
             let path = "\(section).\(key.name)"
             let given = origins.find(path)
@@ -76,7 +77,7 @@ extension Settings.Group {
         self.init(name: group.name)
         guard let account = group.account else { return }
         var usual = Settings.Account(credential: account.credential)
-        // No provider is the default of a group: it is what makes the group an account.
+        // A group has no default provider: giving one makes it an account.
         usual.provider = account.provider == .tencent ? .alibaba : .tencent
         (usual.encryptType, usual.dnsId) = (.https, 0)
         kind = .account(usual)

@@ -1,4 +1,4 @@
-/// The contents of a file when it was read: they can be used until they are forgotten, and compared from then on.
+/// The contents of a file when it was read: usable until they are forgotten, and comparable afterwards.
 struct FileContents: Sendable, Equatable {
     /// Nil once the contents are forgotten.
     private(set) var secret: Secret?
@@ -14,9 +14,9 @@ struct FileContents: Sendable, Equatable {
     static func == (left: Self, right: Self) -> Bool { left.digest == right.digest }
 }
 
-/// A keyed hash that stands for octets which need not be kept: equal for equal octets, and for others only with a
-/// probability of 2^-64. The key (SipHash) is this process's own, so the hash reveals nothing of the octets, and an
-/// attacker cannot make others with the same hash.
+/// A keyed hash for comparing octets that are no longer held: different octets have the same hash with a probability of
+/// 2^-64. The key (SipHash) is this process's own, so the hash reveals nothing of the octets, and an attacker cannot
+/// construct octets of the same hash.
 struct Digest: Sendable, Equatable {
     private let hash: Int
     private let count: Int

@@ -1,9 +1,9 @@
-/// What came of reading a file that settings name.
+/// The result of reading a file that settings name.
 public enum FileReading: Sendable {
     case bytes([UInt8])
     /// - Parameters:
-    ///   - reason: In the system's words, such as `Permission denied`.
-    ///   - isDenied: It is there, or may be, but this user may not read it.
+    ///   - reason: The system's error text, such as `Permission denied`.
+    ///   - isDenied: Whether the user may not read the file or search its folder.
     case failed(_ reason: String, isDenied: Bool)
 
     /// - Parameter bytes: Nil: there is no such file.
@@ -11,23 +11,23 @@ public enum FileReading: Sendable {
         self = bytes.map { .bytes($0) } ?? .failed("No such file or directory", isDenied: false)
     }
 
-    /// What lets the daemon read a file that is not for everybody.
+    /// The command that lets the daemon read a protected file.
     public static func mend(_ path: String) -> String {
         "let the daemon's group read it: chgrp httpdnsd \(path) && chmod 640 \(path)"
     }
 }
 
-/// The files that settings name, and where those of secrets are looked for.
+/// The files that settings name, and the folders searched for secrets.
 struct Files {
     /// The folder of systemd's credentials (systemd.exec(5)); nil or empty: none.
     let credentials: String?
     let read: (String) -> FileReading
 
-    /// The folder beside the configuration whose files the unit hands over, and what stands before their names then.
+    /// The folder beside the configuration whose files the systemd unit passes on, and the prefix of their names then.
     static let folder = "credentials"
 
-    /// Where the file of a secret may be, in order: where systemd puts one by its name, and one of that folder; in the folder
-    /// itself; beside the configuration.
+    /// The paths at which a secret's file may be, in order: systemd's credential of its name, systemd's credential for
+    /// a file of ``folder``, the file in ``folder`` itself, the file beside the configuration.
     /// - Parameter beside: Makes a path that starts from the configuration's folder.
     func places(_ path: String, _ beside: (String) -> String) -> [String] {
         guard !path.hasPrefix("/") else { return [path] }
@@ -35,15 +35,15 @@ struct Files {
         return handedOver + [beside("\(Self.folder)/\(path)"), beside(path)]
     }
 
-    /// The name that systemd gives to a file in a folder of credentials, and in one of its folders.
+    /// The name that systemd gives to a file of a credentials folder or its subfolders.
     private static func name(_ path: String) -> String {
         folder + "_" + String(path.map { $0 == "/" ? "_" : $0 })
     }
 }
 
 extension Loader {
-    /// The bytes of a file that is no secret of its own name, or has a place of its own.
-    /// - Parameter path: complete.
+    /// The bytes of a file that is not searched for like a secret.
+    /// - Parameter path: Complete.
     func contents(of path: String, key: String, _ files: Files) throws(ConfigurationError) -> [UInt8] {
         switch files.read(path) {
         case .bytes(let bytes): return bytes

@@ -1,8 +1,8 @@
-/// A configuration file of another program, known by the words that its lines begin with.
+/// A configuration file of another program, recognised by the first words of its lines.
 public enum ForeignFile {
-    /// What a file that is not right here says of the program that it is for; nil: it is for none that is known.
+    /// A remark on the program that an invalid file belongs to; nil: none is recognised.
     /// - Parameters:
-    ///   - path: Its last part may be the usual name of such a file.
+    ///   - path: Its last component may be the usual name of such a file.
     ///   - contents: The file's text.
     public static func remark(_ path: String, _ contents: String) -> String? {
         let name = path.split(separator: "/").last.map(String.init) ?? path
@@ -15,18 +15,19 @@ public enum ForeignFile {
             "\(path) is a configuration of \(found.title), which is not read; docs/migrating.md says what each of its keys is here"
     }
 
-    /// As many lines say which program it is.
+    /// The number of lines examined.
     private static let mostLines = 2000
 
     private struct Program {
         let title: String
         /// The usual names of its file.
         let files: [String]
-        /// What lines begin with that no other program's do.
+        /// Beginnings of lines that no other program has.
         let signs: [String]
     }
 
-    /// How many lines are the program's alone; the file's name counts as much as two, and where one line is.
+    /// The number of lines that are this program's alone. The file's name counts as two lines, and only if there is one
+    /// line.
     private static func rank(_ program: Program, _ name: String, _ lines: [Substring]) -> Int {
         let count = lines.count { line in program.signs.contains { line.hasPrefix($0) } }
         return count > 1 || count > 0 && program.files.contains(name)

@@ -1,7 +1,7 @@
-/// Keys of other programs, and what is meant here: for a file of another program's words, and for a key that is written from memory.
-/// `docs/migrating.md` says more of each.
+/// Keys of other programs and their equivalents here: for a file of another program, and for a key written from memory.
+/// Details: `docs/migrating.md`.
 enum ForeignKeys {
-    /// What a key of another program is here; nil: it is not known. Case, `-` and `_` do not count.
+    /// The equivalent of another program's key; nil: unknown. Case, `-` and `_` are ignored.
     static func meaning(of name: String) -> String? {
         let wanted = plain(name)
         for line in table.split(separator: "\n") {
@@ -15,7 +15,7 @@ enum ForeignKeys {
         return nil
     }
 
-    /// All of them, as other programs write them.
+    /// All keys, as other programs write them.
     static var names: [String] {
         table.split(separator: "\n").flatMap { $0.prefix { $0 != ":" }.split(separator: " ") }.map(String.init)
     }
@@ -24,7 +24,7 @@ enum ForeignKeys {
         name.lowercased().filter { $0 != "-" && $0 != "_" }
     }
 
-    /// A line: the keys, and what they are here.
+    /// Each line: the keys of other programs, and their equivalent here.
     private static let table = """
         cache-size cachesize msg-cache-size rrset-cache-size cache-max-size: cache.megabytes, in memory instead of entries
         min-cache-ttl rr-ttl-min cache_min_ttl cache_ttl_min cache-min-ttl min_ttl: cache.minTTL

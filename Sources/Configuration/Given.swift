@@ -6,9 +6,9 @@ enum Given: Sendable, Equatable {
     case integer(Int)
     case boolean(Bool)
     case list([Given])
-    /// TOML of a type that no key takes, with that type's name: "a section", "a date".
+    /// TOML of a type that no key takes, with the type's name: "a section", "a date".
     case other(String)
-    /// Text from the environment, which may stand for a value of any type.
+    /// Text from the environment, for a value of any type.
     case environment(String)
 
     /// The text, if it is one.
@@ -19,7 +19,7 @@ enum Given: Sendable, Equatable {
         }
     }
 
-    /// The value for a message, cut if it is long.
+    /// The value for a message, shortened if long.
     var shown: String {
         switch self {
         case .text(let text), .environment(let text): quoted(text.prefix(60)) + (text.count > 60 ? "…" : "")
@@ -31,19 +31,19 @@ enum Given: Sendable, Equatable {
     }
 }
 
-/// Why a value is not valid for its key; ``ConfigurationError`` adds where it stands.
+/// The reason for which a value is invalid for its key; ``ConfigurationError`` adds its origin.
 struct Problem: Error {
     let message: String
-    /// Which item of a list it is, counted from 1; nil: the value as a whole.
+    /// The invalid item of a list, counted from 1; nil: the value as a whole.
     var item: Int?
-    /// Whether the message says which value may be meant.
+    /// Whether the message suggests a value.
     var isSuggestive = false
 
     init(_ message: String) { self.message = message }
 
     /// - Parameters:
     ///   - shown: The value; for a secret, words that do not show it.
-    ///   - meant: The value that may be meant, as it is to be written; nil: there is none to suggest.
+    ///   - meant: The value to suggest, in the form to be written; nil: none.
     init(_ shown: String, expected: String, meant: String? = nil) {
         message = "\(shown) is not right; give \(expected)\(Nearest.question(meant))"
         isSuggestive = meant != nil
@@ -60,7 +60,7 @@ func quoted(_ text: some StringProtocol) -> String {
     return onOneLine(result) + "\""
 }
 
-/// The text with what is not plain in it escaped as in TOML.
+/// The text with unusual characters escaped as in TOML.
 func onOneLine(_ text: some StringProtocol) -> String {
     text.unicodeScalars.reduce(into: "") { result, scalar in
         switch scalar {

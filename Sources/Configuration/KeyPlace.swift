@@ -1,4 +1,4 @@
-/// Where a key stands: its name and its section, which for a key of a group holds the group's name.
+/// The name of a key and its section, which for a key of a group contains the group's name.
 struct KeyPlace: Hashable {
     let section: String
     let name: String
@@ -15,7 +15,7 @@ struct KeyPlace: Hashable {
 
     init(section: String, name: String) { (self.section, self.name) = (section, name) }
 
-    /// The place of a key by its path; nil if there is no such key.
+    /// The key with this path; nil if there is none.
     init?(path: String) {
         guard let dot = path.lastIndex(of: ".") else { return nil }
         self.init(section: String(path[..<dot]), name: String(path[dot...].dropFirst()))
@@ -24,15 +24,15 @@ struct KeyPlace: Hashable {
         }
     }
 
-    /// The name of the group whose section it is in; nil for other sections.
+    /// The name of the key's group; nil for other sections.
     var group: String? {
         section.hasPrefix(Self.groupPrefix) ? String(section.dropFirst(Self.groupPrefix.count)) : nil
     }
 
     private var isOfGroup: Bool { group.map(Settings.Group.isName) ?? false }
 
-    /// The group's key that a variable sets, with the group's name as in the variable, in upper case; nil if the
-    /// variable is not of that form.
+    /// The group's key that a variable sets, with the group's name in upper case, as in the variable; nil for a
+    /// variable of another form.
     static func group(ofVariable variable: String) -> (name: String, key: Key<Settings.Group>)? {
         let words = variable.split(separator: "_", omittingEmptySubsequences: false)
         guard words.count == 4, words[0] + "_" == variablePrefix, words[1] == Section.upstreams.rawValue.uppercased(),

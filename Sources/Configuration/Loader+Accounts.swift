@@ -2,13 +2,13 @@ import Base
 
 /// Accounts of HTTPDNS, in `[httpdns]` and in groups.
 extension Loader {
-    /// The octets of a file that holds a secret.
+    /// Reads the octets of a secret's file.
     /// - Parameters:
     ///   - key: The key that names the file.
-    ///   - name: What the secret is called.
+    ///   - name: The secret's name for messages.
     typealias ReadSecret = (_ path: String, _ key: String, _ name: String) throws(ConfigurationError) -> [UInt8]
 
-    /// Refuses keys of the other kinds of groups: which kind a group is says its `answer` or its `provider`.
+    /// Refuses keys of other kinds of groups. `answer` or `provider` decides the kind of a group.
     func checkKind(of group: Settings.Group) throws(ConfigurationError) {
         func isGiven(_ name: String) -> Bool { origins.keys["\(group.section).\(name)"] != nil }
         let holder: Holders =
@@ -31,7 +31,7 @@ extension Loader {
         }
     }
 
-    /// Makes `httpOnly` a matter of `thenTry`, and the reasons those of an account.
+    /// Converts `httpOnly` to `thenTry`, and sets the reasons of an account.
     func completeRoute(of group: inout Settings.Group) throws(ConfigurationError) {
         guard group.account != nil else { return }
         let (section, isThenTryGiven) = (group.section, origins.keys[group.section + ".thenTry"] != nil)
@@ -42,14 +42,14 @@ extension Loader {
                     "true is not right beside thenTry (\(origins.place(of: section + ".thenTry"))), which names who else is "
                         + "asked; give one of the two")
             }
-            // A group asks no server else by itself, so false says more than the default.
+            // The default `thenTry` of `[upstreams.NAME]` is empty, so false is not the same as the default.
             if httpOnly || !isThenTryGiven { group.httpOnly = httpOnly }
             group.givenHTTPOnly = nil
         }
         if origins.keys[section + ".thenTryOn"] == nil { group.thenTryOn.insert(.norecord) }
     }
 
-    /// Completes the account that the keys of a group make, with the secrets that it uses and no others.
+    /// Completes the account that a group's keys describe, with only the secrets that it uses.
     func completeAccount(of group: inout Settings.Group, _ readSecret: ReadSecret) throws(ConfigurationError) {
         guard var account = group.account else { return }
         let (section, facts) = (group.section, account.provider.facts)
@@ -71,7 +71,7 @@ extension Loader {
         group.kind = .account(account)
     }
 
-    /// Refuses what the provider cannot do.
+    /// Refuses settings that the provider does not support.
     private func refuseWhatIsMissing(
         of facts: Provider.Facts, _ given: Settings.Account, in section: String
     ) throws(ConfigurationError) {
@@ -94,17 +94,17 @@ extension Loader {
         }
     }
 
-    /// The credential for `provider` and `encryptType`. Secrets for others are ignored, so that they can stay in the
+    /// The credential for `provider` and `encryptType`. Secrets for other kinds are ignored, so they may stay in the
     /// file.
     private func credential(
         _ given: Settings.Account, in section: String, _ readSecret: ReadSecret
     ) throws(ConfigurationError) -> Settings.Account.Credential {
         let (provider, encryption) = (given.provider, given.encryptType)
-        /// What needs the keys that are read.
+        /// The value that requires the keys read here.
         let needing = quoted(provider == .tencent ? encryption.rawValue : provider.rawValue)
         if provider == .tencent, encryption == .https {
             let (token, key) = try secret("token", given.secrets.token, in: section, needing, readSecret)
-            // The token stands in a URL without escapes.
+            // The token is inserted into a URL without escapes.
             guard token.allSatisfy(isUnreserved) else {
                 let right = "letters, digits, \"-\", \".\", \"_\" and \"~\" alone"
                 throw origins.error(key, "the token has other characters than a URL takes; give \(right)")

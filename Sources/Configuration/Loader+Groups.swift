@@ -1,7 +1,7 @@
 import Names
 
 extension Loader {
-    /// Checks what can be wrong between groups although each key is valid by itself.
+    /// Checks for errors between groups whose keys are each valid.
     func checkGroups(of settings: Settings) throws(ConfigurationError) {
         for group in settings.upstreams where group.servers.isEmpty && group.holder == .servers {
             let message = "missing; give whom this group asks, such as [\"192.168.1.1\"]"
@@ -44,7 +44,7 @@ extension Loader {
         }
     }
 
-    /// The longest pattern wins, so no two groups may have the same one.
+    /// The longest pattern wins, so two groups must not have the same one.
     private func refuseSamePatterns(_ groups: [Settings.Group]) throws(ConfigurationError) {
         var owners: [DomainPattern: Settings.Group] = [:]
         for group in groups {
@@ -69,8 +69,8 @@ extension Loader {
         }
     }
 
-    /// The groups in a group's `thenTry` are asked for the names of that group alone; their own `thenTry` does not
-    /// apply then.
+    /// Refuses groups that no name can reach. A group in a `thenTry` is asked only for the names of that group; its own
+    /// `thenTry` does not apply then.
     private func refuseUnreachable(_ groups: [Settings.Group]) throws(ConfigurationError) {
         let tried = Set(groups.filter(\.takesNames).flatMap(\.thenTry))
         for group in groups where !group.takesNames && !tried.contains(group.name) {

@@ -2,7 +2,7 @@ import Base
 import DNSWire
 
 extension Loader {
-    /// The settings, made from all sources once they are read.
+    /// The settings, made of all sources read.
     func settings(_ files: Files) throws(ConfigurationError) -> Settings {
         var settings = draft
         for (name, least) in [("minTTL", settings.cache.minTTL), ("negativeMinTTL", settings.cache.negativeMinTTL)]
@@ -63,7 +63,7 @@ extension Loader {
         var tls = given
         tls.caFile = besideFile(tls.caFile)
         if !tls.caFile.isEmpty { tls.anchors = try contents(of: tls.caFile, key: section + ".caFile", files) }
-        // Otherwise anyone with a certificate for any name from any public authority could answer.
+        // Otherwise any certificate of a public authority would be accepted, for any name.
         guard tls.validateDomain || !tls.caFile.isEmpty && tls.caOnly else {
             let missing = tls.caFile.isEmpty ? "without caFile" : "with caOnly = false"
             let message = "false is not right \(missing): anybody has a certificate that the system's store trusts"

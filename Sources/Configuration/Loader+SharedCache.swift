@@ -4,7 +4,7 @@ extension Loader {
         var shared = given
         shared.caFile = besideFile(shared.caFile)
         guard shared.server != nil else { return shared }
-        /// - Parameter file: becomes the path at which the file was found.
+        /// - Parameter file: Becomes the path at which the file was found.
         func secret(_ file: inout String, _ name: String, holds: String) throws(ConfigurationError) -> FileContents {
             let (bytes, path) = try secretFile(file, key: "sharedCache.\(name)", holds: holds, files)
             file = path

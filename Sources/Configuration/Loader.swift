@@ -1,16 +1,17 @@
 import Base
 
 extension Settings {
-    /// Reads the configuration, and where each value was given: the environment overrides the file, and the file
+    /// Reads the configuration and records the origin of each value. The environment overrides the file; the file
     /// overrides the defaults.
     ///
     /// - Parameters:
-    ///   - file: The file's path: errors begin with it, and relative paths in the settings start from its folder.
+    ///   - file: The file's path. Errors begin with it; relative paths in the settings start from its folder.
     ///   - contents: The file's text; nil: there is no file.
-    ///   - environment: The whole environment. `HTTPDNSD_SECTION_KEY` sets a key, `CREDENTIALS_DIRECTORY` is the folder
-    ///     in which the relative path of a secret's file is looked for first (systemd.exec(5)); then it is looked for in the
-    ///     folder `credentials` beside the configuration, and then beside the configuration.
-    ///   - readFile: Reads a file. Only `caFile`, `certificateFile`, `clientCertificate` and the files of the secrets in use are read.
+    ///   - environment: The whole environment. `HTTPDNSD_SECTION_KEY` sets a key. A relative path of a secret's file is
+    ///     tried first in the folder `CREDENTIALS_DIRECTORY` (systemd.exec(5)), then in the folder `credentials` beside
+    ///     the configuration, then beside the configuration.
+    ///   - readFile: Reads a file: `caFile`, `certificateFile`, `clientCertificate` and the files of the secrets in
+    ///     use, no other.
     /// - Throws: The first error of the file, else the first of the environment.
     public static func load(
         file: String?, contents: String?, environment: [String: String],
@@ -26,7 +27,7 @@ extension Settings {
         }
         let settings = try loader.settings(files)
         loader.origins.filesRead = filesRead
-        // Certificates are public; every other file that is read holds a secret.
+        // Certificates are public; every other file read holds a secret.
         let certificates = Set(
             settings.everyGroup.map(\.tls.caFile) + [settings.sharedCache.caFile, settings.listen.certificateFile])
         loader.origins.secretFiles += filesRead.filter { !certificates.contains($0) }
@@ -35,8 +36,8 @@ extension Settings {
 }
 
 extension Settings {
-    /// The text of a configuration file, which is UTF-8 (TOML 1.0.0).
-    /// - Throws: The line of the first octets that are not.
+    /// The text of a configuration file, which must be UTF-8 (TOML 1.0.0).
+    /// - Throws: An error at the line of the first invalid octets.
     public static func text(_ octets: [UInt8], file: String) throws(ConfigurationError) -> String {
         if let text = String(validating: octets, as: UTF8.self) { return text }
         let lines = octets.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
@@ -46,8 +47,8 @@ extension Settings {
             message: "a character that is not UTF-8; save the file as UTF-8, such as with iconv -f latin1 -t utf-8")
     }
 
-    /// All keys, sections and variables that are wrong by themselves, in the order of the file's lines and then of the variables.
-    /// What only shows between keys, or in files that they name, is not among them. Parameters are those of
+    /// All keys, sections and variables that are wrong by themselves, in the order of the file's lines, then of the
+    /// variables. Errors between keys, or in files that keys name, are not included. Parameters: as of
     /// ``load(file:contents:environment:readFile:)``.
     public static func mistakes(
         file: String?, contents: String?, environment: [String: String]
@@ -59,9 +60,10 @@ extension Settings {
         }
     }
 
-    /// `control.socket` alone, whatever else is wrong: a daemon that runs is asked while its file is being edited, and by a user
-    /// who may not read its secrets. Parameters are those of ``load(file:contents:environment:readFile:)``.
-    /// - Returns: The socket, the default one where the key is wrong itself; and all that is wrong.
+    /// `control.socket` alone, whatever else is wrong: a command may reach a running daemon while its file is being
+    /// edited, and without the right to read its secrets. Parameters: as of
+    /// ``load(file:contents:environment:readFile:)``.
+    /// - Returns: The socket (the default one if the key itself is wrong), and all mistakes.
     public static func controlSocket(
         file: String?, contents: String?, environment: [String: String]
     ) -> (path: String, mistakes: [ConfigurationError]) {
@@ -76,18 +78,18 @@ extension Settings {
     }
 }
 
-/// Applies the sources one over the other and remembers where each value came from, so that an error can point there.
+/// Applies the sources one over another and records the origin of each value, for errors.
 struct Loader {
     let file: String?
     private(set) var draft = Settings()
     fileprivate(set) var origins: Settings.Origins
-    /// What is wrong with single keys, sections and variables, in order.
+    /// The errors of single keys, sections and variables, in order.
     private(set) var mistakes: [ConfigurationError] = []
 
     /// - Parameters:
     ///   - contents: The file's text; nil: there is no file.
-    ///   - isTolerant: Whether lines that are not TOML are left out, and the first of them is one of the mistakes.
-    /// - Throws: Where the text is no TOML, unless it is tolerant.
+    ///   - isTolerant: Whether lines that are not TOML are skipped; the first of them becomes one of the mistakes.
+    /// - Throws: The first error of the TOML, unless tolerant.
     init(
         file: String?, contents: String?, environment: [String: String], isTolerant: Bool = false
     ) throws(ConfigurationError) {
@@ -105,7 +107,7 @@ struct Loader {
         origins.sections = document.sections
         draft.hasHTTPDNS = document.sections[Section.httpdns.rawValue] != nil
         let wrong = takeSections(document.sections)
-        // What stands in a section that is wrong is not judged.
+        // The entries of an invalid section are not checked.
         for entry in document.entries where wrong[entry.section] == nil {
             do throws(ConfigurationError) { try read(entry, of: contents) } catch { mistakes.append(error) }
         }
@@ -130,9 +132,9 @@ struct Loader {
         return wrong
     }
 
-    /// The index of a group in the list; it is added if there is none.
+    /// The index of a group in the list; a missing group is added.
     ///
-    /// - Parameter begins: Whether this is the group's own section, before which the group must not exist.
+    /// - Parameter begins: Whether this is the group's own section; then the group must not exist yet.
     private mutating func group(named name: String, begins: Bool) throws(Problem) -> Int {
         guard Settings.Group.isName(name) else {
             let right = "letters and digits, at most \(Settings.Group.maximumNameLength)"
@@ -181,7 +183,7 @@ struct Loader {
         origins.keys[entry.path] = .file(origin)
     }
 
-    /// What to say of a key that was uncommented without the header of its section; nil: no such header stands above it.
+    /// The message for a key uncommented without its section's header; nil: no commented header is above the key.
     private func commentedHeader(of entry: Document.Entry, in contents: String) -> String? {
         let lines = contents.split(separator: "\n", omittingEmptySubsequences: false).prefix(entry.line - 1)
         for (index, line) in lines.enumerated().reversed() {
@@ -199,7 +201,7 @@ struct Loader {
     }
 
     private mutating func apply(_ environment: [String: String]) {
-        // A secret of the environment replaces that of the file, in whichever way either was given.
+        // A secret of the environment replaces the file's, whether given directly or as a file.
         var ofFile = draft.everyGroup.map(\.secrets)[...]
         draft.changeGroups { if $0.account != nil { $0.secrets = Settings.Account.Secrets() } }
         let own = environment.filter { $0.key.hasPrefix(KeyPlace.variablePrefix) }
@@ -213,11 +215,12 @@ struct Loader {
     }
 
     private mutating func read(_ variable: String, _ text: String) throws(Problem) {
-        // What the environment has instead of octets that are not UTF-8.
+        // The environment has U+FFFD instead of octets that are not UTF-8.
         guard !text.unicodeScalars.contains("\u{FFFD}") else {
             throw Problem("a character that is not UTF-8; give the value as UTF-8")
         }
-        // An empty secret in the environment counts as not given: it replaces none of the file, and begins no section.
+        // An empty secret in the environment counts as not given: it replaces no secret of the file and begins no
+        // section.
         if let (name, key) = KeyPlace.group(ofVariable: variable) {
             if key.isSecretSource && text.isEmpty { return }
             let group = try group(named: name.lowercased(), begins: false)

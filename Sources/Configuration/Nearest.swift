@@ -1,14 +1,14 @@
-/// Suggests what an operator most likely meant by an unknown name.
+/// Suggests the name that an operator most likely meant by an unknown one.
 public enum Nearest {
-    /// The nearest of some words; nil: none is near.
+    /// The word nearest to a name; nil: none is near.
     public static func word(_ name: String, of words: [String]) -> String? {
         words.min { distance($0, name) < distance($1, name) }.flatMap {
             distance($0, name) <= tolerance(name) ? $0 : nil
         }
     }
 
-    /// The value of a setting that is most likely meant: one that begins with what was written, or differs in at most a
-    /// third of its letters; nil: there is none, or several.
+    /// The value of a setting most likely meant: it begins with the written text, or differs in at most a third of its
+    /// letters; nil: there is none, or several.
     static func value(_ text: String, of words: [String]) -> String? {
         let longer = words.filter { text.utf8.count > 2 && $0.hasPrefix(text.lowercased()) }
         if longer.count == 1 { return longer[0] }
@@ -19,17 +19,16 @@ public enum Nearest {
         return nearest.count == 1 ? nearest[0].word : nil
     }
 
-    /// What stands behind a message where there is something to suggest.
+    /// The end of a message with a suggestion; empty without one.
     static func question(_ meant: String?) -> String { meant.map { "; did you mean \($0)?" } ?? "" }
 
-    /// With more changed letters than this a suggestion would be a guess.
+    /// The most letters that may differ: beyond this a suggestion would be a guess.
     static func tolerance(_ name: String) -> Int { max(2, min(name.utf8.count, maximumLength) / 3) }
 
-    /// No intended name is longer than this; the rest, which may be a whole file's text, is ignored.
+    /// No valid name is longer; the rest of a longer text, which may be a whole file, is ignored.
     private static let maximumLength = 100
 
-    /// How many letters must be inserted, deleted or replaced to turn one text into the other (Levenshtein), case
-    /// aside.
+    /// The number of insertions, deletions and replacements of letters between two texts (Levenshtein), ignoring case.
     static func distance(_ left: String, _ right: String) -> Int {
         let left = left.utf8.prefix(maximumLength).map(lowercased)
         let right = right.utf8.prefix(maximumLength).map(lowercased)

@@ -1,6 +1,6 @@
-/// Of keys, sections and variables.
+/// Suggestions for keys, sections and variables.
 extension Nearest {
-    /// The text behind "unknown": what is likely meant, the nearest key, or the names that exist there.
+    /// The text after "unknown": the likely meaning, the nearest key, or the valid names.
     static func key(section: String, name: String) -> String {
         let known = elsewhere.first {
             $0.sections.contains { $0.rawValue == section } && $0.names.contains(name.lowercased())
@@ -15,7 +15,7 @@ extension Nearest {
             Nearest.distance(place.name, name) + min(2, Nearest.distance(place.section, section))
         }
         if let nearest = places.min(by: { distance($0) < distance($1) }) {
-            // A short name is near to one of another section by chance.
+            // A short name resembles one of another section by chance.
             let most = nearest.section == section ? tolerance(name) : min(tolerance(name), name.utf8.count / 3)
             if distance(nearest) <= most { return "did you mean \(nearest.path)?" }
         }
@@ -25,7 +25,7 @@ extension Nearest {
         return names.isEmpty ? Nearest.section(section) : "[\(section)] has " + names.joined(separator: ", ")
     }
 
-    /// Keys that other programs or sections have, in lower case, for which the nearest key would be another thing.
+    /// Keys of other programs or sections, in lower case, whose nearest key would mislead.
     private static let elsewhere: [(sections: [Section], names: [String], meant: String)] = [
         (
             [.cache], ["size", "cachesize", "maxsize", "max", "capacity", "entries", "maxentries"],
@@ -40,7 +40,7 @@ extension Nearest {
         ([.fallback, .privateNames], ["servername"], certificateName),
     ]
 
-    /// Of a server that is in no account.
+    /// Of a server outside an account.
     static let certificateName =
         "the name in a server's certificate is given behind \"#\" in servers, as in \"tls://192.0.2.1#dns.example\""
 

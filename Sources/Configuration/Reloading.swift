@@ -1,16 +1,16 @@
 extension Settings {
     /// The result of applying new settings to a running daemon.
     public struct Reloading: Sendable, Equatable {
-        /// The settings in effect from now on: the new ones, except for keys that need a restart.
+        /// The settings in effect after the reload: the new ones, except for keys that need a restart.
         public var settings: Settings
-        /// The keys whose new values are in effect, `section.key`, in the order of the sections; `httpdns` or
-        /// `upstreams.NAME` when the section was added or removed.
+        /// The keys with new values in effect, `section.key`, in the order of the sections; `httpdns` or
+        /// `upstreams.NAME` for an added or removed section.
         public var applied: [String]
         /// The keys that differ but take effect only at the start.
         public var needingRestart: [String]
     }
 
-    /// The result of reading new settings while these are in effect.
+    /// The result of applying new settings over these.
     public func reloading(_ new: Settings) -> Reloading {
         var result = new
         var (applied, needingRestart): ([String], [String]) = ([], [])
@@ -34,7 +34,7 @@ extension Settings {
         return Reloading(settings: result, applied: applied, needingRestart: needingRestart)
     }
 
-    /// The differences in the groups: keys, and groups that were added or removed, the present groups first.
+    /// The differences in the groups: keys, and added or removed groups; the present groups first.
     private func changes(of new: Settings) -> [String] {
         let names = Set(new.upstreams.map(\.name))
         let changed = new.upstreams.flatMap { group in
@@ -48,7 +48,7 @@ extension Settings {
 }
 
 extension Key where Root == Settings {
-    /// Whether a new value needs a restart: sockets, threads, memory, the log or an open file were made from it.
+    /// Whether a new value needs a restart: sockets, threads, memory, the log or an open file depend on it.
     var needsRestart: Bool { keysNeedingRestart.contains(path) }
 }
 

@@ -8,12 +8,12 @@ extension Settings.Account {
         public let host: String
         /// The URL's port; 80, or 443 with `isSecure`, if it names none.
         public let port: UInt16
-        /// Path and query, from the first slash on; `/` if the URL has none. It can stand in a request as it is.
+        /// Path and query, from the first slash on; `/` if the URL has none. It needs no escapes in a request.
         public let path: String
-        /// The host's address; nil: the host is a name, to be looked up.
+        /// The host's address; nil: the host is a name.
         public let address: IPAddress?
 
-        /// A URL from text; nil if it is invalid or has user information or a fragment.
+        /// Nil for an invalid text, or one with user information or a fragment.
         init?(_ text: String) {
             guard let separator = text.firstRange(of: "://") else { return nil }
             switch text[..<separator.lowerBound] {

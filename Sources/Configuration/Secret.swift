@@ -1,4 +1,4 @@
-/// A key or token. Its description, dump or reflection, and that of a value that contains it, does not show the bytes.
+/// A key or token. Its description, dump or reflection, and that of a value containing it, does not show the bytes.
 public struct Secret: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     public let bytes: [UInt8]
 

@@ -3,11 +3,11 @@ public import Base
 /// One entry of `servers`.
 public enum UpstreamServer: Hashable, Sendable {
     case server(Server)
-    /// The plain servers of `fallback.resolvConf`, which are followed as the file changes.
+    /// The plain servers of `fallback.resolvConf`, updated when the file changes.
     case resolvConf
 }
 
-/// The text of a server: an address, a URL or a DNS stamp. Parses it to a value and writes it again.
+/// The text of a server: an address, a URL or a DNS stamp. Parses and formats it.
 enum ServerText {
     /// In octets; more than the longest valid stamp.
     static let maximumLength = 4096
@@ -18,7 +18,8 @@ enum ServerText {
 
     static let resolvConf = "resolvConf"
 
-    /// - Throws: What is wrong and what would be right. User information is never in the message: it may be a password.
+    /// - Throws: What is wrong and what would be right. The message never contains user information, which may be a
+    ///   password.
     static func read(_ text: String) throws(Problem) -> UpstreamServer {
         if text == resolvConf { return .resolvConf }
         guard text.utf8.count <= maximumLength else {
@@ -30,7 +31,7 @@ enum ServerText {
                 "a server with a blank or a comma is not right; give each server a text of its own: [\"192.0.2.1\", "
                     + "\"192.0.2.2\"]")
         }
-        // The text is not shown: with combining characters in it, user information might not be recognised.
+        // The message does not show the text: with combining characters, user information might not be recognised.
         guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw Problem(
                 "a server with other characters than printable ASCII is not right; give a name in its xn-- form, and in a path "
@@ -65,7 +66,7 @@ enum ServerText {
         if let spelling = text.lowercased() == resolvConf.lowercased() ? quoted(resolvConf) : spelling(text)?.words {
             throw Problem(Given.text(text).shown, expected: spelling)
         }
-        // `tcp-tls:HOST`, as in other programs. What is in front of an "@" may be a password.
+        // `tcp-tls:HOST`, as in other programs. The text before an "@" may be a password.
         if let colon = text.firstIndex(of: ":"), !text.contains("@"), let form = form(text[..<colon].lowercased()) {
             let host = text[colon...].dropFirst()
             throw Problem(Given.text(text).shown, expected: form.replacing("HOST", with: host))
@@ -79,18 +80,18 @@ enum ServerText {
             expected: "ADDRESS or ADDRESS:PORT, such as \"192.0.2.53\"")
     }
 
-    /// What is meant by a server that is written in another program's form.
+    /// The server meant by a text in another program's form.
     struct Spelling {
         /// The valid text.
         let text: String
-        /// The network device, which is a key of the group; nil: none.
+        /// The network device, which is a separate key of the group; nil: none.
         let device: String?
 
         var words: String { quoted(text) + (device.map { " and, beside servers, device = \(quoted($0))" } ?? "") }
     }
 
-    /// Reads `ADDRESS@PORT#NAME`, `ADDRESS#PORT`, `ADDRESS#NAME`, or with `%NAME` instead of `#NAME`, where a NAME without a dot
-    /// is that of a device. Nil if it is none of these.
+    /// Reads `ADDRESS@PORT#NAME`, `ADDRESS#PORT`, `ADDRESS#NAME`, or with `%NAME` instead of `#NAME`, where a NAME
+    /// without a dot is a device. Nil for any other form.
     static func spelling(_ text: some StringProtocol) -> Spelling? {
         let address = text.prefix { !"@#%".contains($0) }
         guard let endpoint = Endpoint(String(address), defaultPort: 0) else { return nil }
@@ -116,7 +117,7 @@ enum ServerText {
         return Spelling(text: name.map { "tls://\(place)#\($0)" } ?? place, device: device)
     }
 
-    /// The error for a server with the names that it is for, `[/x/]ADDRESS` or `/x/ADDRESS`; nil: it is none of these.
+    /// The error for a server with its names, `[/x/]ADDRESS` or `/x/ADDRESS`; nil for any other form.
     private static func names(_ text: String) -> Problem? {
         let inner = text.hasPrefix("[/") ? text.dropFirst() : text[...]
         let parts = inner.split(separator: "/", omittingEmptySubsequences: false)
@@ -126,7 +127,7 @@ enum ServerText {
             expected: "the server alone in servers of a group [upstreams.NAME], and the names as its domains")
     }
 
-    /// What stands for a server over what other programs write as this scheme; nil: it is none of theirs.
+    /// The form of a server here for another program's scheme; nil: the scheme is unknown.
     private static func form(_ scheme: String) -> String? {
         switch scheme {
         case "tls", "dot", "dns+tls", "tcp-tls", "tcp+tls": "\"tls://HOST\""

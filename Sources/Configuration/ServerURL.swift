@@ -1,17 +1,17 @@
 import Base
 
-/// A server's URL, taken apart: `SCHEME://HOST[:PORT][PATH][#FRAGMENT]`.
+/// The parts of a server's URL: `SCHEME://HOST[:PORT][PATH][#FRAGMENT]`.
 struct ServerURL {
     /// The whole text, for messages.
     private let text: String
     private let scheme: String
     private let host: Server.Host
     private let port: UInt16?
-    /// From the first octet behind the authority to the fragment.
+    /// The text between the authority and the fragment.
     private let target: Substring
     private let fragment: Substring?
 
-    /// - Parameter rest: The text behind `SCHEME://`.
+    /// - Parameter rest: The text after `SCHEME://`.
     init(_ text: String, _ rest: Substring, scheme: String) throws(Problem) {
         (self.text, self.scheme) = (text, scheme)
         let beforeFragment = rest.prefix { $0 != "#" }
@@ -31,7 +31,7 @@ struct ServerURL {
         return Server(.tcp, host, port: port ?? Server.Kind.tcp.facts.usualPort)
     }
 
-    /// A store in the clear: `redis://ADDRESS[:PORT]`.
+    /// An unencrypted store: `redis://ADDRESS[:PORT]`.
     func redis() throws(Problem) -> Endpoint {
         guard case .address(let address, let zone) = host else {
             throw wrong("\"redis://ADDRESS\": no name is looked up for it")
@@ -40,7 +40,7 @@ struct ServerURL {
         return Endpoint(address, port: port ?? StoreServer.usualPort, zone: zone)
     }
 
-    /// A store behind TLS: `tls://HOST[:PORT]`, with addresses if HOST is a name.
+    /// A store over TLS: `tls://HOST[:PORT]`, with addresses if HOST is a name.
     func store() throws(Problem) -> Server {
         guard target.isEmpty else { throw wrong("\"tls://ADDRESS\" without a path") }
         let server = try encrypted(.tls, usualPort: StoreServer.usualPort)
@@ -56,7 +56,8 @@ struct ServerURL {
         return try encrypted(.tls)
     }
 
-    /// DNS over HTTPS: `https://HOST[:PORT]/PATH[?QUERY]`, with `{?dns}`, or `{&dns}` behind a query, for GET (RFC 8484 §4.1).
+    /// DNS over HTTPS: `https://HOST[:PORT]/PATH[?QUERY]`, with `{?dns}`, or `{&dns}` after a query, for GET (RFC 8484
+    /// §4.1).
     func https() throws(Problem) -> Server {
         guard target.first == "/" else {
             let method = target == "{?dns}" ? "{?dns}" : ""
@@ -96,7 +97,7 @@ struct ServerURL {
         }
     }
 
-    /// The addresses at which to dial a name: `ADDRESS+ADDRESS`.
+    /// The addresses to dial for a name: `ADDRESS+ADDRESS`.
     private func addresses(_ text: Substring) throws(Problem) -> [IPAddress] {
         var addresses: [IPAddress] = []
         for word in text.split(separator: "+", omittingEmptySubsequences: false) {
@@ -116,7 +117,7 @@ struct ServerURL {
 
     private func wrong(_ expected: String) -> Problem { Problem(Given.text(text).shown, expected: expected) }
 
-    /// The error for an invalid authority, with the right text if it is recognised what was meant.
+    /// The error for an invalid authority, with the right text if the intended one is recognised.
     private static func wrong(_ authority: Substring, _ fragment: Substring?, _ text: String, _ scheme: String)
         -> Problem
     {

@@ -1,23 +1,22 @@
 import Base
 
-/// Recognises the variables that Kubernetes puts into every container for each Service of its namespace ("service
-/// links", in the form of Docker's old links). The variables of a Service called `httpdnsd` or `httpdnsd-…` begin like
-/// the daemon's own but are not the operator's: as unknown keys they would keep the daemon from starting, for anyone
-/// who may create a Service.
+/// Recognises the variables that Kubernetes sets in every container for each Service of its namespace ("service links",
+/// in the form of Docker's old links). The variables of a Service called `httpdnsd` or `httpdnsd-…` begin like the
+/// daemon's own but do not come from the operator. If they counted as unknown keys, any user who may create a Service
+/// could prevent the daemon's start.
 enum ServiceLink {
-    /// Whether a variable is a service link, by its name and its value; a misspelled key must not be taken for one.
+    /// Whether a variable is a service link, by its name and value; a misspelled key must not be mistaken for one.
     static func isOne(_ variable: String, _ text: String) -> Bool {
         guard variable.hasPrefix(KeyPlace.variablePrefix), Key.variable(variable) == nil,
             KeyPlace.group(ofVariable: variable) == nil
         else { return false }
-        // The Service's name may contain the words that end a link's name, so each possible beginning of the end is
-        // tried.
+        // The Service's name may contain words of a link's suffix, so each possible beginning of the suffix is tried.
         let words = variable.split(separator: "_", omittingEmptySubsequences: false).dropFirst()
         return words.indices.contains { isEnd(words[$0...], text) }
     }
 
-    /// Whether words are the end of a link's name: `SERVICE_HOST`, `SERVICE_PORT`, `SERVICE_PORT_NAME`, `PORT`,
-    /// `PORT_53_UDP`, or that with `PROTO`, `PORT` or `ADDR` behind it.
+    /// Whether words are a link's suffix: `SERVICE_HOST`, `SERVICE_PORT`, `SERVICE_PORT_NAME`, `PORT`, `PORT_53_UDP`,
+    /// or the last followed by `PROTO`, `PORT` or `ADDR`.
     private static func isEnd(_ words: ArraySlice<Substring>, _ text: String) -> Bool {
         var words = words
         switch words.popFirst() {

@@ -3,66 +3,69 @@ public import DNSWire
 public import Names
 
 extension Settings {
-    /// Who may be asked for a name, and how: `[httpdns]`, `[fallback]`, `[private]` or `[upstreams.NAME]`.
+    /// The servers, account or answer for names, and how they are used: `[httpdns]`, `[fallback]`, `[private]` or
+    /// `[upstreams.NAME]`.
     ///
-    /// An account's own keys can be used as if they were the group's.
+    /// An account's own keys are also members of the group.
     @dynamicMemberLookup
     public struct Group: Sendable, Equatable {
-        /// Letters and digits, ``maximumNameLength`` at most; two groups' names must differ in more than case.
+        /// Letters and digits, ``maximumNameLength`` at most. Two names that differ only in case are refused.
         public let name: String
         public var kind = Kind.servers([])
-        /// The names this group takes. `[httpdns]` gets those of `[domains]`, `[private]` private names, `[fallback]` all that no
-        /// other group takes.
+        /// The names of this group. `[httpdns]` gets those of `[domains]`, `[private]` the private names, `[fallback]`
+        /// all names without another group.
         public var domains: [DomainPattern] = []
-        /// Paths of files with more patterns, one a line; of a group that answers by itself each is a ``BlockList``.
+        /// Paths of files with more patterns, one a line. In a group with an answer of its own, each file is a
+        /// ``BlockList``.
         public var domainsFile: [String] = []
-        /// Names that it does not take although one of its patterns matches; the next shorter matching pattern decides.
+        /// Names excluded although a pattern of the group matches; the next shorter matching pattern decides their
+        /// group.
         public var except: [DomainPattern] = []
-        /// The groups asked next, in order, by their names; their own `thenTry` does not apply then. Empty: no further
+        /// The names of the groups asked next, in order; their own `thenTry` does not apply then. Empty: no further
         /// group.
         public var thenTry: [String] = []
         /// The reasons for asking the next group; never empty.
         public var thenTryOn: Set<Reason> = [.failure]
-        /// Milliseconds for one attempt, 100…60000.
+        /// The timeout of one attempt in milliseconds, 100…60000.
         public var timeout = 2000
-        /// Requests at once to one server, 1…1000. In `fallback` and `private` also 0: ``usualConcurrency`` if a server is encrypted or
-        /// asked over TCP alone, else no limit.
+        /// Concurrent requests to one server, 1…1000. In `fallback` and `private` also 0: ``usualConcurrency`` if a
+        /// server is encrypted or uses TCP only, else no limit.
         public var concurrency = usualConcurrency
-        /// How its sockets leave this machine, those for `confIp` and reports too. A device's name has at most
-        /// ``Egress/maximumDeviceLength`` octets.
+        /// The source address, network device and mark of its sockets, also of those for `confIp` and reports. A
+        /// device's name has at most ``Egress/maximumDeviceLength`` octets.
         public var egress = Egress()
-        /// The address for whose network answers are wanted (ECS, RFC 7871); nil: no ECS, of an account the address from
-        /// which it is asked.
+        /// The address sent as the client's network (ECS, RFC 7871). Nil: no ECS; an account answers for the address
+        /// that its requests come from.
         public var routeIp: IPAddress?
-        /// The types that it is not asked for: of its names there is no such record.
+        /// The record types this group is not asked for: its names count as having no such record.
         public var without: [RecordType] = []
-        /// An answer with one of these addresses is NXDOMAIN; not of an account.
+        /// An answer with one of these addresses becomes NXDOMAIN; not for an account.
         public var bogusAddresses: [Network] = []
-        /// Pass on the AD bit of servers that are not on loopback; not of an account.
+        /// Whether the AD bit of servers that are not on loopback is passed on; not for an account.
         public var trustAD = false
-        /// Its answers go to `[sharedCache]`, and come from there.
+        /// Whether its answers are written to `[sharedCache]` and read from it.
         public var share = false
-        /// How those of its servers that are asked over TLS are verified.
+        /// The TLS verification of its encrypted servers.
         public var tls = TLS()
-        /// As given; nil once ``thenTry`` says it.
+        /// The key as given; nil after it has become ``thenTry``.
         var givenHTTPOnly: Bool?
 
-        /// Whom the group asks.
+        /// The source of the group's answers.
         public enum Kind: Sendable, Equatable {
-            /// Servers of DNS, in the order of preference, ``maximumServers`` at most. There may be none in `fallback`, where
-            /// the servers of `resolvConf` are used then, and in `private`, where nothing is asked then.
+            /// DNS servers, in order of preference, ``maximumServers`` at most. The list may be empty in `fallback`,
+            /// which then uses the servers of `resolvConf`, and in `private`, which then asks no server.
             case servers([UpstreamServer])
             /// The service of an HTTPDNS account.
             case account(Account)
-            /// Nobody: it gives this answer itself.
+            /// No server: this answer of the daemon itself.
             case answer(GroupAnswer)
         }
 
-        /// How a group may fail to answer so that the next group is asked.
+        /// The failures after which the next group is asked.
         public enum Reason: String, Sendable, CaseIterable {
-            /// No server answered, or none answered better than SERVFAIL.
+            /// No server answered, or the best answer was SERVFAIL.
             case failure
-            /// The HTTPDNS account has no record of the name; of servers: NOERROR, no answer and no SOA.
+            /// The HTTPDNS account has no record of the name; of servers: NOERROR without answer and SOA.
             case norecord
             case refused, nxdomain, nodata
         }
@@ -71,7 +74,7 @@ extension Settings {
         public static let usualConcurrency = 64
         /// In octets.
         public static let maximumNameLength = 63
-        /// The names of the groups `[httpdns]`, `[fallback]` and `[private]` in `thenTry`.
+        /// The names of `[httpdns]`, `[fallback]` and `[private]` in `thenTry`.
         public static let httpdnsName = "httpdns"
         public static let fallbackName = "fallback"
         public static let privateName = "private"
@@ -90,14 +93,14 @@ extension Settings {
             }
         }
 
-        /// A group that is an account, with the defaults of its section and of its provider.
+        /// An account's group, with the defaults of its section and provider.
         public init(name: String = httpdnsName, credential: Account.Credential) {
             self.init(name: name)
             thenTryOn.insert(.norecord)
             kind = .account(Account(credential: credential))
         }
 
-        /// The account's own keys; those of a group of servers are the defaults, and to set one makes an account of it.
+        /// The account's own keys. A group of servers reads the defaults; setting a key makes it an account.
         public subscript<Value>(dynamicMember property: WritableKeyPath<Account, Value>) -> Value {
             get { accountKeys[keyPath: property] }
             set { accountKeys[keyPath: property] = newValue }
@@ -110,25 +113,25 @@ extension Settings {
 
         public var account: Account? { if case .account(let account) = kind { account } else { nil } }
 
-        /// What it answers by itself; nil: it asks others. To set nil changes nothing.
+        /// The daemon's own answer; nil: the group asks servers or an account. Setting nil changes nothing.
         public var answer: GroupAnswer? {
             get { if case .answer(let answer) = kind { answer } else { nil } }
             set { kind = newValue.map { .answer($0) } ?? kind }
         }
 
-        /// The name of which its names are aliases; nil: they are none. To set nil changes nothing.
+        /// The target of which its names are aliases; nil: they are no aliases. Setting nil changes nothing.
         public var alias: Name? {
             get { answer?.target }
             set { answer = newValue.map { .alias($0) } }
         }
 
-        /// None of an account, or of a group that answers by itself.
+        /// Empty for an account, and for a group with its own answer.
         public var servers: [UpstreamServer] {
             get { if case .servers(let servers) = kind { servers } else { [] } }
             set { kind = .servers(newValue) }
         }
 
-        /// No other group is asked: the same as an empty ``thenTry``.
+        /// Whether no other group is asked: the same as an empty ``thenTry``.
         public var httpOnly: Bool {
             get { thenTry.isEmpty }
             set { thenTry = newValue ? [] : thenTry.isEmpty ? [Group.fallbackName] : thenTry }
@@ -140,7 +143,7 @@ extension Settings {
             set { givenHTTPOnly = newValue }
         }
 
-        /// Whether names come to it by themselves, not only after another group.
+        /// Whether names are routed to it directly, not only through another group's `thenTry`.
         var takesNames: Bool { isBuiltIn || !domains.isEmpty || !domainsFile.isEmpty }
 
         /// Whether it is `[httpdns]`, `[fallback]` or `[private]`.
@@ -153,19 +156,19 @@ extension Settings {
         public var tlsSection: String { name == Self.httpdnsName ? Configuration.Section.tls.rawValue : section }
     }
 
-    /// The settings of `[fallback]`: the local resolver, or other servers in its place.
+    /// The settings of `[fallback]`: the local resolver, or other servers instead.
     @dynamicMemberLookup
     public struct Fallback: Sendable, Equatable {
         /// The keys that every group has.
         public var group = Group(name: Group.fallbackName)
-        /// Paths of resolv.conf files; the first one that names a server other than this daemon is used.
+        /// Paths of resolv.conf files. The first with a server other than this daemon is used.
         public var resolvConf = [
             "/run/systemd/resolve/resolv.conf", "/run/NetworkManager/no-stub-resolv.conf",
             "/etc/httpdnsd/resolv.conf", "/etc/resolv.conf",
         ]
-        /// Milliseconds, 0…60000, after which it is asked too when HTTPDNS has not answered; 0: together with HTTPDNS.
+        /// Milliseconds, 0…60000, without an answer of HTTPDNS, after which `fallback` is asked too; 0: both at once.
         public var hedgeAfter = 1000
-        /// Paths of hosts files answered from first.
+        /// Paths of hosts files, which have precedence.
         public var hosts = ["/etc/hosts"]
 
         public subscript<Value>(dynamicMember property: WritableKeyPath<Group, Value>) -> Value {
@@ -176,10 +179,10 @@ extension Settings {
 }
 
 extension Settings {
-    /// All groups: those of `[httpdns]`, if there is one, `[fallback]` and `[private]`, then those of `[upstreams.NAME]`.
+    /// All groups: `[httpdns]` if present, `[fallback]`, `[private]`, then those of `[upstreams.NAME]`.
     public var groups: [Group] { Array(everyGroup.dropFirst(hasHTTPDNS ? 0 : 1)) }
 
-    /// These, and that of `[httpdns]` even if there is none, since `[tls]` holds a part of it.
+    /// ``groups``, and always that of `[httpdns]`, since `[tls]` is a part of it.
     var everyGroup: [Group] { [ownAccount, fallback.group, privateNames] + upstreams }
 
     /// The group of `[httpdns]`; nil: its names go to `[fallback]`.
@@ -191,7 +194,7 @@ extension Settings {
         }
     }
 
-    /// How the service of `[httpdns]` is verified.
+    /// The verification of the service of `[httpdns]`.
     public var tls: TLS {
         get { ownAccount.tls }
         set { ownAccount.tls = newValue }
@@ -209,7 +212,7 @@ extension Settings {
         for index in upstreams.indices { try change(&upstreams[index]) }
     }
 
-    /// Has an account's names go to its `thenTry`, as if it were not there.
+    /// Routes an account's names to its `thenTry` instead.
     /// - Parameter account: The group's name.
     package mutating func bypass(_ account: String) {
         changeGroups { if $0.name == account { $0.isBypassed = true } }

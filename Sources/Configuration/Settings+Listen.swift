@@ -1,16 +1,16 @@
 public import Base
 
 extension Settings.Listen {
-    /// Where questions come, over whatever.
+    /// All addresses on which clients are served, over any transport.
     public var everyAddress: [Endpoint] { [addresses, tls, https].flatMap { $0 + $0.compactMap(alsoIPv4) } }
 
-    /// `0.0.0.0` beside `[::]`, which takes IPv4 as well unless an IPv4 address of the same port is listed.
+    /// `0.0.0.0` in addition to `[::]`, which accepts IPv4 too unless an IPv4 address of the same port is listed.
     public func alsoIPv4(_ address: Endpoint) -> Endpoint? {
         let isAlone = !(addresses + tls + https).contains { $0.port == address.port && $0.address.isIPv4 }
         return isAlone && address.address == IPAddress(v6: 0, 0) ? Endpoint(IPAddress(v4: 0), port: address.port) : nil
     }
 
-    /// The first address in the way of another one, which is the second.
+    /// The first pair of addresses that exclude each other.
     var overlap: (key: String, address: Endpoint, other: Endpoint)? {
         let all = [("addresses", addresses), ("tls", tls), ("https", https)].flatMap { key, list in
             list.map { (key, $0) }
@@ -22,16 +22,17 @@ extension Settings.Listen {
         return nil
     }
 
-    /// The contents of ``certificateFile`` and ``keyFile``; nil without them, and once they are forgotten.
+    /// The contents of ``certificateFile`` and ``keyFile``; nil without the files, and after the contents are
+    /// forgotten.
     public var certificate: (certificatePEM: [UInt8], keyPEM: [UInt8])? {
         guard let certificate = certificateContents?.bytes, let key = keyContents?.bytes else { return nil }
         return (certificate, key)
     }
 
-    /// Takes what the files hold.
+    /// Stores the contents of the files.
     public mutating func take(certificatePEM: [UInt8], keyPEM: [UInt8]) {
         certificateContents = FileContents(certificatePEM)
-        // However it was read: empty lines at the end make no other key.
+        // Trailing empty lines do not make a different key.
         let end = keyPEM.lastIndex { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
         keyContents = FileContents(Array(keyPEM.prefix((end ?? -1) + 1)))
     }
@@ -44,8 +45,8 @@ extension Settings.Listen {
 }
 
 extension Endpoint {
-    /// Whether a socket of one excludes one of the other: they have the same port, and the same address or one has all addresses of
-    /// its family.
+    /// Whether a socket on one endpoint excludes one on the other: same port and family, and the same address or one of
+    /// them unspecified.
     fileprivate func isInTheWay(of other: Endpoint) -> Bool {
         port == other.port && address.isIPv4 == other.address.isIPv4
             && (address == other.address && zone == other.zone || address.isUnspecified || other.address.isUnspecified)

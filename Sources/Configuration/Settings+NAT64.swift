@@ -1,25 +1,25 @@
 public import Base
 
 extension Settings {
-    /// `[nat64]`: how IPv4 is reached from a network without it, by a translator of that network (RFC 6146).
+    /// `[nat64]`: access to IPv4 through a translator of a network without IPv4 (RFC 6146).
     public struct NAT64: Sendable, Equatable {
         public var prefix = Prefix.auto
         public var synthesize = Synthesis.auto
 
-        /// The prefix under which the translator takes packets for IPv4 addresses.
+        /// The prefix under which the translator accepts packets for IPv4 addresses.
         public enum Prefix: Sendable, Hashable {
-            /// None: nothing is translated.
+            /// No translation.
             case none
-            /// The one that the resolvers of `resolvConf` tell (RFC 7050).
+            /// The prefix announced by the resolvers of `resolvConf` (RFC 7050).
             case auto
             case given(NAT64Prefix)
         }
 
-        /// When clients get AAAA records that are made of A records (DNS64, RFC 6147).
+        /// The conditions for synthesizing AAAA records from A records (DNS64, RFC 6147).
         public enum Synthesis: String, Sendable, CaseIterable {
-            /// While there is a prefix, and no route to the IPv4 Internet.
+            /// With a prefix, and without a route to the IPv4 Internet.
             case auto
-            /// While there is a prefix.
+            /// With a prefix.
             case always
             case never
         }

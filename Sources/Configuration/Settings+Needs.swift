@@ -1,37 +1,37 @@
 package import Base
 
-/// What the settings of groups together ask for.
+/// The combined needs of the groups' settings.
 extension Settings {
-    /// The groups that are asked with DNS messages.
+    /// The groups asked with DNS messages.
     package var messageGroups: [Group] { groups.filter { $0.account == nil && $0.answer == nil } }
 
-    /// Whether names without a group may go to `[fallback]`: not with httpOnly, where only HTTPDNS is asked.
+    /// Whether names without a group may go to `[fallback]`: not with httpOnly, which allows only HTTPDNS.
     package var isFallbackAsked: Bool { !(httpdns?.httpOnly ?? false) }
 
-    /// Whether `[fallback]` is asked for any names.
+    /// Whether `[fallback]` is asked for any name.
     package var isFallbackNeeded: Bool {
         isFallbackAsked || upstreams.contains { $0.thenTry.contains(Group.fallbackName) }
     }
 
-    /// Whom private names are asked of where `[private]` does not say it: nobody with httpOnly.
+    /// The servers for private names if `[private]` names none: with httpOnly, no server.
     var usualPrivateServers: [UpstreamServer] {
         if httpdns?.httpOnly ?? false { return [] }
         let own = fallback.servers.filter { $0 != .resolvConf && $0.isLocal }
         return own.isEmpty && !fallback.resolvConf.isEmpty ? [.resolvConf] : own
     }
 
-    /// The files of names that say where names may go, and the other files of names, the hosts file among them.
+    /// The files of names that decide where names go, and the other files of names, including the hosts file.
     package var namesAndHosts: (needed: [String], others: [String]) {
         let needed =
             domains.interceptFile + domains.bypassFile + upstreams.filter { $0.answer == nil }.flatMap(\.domainsFile)
         return (needed, upstreams.filter { $0.answer != nil }.flatMap(\.domainsFile) + fallback.hosts)
     }
 
-    /// Whether a server has to be looked up before it can be asked.
+    /// Whether a server's name has to be looked up before the server can be asked.
     package var isLookupNeeded: Bool { messageGroups.contains { !$0.named.isEmpty } }
 
-    /// The resolvers of `resolvConf` as a group of their own, which is asked where servers are, and for the prefix of `[nat64]`; nil:
-    /// nothing has to be looked up. No group of an operator's can have its name.
+    /// The servers of `resolvConf` as a separate group: it looks up the servers' names and the prefix of `[nat64]`.
+    /// Nil: nothing to look up. No group of the file can have its name.
     package var resolvers: Group? {
         guard isLookupNeeded || nat64.prefix == .auto else { return nil }
         var group = Group(name: "resolv.conf")
@@ -40,7 +40,7 @@ extension Settings {
         return group
     }
 
-    /// Whether the resolvers of `resolvConf` are used, whatever the network is like.
+    /// Whether the resolvers of `resolvConf` are used, whatever the network.
     package var isResolvConfNeeded: Bool {
         isFallbackNeeded && fallback.group.entries.contains(.resolvConf)
             || messageGroups.dropFirst().contains { $0.entries.contains(.resolvConf) } || isLookupNeeded
@@ -48,7 +48,7 @@ extension Settings {
 }
 
 extension Settings.Group {
-    /// The entries of `servers`; where there are none in `[fallback]`, `resolvConf`.
+    /// The entries of `servers`; `resolvConf` for an empty list in `[fallback]`.
     package var entries: [UpstreamServer] {
         servers.isEmpty && name == Self.fallbackName ? [.resolvConf] : servers
     }
@@ -65,8 +65,7 @@ extension Settings.Group {
 }
 
 extension UpstreamServer {
-    /// Whether it is this network's own: the servers of `resolvConf`, or one that is asked in the clear at private or loopback
-    /// addresses alone.
+    /// Whether it is a server of this network: `resolvConf`, or a plain server with only private or loopback addresses.
     var isLocal: Bool {
         guard case .server(let server) = self else { return true }
         return (server.kind == .plain || server.kind == .tcp) && !server.endpoints.isEmpty

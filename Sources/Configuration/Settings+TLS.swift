@@ -1,8 +1,8 @@
 extension Settings {
-    /// How the servers asked over TLS are verified: the HTTPS service (`[tls]`), or the servers of a group.
+    /// The TLS verification of the HTTPS service (`[tls]`), or of the encrypted servers of a group.
     public struct TLS: Sendable, Equatable {
-        /// The name the certificate must have; empty: the address dialled. In a group the text of each server gives the
-        /// name.
+        /// The name that the certificate must have; empty: the dialled address. In a group, each server's text gives
+        /// the name.
         public var serverName = ""
         /// Path of a PEM or DER file; empty: the system's store.
         public var caFile = ""
@@ -11,12 +11,12 @@ extension Settings {
             get { caContents?.bytes }
             set { caContents = newValue.map { FileContents($0) } }
         }
-        /// With `caFile`: trust that file alone.
+        /// With `caFile`: only that file is trusted.
         public var caOnly = true
-        /// SHA-256 digests of SubjectPublicKeyInfos, 32 bytes each, of which the verified chain must have one; empty:
-        /// any chain that verifies will do.
+        /// SHA-256 digests of SubjectPublicKeyInfos, 32 bytes each, one of which must be in the verified chain; empty:
+        /// any verified chain is accepted.
         public var pins: [[UInt8]] = []
-        /// False, with `caFile` and `caOnly` alone: the certificate may be for any name.
+        /// False, only with `caFile` and `caOnly`: the certificate may be for any name.
         public var validateDomain = true
         /// Path of a PKCS #12 file for mutual TLS; empty: none.
         public var clientCertificate = ""
@@ -37,11 +37,11 @@ extension Settings {
         private(set) var clientKey: FileContents?
         private(set) var password: FileContents?
 
-        /// How certificates are judged while the clock stands before this version was made.
+        /// The treatment of certificates while the clock is earlier than the release of this version.
         public enum WhenClockUnset: String, Sendable, CaseIterable {
-            /// By everything but their dates.
+            /// Everything but their dates is checked.
             case accept
-            /// As not valid yet.
+            /// They are refused as not yet valid.
             case refuse
         }
 

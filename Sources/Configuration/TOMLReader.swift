@@ -1,12 +1,12 @@
 import Base
 
-/// Reads TOML 1.0 with the line of each key and of each item of a list.
+/// Reads TOML 1.0, with the line of each key and of each list item.
 ///
-/// It is strict in what it reads, and it reads what settings are written in: tables, dotted keys, the four kinds of
-/// string, whole numbers, booleans, lists and inline tables. Numbers with a fraction and dates are values of a kind that no
-/// key takes; lists of tables (`[[NAME]]`) are refused. No message repeats a value, since it may be a secret.
+/// Strict, and limited to the TOML that settings use: tables, dotted keys, the four kinds of string, integers,
+/// booleans, arrays and inline tables. Floats and dates are read as values that no key takes; arrays of tables
+/// (`[[NAME]]`) are refused. No message repeats a value: it may be a secret.
 struct TOMLReader {
-    /// A value, or a table where it begins.
+    /// A value, or the beginning of a table.
     struct Item {
         /// The names from the root on, never empty.
         let path: [String]
@@ -14,45 +14,45 @@ struct TOMLReader {
         let line: Int
         /// Nil: a table.
         let given: Given?
-        /// The lines of the items, if it is a list.
+        /// The lines of a list's items.
         var itemLines: [Int] = []
     }
 
-    /// In the order of the text. What is in a table that is an item of a list is left out.
+    /// In the order of the text. Tables inside a list are left out.
     private(set) var items: [Item] = []
 
-    /// Names in one key, `a.b.c`, and lists and tables in each other: settings need three of each.
+    /// The most names in one key (`a.b.c`), and the deepest nesting of lists and tables. Settings need three of each.
     private static let mostNested = 8
 
     private var text: TOMLText
-    /// By path: how it was given, and on which line.
+    /// By path: the form in which it was given, and its line.
     private var places: [[String]: (form: Form, line: Int)] = [:]
-    /// Sections and inline tables so far.
+    /// The number of sections and inline tables so far.
     private var tableCount = 0
-    /// Of lists and tables around a value, and of the lists among them.
+    /// The number of lists and tables around the current value, and of lists among them.
     private var (depth, listDepth) = (0, 0)
 
-    /// How a path was given, which decides what may be added to it.
+    /// The form in which a path was given; it decides what may be added to the path.
     private enum Form: Equatable {
-        /// On the way to the table of a header.
+        /// A parent of a header's table.
         case onTheWay
         case header
-        /// On the way to a dotted key of this table: no other can add to it.
+        /// A parent of a dotted key of this table: no other table may add to it.
         case dotted(table: Int)
-        /// A value or an inline table: nothing can be added.
+        /// A value or an inline table: nothing may be added.
         case whole
     }
 
-    /// The first error, if the text is read to its end in spite of it.
+    /// The first error, with a tolerant reader.
     private(set) var firstError: ConfigurationError?
 
     /// - Parameters:
     ///   - file: The file's name in errors.
-    ///   - isTolerant: Whether lines that are not TOML are left out, and the keys of a section whose header is not.
-    /// - Throws: The first error, unless it is tolerant.
+    ///   - isTolerant: Whether invalid lines are skipped, and with an invalid header the keys of its section.
+    /// - Throws: The first error, unless tolerant.
     init(file: String, _ contents: String, isTolerant: Bool = false) throws(ConfigurationError) {
         text = TOMLText(file: file, contents)
-        // Nil: in a section whose header is not TOML.
+        // Nil: in a section with an invalid header.
         var (section, number): ([String]?, Int) = ([], 0)
         while !text.isAtEnd {
             let begun = text
@@ -107,7 +107,7 @@ struct TOMLReader {
     }
 
     /// Reads `key = value`.
-    /// - Parameter number: That of the table, of all in the text.
+    /// - Parameter number: The table's index among all tables of the text.
     private mutating func assignment(in table: [String], number: Int) throws(ConfigurationError) {
         let names = try names("not TOML; give a line such as \"key = 1\"")
         guard text.take("=") else { throw text.error("not TOML; give \"=\" and a value behind the key") }
@@ -132,8 +132,8 @@ struct TOMLReader {
         return text.error("given twice, first on line \(before?.line ?? 1); give it once")
     }
 
-    /// Reads a bare, quoted or dotted key and the blanks behind it.
-    /// - Parameter missing: The message if there is none.
+    /// Reads a bare, quoted or dotted key and the blanks after it.
+    /// - Parameter missing: The message if there is no key.
     private mutating func names(_ missing: String) throws(ConfigurationError) -> [String] {
         var names: [String] = []
         repeat {
@@ -155,7 +155,7 @@ struct TOMLReader {
 
     // MARK: Values
 
-    /// Reads a value; nil: it was an inline table, whose keys are items of their own.
+    /// Reads a value; nil for an inline table, whose keys become items themselves.
     private mutating func value(at path: [String]) throws(ConfigurationError) -> (given: Given, itemLines: [Int])? {
         text.skipBlanks()
         guard depth < Self.mostNested else {
@@ -189,7 +189,7 @@ struct TOMLReader {
         return (.list(items), lines)
     }
 
-    /// Reads an inline table, which is all on one line.
+    /// Reads an inline table, which must be on one line.
     private mutating func table(at path: [String]) throws(ConfigurationError) {
         tableCount += 1
         let number = tableCount
@@ -205,7 +205,7 @@ struct TOMLReader {
         }
     }
 
-    /// Reads a boolean or a number. Of what no key takes, only the kind is found out.
+    /// Reads a boolean or a number. For values that no key takes, only the type is determined.
     private mutating func word() throws(ConfigurationError) -> Given {
         let word = text.takeWord(with: "+.:")
         if word == "true" || word == "false" { return .boolean(word == "true") }
@@ -230,7 +230,7 @@ struct TOMLReader {
         return number(digits, 10, sign)
     }
 
-    /// The number of digits with single underscores between them.
+    /// The value of digits with single underscores between them.
     private func number(_ digits: Substring, _ radix: Int, _ sign: Substring = "") -> Int? {
         let parts = digits.split(separator: "_", omittingEmptySubsequences: false)
         guard parts.allSatisfy({ !$0.isEmpty && $0.utf8.allSatisfy { Hexadecimal.value($0) != nil } }) else {

@@ -1,12 +1,12 @@
 import Base
 
-/// The octets of a TOML text, of which an index and the line it is on are kept: blanks, comments, names and strings.
+/// The octets of a TOML text with the current index and line: reads blanks, comments, names and strings.
 struct TOMLText {
     private let file: String
     private let text: [UInt8]
     private var index = 0
     private(set) var line = 1
-    /// What is being read, for errors; empty before a key is known to be one.
+    /// The key being read, for errors; empty before its name is read.
     var path: [String] = []
 
     /// - Parameter file: The file's name in errors.
@@ -18,7 +18,7 @@ struct TOMLText {
 
     // MARK: Strings
 
-    /// Reads a string of any of the four kinds; a key has only those of one line.
+    /// Reads a string of any of the four kinds; in a key only the single-line kinds.
     mutating func string(isKey: Bool) throws(ConfigurationError) -> String {
         let (quote, first) = (text[index], line)
         let isLong = !isKey && text[index...].starts(with: [quote, quote, quote])
@@ -28,7 +28,7 @@ struct TOMLText {
         while let octet {
             let start = index
             if octet == quote {
-                // Up to two quotes may stand before the three at the end.
+                // Up to two quotes may precede the closing three.
                 let count = isLong ? text[index...].prefix(5).prefix { $0 == quote }.count : 1
                 index += count
                 if !isLong || count >= 3 {
@@ -69,12 +69,12 @@ struct TOMLText {
             guard digits.count == (octet == UInt8(ascii: "u") ? 4 : 8), let scalar = Unicode.Scalar(value) else {
                 throw error("not TOML; give \\uXXXX or \\UXXXXXXXX with the number of a character")
             }
-            // The kernel would take it for the end of a path.
+            // The kernel would take NUL as the end of a path.
             if value == 0 { throw error("a control character, with the number 0, is invalid in a text; remove it") }
             octets += Array(String(scalar).utf8)
             index += digits.count
         default:
-            // At the end of a line it joins this line and the next word.
+            // A backslash at the end of a line joins the line with the next word.
             let start = index
             skipBlanks()
             guard isLong, takeNewline() else {
@@ -102,7 +102,7 @@ struct TOMLText {
         return true
     }
 
-    /// Takes what a bare key may have: letters and digits of ASCII, `-` and `_`; and the characters of `more`.
+    /// Takes the characters of a bare key (ASCII letters and digits, `-` and `_`) and those of `more`.
     mutating func takeWord(with more: String = "") -> String {
         let start = index
         while let octet,
@@ -134,13 +134,13 @@ struct TOMLText {
         }
     }
 
-    /// Skips what is left of this line and its end, whatever it is.
+    /// Skips the rest of this line, valid or not, and its end.
     mutating func skipLine() {
         while !isAtLineEnd { index += 1 }
         _ = takeNewline()
     }
 
-    /// Skips blanks, comments and the ends of lines, as they may stand between the items of a list.
+    /// Skips blanks, comments and line ends, which are allowed between the items of a list.
     mutating func skipLines() throws(ConfigurationError) {
         repeat {
             skipBlanks()
@@ -148,7 +148,7 @@ struct TOMLText {
         } while takeNewline()
     }
 
-    /// Goes to the next line; what is left of this one must be a comment.
+    /// Moves to the next line; only a comment may be left on this one.
     mutating func endLine() throws(ConfigurationError) {
         skipBlanks()
         try skipComment()
@@ -163,7 +163,7 @@ struct TOMLText {
         }
     }
 
-    /// An error at the line that is being read.
+    /// An error at the current line.
     func error(_ message: String) -> ConfigurationError {
         ConfigurationError(
             file: file, line: line, key: path.isEmpty ? "syntax" : path.joined(separator: "."), message: message)

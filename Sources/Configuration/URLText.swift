@@ -4,12 +4,12 @@ import DNSWire
 /// `HOST` or `HOST:PORT` of a URL (RFC 3986 §3.2), where HOST is an address, one of IPv6 in brackets, or a host name.
 struct Authority {
     let host: Server.Host
-    /// The port, never 0; nil if the text names none.
+    /// The port, never 0; nil if the text has none.
     let port: UInt16?
 
     /// Nil for an invalid text, or one with user information.
     ///
-    /// - Parameter allowsZone: Whether a link-local address may have its zone.
+    /// - Parameter allowsZone: Whether a link-local address may have a zone.
     init?(_ text: Substring, allowsZone: Bool = false) {
         if text.first == "[" || IPAddress(text.prefix { $0 != ":" })?.isIPv4 == true {
             let withPort = Endpoint(text, allowsZone: allowsZone)
@@ -32,8 +32,8 @@ struct Authority {
     }
 }
 
-/// The name of a host in lower case without a final dot; nil for an invalid text, such as an address or a name that is
-/// not in its `xn--` form.
+/// A host name in lower case without a final dot; nil for an invalid text, such as an address or a name not in its
+/// `xn--` form.
 func hostName(_ text: some StringProtocol) -> String? {
     guard text.utf8.allSatisfy(isTarget), let name = Name(String(text)), name.isHostname,
         // A name whose last label is a number is a malformed address (RFC 3696 §2).
@@ -42,10 +42,9 @@ func hostName(_ text: some StringProtocol) -> String? {
     return name.description
 }
 
-/// Whether a text can stand in a URL behind the authority as it is: a path, or a path and a query (RFC 3986 §3.3,
-/// §3.4).
+/// Whether a text is valid in a URL after the authority: a path, or a path and a query (RFC 3986 §3.3, §3.4).
 func isTarget(_ text: Substring) -> Bool {
-    // Two hexadecimal digits stand behind each per cent sign (RFC 3986 §2.1).
+    // Two hexadecimal digits follow each per cent sign (RFC 3986 §2.1).
     text.utf8.allSatisfy(isTarget)
         && text.utf8.split(separator: UInt8(ascii: "%"), omittingEmptySubsequences: false).dropFirst().allSatisfy {
             part in

@@ -6,7 +6,7 @@ struct Holders: OptionSet, Sendable {
     let rawValue: UInt8
 
     static let httpdns = Holders(rawValue: 1)
-    /// `[tls]`, which is about the servers of `[httpdns]`.
+    /// `[tls]`, which configures the servers of `[httpdns]`.
     static let tls = Holders(rawValue: 2)
     static let fallback = Holders(rawValue: 4)
     static let privateNames = Holders(rawValue: 32)
@@ -22,9 +22,9 @@ struct Holders: OptionSet, Sendable {
     static let named: Holders = [.asking, .answer, .alias]
     static let asking: Holders = [.account, .servers]
     static let accounts: Holders = [.httpdns, .account]
-    /// The sections of one group each without names of its own.
+    /// The sections of one group each, whose names are not listed in the section.
     static let resolving: Holders = [.fallback, .privateNames]
-    /// Each section of a group that asks others.
+    /// Each section of a group that asks servers or an account.
     static let all: Holders = [.httpdns, .resolving, .asking]
     static let trust: Holders = [.tls, .resolving, .asking]
 }
@@ -33,7 +33,7 @@ extension Key where Root == Settings.Group {
     /// The keys of `[upstreams.NAME]`.
     static var ofGroup: [Key] { keys(of: .named) }
 
-    /// The keys that any of these sections takes, in the order in which they are shown.
+    /// The keys that any of these sections takes, in the order shown.
     static func keys(of holders: Holders) -> [Key] {
         groupKeys.filter { !$0.holders.isDisjoint(with: holders) }
     }
@@ -52,7 +52,7 @@ extension Key where Root == Settings.Group {
 }
 
 extension Settings.Group {
-    /// The kind of `[upstreams.NAME]` that it is.
+    /// The kind of `[upstreams.NAME]`.
     var holder: Holders {
         switch kind {
         case .servers: .servers

@@ -1,29 +1,29 @@
-/// One key of the configuration: where it stands, which values it takes, and where its value is stored. Its default is
-/// the initial value of the property in ``Settings``.
+/// One key of the configuration: its section, its valid values and its property. Its default is the initial value of
+/// the property in ``Settings``.
 struct Key<Root: Sendable>: Sendable {
-    /// ``of(_:_:)`` gives it another.
+    /// ``of(_:_:)`` sets another section.
     var section = Section.upstreams
-    /// Of a key of groups: the sections that take it.
+    /// For a key of groups: the sections that take it.
     var holders: Holders = []
     let name: String
-    /// One line for an operator, as `check` prints it.
+    /// One line for an operator, printed by `check`.
     let documentation: String
-    /// A description of valid values, as in messages behind "give".
+    /// A description of valid values, to follow "give" in messages.
     let expected: String
     /// Whether its value must not appear in messages.
     let isSecret: Bool
     let read: @Sendable (Given, inout Root) throws(Problem) -> Void
     /// The value as TOML.
     let show: @Sendable (Root) -> String
-    /// Whether the values are equal; for some keys the contents of the named file must be equal too.
+    /// Whether the values are equal; for some keys also the contents of the named file.
     let isEqual: @Sendable (Root, Root) -> Bool
-    /// Copies the value from one root to the other.
+    /// Copies the value from one root to another.
     let copy: @Sendable (Root, inout Root) -> Void
 }
 
 extension Key {
-    /// Key paths are made when a key is used: to make those of all keys would be a tenth of a start.
-    /// - Parameter contents: The contents of the file that the value names, if they count in comparisons.
+    /// Takes key paths as closures: making the key paths of all keys would be a tenth of a start.
+    /// - Parameter contents: The contents of the file that the value names, if comparisons include them.
     init<Value: Equatable>(
         _ name: String,
         _ property: @escaping @autoclosure @Sendable () -> any WritableKeyPath<Root, Value> & Sendable,
@@ -57,7 +57,7 @@ extension Key {
     }
 }
 
-/// The sections, in the order in which they are shown.
+/// The sections, in the order shown.
 enum Section: String, CaseIterable, Sendable {
     case listen, httpdns, tls, domains, fallback
     case privateNames = "private"
@@ -65,7 +65,7 @@ enum Section: String, CaseIterable, Sendable {
     case upstreams
     case nat64, cache, sharedCache, control, log
 
-    /// The section's header as it stands in a file.
+    /// The section's header, as in a file.
     var header: String { self == .upstreams ? "[\(rawValue).NAME]" : "[\(rawValue)]" }
 }
 
@@ -82,7 +82,7 @@ extension Key where Root == Settings {
 }
 
 extension Key {
-    /// Whether it is a secret or names the file that holds one: `token` and `tokenFile`.
+    /// Whether the key is a secret or names the file that holds one: `token` and `tokenFile`.
     var isSecretSource: Bool {
         isSecret || Key<Settings.Group>.ofGroup.contains { $0.isSecret && $0.name + "File" == name }
     }

@@ -1,22 +1,22 @@
 extension Key where Root == Settings {
-    /// Every key except those of groups; a key that is in neither list is refused.
+    /// All keys except those of groups.
     static var all: [Key] { sectionKeys }
 
-    /// The key with this section and name; nil if there is none.
+    /// The key of this section and name; nil if there is none.
     static func named(_ section: String, _ name: String) -> Key? {
         all.first { $0.section.rawValue == section && $0.name == name }
     }
 
-    /// The key at this place; nil if there is none, or it is a group's.
+    /// The key of this section and name; nil if there is none, or it is a group's.
     static func named(_ place: KeyPlace) -> Key? { named(place.section, place.name) }
 
-    /// The key that this environment variable sets; nil if there is none, or it is a group's.
+    /// The key set by this environment variable; nil if there is none, or it is a group's.
     static func variable(_ variable: String) -> Key? {
         all.first { $0.variable == variable }
     }
 }
 
-/// The keys of all sections, in the order in which they are shown.
+/// The keys of all sections, in the order shown.
 private let sectionKeys: [Key<Settings>] = Array(
     [
         listenKeys.map { $0.of(\.listen, .listen) },

@@ -11,7 +11,7 @@ extension Kind where Value == UpstreamServer {
 }
 
 extension Kind where Value == [UpstreamServer] {
-    /// The servers of a group, in the order of preference.
+    /// A group's servers, in order of preference.
     static var servers: Kind {
         let list = Kind.list(of: .upstreamServer, atMost: Settings.Group.maximumServers)
         return Kind(
@@ -25,8 +25,8 @@ extension Kind where Value == [UpstreamServer] {
     }
 }
 
-/// A list in the environment is split at commas. If a comma stands where the `+` between the addresses of an encrypted
-/// server belongs, the second address would be a plain server, asked in the clear.
+/// Refuses a comma instead of the `+` between the addresses of an encrypted server. The environment splits lists at
+/// commas, so the second address would become a plain server, asked without encryption.
 private func refuseSplitAddresses(_ items: [Given], _ servers: [UpstreamServer]) throws(Problem) {
     for (place, item) in items.enumerated().dropFirst() {
         guard case .server(let server) = servers[place], server.kind == .plain,
@@ -40,7 +40,7 @@ private func refuseSplitAddresses(_ items: [Given], _ servers: [UpstreamServer])
 }
 
 extension Kind where Value == GroupAnswer? {
-    /// What a group answers by itself; always one in settings that are given.
+    /// A group's own answer; never nil when given.
     static var groupAnswer: Kind {
         let words = GroupAnswer.withoutAddresses
         let expected =
@@ -68,7 +68,7 @@ extension Kind where Value == GroupAnswer? {
 }
 
 extension Kind where Value == DomainPattern {
-    /// A pattern of names that a group takes.
+    /// A pattern of a group's names.
     static var pattern: Kind {
         let expected =
             "a pattern: \"example.com\", \"*.example.com\", \".\", a network such as \"10.0.0.0/8\", or \"\" for single labels"
@@ -76,7 +76,7 @@ extension Kind where Value == DomainPattern {
             expected: expected,
             read: { given throws(Problem) in
                 switch given {
-                // An empty list in the environment has no item, so an empty pattern is written `-` there.
+                // An empty list in the environment has no items, so the empty pattern is written `-` there.
                 case .environment("-"): return .singleLabels
                 case .environment(""): throw Problem(given.shown, expected: "\"-\" for single labels")
                 default: break
@@ -89,7 +89,7 @@ extension Kind where Value == DomainPattern {
             show: { quoted($0.description) })
     }
 
-    /// The pattern that may be meant by one that other programs write.
+    /// The pattern meant by another program's form.
     private static func meant(_ text: String) -> String? {
         if text == "*" { return DomainPattern.subtree(.root).description }
         return Network(around: text)?.description ?? Kind<Name>.nameBehindMark(text)
@@ -97,14 +97,14 @@ extension Kind where Value == DomainPattern {
 }
 
 extension Kind where Value == String {
-    /// A group's name in `thenTry`. Whether the group exists is checked when everything is read.
+    /// A group's name in `thenTry`. The group's existence is checked after everything is read.
     static var groupName: Kind {
         .text(
             "the name of a group, such as \"\(Settings.Group.fallbackName)\"",
             parse: { Settings.Group.isName($0) ? $0 : nil }, show: { $0 })
     }
 
-    /// A network device, whether there is one or not: it may come later.
+    /// A network device; it need not exist yet.
     static var optionalDevice: Kind {
         .text(
             "the name of a network device, at most \(Egress.maximumDeviceLength) bytes, or \"\" for none",
@@ -116,7 +116,7 @@ extension Kind where Value == String {
 }
 
 extension Settings.Group {
-    /// Whether a group may have this name.
+    /// Whether a text is valid as a group's name.
     static func isName(_ text: String) -> Bool {
         (1...maximumNameLength).contains(text.utf8.count)
             && text.utf8.allSatisfy { isDigit($0) || isLowerLetter(lowercased($0)) }
@@ -124,7 +124,7 @@ extension Settings.Group {
 }
 
 extension Kind where Value == Set<Settings.Group.Reason> {
-    /// Why the next group is asked.
+    /// The failures after which the next group is asked.
     static var reasons: Kind {
         let list = Kind<[Settings.Group.Reason]>.list(of: .choice, atLeastOne: true)
         return Kind(

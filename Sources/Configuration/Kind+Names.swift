@@ -2,7 +2,7 @@ import Base
 import DNSWire
 
 extension Kind where Value == Name {
-    /// A domain that stands for itself and all names under it.
+    /// A domain: itself and all names under it.
     static var domain: Kind {
         .text(
             "a name of letters, digits, \"-\" and \"_\" such as \"example.com\", which stands for those under it too",
@@ -10,14 +10,14 @@ extension Kind where Value == Name {
             meant: nameBehindMark)
     }
 
-    /// The name of `.example.com` and `*.example.com`, which other programs write for the names under it.
+    /// The name in `.example.com` and `*.example.com`, by which other programs mean the names under it.
     @Sendable static func nameBehindMark(_ text: String) -> String? {
         let mark = ["*.", "."].first { text.hasPrefix($0) }
         let name = mark.flatMap { Name(String(text.dropFirst($0.count))) }
         return name.flatMap { $0.isHostname && $0 != .root ? $0.description : nil }
     }
 
-    /// A name that is itself looked up.
+    /// A name to be looked up itself.
     static var hostname: Kind {
         .text(
             "a name of letters, digits, \"-\" and \"_\" such as \"www.example.com\"",
@@ -36,7 +36,7 @@ extension Kind where Value == Name? {
 }
 
 extension Kind where Value == Settings.Cache.Ranked {
-    /// A name that stands for those under it, too, and where their addresses are connected to.
+    /// A name, which covers the names under it too, and the port to which their addresses are connected.
     static var ranked: Kind {
         .text(
             "NAME:PORT, such as \"www.example.com:443\", which stands for the names under it too",
@@ -52,7 +52,7 @@ extension Kind where Value == Settings.Cache.Ranked {
 }
 
 extension Kind where Value == RecordType {
-    /// A type of records that names can have.
+    /// A record type that names can have.
     static var recordType: Kind {
         .text(
             "the type of a record, such as \"AAAA\", \"HTTPS\" or \"TYPE65\"",

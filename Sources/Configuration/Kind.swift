@@ -1,9 +1,9 @@
 import Base
 import DNSWire
 
-/// How one kind of value is read, checked and shown; the table of keys names a kind for each key.
+/// Reads, checks and shows one kind of value; the table of keys names a kind for each key.
 struct Kind<Value: Sendable>: Sendable {
-    /// A description of valid values, to stand behind "give".
+    /// A description of valid values, to follow "give".
     let expected: String
     let read: @Sendable (Given) throws(Problem) -> Value
     /// The value as TOML.
@@ -14,8 +14,8 @@ extension Kind {
     /// A value written as a string.
     ///
     /// - Parameters:
-    ///   - parse: Returns nil for a text that is not valid.
-    ///   - meant: Returns the text that may be meant instead; nil: there is none to suggest.
+    ///   - parse: Returns nil for an invalid text.
+    ///   - meant: Returns a text to suggest instead; nil: none.
     static func text(
         _ expected: String, parse: @escaping @Sendable (String) -> Value?,
         show: @escaping @Sendable (Value) -> String, meant: @escaping @Sendable (String) -> String? = { _ in nil }
@@ -31,7 +31,7 @@ extension Kind {
             show: show)
     }
 
-    /// A value written as a string, of which `read` says what is wrong.
+    /// A value written as a string; the error of `read` is the message.
     static func string(
         _ expected: String, read: @escaping @Sendable (String) throws(Problem) -> Value,
         show: @escaping @Sendable (Value) -> String
@@ -45,7 +45,7 @@ extension Kind {
             show: { quoted(show($0)) })
     }
 
-    /// A value written as a string, the empty one for nil.
+    /// A value written as a string; an empty string is nil.
     static func optional<Wrapped>(
         _ expected: String, parse: @escaping @Sendable (String) -> Wrapped?,
         show: @escaping @Sendable (Wrapped) -> String
@@ -54,7 +54,7 @@ extension Kind {
             expected, parse: { $0.isEmpty ? .some(nil) : parse($0).map(Optional.some) }, show: { $0.map(show) ?? "" })
     }
 
-    /// A list without repetitions; in the environment its items are separated by commas.
+    /// A list without repetitions; in the environment, commas separate its items.
     static func list<Element: Hashable>(
         of element: Kind<Element>, atLeastOne: Bool = false, atMost limit: Int = .max
     ) -> Kind where Value == [Element] {
@@ -152,8 +152,8 @@ extension Kind where Value: CaseIterable & RawRepresentable<String> {
 }
 
 extension Kind {
-    /// The same for a key beside secrets, where a secret may stand by mistake: a text appears in messages only if it suggests
-    /// what was meant.
+    /// The same for a key near secrets, where a secret may have been written by mistake: messages repeat the value
+    /// only if they suggest the right one.
     var besideSecrets: Kind {
         Kind(
             expected: expected,
@@ -170,7 +170,7 @@ extension Kind {
 }
 
 extension Kind where Value == Endpoint {
-    /// Where clients come: `ADDRESS:PORT`, a link-local address with its zone; port 0 is valid too.
+    /// The address of a listener: `ADDRESS:PORT`, a link-local address with its zone; port 0 is valid too.
     static var listener: Kind {
         let expected = "ADDRESS:PORT, such as \"127.0.0.1:53\" or \"[::1]:53\""
         return .string(
@@ -189,8 +189,7 @@ extension Kind where Value == Endpoint {
             show: \.description)
     }
 
-    /// A server to be asked: `ADDRESS` or `ADDRESS:PORT`. A server cannot be asked at port 0, which stands for a default that is
-    /// not known yet.
+    /// A server: `ADDRESS` or `ADDRESS:PORT`. Port 0 is invalid in the text; as the default it means one not known yet.
     static func server(example: String) -> Kind {
         .text(
             "ADDRESS or ADDRESS:PORT, such as \(quoted(example))",
@@ -248,7 +247,7 @@ extension Kind where Value == Settings.Account.ReportURL? {
             read: { text throws(Problem) in
                 if text.isEmpty { return nil }
                 if let url = Settings.Account.ReportURL(text) { return url }
-                // Text before an "@" may be a password, also if a combining character follows the "@".
+                // Text before an "@" may be a password, even if a combining character follows the "@".
                 let isSecret = text.utf8.contains(UInt8(ascii: "@"))
                 throw Problem(isSecret ? "what it says" : Given.text(text).shown, expected: expected)
             },
@@ -257,7 +256,7 @@ extension Kind where Value == Settings.Account.ReportURL? {
 }
 
 extension Kind where Value == String {
-    /// A short text without a meaning for the daemon.
+    /// A short text that the daemon does not interpret.
     static var label: Kind {
         .text(
             "at most 128 printable ASCII characters",
@@ -295,7 +294,7 @@ extension Kind where Value == String {
 }
 
 extension Kind where Value == [String] {
-    /// Files that are read one behind the other.
+    /// Files that are read one after another.
     static var paths: Kind {
         let list = Kind<[String]>.list(of: .path)
         let expected = "the path of a file, a list of them, or \"\" for none"
@@ -313,9 +312,9 @@ extension Kind where Value == [String] {
 }
 
 extension Kind where Value == Secret {
-    /// A secret, masked when shown and never part of a message. The masked text is valid as a value again.
+    /// A secret, masked when shown and never part of a message. The masked text is a valid value.
     ///
-    /// - Parameter showsLength: For a key whose length is public: the masked text has the right length.
+    /// - Parameter showsLength: For a key of public length: the masked text has the same length.
     static func secret(_ expected: String, showsLength: Bool) -> Kind {
         Kind(
             expected: expected,

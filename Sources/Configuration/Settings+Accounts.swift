@@ -7,44 +7,45 @@ extension Settings {
         var encryptType = Provider.Encryption.https
         /// 0: none.
         var dnsId: UInt32 = 0
-        /// Those in use alone, once the settings are loaded.
+        /// After loading: only the secrets in use.
         var secrets = Secrets()
-        /// The service's addresses in the order in which they are tried; not empty once the settings are loaded.
+        /// The service's addresses in the order tried; not empty after loading.
         public var dnsIp: [Endpoint] = []
         public var routeIpEncrypted = false
-        /// The keys of the secrets that were read from files, without `File`.
+        /// The keys of the secrets read from files, without `File`.
         public var secretsFromFiles: [String] = []
-        /// Failed attempts in a row, 1…100, after which the next of `dnsIp` is asked.
+        /// Failed attempts in a row, 1…100, after which the next address of `dnsIp` is asked.
         public var retryTimesBeforeSwitchServer = 3
-        /// Minutes, 1…1440, after which the first of `dnsIp` is tried again.
+        /// Minutes, 1…1440, after which the first address of `dnsIp` is tried again.
         public var minutesBeforeSwitchToMain = 10
         public var addressType = AddressType.auto
         public var signed = Signed.ask
         public var serviceBinding = ServiceBinding.auto
-        /// Names in one request at most, 1 to ``Provider/Facts/namesPerRequest``.
+        /// The most names in one request, 1 to ``Provider/Facts/namesPerRequest``.
         public var batch = Provider.tencent.facts.namesPerRequest
-        /// Names a second that the account's plan allows, 0…1000000; 0: no limit.
+        /// The names a second that the account's plan allows, 0…1000000; 0: no limit.
         public var queriesPerSecond = 0
-        /// Seconds for which a request is valid, 0…86400; 0: for ever, and the request holds no limit.
+        /// Seconds for which a request is valid, 0…86400; 0: no limit, and the request contains none.
         public var authExpirySeconds = 0
         /// The servers asked for the list of service addresses; empty: no list is fetched.
         public var confIp: [Endpoint] = []
         public var proxy = Proxy.bypass
-        /// A name for this application in reports; printable ASCII, 128 characters at most.
+        /// The application's name in reports; printable ASCII, 128 characters at most.
         public var appId = ""
-        /// Report abnormal lookups, to `reportUrl` or, without it, to the log.
+        /// Whether abnormal lookups are reported, to `reportUrl` or, without it, to the log.
         public var enableReport = false
         public var reportUrl: ReportURL?
-        /// Log each lookup.
+        /// Whether each lookup is logged.
         public var debug = false
-        /// Send a random `sid` with each request, by which the provider finds them, and log it with failures.
+        /// Whether each request carries a random `sid`, by which the provider can find it, and failures are logged with
+        /// it.
         public var trace = false
-        /// Not a key: a proxy in the environment has the groups of ``Group/thenTry`` asked instead.
+        /// Not a key: a proxy in the environment makes the daemon ask the groups of ``Group/thenTry`` instead.
         public var isBypassed = false
 
         init() {}
 
-        /// An account with defaults for everything else, the service's public addresses included.
+        /// An account with all defaults, including the service's public addresses.
         public init(credential: Credential) {
             self.credential = credential
             dnsIp = credential.publicServices
@@ -53,28 +54,28 @@ extension Settings {
 
         /// The address families that are looked up.
         public enum AddressType: String, Sendable, CaseIterable {
-            /// The families for which there is a route.
+            /// The families with a route.
             case auto
             case ipv4, ipv6, dual
         }
 
-        /// What clients get that set DO and not CD, since they validate, for names of the account.
+        /// The response for names of the account to validating clients, which set DO but not CD.
         public enum Signed: String, Sendable, CaseIterable {
-            /// What the groups of `thenTry` say that are encrypted or on loopback, if there are any.
+            /// The answer of the `thenTry` groups that are encrypted or on loopback, if there are any.
             case ask
-            /// The account's addresses, which have no signatures.
+            /// The account's addresses, without signatures.
             case addresses
         }
 
-        /// What clients get for HTTPS and SVCB of names of the account.
+        /// The response to HTTPS and SVCB queries for names of the account.
         public enum ServiceBinding: String, Sendable, CaseIterable {
-            /// What the first group of `thenTry` says that is encrypted, without its address hints.
+            /// The answer of the first encrypted group of `thenTry`, without its address hints.
             case auto
             /// No such record.
             case none
         }
 
-        /// What an `http_proxy` or `https_proxy` in the environment leads to.
+        /// The effect of an `http_proxy` or `https_proxy` in the environment.
         public enum Proxy: String, Sendable, CaseIterable {
             /// The groups of `thenTry` are asked instead of the service, as the SDK's guide advises.
             case bypass
@@ -82,7 +83,7 @@ extension Settings {
             case ignore
         }
 
-        /// How a request is protected, and the account's id and secret for it.
+        /// The protection of requests, with the account's id and secret.
         public enum Credential: Sendable, Equatable {
             case https(token: Secret)
             /// The key has 16 bytes.
@@ -90,11 +91,11 @@ extension Settings {
             /// The key has 8 bytes.
             case des(id: UInt32, key: Secret)
             /// Of a provider other than Tencent: requests are signed with the secret. The aesKey has 32 hexadecimal
-            /// digits, which are not looked at here; without it TLS protects names and answers.
+            /// digits, which are not checked here; without it TLS protects names and answers.
             case signed(Provider, id: UInt32, secret: Secret, aesKey: Secret?)
         }
 
-        /// What the keys of the account say together.
+        /// The credential that the account's keys describe.
         public var credential: Credential {
             get {
                 let key = secrets.dnsKey.value
@@ -129,13 +130,13 @@ extension Settings {
                 [("dnsKey", dnsKey), ("aesKey", aesKey), ("token", token)]
             }
 
-            /// The keys of those that files hold, without `File`.
+            /// The keys of the secrets that files hold, without `File`.
             var fromFiles: [String] { all.filter { !$0.source.file.isEmpty }.map(\.name) }
 
-            /// Whether one stands in the configuration itself.
+            /// Whether a secret is written in the configuration itself.
             var isAnyInText: Bool { all.contains { !$0.source.value.bytes.isEmpty } }
 
-            /// Takes from others what is not given here.
+            /// Fills in missing secrets from `others`.
             mutating func complete(from others: Secrets) {
                 if !dnsKey.isGiven { dnsKey = others.dnsKey }
                 if !aesKey.isGiven { aesKey = others.aesKey }
@@ -143,8 +144,7 @@ extension Settings {
             }
         }
 
-        /// A secret may be given directly or as a file that holds it, but not both; a property is empty if it was not
-        /// given.
+        /// A secret given either directly or as a file that holds it, never both; a property is empty if not given.
         struct SecretSource: Sendable, Equatable {
             var value = Secret([])
             var file = ""
@@ -167,13 +167,13 @@ extension Settings.Account.Credential {
         }
     }
 
-    /// Whether TLS proves the service's identity; aes and des only hide questions and answers.
+    /// Whether TLS authenticates the service; aes and des only encrypt questions and answers.
     public var isHTTPS: Bool { encryption == .https }
 
-    /// 443 for HTTPS, 80 for the encrypted requests over plain HTTP.
+    /// 443 for HTTPS, 80 for encrypted requests over plain HTTP.
     var defaultPort: UInt16 { isHTTPS ? 443 : 80 }
 
-    /// The service's published addresses for this kind of request.
+    /// The service's public addresses for this protocol.
     var publicServices: [Endpoint] {
         let facts = provider.facts
         return (isHTTPS ? facts.addresses : facts.plainAddresses).map { Endpoint($0, port: defaultPort) }

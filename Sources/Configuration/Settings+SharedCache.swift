@@ -1,31 +1,31 @@
 public import Base
 
 extension Settings {
-    /// `[sharedCache]`: a store in which the daemons of a fleet keep what each has looked up, sealed with their key.
+    /// `[sharedCache]`: a store in which a fleet of daemons shares its lookups, sealed with the fleet's key.
     public struct SharedCache: Sendable, Equatable {
-        /// Nil: nothing is shared.
+        /// Nil: no store is configured.
         public var server: StoreServer?
-        /// The user of the store's access list; empty: its default user.
+        /// The store's ACL user; empty: its default user.
         public var user = ""
-        /// Path of the file that holds the store's password; empty: it asks for none.
+        /// Path of the file with the store's password; empty: none.
         public var passwordFile = ""
-        /// Path of the file that holds the fleet's key, ``minimumKeyLength`` octets or more.
+        /// Path of the file with the fleet's key, ``minimumKeyLength`` octets or more.
         public var keyFile = ""
-        /// Path of the file that holds the key of before, which still opens answers; empty: none.
+        /// Path of the file with the previous key, which still opens answers; empty: none.
         public var keyFileBefore = ""
-        /// Path of a PEM or DER file that alone is trusted for a store behind TLS; empty: the system's store.
+        /// Path of a PEM or DER file, the only one trusted for a store over TLS; empty: the system's store.
         public var caFile = ""
         var passwordContents: FileContents?
         var keyContents: FileContents?
         var keyBeforeContents: FileContents?
         var anchorContents: FileContents?
 
-        /// In octets: as many as the keys that are derived from it have.
+        /// In octets, the length of the keys derived from it.
         public static let minimumKeyLength = 32
-        /// A key that was drawn by chance has more, in whatever way it is written.
+        /// A random key has more, in any encoding.
         static let minimumDifferentOctets = 8
 
-        /// The contents of the files; nil once they are forgotten, or without a file.
+        /// The contents of the files; nil without a file, and after they are forgotten.
         public var password: Secret? { passwordContents?.secret }
         public var key: Secret? { keyContents?.secret }
         public var keyBefore: Secret? { keyBeforeContents?.secret }
@@ -41,9 +41,9 @@ extension Settings {
     }
 }
 
-/// Where the store is: Valkey, Redis or another program that speaks their protocol.
+/// The address of the store: Valkey, Redis or another server of their protocol.
 public enum StoreServer: Hashable, Sendable {
-    /// `redis://ADDRESS[:PORT]`: in the clear.
+    /// `redis://ADDRESS[:PORT]`, not encrypted.
     case plain(Endpoint)
     /// `tls://HOST[:PORT]`, with the addresses to dial if HOST is a name.
     case tls(Server)
@@ -53,7 +53,7 @@ public enum StoreServer: Hashable, Sendable {
     public static let usualPort: UInt16 = 6379
 }
 
-/// The text for the log and the status: without the part behind `#`.
+/// The text for the log and the status: without the part after `#`.
 extension StoreServer: CustomStringConvertible {
     public var description: String {
         switch self {
@@ -65,7 +65,7 @@ extension StoreServer: CustomStringConvertible {
 }
 
 extension StoreServer {
-    /// - Throws: What is wrong and what would be right. User information is never in the message.
+    /// - Throws: What is wrong and what would be right. The message never contains user information.
     init(_ text: String) throws(Problem) {
         guard text.utf8.count <= ServerText.maximumLength, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw Problem("a server that is too long, or not printable ASCII", expected: Self.expected)

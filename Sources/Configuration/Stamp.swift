@@ -3,8 +3,7 @@ import Base
 /// DNS stamps (draft-denis-dns-stamps-01): `sdns://` and, in base64url, an octet for the kind of server, eight octets
 /// of properties, and the fields of that kind.
 ///
-/// The properties (no logs, no filter, DNSSEC) and the resolvers for looking the server's name up are not used, as the
-/// draft permits.
+/// The properties (no logs, no filter, DNSSEC) and the bootstrap resolvers are ignored, as the draft permits.
 enum Stamp {
     private static let plain: UInt8 = 0
     private static let https: UInt8 = 2
@@ -13,7 +12,7 @@ enum Stamp {
     /// Octets of a SHA-256 digest.
     private static let hashLength = 32
 
-    /// - Parameter text: The text behind `sdns://`.
+    /// - Parameter text: The text after `sdns://`.
     static func read(_ text: Substring) throws(Problem) -> Server {
         guard let octets = Base64.url.decode(text.utf8) else {
             throw Problem("a stamp is not right that is no base64url; give it whole, as \"sdns://STAMP\"")
@@ -31,14 +30,14 @@ enum Stamp {
         return server
     }
 
-    /// The stamp of an encrypted server with certificate digests, which no other text can express.
+    /// The stamp of an encrypted server with certificate digests, which no other form of text can express.
     static func text(of server: Server) -> String {
         var octets: [UInt8] = []
         var path: String?
         if case .https(let text, _) = server.kind { path = text }
         octets.append(path == nil ? tls : https)
         octets += [UInt8](repeating: 0, count: propertyCount)
-        // The port stands behind the address, or alone.
+        // The port follows the address, or is alone.
         let dialled = server.addresses.first.map { bracketed($0) } ?? ""
         append("\(dialled):\(server.port)".utf8, to: &octets)
         for (place, hash) in server.hashes.enumerated() {
@@ -83,7 +82,7 @@ enum Stamp {
             form, name.host, port: name.port ?? port ?? usual, addresses: addresses, hashes: try digests(hashes))
     }
 
-    /// The address field: an address, a port behind a colon, both, or neither.
+    /// The address field: an address, a port after a colon, both, or neither.
     private static func place(_ text: String) throws(Problem) -> (address: IPAddress?, port: UInt16?) {
         if text.isEmpty { return (nil, nil) }
         if text.first == ":", let authority = Authority("0.0.0.0" + text) { return (nil, authority.port) }
@@ -105,7 +104,7 @@ enum Stamp {
     }
 
     private static func digests(_ set: [[UInt8]]) throws(Problem) -> [[UInt8]] {
-        // A set has at least one element, so an empty element stands for an empty set.
+        // A set has at least one element, so an empty element means an empty set.
         if set == [[]] { return [] }
         guard set.allSatisfy({ $0.count == hashLength }) else {
             throw Problem("a stamp with a hash that has not \(hashLength) octets is not right; give one with SHA-256")
@@ -118,7 +117,7 @@ enum Stamp {
 
     private static let cut = Problem("a stamp that ends too early is not right; give it whole")
 
-    /// The kinds of server that are not supported.
+    /// Unsupported kinds of server.
     private static let names: [UInt8: String] = [
         0x01: "DNSCrypt", 0x04: "DNS over QUIC", 0x05: "an Oblivious DoH target", 0x81: "a DNSCrypt relay",
         0x85: "an Oblivious DoH relay",
@@ -126,7 +125,7 @@ enum Stamp {
 
     private static func bracketed(_ address: IPAddress) -> String { address.isIPv4 ? "\(address)" : "[\(address)]" }
 
-    /// - Parameter isLast: Whether it is the last of a set; otherwise the length's highest bit is set.
+    /// - Parameter isLast: Whether the element is the last of its set; otherwise the length's highest bit is set.
     private static func append(_ element: some Collection<UInt8>, to octets: inout [UInt8], isLast: Bool = true) {
         octets.append(UInt8(element.count) | (isLast ? 0 : 0x80))
         octets += element
@@ -134,7 +133,7 @@ enum Stamp {
 }
 
 extension OctetReader {
-    /// `LP(x)`: a length of one octet, and that many octets.
+    /// `LP(x)`: a length of one octet, then that many octets.
     fileprivate mutating func text() -> String? {
         guard let length = integer(1), let text = take(Int(length)) else { return nil }
         return String(decoding: text, as: UTF8.self)

@@ -1,7 +1,7 @@
 internal import Base
 internal import Streams
 
-/// DNS over TLS (RFC 7858) or HTTPS (RFC 8484) with one client: its queries are answered in their order.
+/// DNS over TLS (RFC 7858) or HTTPS (RFC 8484) with one client: answers its queries in order.
 final class DNSConversation: DemoConversation {
     private let resolver = DemoResolver()
     private let send: Send
@@ -9,7 +9,7 @@ final class DNSConversation: DemoConversation {
 
     let takesMessages = true
 
-    /// - Parameter applicationProtocol: What ALPN has chosen.
+    /// - Parameter applicationProtocol: The protocol chosen by ALPN.
     init(_ applicationProtocol: String, send: @escaping Send) {
         self.send = send
         conversation =

@@ -1,6 +1,6 @@
 internal import Base
 
-/// The credentials for a ``DemoService``. Prints without its secrets.
+/// The credentials of a ``DemoService``. The description omits the secrets.
 public struct DemoAccount: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     /// The authorization ID of the aes and des modes.
     public let id: UInt32
@@ -11,7 +11,7 @@ public struct DemoAccount: Sendable, Equatable, CustomStringConvertible, CustomR
     /// Decimal digits.
     public let token: [UInt8]
 
-    /// The secret that signs requests where another provider's protocol is spoken: hexadecimal digits.
+    /// The secret for signing requests in other providers' protocols: hexadecimal digits.
     public var secret: [UInt8] {
         var digits: [UInt8] = []
         Hexadecimal.append(aesKey.span, to: &digits)

@@ -1,12 +1,12 @@
 internal import Base
 internal import DNSWire
 
-/// What the demo's servers of DNS answer: addresses of a documentation name that its HTTPDNS service does not know, and
+/// The answers of the demo's DNS servers: addresses of a documentation name that the HTTPDNS service does not know, and
 /// REFUSED for all other names.
 struct DemoResolver {
     private let zone = DemoZone.resolver
 
-    /// The answer to one message; nil: it is no query, and gets none.
+    /// The answer to one message; nil: the message is not a query and gets none.
     func answer(_ message: [UInt8]) -> [UInt8]? {
         switch Question.read(message.span) {
         case .silence: return nil

@@ -3,34 +3,34 @@ internal import Cryptography
 internal import Streams
 internal import Transport
 
-/// The server's side of what is spoken with one client: bytes in, and bytes out through the function it was made with.
+/// The server side of one client's connection: bytes in, and bytes out through the function given at its creation.
 /// Confined to its loop.
 public protocol DemoConversation: AnyObject {
-    /// Takes what has to go to the client; after the last the connection is to be closed.
+    /// Takes bytes for the client; after the last bytes the connection must be closed.
     typealias Send = (_ bytes: [UInt8], _ isLast: Bool) -> Void
 
-    /// Takes what the client sent, in any pieces.
+    /// Takes bytes from the client, in any fragments.
     func receive(_ bytes: Span<UInt8>)
 }
 
 /// Accepts connections on the demo's ports. Confined to its loop.
 final class DemoServer {
-    /// The most connections at once; further ones are closed. A daemon needs one on each port, a test a few.
+    /// The most concurrent connections; further ones are closed. A daemon needs one on each port, a test a few.
     static let connectionLimit = 64
 
-    /// Begins to serve a connection; nil: there is no memory for it.
+    /// Begins to serve a connection; nil: memory is not available.
     typealias Converse = (_ client: IPAddress, _ send: @escaping DemoConversation.Send) -> (any DemoConversation)?
 
     private let loop: EventLoop
-    /// Memory into which all clients' octets are read.
+    /// The read buffer that all connections share.
     private let scratch = Scratch(16 * 1024)
     private var connections: [ObjectIdentifier: DemoConnection] = [:]
-    /// While it is true, connections are closed as soon as they are there.
+    /// While true, connections are closed at once.
     private let isBroken: () -> Bool
 
     init(loop: EventLoop, isBroken: @escaping () -> Bool = { false }) { (self.loop, self.isBroken) = (loop, isBroken) }
 
-    /// Listens on a port, or on a free one if that is taken or 0. The loop keeps the listener, and so the server.
+    /// Listens on a port, or on a free one if that is 0 or in use. The loop retains the listener, and so the server.
     /// - Parameter context: Nil: without TLS.
     func listen(
         on address: IPAddress, _ port: UInt16, _ context: TLSServerContext?, _ converse: @escaping Converse
@@ -43,7 +43,7 @@ final class DemoServer {
         }
         try listener.start(
             in: loop,
-            // A connection that cannot be accepted is closed, which its client notices.
+            // A connection that cannot be accepted is closed; the client notices that.
             failed: { _ in },
             accepted: { [self] socket, client in accept(socket, from: client.address, context, converse) })
         return listener.local
@@ -66,9 +66,9 @@ final class DemoServer {
     }
 }
 
-/// One connection: what its conversation sends, as the link wants it.
+/// One connection: passes its conversation's output to its link.
 final class DemoConnection {
-    /// The most bytes that wait for a client to read; a client that leaves more unread is disconnected.
+    /// The most bytes waiting to be read by a client; a client with more unread bytes is disconnected.
     static let outputLimit = 256 * 1024
 
     private(set) var link: StreamLink!

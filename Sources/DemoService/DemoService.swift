@@ -4,9 +4,9 @@ internal import Streams
 import Synchronization
 internal import Transport
 
-/// An HTTPDNS service on this machine's loopback, and beside it a resolver that is asked by DNS over TLS and DNS over HTTPS,
-/// for trying the daemon and for its tests: owns its ports, a queue of its own, a random account and a certificate made for the
-/// occasion. It serves until ``stop(_:)``.
+/// An HTTPDNS service on this machine's loopback, with a resolver for DNS over TLS and DNS over HTTPS, for
+/// demonstrations and tests of the daemon. Owns its ports, a queue, a random account and a certificate made at its
+/// start. It serves until ``stop(_:)``.
 public final class DemoService: Sendable {
     public let account: DemoAccount
     /// The endpoint for aes and des.
@@ -20,10 +20,10 @@ public final class DemoService: Sendable {
     public static let dnsOverHTTPSPath = DNSOverHTTP.path.description
     /// The certificate that a client of the encrypted endpoints must trust: for 127.0.0.1, valid for ``days``.
     public let certificatePEM: [UInt8]
-    /// Its private key, with which the demo's daemon serves its own clients.
+    /// Its private key, with which the demo's daemon serves its own clients too.
     public let keyPEM: [UInt8]
 
-    /// How many days the certificate is valid: longer than any demonstration.
+    /// The certificate's validity in days: longer than any demonstration.
     public static let days = 30
 
     private let loop: EventLoop
@@ -35,14 +35,14 @@ public final class DemoService: Sendable {
         init(_ value: Bool) { self.value = Atomic(value) }
     }
 
-    /// The ports that a person is shown, so that they are the same each time.
+    /// The ports of a demonstration, the same each time.
     public static let usualPorts: [UInt16] = [5342, 5343, 5344, 5345]
 
     /// Starts the service on ports of 127.0.0.1.
     /// - Parameters:
-    ///   - ports: those for aes and des, https, DNS over TLS and DNS over HTTPS; a free one in the place of each that is taken
-    ///     or missing.
-    ///   - isBroken: the account's service closes each connection, until ``mend()``.
+    ///   - ports: The ports for aes and des, https, DNS over TLS and DNS over HTTPS; a free port replaces each one that
+    ///     is in use or missing.
+    ///   - isBroken: Whether the account's service closes each connection, until ``mend()``.
     public init(ports: [UInt16] = [], isBroken: Bool = false) throws {
         func port(_ place: Int) -> UInt16 { place < ports.count ? ports[place] : 0 }
         let broken = Broken(isBroken)
@@ -76,11 +76,11 @@ public final class DemoService: Sendable {
         loop.start()
     }
 
-    /// From now on the account's service answers.
+    /// Makes the account's service answer.
     public func mend() { broken.value.store(false, ordering: .relaxed) }
 
     /// Ends all connections and frees the ports; call once.
-    /// - Parameter stopped: Called on the service's queue when that is done.
+    /// - Parameter stopped: Called on the service's queue after that.
     public func stop(_ stopped: @escaping @Sendable () -> Void = {}) {
         loop.stop(stopped)
     }

@@ -2,8 +2,8 @@ internal import Base
 internal import DNSWire
 internal import HTTPDNS
 
-/// Names that the demo knows by itself: documentation names (RFC 2606) with documentation addresses (RFC 5737, RFC 3849), so
-/// that nothing on the Internet is imitated.
+/// The demo's names: documentation names (RFC 2606) with documentation addresses (RFC 5737, RFC 3849), so that no name
+/// of the Internet is imitated.
 struct DemoZone {
     private struct Entry {
         let ipv4: [IPAddress]
@@ -15,7 +15,7 @@ struct DemoZone {
 
     private init() {}
 
-    /// What the HTTPDNS service knows.
+    /// The names of the HTTPDNS service.
     static let service: DemoZone = {
         var zone = DemoZone()
         zone.add("www.example.com", ttl: 120, ipv4: [1, 2], ipv6: [1, 2])
@@ -27,7 +27,7 @@ struct DemoZone {
         return zone
     }()
 
-    /// What the servers of DNS know, and nobody else does.
+    /// The names of the DNS servers only.
     static let resolver: DemoZone = {
         var zone = DemoZone()
         zone.add("example.net", ttl: 120, ipv4: [9], ipv6: [9])
@@ -40,7 +40,7 @@ struct DemoZone {
             ipv4: ipv4.map { .v4(192, 0, 2, $0) }, ipv6: ipv6.map { IPAddress(v6: 0x2001_0db8 << 32, $0) }, ttl: ttl)
     }
 
-    /// The service's result for a name; "no record" if it does not know the name.
+    /// The service's result for a name; "no record" for an unknown name.
     func result(_ name: Name, _ family: Families) -> NameAddresses {
         let entry = entries[name]
         func familyResult(_ addresses: [IPAddress]?, asked: Bool) -> FamilyAddresses {
@@ -53,7 +53,7 @@ struct DemoZone {
             ipv6: familyResult(entry?.ipv6, asked: family.contains(.ipv6)))
     }
 
-    /// What DNS says of a name; nil if it is not known.
+    /// The DNS answer for a name; nil for an unknown name.
     func answer(_ name: Name, _ type: RecordType) -> Answer? {
         entries[name].map { entry in
             switch type {

@@ -5,7 +5,7 @@ import HTTP
 internal import HTTPDNS
 public import Transport
 
-/// The service without its sockets: owns the account and its own names, and turns requests into responses.
+/// The service without its sockets: owns the account and its names, and turns requests into responses.
 ///
 /// Not `Sendable`: confined, with its conversations, to one queue.
 public final class ServiceEngine {
@@ -16,7 +16,7 @@ public final class ServiceEngine {
 
     /// - Parameters:
     ///   - addresses: The service's addresses, for its configuration (`/conf`).
-    ///   - unixSeconds: Gives the time of day, by which a request's validity is judged.
+    ///   - unixSeconds: Returns the time of day, for checking a request's validity.
     public convenience init(
         _ account: DemoAccount, addresses: [IPAddress] = [.v4(127, 0, 0, 1)],
         unixSeconds: @escaping () -> UInt64 = WallClock.unixSeconds
@@ -24,7 +24,7 @@ public final class ServiceEngine {
         try self.init(account, addresses: addresses, unixSeconds: unixSeconds, result: DemoZone.service.result)
     }
 
-    /// - Parameter result: Gives what the service knows of a name.
+    /// - Parameter result: Returns the service's result for a name.
     init(
         _ account: DemoAccount, addresses: [IPAddress] = [.v4(127, 0, 0, 1)],
         unixSeconds: @escaping () -> UInt64 = WallClock.unixSeconds,
@@ -37,22 +37,23 @@ public final class ServiceEngine {
         configuration = "log:0|domain:0|ip:\(list)|ttl:\(Self.configurationMinutes)"
     }
 
-    /// How long the service's own configuration is valid, in minutes.
+    /// The validity of the service's own configuration in minutes.
     private static let configurationMinutes = 60
 
     /// Begins to serve one connection.
     /// - Parameters:
-    ///   - isSecure: Whether it is under TLS, which decides by which credential a client proves itself.
-    ///   - client: Echoed to a client that asks for its address.
-    ///   - send: Called with each response, in the order of the requests; after the last one the connection is to be
-    ///     closed.
+    ///   - isSecure: Whether the connection uses TLS; it decides which credential is required.
+    ///   - client: The client's address, echoed in answers on request.
+    ///   - send: Called with each response, in the order of the requests; after the last response the connection must
+    ///     be closed.
     public func conversation(
         isSecure: Bool, client: IPAddress, send: @escaping ServiceConversation.Send
     ) -> ServiceConversation {
         ServiceConversation(engine: self, isSecure: isSecure, client: client, send: send)
     }
 
-    /// The body of a 200, or another status.
+    /// The body of a response with status 200.
+    /// - Throws: Another status.
     func answer(_ request: HTTPRequest, isSecure: Bool, client: IPAddress) throws(HTTPStatus) -> [UInt8] {
         guard request.method == .get else { throw .notImplemented }
         if isSecure, let body = try signed.answer(request.target, result) { return body }
@@ -74,7 +75,7 @@ public final class ServiceEngine {
     }
 
     /// A line of the answer, `[NAME.:]LIST[-LIST][|CLIENT]`; empty for a single name without record if names are not
-    /// asked for.
+    /// requested.
     private func line(
         _ lookup: ServiceRequest, _ name: Name, _ result: NameAddresses, _ client: IPAddress
     ) -> String {
@@ -98,9 +99,9 @@ public final class ServiceEngine {
     }
 }
 
-/// One client's connection as bytes in and bytes out: answers its requests one after another, in their order.
+/// One client's connection as bytes in and bytes out: answers its requests in order.
 public final class ServiceConversation: DemoConversation {
-    /// The longest head, in octets: a batch of eight longest names, encrypted, is 4 KiB.
+    /// The longest head, in octets; a batch of eight names of maximum length, encrypted, has 4 KiB.
     private static let headLimit = 16 * 1024
     private static let pipelineLimit = 64 * 1024
 
@@ -118,7 +119,7 @@ public final class ServiceConversation: DemoConversation {
         self.send = send
     }
 
-    /// Takes bytes from the client, in any pieces. Ignored after the last response.
+    /// Takes bytes from the client, in any fragments. Ignored after the last response.
     public func receive(_ bytes: Span<UInt8>) {
         guard !hasEnded else { return }
         do throws(MalformedRequest) {
@@ -147,6 +148,6 @@ public final class ServiceConversation: DemoConversation {
     }
 }
 
-/// A status other than 200 in the place of an answer: 400 where the request cannot be parsed, 401 for an unknown id or token, names
-/// encrypted with another key, or an expired request.
+/// A status other than 200: 400 for a malformed request, 401 for an unknown id or token, names encrypted with another
+/// key, or an expired request.
 extension HTTPStatus: Error {}

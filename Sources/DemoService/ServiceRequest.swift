@@ -10,21 +10,21 @@ struct ServiceRequest {
     let family: Families
     /// The cipher for the answer; nil under TLS.
     let cipher: PayloadCipher?
-    /// `ip=`: the address for whose network answers are wanted, echoed as the client's.
+    /// `ip=`: the address sent as the client's network, echoed as the client's.
     let routeIp: IPAddress?
     let wantsName: Bool
     let wantsTTL: Bool
     let wantsClient: Bool
 }
 
-/// The subject of a request.
+/// The resource that a request asks for.
 enum ServiceTarget {
     case lookup(ServiceRequest)
-    /// The service's own configuration, encrypted with this cipher.
+    /// The service's own configuration, encrypted with this cipher; nil: not encrypted.
     case configuration(PayloadCipher?)
 }
 
-/// Checks credentials and keeps the account's ciphers.
+/// Checks credentials and holds the account's ciphers.
 final class ServiceAccounts {
     private let account: DemoAccount
     private let unixSeconds: () -> UInt64
@@ -38,7 +38,7 @@ final class ServiceAccounts {
         des = try PayloadCipher(.des, key: account.desKey)
     }
 
-    /// Parses `/d?…` or `/conf?…`. Under TLS the token decides, else the id and one of the keys.
+    /// Parses `/d?…` or `/conf?…`. The credential is the token under TLS, else the id and one of the keys.
     func parse(_ target: [UInt8], isSecure: Bool) throws(HTTPStatus) -> ServiceTarget {
         let bytes = target.span
         let query = firstIndex(of: UInt8(ascii: "?"), in: bytes, 0..<bytes.count) ?? bytes.count
@@ -69,7 +69,7 @@ final class ServiceAccounts {
 
     private func chooseCipher(_ parameters: Parameters) throws(HTTPStatus) -> PayloadCipher? {
         guard parameters["id"] == Array(String(account.id).utf8) else { throw .unauthorized }
-        // The documentation's default is DES.
+        // The documented default is DES.
         guard let algorithm = parameters["alg"] else { return des }
         if algorithm == Array("aes".utf8) { return aes }
         guard algorithm == Array("des".utf8) else { throw .badRequest }
@@ -84,7 +84,7 @@ final class ServiceAccounts {
         return .ipv4
     }
 
-    /// Parses `NAME,…`, perhaps with `;EXPIRY` behind, which the service's own newer SDKs append.
+    /// Parses `NAME,…`, optionally followed by `;EXPIRY`, which the service's newer SDKs append.
     private func names(_ text: [UInt8]) throws(HTTPStatus) -> [Name] {
         let listed = text.prefix { $0 != UInt8(ascii: ";") }
         if listed.count < text.count {
@@ -102,7 +102,7 @@ final class ServiceAccounts {
         return names
     }
 
-    /// An address in clear, as the SDKs send it, or encrypted, as the documentation says.
+    /// An address in plain text, as the SDKs send it, or encrypted, as documented.
     private static func address(_ text: [UInt8], _ cipher: PayloadCipher?) -> IPAddress? {
         if let address = IPAddress(parsing: text.span) { return address }
         guard let cipher, let decrypted = decrypt(text, cipher) else { return nil }
@@ -115,7 +115,7 @@ final class ServiceAccounts {
     }
 }
 
-/// `NAME=VALUE&…` of a URL, without percent-encoding, which no value of the service needs.
+/// `NAME=VALUE&…` of a URL, without percent-encoding: no value of the service needs it.
 struct Parameters {
     private let target: [UInt8]
     private let start: Int

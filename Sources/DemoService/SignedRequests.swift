@@ -4,10 +4,10 @@ internal import DNSWire
 internal import HTTP
 internal import HTTPDNS
 
-/// The protocols of the providers that sign their requests, spoken over TLS.
+/// The signed-request protocols of some providers, over TLS.
 ///
-/// Signatures are made here from what the providers' documents say, and not by the code of accounts that is to be checked, so that
-/// an error there is found. Both have MD5 and HMAC from the same library.
+/// The signatures follow the providers' documents and do not use the code of accounts under test, so that an error
+/// there is found. Both use MD5 and HMAC of the same library.
 final class SignedRequests {
     private let id: [UInt8]
     private let secret: [UInt8]
@@ -23,7 +23,7 @@ final class SignedRequests {
         self.unixSeconds = unixSeconds
     }
 
-    /// The body of an answer; nil if the target is none of these providers'.
+    /// The body of an answer; nil for a target of another protocol.
     func answer(_ target: [UInt8], _ result: (Name, Families) -> NameAddresses) throws(HTTPStatus) -> [UInt8]? {
         let query = target.firstIndex(of: UInt8(ascii: "?")) ?? target.count
         let path = String(decoding: target[..<query], as: UTF8.self)
@@ -48,13 +48,13 @@ final class SignedRequests {
         return Array(form.body(names.map { result($0, family) }, unixSeconds()).text.utf8)
     }
 
-    /// The right signature of a request.
+    /// The expected signature of a request.
     private func signature(
         _ form: Form, _ names: [UInt8], _ time: [UInt8], _ parameters: Parameters, _ query: ArraySlice<UInt8>
     ) -> [UInt8] {
         switch form.provider {
         case .alibaba:
-            // Of all other parameters but the session's, by their names.
+            // All parameters except signature and session, sorted by name.
             let others = query.split(separator: UInt8(ascii: "&")).filter {
                 !$0.starts(with: "s=".utf8) && !$0.starts(with: "sid=".utf8)
             }
@@ -76,13 +76,13 @@ final class SignedRequests {
     }
 }
 
-/// What is different about the providers' requests and answers.
+/// The differences between the providers' requests and answers.
 private struct Form: Sendable {
     let provider: Provider
-    /// How the path begins; nil: with the account's number, and ends with ``suffix``.
+    /// The beginning of the path; nil: the path begins with the account's number and ends with ``suffix``.
     var path: String?
     var suffix = ""
-    /// The parameters with the account's number, names, families, time and signature.
+    /// The names of the parameters for the account's number, names, families, time and signature.
     var id = "account_id"
     let names: String
     let type: String
@@ -148,7 +148,7 @@ extension FamilyAddresses {
         if case .addresses(let addresses, _) = self { addresses.map { .string("\($0)") } } else { [] }
     }
 
-    /// 60 where there is nothing.
+    /// 60 without addresses.
     fileprivate var ttl: UInt64 { if case .addresses(_, let ttl) = self { UInt64(ttl) } else { 60 } }
 
     fileprivate func json(_ list: String) -> JSON { .object([(list, .array(texts)), ("ttl", .integer(ttl))]) }

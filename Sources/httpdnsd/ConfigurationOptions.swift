@@ -5,7 +5,7 @@ import DNSWire
 import Daemon
 import Transport
 
-/// The options for finding and reading the configuration, the same for every command.
+/// The options that locate and read the configuration, the same for every command.
 struct ConfigurationOptions: ParsableArguments {
     @Option(
         name: [.customShort("c"), .customLong("config")],
@@ -18,11 +18,11 @@ struct ConfigurationOptions: ParsableArguments {
 
     /// Reads the file, if there is one, and the environment. The default file may be missing, since containers are
     /// configured without one; a file named on the command line must exist.
-    /// - Parameter waits: Whether a file may be a pipe that is waited for, as at a start; otherwise the signals of a daemon
-    ///   that runs would wait as well.
+    /// - Parameter waits: Whether to wait for a file that is a pipe, as at a start. In a running daemon, signals would
+    ///   have to wait too.
     func load(waits: Bool = true) throws -> Loaded { try load(contents(waits: waits), waits: waits) }
 
-    /// The same of a file that was read already.
+    /// The same for a file already read.
     func load(_ contents: String?, waits: Bool) throws -> Loaded {
         let loaded = try Settings.load(
             file: path, contents: contents, environment: Environment.variables,
@@ -30,11 +30,11 @@ struct ConfigurationOptions: ParsableArguments {
         return Loaded(settings: loaded.settings, origins: loaded.origins, path: path)
     }
 
-    /// The files of secrets that have changed since systemd handed their contents over to the service, which reads them only then;
-    /// none if this user may not compare them.
+    /// The files of secrets that have changed since systemd passed their contents to the service, which reads only that
+    /// copy. Empty if this user may not compare them.
     var secretsNotInUse: [String] {
         let usual = "/run/credentials/httpdnsd.service"
-        // For an ExecReload systemd hides that folder; the daemon itself sees it.
+        // systemd hides that folder from an ExecReload; the daemon itself sees it.
         let places = [usual] + (Environment.variables["MAINPID"].map { ["/proc/\($0)/root\(usual)"] } ?? [])
         func files(_ folder: String?) -> [String]? {
             var variables = Environment.variables
@@ -51,12 +51,13 @@ struct ConfigurationOptions: ParsableArguments {
         return zip(inUse, now).filter { $0 != $1 && octets($0) != octets($1) }.map(\.1)
     }
 
-    /// The keys and variables that are wrong by themselves, a line each.
+    /// The keys and variables that are wrong by themselves, one line each.
     func mistakes(_ contents: String?) -> [String] {
         Settings.mistakes(file: path, contents: contents, environment: Environment.variables).map { "\($0)" }
     }
 
-    /// The path of the daemon's control socket, whatever else is wrong with the settings, and the first mistake in a line.
+    /// The path of the daemon's control socket, whatever else is wrong with the settings, and the first mistake on one
+    /// line.
     func controlSocket() -> (path: String, mistake: String?) {
         var (octets, unread): ([UInt8]?, String?)
         do {
@@ -103,7 +104,7 @@ extension FileReading {
     }
 }
 
-/// The option of commands that look a name up.
+/// The option of commands that look up a name.
 struct NameOption: ParsableArguments {
     @Option(
         help: ArgumentHelp("The name to look up, instead of the first of domains.intercept.", valueName: "name"),
@@ -111,14 +112,15 @@ struct NameOption: ParsableArguments {
     var name: Name?
 }
 
-/// The settings, and where each of them was given.
+/// The settings and their origins.
 struct Loaded {
     var settings: Settings
     let origins: Settings.Origins
-    /// Of the configuration file.
+    /// The path of the configuration file.
     let path: String
 
-    /// A warning for each file with a secret that every user of this machine can read, and for a section without effect.
+    /// A warning for each file with a secret that every user of this machine can read, and for a section without
+    /// effect.
     var remarks: [String] {
         origins.secretFiles.compactMap { path in
             SystemFile.modeOpenToAll(path).map { mode in
@@ -133,7 +135,8 @@ struct Loaded {
         + "[upstreams.NAME] have caFile, pins and the like in their own sections, and the certificate's name behind \"#\", as in "
         + "\"tls://192.0.2.1#dns.example\""
 
-    /// A warning for each file that root reads and the service does not. What is in the folder `credentials` systemd hands over.
+    /// A warning for each file that root can read but the service cannot. systemd passes on the files of the folder
+    /// `credentials`.
     var unreadable: [String] {
         let folder = path.prefix(through: path.lastIndex(of: "/") ?? path.startIndex) + "credentials/"
         let (needed, others) = settings.namesAndHosts
@@ -147,8 +150,8 @@ struct Loaded {
         }
     }
 
-    /// Ends the command if there is no group of this name. `httpdns` need not be there: commands that need it say what they do
-    /// without.
+    /// Ends the command if there is no group of this name. `httpdns` is always accepted: commands that need it report
+    /// its absence themselves.
     func checkGroup(_ name: String) throws {
         let names = settings.groups.map(\.name)
         guard name == Settings.Group.httpdnsName || names.contains(name) else {
@@ -156,7 +159,7 @@ struct Loaded {
         }
     }
 
-    /// Does work by whose failure an invalid setting shows, and adds to the error where that setting stands.
+    /// Does work whose failure reveals an invalid setting, and adds that setting's origin to the error.
     func naming<T>(_ work: () throws(StartFailure) -> T) throws -> T {
         do throws(StartFailure) {
             return try work()
@@ -173,11 +176,11 @@ struct Loaded {
 
 /// The failure of a command: one line on standard error and an exit code (sysexits.h).
 enum Ending: Error {
-    /// 64: the command was used in a wrong way.
+    /// 64: incorrect usage of the command.
     case usage(String)
     /// 78: the configuration is wrong.
     case configuration(String)
-    /// 71: a socket or file was not available.
+    /// 71: a socket or file is not available.
     case system(String)
     /// 69: a service or the daemon cannot be reached.
     case unreachable(String)
@@ -199,7 +202,7 @@ enum Ending: Error {
 }
 
 extension Ending {
-    /// The ending that an error of the program's parts leads to; nil: it is the parser's.
+    /// The ending for an error of the program's modules; nil: an error of the parser.
     init?(_ error: any Error) {
         switch error {
         case let ending as Ending: self = ending
@@ -215,7 +218,7 @@ extension Ending {
 }
 
 extension ParsableCommand {
-    /// Runs a command's work; an error becomes its line and its code.
+    /// Runs a command's work; an error becomes a line on standard error and an exit code.
     func ending(_ work: () throws -> Void) throws {
         do {
             try work()

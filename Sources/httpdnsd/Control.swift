@@ -6,28 +6,28 @@ import DNSWire
 import Daemon
 import Transport
 
-/// The option of commands that ask the running daemon.
+/// The option of commands that talk to the running daemon.
 struct ControlOptions: ParsableArguments {
     @OptionGroup var configuration: ConfigurationOptions
 
     @Option(help: "The daemon's control socket, instead of control.socket.")
     var socket: String?
 
-    /// Finds the daemon's socket.
-    /// - Parameter saysMistake: Whether it says what is wrong with the settings. The daemon has others in effect, and is asked all
-    ///   the same.
+    /// Locates the daemon's socket.
+    /// - Parameter saysMistake: Whether a mistake in the settings is printed. The running daemon has other settings in
+    ///   effect and is asked regardless.
     func find(saysMistake: Bool = true) -> RunningDaemon {
         if let socket { return RunningDaemon(path: socket, mistake: nil) }
         let (path, mistake) = configuration.controlSocket()
         if saysMistake, let mistake { StandardError.write(mistake, isError: false) }
         let isNamed = configuration.file != nil || Environment.variables["HTTPDNSD_CONTROL_SOCKET"] != nil
         let demos = isNamed ? [] : DemoFolder.sockets
-        // A daemon that was killed leaves its socket.
+        // A killed daemon leaves its socket.
         let answered = demos.isEmpty ? nil : ([path] + demos).first(where: UnixListener.isAnswered)
         return RunningDaemon(path: answered ?? path, mistake: mistake)
     }
 
-    /// Says which secrets the daemon does not have yet.
+    /// Prints the secrets that the daemon does not have yet.
     func saySecretsNotInUse() {
         guard socket == nil else { return }
         for file in configuration.secretsNotInUse {
@@ -38,7 +38,7 @@ struct ControlOptions: ParsableArguments {
     }
 
     /// Prints the daemon's response, or ends with its error.
-    /// - Parameter asJSON: it is for programs.
+    /// - Parameter asJSON: Whether the output is for programs.
     func show(_ request: ControlClient.Request, asJSON: Bool = false) throws {
         let response = try find().ask(request)
         guard response.isFine else { throw Ending.unreachable(response.line) }
@@ -46,14 +46,15 @@ struct ControlOptions: ParsableArguments {
     }
 }
 
-/// The daemon as its control socket leads to it.
+/// The running daemon, reached through its control socket.
 struct RunningDaemon {
-    /// Of the socket; empty: it has none.
+    /// The path of its socket; empty: it has none.
     let path: String
-    /// The first mistake in the settings that name the socket, in a line.
+    /// The first mistake in the settings that name the socket, on one line.
     let mistake: String?
 
-    /// The path of a socket that there is.
+    /// The path of the socket.
+    /// - Throws: An ending if there is none.
     func socket() throws -> String {
         guard !path.isEmpty else { throw Ending.unreachable("control.socket is off: give --socket, or a path there") }
         return path
@@ -68,7 +69,7 @@ struct RunningDaemon {
         }
     }
 
-    /// Why the daemon cannot be asked; of the packaged one with the next command to type.
+    /// The ending for an unreachable daemon; for the packaged one with the next command to type.
     func unreachable(_ failure: ControlClient.Failed) -> Ending {
         let isPackaged = path == Settings().control.socket && SystemFile.isThere("/run/systemd/system")
         let isForbidden = SystemFile.isThere(path) && !SystemFile.isWritable(path)
@@ -148,7 +149,7 @@ struct Flush: ParsableCommand {
         }
     }
 
-    /// This many of the longest names, each octet of them escaped, fit.
+    /// The number of names that always fit, even the longest with every octet escaped.
     private static let atOnce = 4
 }
 
@@ -162,14 +163,14 @@ struct Reload: ParsableCommand {
 
     func run() throws {
         try ending {
-            // What is wrong is the daemon's to say, and to count.
+            // The daemon reports and counts the mistakes.
             let daemon = options.find(saysMistake: false)
             let response: ControlClient.Response
             do {
                 response = try daemon.ask(.reload)
             } catch Ending.unreachable(let why) {
                 if let mistake = daemon.mistake { throw Ending.configuration(mistake) }
-                // For systemd, where the daemon has no control socket.
+                // Under systemd, for a daemon without control socket.
                 guard SignalSource.hangup(toProcess: Environment.variables["MAINPID"] ?? "") else {
                     throw Ending.unreachable(why)
                 }

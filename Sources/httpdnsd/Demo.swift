@@ -7,7 +7,7 @@ import Log
 import Names
 import Transport
 
-/// Runs the daemon with an HTTPDNS service on loopback: the true code paths without an account, root or network.
+/// Runs the daemon with an HTTPDNS service on loopback: the real code without an account, root or network.
 struct Demo: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
@@ -67,7 +67,7 @@ struct Demo: ParsableCommand {
         }
     }
 
-    /// The first of these ports of loopback that no program listens on; else the first.
+    /// The first of these ports of loopback without a listener; else the first.
     private static func free(_ ports: ClosedRange<UInt16>) -> Endpoint {
         let all = ports.map { Endpoint(.v4(127, 0, 0, 1), port: $0) }
         return all.first { (try? StreamListener.listen($0)) != nil } ?? all[0]
@@ -78,7 +78,7 @@ struct Demo: ParsableCommand {
         func kdig(_ endpoint: Endpoint) -> String { "kdig @\(endpoint.address) -p \(endpoint.port)" }
         let (tls, https, path) = (service.dnsOverTLS, service.dnsOverHTTPS, DemoService.dnsOverHTTPSPath)
         let program = Environment.program
-        // Where it is not installed.
+        // For a program that is not installed.
         let installed = program.lastIndex(of: "/").map { "    PATH=\(program[..<$0]):$PATH\n" } ?? ""
         let file = folder.configuration
         StandardOutput.write(

@@ -4,11 +4,11 @@ import Daemon
 import DemoService
 import Transport
 
-/// Where `demo` puts what the other commands need to explore it, and takes it away again.
+/// The folder in which `demo` puts the files that other commands need, and from which it removes them.
 struct DemoFolder {
     let path: String
 
-    /// Where commands look for the control socket.
+    /// The folder in which commands search for the control socket.
     static var usual: DemoFolder { DemoFolder(path: OwnFolder.path("httpdnsd-demo", Environment.variables)) }
 
     var configuration: String { path + "/httpdnsd.toml" }
@@ -16,7 +16,7 @@ struct DemoFolder {
     private var authorities: String { path + "/ca.pem" }
     private var key: String { path + "/key.pem" }
 
-    /// The sockets of demos that run, or were killed.
+    /// The sockets of running or killed demos.
     static var sockets: [String] {
         (0...last).map(numbered).filter { OwnFolder.isOwn($0.path) && SystemFile.isThere($0.socket) }.map(\.socket)
     }
@@ -27,7 +27,7 @@ struct DemoFolder {
         DemoFolder(path: usual.path + (number == 0 ? "" : "-\(number + 1)"))
     }
 
-    /// The usual one, or one beside it while another demo has that.
+    /// The usual folder, or the next one if another demo uses it.
     static func begin(_ number: Int32 = 0) throws(SystemError) -> DemoFolder {
         let folder = numbered(number)
         try OwnFolder.make(folder.path)
@@ -37,8 +37,8 @@ struct DemoFolder {
         return try begin(number + 1)
     }
 
-    /// Writes the configuration of an operator whose account is at the service, and reads it as every command does, but for
-    /// variables of the environment.
+    /// Writes the configuration of an operator with an account at the service, and reads it as every command does, but
+    /// without the environment.
     func settings(
         _ service: DemoService, _ provider: Provider, _ doors: Doors
     ) throws -> Settings {
@@ -52,7 +52,7 @@ struct DemoFolder {
         ).settings
     }
 
-    /// Where the daemon is asked, and shows its page.
+    /// The addresses of the daemon's DNS service and status page.
     struct Doors {
         let listen: [Endpoint]
         let tls: Endpoint
@@ -101,7 +101,7 @@ struct DemoFolder {
             """
     }
 
-    /// The socket is the daemon's to remove.
+    /// The daemon itself removes the socket.
     func remove() {
         for file in [configuration, authorities, key] { try? FileState.absent.put(at: file) }
         try? FileState.absent.put(at: path)

@@ -47,7 +47,7 @@ struct Explain: ParsableCommand {
         }
     }
 
-    /// - Parameter why: why no running daemon was asked.
+    /// - Parameter why: The reason for which no running daemon was asked.
     private func explainAlone(_ why: String) throws {
         let loaded = try options.configuration.load()
         let text = try loaded.naming { () throws(StartFailure) in

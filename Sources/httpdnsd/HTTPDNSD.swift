@@ -4,7 +4,7 @@ import Configuration
 import Daemon
 import Transport
 
-// The commands are named: what ArgumentParser would make of the names of their types costs a start some milliseconds.
+// Explicit command names: deriving them from the types in ArgumentParser costs a start some milliseconds.
 @main
 struct HTTPDNSD: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -17,8 +17,8 @@ struct HTTPDNSD: ParsableCommand {
         ],
         defaultSubcommand: Run.self)
 
-    /// A daemon starts without the tree of all commands, and as services start it without the parser, too; whatever `run` alone
-    /// does not understand, as requests for help, goes through the tree.
+    /// Starts a daemon without the tree of all commands, and without the parser in the form that services use.
+    /// Arguments that `run` alone does not accept, such as requests for help, go through the tree.
     static func main() {
         Heap.share()
         let words = Environment.arguments
@@ -37,7 +37,7 @@ struct HTTPDNSD: ParsableCommand {
         }
     }
 
-    /// What is wrong with the command, if that is no command, for which the parser would say what `run` takes.
+    /// The error for an unknown command, for which the parser would print the usage of `run`.
     private static func unknown(_ words: [String]) -> String? {
         let commands = configuration.subcommands.compactMap { $0.configuration.commandName }
         let word = words.first == "help" ? words.dropFirst().first : words.first

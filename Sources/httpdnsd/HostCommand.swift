@@ -38,7 +38,7 @@ struct HostCommand: ParsableCommand {
                 name = lookup.name ?? loaded.settings.nameToLookUp
                 if work == .enable { try loaded.naming(host.checkAddress) }
             } catch let problem where work != .enable {
-                // The way back needs no settings, and a person who looks for a fault is to see the rest.
+                // `disable` needs no settings, and `show` prints the rest for a user who searches for a fault.
                 if work == .show { StandardError.write(Ending(problem)?.line ?? "\(problem)", isError: false) }
             }
             switch (work, dryRun) {

@@ -3,27 +3,27 @@ import Dispatch
 import Synchronization
 import Transport
 
-/// What a command is doing, for a person who waits: one line on standard error, from the second second on, rewritten
-/// each second and erased at the end. Nothing where standard error is no terminal.
+/// A command's current work, for a waiting user: one line on standard error, after the first second, rewritten each
+/// second and erased at the end. No output if standard error is not a terminal.
 final class Progress: Sendable {
     private let state: Mutex<State>
 
     private struct State {
         var text: String
-        /// When it began to do that, in nanoseconds.
+        /// The start of the current work, in nanoseconds.
         var since = Clock.now()
         var isDrawn = false
         var hasEnded: Bool
     }
 
-    /// - Parameter text: what is being done.
+    /// - Parameter text: The current work.
     init(_ text: String) {
         let isShown = StandardStream.error.isTerminal && Environment.variables["TERM"] != "dumb"
         state = Mutex(State(text: text, hasEnded: !isShown))
         if isShown { drawLater() }
     }
 
-    /// Shows the text while the work is done.
+    /// Shows the text during the work.
     static func during<Result, Failure>(
         _ text: String, _ work: (Progress) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -32,10 +32,10 @@ final class Progress: Sendable {
         return try work(progress)
     }
 
-    /// Says what is being done from now on.
+    /// Sets the current work.
     func say(_ text: String) { state.withLock { ($0.text, $0.since) = (text, Clock.now()) } }
 
-    /// Writes something to the terminal, in the place of the line.
+    /// Writes to the terminal after erasing the line.
     func aside(_ write: () -> Void) {
         state.withLock { state in
             erase(&state)
@@ -43,7 +43,7 @@ final class Progress: Sendable {
         }
     }
 
-    /// Ends it: nothing is left on the terminal.
+    /// Erases the line and ends.
     func end() {
         state.withLock { state in
             erase(&state)
@@ -56,7 +56,7 @@ final class Progress: Sendable {
             self?.state.withLock { state in
                 guard !state.hasEnded else { return }
                 let seconds = (Clock.now() - state.since + 500_000_000) / 1_000_000_000
-                // A line that wraps could not be erased.
+                // A wrapped line could not be erased.
                 let line = "\(state.text.prefix(70)), \(seconds) s"
                 StandardStream.error.write(Array("\(Self.erasing)\(line)".utf8))
                 state.isDrawn = true
@@ -70,6 +70,6 @@ final class Progress: Sendable {
         state.isDrawn = false
     }
 
-    /// To the beginning of the line, which is emptied (ECMA-48 §8.3.41).
+    /// Moves to the beginning of the line and erases it (ECMA-48 §8.3.41).
     private static let erasing = "\r\u{1B}[K"
 }

@@ -20,8 +20,8 @@ struct Run: ParsableCommand {
 
     init() {}
 
-    /// `run` with nothing else or with `-c FILE`, made without the parser: its search for types is 8 of the 37 million
-    /// instructions of a start. Nil: the parser has to look.
+    /// `run` alone or with `-c FILE`, made without the parser, whose type lookups are 8 of the 37 million instructions
+    /// of a start. Nil: the parser is needed.
     init?(asServices words: ArraySlice<String>) {
         var options = ConfigurationOptions()
         switch words.count {

@@ -3,15 +3,15 @@ import Dispatch
 import Synchronization
 import Transport
 
-/// The signals that the daemon acts on, one after the other, for the main thread. Made before any other thread.
+/// The daemon's signals, handled one after another on the main thread. Made before any other thread.
 final class Signals: Sendable {
     private let arrived = DispatchSemaphore(value: 0)
     private let waiting = Mutex<[Signal]>([])
     private let source = Mutex<SignalSource?>(nil)
-    /// Who is told what came of the next reload.
+    /// Called with the outcome of the next reload.
     private let told = Mutex<[@Sendable (ReloadOutcome) -> Void]>([])
 
-    /// - Parameter reloads: Whether HUP reloads; otherwise it ends the program, as when its terminal goes away.
+    /// - Parameter reloads: Whether HUP reloads; otherwise it ends the program, as when its terminal closes.
     init(reloads: Bool = false) {
         SignalSource.ignoreBrokenPipe()
         let source = SignalSource([.terminate, .interrupt, .user1] + (reloads ? [.hangup] : [])) { [weak self] signal in
@@ -20,7 +20,7 @@ final class Signals: Sendable {
         self.source.withLock { $0 = source }
     }
 
-    /// Keeps a signal; several of one kind count as one.
+    /// Queues a signal; several of one kind count as one.
     private func take(_ signal: Signal) {
         let isNew = waiting.withLock { waiting in
             if waiting.contains(signal) { return false }
@@ -30,16 +30,16 @@ final class Signals: Sendable {
         if isNew { arrived.signal() }
     }
 
-    /// Has the configuration read again, as HUP does.
-    /// - Parameter done: called once; never if the daemon stops before.
+    /// Requests a reload of the configuration, as HUP does.
+    /// - Parameter done: Called once; not called if the daemon stops first.
     @Sendable func reload(_ done: @escaping @Sendable (ReloadOutcome) -> Void) {
         told.withLock { $0.append(done) }
         take(.hangup)
     }
 
-    /// Blocks the thread until TERM or INT; USR1 logs the counts, HUP reads the configuration again.
-    /// - Parameter mend: what the first INT does instead of ending it.
-    /// - Returns: the name of the signal that ended it.
+    /// Blocks the thread until TERM or INT. USR1 logs the counts, HUP reloads the configuration.
+    /// - Parameter mend: Called for the first INT, which then does not end the wait.
+    /// - Returns: The name of the signal that ended the wait.
     func untilStopped(counters: () -> Void, reload: (() -> ReloadOutcome)? = nil, mend: (() -> Void)? = nil)
         -> String
     {
@@ -53,7 +53,7 @@ final class Signals: Sendable {
                 mended()
             case .user1: counters()
             case .hangup:
-                // Those who ask from now on want what is written by then.
+                // Requests that arrive during the reload wait for the next one.
                 let told = self.told.withLock { exchange(&$0, with: []) }
                 guard let outcome = reload?() else { continue }
                 for done in told { done(outcome) }

@@ -3,17 +3,17 @@ import Daemon
 import Log
 import Transport
 
-/// Output for people and scripts, without characters that command a terminal.
+/// Output for people and scripts, without terminal control characters.
 enum StandardOutput {
-    /// For programs too: each line stays whole.
+    /// Prints one line whole, for people and programs.
     static func write(_ line: String) { StandardStream.output.write(line.plain(lines: true)) }
 
-    /// For people: where it is a terminal, lines fit it.
+    /// Prints text for people; on a terminal, its lines are fitted to the width.
     static func say(_ text: String) { write(StandardStream.output.fit(text)) }
 }
 
 enum StandardError {
-    /// Writes an error or a warning; in the journal it has that priority (sd-daemon(3)).
+    /// Writes an error or a warning, with that priority in the journal (sd-daemon(3)).
     static func write(_ line: String, isError: Bool = true) {
         StandardStream.error.write(
             (Journal.isStandardError ? isError ? "<3>" : "<4>" : "") + StandardStream.error.fit(line.plain(lines: true))
@@ -22,7 +22,7 @@ enum StandardError {
 }
 
 extension StandardStream {
-    /// A text whose lines fit the terminal, if this is one.
+    /// The text with lines fitted to the terminal; unchanged if there is none.
     func fit(_ text: String) -> String {
         guard let columns = columns(Environment.variables) else { return text }
         return TerminalText.wrapped(text, columns: columns)

@@ -70,7 +70,7 @@ struct Watch: ParsableCommand {
 
     func run() throws {
         try ending {
-            // A reader that falls behind loses lines; one that takes the daemon's core costs answers.
+            // A slow reader only loses lines; one that occupies the daemon's core delays answers.
             Machine.lowerPriority()
             let daemon = options.find()
             let client = try WatchClient(daemon.socket())
@@ -79,7 +79,7 @@ struct Watch: ParsableCommand {
             SignalSource.ignoreBrokenPipe()
             let fitted = FittedLines(isWanted: !json)
             let failed: ControlClient.Failed? = waiting { done in
-                // Kept until the end: signals are what ends the command.
+                // Retained until the end: signals end the command.
                 let signals = SignalSource([.terminate, .interrupt, .hangup]) { _ in done(nil) }
                 client.start(
                     filter, form,
@@ -116,7 +116,7 @@ extension Exposure: ExpressibleByArgument {
 /// Lines that come in pieces, each line fitted to the terminal as wide as it is then. Used on one queue.
 private final class FittedLines: @unchecked Sendable {
     private let isWanted: Bool
-    /// The beginning of a line whose end has not come.
+    /// The beginning of an incomplete line.
     private var begun: [UInt8] = []
 
     init(isWanted: Bool) { self.isWanted = isWanted && StandardStream.output.isTerminal }

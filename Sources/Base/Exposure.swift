@@ -1,4 +1,4 @@
-/// Who could read a question on its way to servers, the most private first.
+/// The observers that could read a question on its way to servers, the most private value first.
 public enum Exposure: UInt8, Comparable, CaseIterable, Sendable {
     /// No server was asked.
     case none

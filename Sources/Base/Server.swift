@@ -80,7 +80,7 @@ public struct Server: Hashable, Sendable {
     /// Whether an eavesdropper on the path can neither read the questions nor forge the answers.
     public var isEncrypted: Bool { kind.facts.isEncrypted }
 
-    /// Who can read a question on its way to the server.
+    /// The observers that can read a question on its way to the server.
     public var exposure: Exposure { form.exposure }
 
     /// Whether all addresses to dial are loopback addresses.

@@ -1,4 +1,4 @@
-/// Why the daemon did not start, which decides on the program's exit code.
+/// The reason for which the daemon did not start; it decides the program's exit code.
 public enum StartFailure: Error, Sendable, Equatable {
     /// A setting proved wrong in use: its key, the number of its list item from 1, and the remedy. The text ends with
     /// another item of the settings, if that is in conflict.

@@ -128,7 +128,7 @@ extension Overview {
         group.isFailing || group.id == .httpdns && (group.asked?.isFailing ?? false || group.isSwitched)
     }
 
-    /// Why the group's current server fails, or the one before that was given up.
+    /// The failure of the group's current server, or of the previous one, which was given up.
     private func reason(_ group: GroupView) -> String {
         let asked = group.asked.flatMap { $0.isFailing ? $0 : nil }
         guard let server = asked ?? group.servers.first else { return "" }

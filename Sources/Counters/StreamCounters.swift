@@ -37,7 +37,7 @@ package struct StreamCounters: Sendable, Equatable {
     }
 }
 
-/// Why the TLS handshake of a client failed.
+/// The reason for a client's failed TLS handshake.
 package enum HandshakeFailure: Int, CaseIterable, Sendable {
     /// It took too long.
     case timeout

@@ -47,12 +47,12 @@ public struct EDNS: Sendable {
     /// 0: none.
     public var cookieOffset: UInt16 = 0
     public var cookieLength: UInt8 = 0
-    /// Whether the client asks how long we keep its connection open (RFC 7828). Without meaning over UDP.
+    /// Whether the client asks for the idle timeout of its connection (RFC 7828). Without meaning over UDP.
     public var asksForKeepAlive = false
 }
 
 extension Question {
-    /// What to do with a client's message.
+    /// The result of reading a client's message.
     public enum Reading: Sendable {
         case question(Question)
         /// No question but a COOKIE: the client wants its cookie checked, or a new one (RFC 7873 §5.4). `isEmpty` is

@@ -222,8 +222,8 @@ struct FlightOrders {
 
 /// The bases of the answers that groups may give to a question. 0: the answer is not cached.
 struct AnswerBases: Equatable {
-    /// Of an answer to the question itself.
+    /// The basis of an answer to the question itself.
     var ofMessages: Basis = 0
-    /// Of the addresses that an account gives, by family.
+    /// The basis of the addresses that an account gives, by family.
     var ipv4: Basis = 0, ipv6: Basis = 0
 }

@@ -46,11 +46,11 @@ public struct SharedCacheCounters: Sendable, Equatable {
 public struct SharedCacheOverview: Sendable, Equatable {
     /// Whether the store is connected and in use.
     public let isOn: Bool
-    /// Why it is not in use; empty while it is, and before the first attempt has ended.
+    /// The reason for which the store is not in use; empty while it is, and before the first attempt has ended.
     public let reason: String
-    /// When it is dialled again.
+    /// The time of the next attempt to connect.
     public let nextTry: Tick?
-    /// Milliseconds that a question waits for it at most.
+    /// The most milliseconds that a question waits for the store.
     public let budget: Int
     /// Nanoseconds within which nearly all reads get a reply; nil: too few reads are known.
     public let usual: UInt64?

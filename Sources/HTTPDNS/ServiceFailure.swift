@@ -1,7 +1,7 @@
 public import Cryptography
 public import DNSWire
 
-/// Why a complete HTTP response of the service is not an answer. "No record" is an answer, not a failure.
+/// The reason for which a complete HTTP response of the service is not an answer. "No record" is an answer.
 public enum ServiceFailure: Error, Equatable, Sendable {
     /// An HTTP status other than 200, without a known error code.
     case status(Int)
@@ -68,7 +68,7 @@ public enum ServiceFailure: Error, Equatable, Sendable {
     }
 }
 
-/// Why a request cannot be written.
+/// The reason for which a request cannot be written.
 public enum RequestError: Error, Equatable, Sendable, CustomStringConvertible {
     /// More names than the service takes, or none.
     case nameCount(Int)

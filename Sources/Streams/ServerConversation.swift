@@ -2,7 +2,7 @@ import Base
 
 /// Receives DNS messages from a client.
 package protocol MessageOwner: AnyObject {
-    /// Whether it takes one more message now; else messages wait, and their client too.
+    /// Whether the owner takes one more message now; otherwise the client waits.
     var takesMessages: Bool { get }
     /// Takes a message, which is valid during the call. ``ServerConversation/answer(_:to:)`` is called once for each,
     /// now or later.

@@ -39,7 +39,7 @@ public struct FileStamp: Sendable {
     /// Whether the file is unchanged, or still missing. False in doubt.
     public var holds: Bool { !isRecent && Self.marks(of: path) == marks }
 
-    /// What to do with a file that was read before.
+    /// The decision about a file that was read before.
     public enum Look: Sendable {
         /// It is unchanged.
         case keep
@@ -51,8 +51,8 @@ public struct FileStamp: Sendable {
     /// How long a file must be unchanged to count as written, in nanoseconds.
     private static let quiet = 5_000_000_000
 
-    /// What to do with a file if it is unknown whether a program has finished writing it since the last read, or moved
-    /// it there.
+    /// The decision about a file if it is unknown whether a program has finished writing it since the last read, or
+    /// moved it there.
     /// - Parameters:
     ///   - mayHaveMissed: The file was not watched: a different file now was moved there.
     ///   - time: In microseconds since 1970.

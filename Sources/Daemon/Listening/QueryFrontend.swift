@@ -157,7 +157,7 @@ struct QueryFrontend: Sendable {
     }
 
     /// The same for a client that may be of another host, if it is allowed at all.
-    /// - Parameter limit: Of a stream; nil for a datagram.
+    /// - Parameter limit: The limit of a stream; nil for a datagram.
     @inline(never)
     private func answerNetwork(
         _ question: Question, _ key: DNSCache.Key?, _ message: Span<UInt8>, from client: IPAddress, at now: Tick,

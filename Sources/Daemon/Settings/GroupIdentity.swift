@@ -62,7 +62,7 @@ struct GroupIdentity: Sendable, Equatable {
 }
 
 extension GroupIdentity {
-    /// Of each group, by its name.
+    /// The identity of each group, by its name.
     static func all(_ settings: Settings) -> [String: GroupIdentity] {
         Dictionary(uniqueKeysWithValues: settings.groups.map { ($0.name, GroupIdentity($0)) })
     }

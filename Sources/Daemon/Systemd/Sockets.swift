@@ -172,7 +172,7 @@ struct Sockets {
         case absent
         case disabled
         case failed
-        /// It is enabled; `isListed`: it lists the address in question.
+        /// - Parameter isListed: Whether the unit lists the address in question.
         case enabled(isListed: Bool)
 
         fileprivate init(_ unit: String, _ address: Endpoint) {

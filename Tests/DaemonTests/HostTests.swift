@@ -183,11 +183,11 @@ private let keptBy: [(String?, String)] = [
         let plan = try HostPlan(
             facts(.link("/run/NetworkManager/resolv.conf"), "nameserver 192.0.2.53\n"), address: Self.daemon)
         machine.failing = "systemctl reload NetworkManager"
-        #expect(throws: HostChanges.Failed.command("systemctl reload NetworkManager", code: 1)) {
+        #expect(throws: Host.Failed.system("systemctl reload NetworkManager ended with 1")) {
             try machine.changes.enable(plan)
         }
         #expect(try FileState(at: machine.root + "/etc/resolv.conf") == .link("/run/NetworkManager/resolv.conf"))
-        #expect(try machine.changes.disable() == [.command("systemctl reload NetworkManager", code: 1)])
+        #expect(try machine.changes.disable() == [.system("systemctl reload NetworkManager ended with 1")])
         #expect(try machine.state() == before)
     }
 
@@ -232,7 +232,7 @@ private let keptBy: [(String?, String)] = [
         try FileState.folder.put(at: machine.root + HostChanges.folder)
         try FileState.text(Self.own).put(at: machine.root + "/etc/elsewhere")
         try FileState.link("/etc/elsewhere").put(at: machine.root + HostChanges.recordPath)
-        #expect(throws: HostChanges.Failed.self) { try machine.changes.disable() }
+        #expect(throws: Host.Failed.self) { try machine.changes.disable() }
         #expect(machine.ran.isEmpty)
     }
 

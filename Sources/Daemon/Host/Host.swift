@@ -13,13 +13,13 @@ public struct Host {
     private let address: IPAddress?
 
     /// Why it failed; the machine is as it was before, unless the text says otherwise.
-    public enum Failed: Error, Sendable {
+    public enum Failed: Error, Equatable, Sendable, CustomStringConvertible {
         /// The daemon does not answer, or names do not resolve through it.
         case unreachable(String)
         /// A file, a program, or the configuration of this machine.
         case system(String)
 
-        var reason: String {
+        public var description: String {
             switch self {
             case .unreachable(let reason), .system(let reason): reason
             }
@@ -90,7 +90,7 @@ public struct Host {
         do throws(Failed) {
             try askDaemon(Self.localhost)
         } catch {
-            lines.append("It does not answer: \(error.reason)")
+            lines.append("It does not answer: \(error)")
         }
         if facts.startsAtBoot == false { lines.append(Self.notAtBoot) }
         if let others = others(facts) { lines.append(others) }
@@ -119,13 +119,13 @@ public struct Host {
 
     /// - Parameter nothing: The line if there is nothing to undo.
     private func disabling(_ nothing: String?) throws(Failed) -> [String] {
-        guard let record = try record() else { return nothing.map { [$0] } ?? [] }
+        guard let record = try changes.record() else { return nothing.map { [$0] } ?? [] }
         return ["httpdnsd host disable would:"] + record.disable.map { "  " + record.words($0) }
     }
 
     private func enabling(_ facts: HostFacts, withTexts: Bool = false) throws(Failed) -> [String] {
         let address = try needAddress()
-        do throws(HostPlan.Refused) {
+        do throws(Failed) {
             let plan = try HostPlan(facts, address: address)
             let steps = plan.enable.flatMap { ["  " + $0.words] + (withTexts ? $0.textLines : []) }
             return ["httpdnsd host enable would:"] + steps
@@ -150,9 +150,9 @@ public struct Host {
         try needRoot()
         let address = try needAddress()
         try askDaemon(name)
-        if try record() != nil {
+        if try changes.record() != nil {
             say("What an earlier httpdnsd host enable has changed is put back first.")
-            _ = try system { () throws(HostChanges.Failed) in try changes.disable() }
+            _ = try changes.disable()
         }
         let facts = try facts()
         if facts.asks(address) {
@@ -160,19 +160,14 @@ public struct Host {
             if let others = others(facts) { say(others) }
             return
         }
-        let plan: HostPlan
-        do throws(HostPlan.Refused) {
-            plan = try HostPlan(facts, address: address)
-        } catch {
-            throw .system("\(error)")
-        }
+        let plan = try HostPlan(facts, address: address)
         say("\(HostFacts.resolvConfPath) \(facts.words).")
         do throws(Failed) {
             for step in plan.enable { say("  " + step.words) }
-            try system { () throws(HostChanges.Failed) in try changes.enable(plan) }
+            try changes.enable(plan)
             try verify(name, address)
         } catch {
-            let failures = try system { () throws(HostChanges.Failed) in try changes.disable() }
+            let failures = try changes.disable()
             for failure in failures { say("\(failure)") }
             say("Everything is as it was.")
             throw error
@@ -184,8 +179,8 @@ public struct Host {
     /// Restores the state before ``enable``.
     public func disable(_ say: @escaping @Sendable (String) -> Void) throws(Failed) {
         try needRoot()
-        let isThere = try record() != nil
-        let failures = try system { () throws(HostChanges.Failed) in try changes.disable() }
+        let isThere = try changes.record() != nil
+        let failures = try changes.disable()
         for failure in failures { say("\(failure)") }
         guard isThere else { return say(Self.nothing) }
         say("Everything is as it was. \(HostFacts.resolvConfPath) \(try facts().words).")
@@ -202,11 +197,8 @@ public struct Host {
         var group = Settings.Group(name: "daemon")
         group.kind = .servers([.server(Server(who))])
         asking.upstreams = [group]
-        let query: DirectQuery
-        do throws(StartFailure) {
-            query = try DirectQuery(asking, group: group.name, ipv4: true, ipv6: true)
-        } catch {
-            throw .system("\(error)")
+        let query = try Failed.ofSystem { () throws(StartFailure) in
+            try DirectQuery(asking, group: group.name, ipv4: true, ipv6: true)
         }
         do throws(DirectQuery.Failed) {
             if try query.ask([name]).contains(where: \.hasAddresses) { return }
@@ -221,7 +213,7 @@ public struct Host {
         var waited: UInt32 = 0
         while true {
             let lookup = ["timeout", "5", "getent", "ahosts", "\(name)"]
-            let code = try system { () throws(SystemError) in try changes.run(lookup) }
+            let code = try Failed.ofSystem { () throws(SystemError) in try changes.run(lookup) }
             if code == 0, try facts().asks(address) { break }
             guard waited < Self.patience else {
                 throw .unreachable(
@@ -236,17 +228,13 @@ public struct Host {
         if local.fallback(of: settings).usable.isEmpty { throw .unreachable(Report.noFallback) }
     }
 
-    // MARK: Errors
-
     private func facts() throws(Failed) -> HostFacts {
-        try system { () throws(SystemError) in try HostFacts(root: changes.root) }
+        try Failed.ofSystem { () throws(SystemError) in try HostFacts(root: changes.root) }
     }
+}
 
-    private func record() throws(Failed) -> HostRecord? {
-        try system { () throws(HostChanges.Failed) in try changes.record() }
-    }
-
-    private func system<T, F: CustomStringConvertible>(_ work: () throws(F) -> T) throws(Failed) -> T {
+extension Host.Failed {
+    static func ofSystem<T, F: Error>(_ work: () throws(F) -> T) throws(Host.Failed) -> T {
         do throws(F) { return try work() } catch { throw .system("\(error)") }
     }
 }

@@ -10,49 +10,33 @@ struct HostChanges {
     static let folder = "/var/lib/httpdnsd"
     static let recordPath = folder + "/host"
 
-    enum Failed: Error, Equatable, CustomStringConvertible {
-        case system(SystemError)
-        case command(String, code: Int32)
-        /// The record of the former state is not trusted, or cannot be read.
-        case record(String)
-
-        var description: String {
-            switch self {
-            case .system(let error): "\(error)"
-            case .command(let words, let code): "\(words) ended with \(code)"
-            case .record(let why):
-                "\(HostChanges.recordPath) \(why): write \(HostFacts.resolvConfPath) as it is to be, and remove that file"
-            }
-        }
-    }
-
     /// Whether there are recorded changes.
     var isRecorded: Bool { SystemFile.isThere(root + Self.recordPath) }
 
     /// The former state, if there are changes. Root carries it out, so it is trusted only if no other user can have
     /// written it, and it may only have the steps of plans.
-    func record() throws(Failed) -> HostRecord? {
+    func record() throws(Host.Failed) -> HostRecord? {
         let found = try state(Self.recordPath)
         guard found != .absent else { return nil }
         guard case .file(let octets, let mode, let owner, _) = found, case .file(_, _, let own, _) = FileState.text(""),
             owner == own, mode & 0o022 == 0, OwnFolder.isOwn(root + Self.folder)
-        else { throw .record("may be another user's, and is not believed") }
+        else { throw Self.distrusted("may be another user's, and is not believed") }
         guard let record = HostRecord(String(decoding: octets, as: UTF8.self)) else {
-            throw .record("cannot be read, so what was here before is not known")
+            throw Self.distrusted("cannot be read, so what was here before is not known")
         }
         guard record.disable.allSatisfy(HostPlan.known.contains) else {
-            throw .record("has steps that no httpdnsd host enable writes, and is not believed")
+            throw Self.distrusted("has steps that no httpdnsd host enable writes, and is not believed")
         }
         return record
     }
 
     /// Carries a plan out. If it throws, ``disable()`` undoes the steps.
-    func enable(_ plan: HostPlan) throws(Failed) {
+    func enable(_ plan: HostPlan) throws(Host.Failed) {
         var before: [String: FileState] = [:]
         for path in plan.paths { before[path] = try state(path) }
         try put(.folder, at: Self.folder)
         guard OwnFolder.isOwn(root + Self.folder) else {
-            throw .record("would be in a folder that another user can change")
+            throw Self.distrusted("would be in a folder that another user can change")
         }
         try put(.text(HostRecord(plan, before: before).text, mode: 0o600), at: Self.recordPath)
         for step in plan.enable {
@@ -70,9 +54,9 @@ struct HostChanges {
     /// nothing.
     /// - Returns: The programs that failed, so that some program may not have noticed.
     @discardableResult
-    func disable() throws(Failed) -> [Failed] {
+    func disable() throws(Host.Failed) -> [Host.Failed] {
         let record = try record()
-        var failures: [Failed] = []
+        var failures: [Host.Failed] = []
         for step in record?.disable ?? [] {
             switch step {
             case .put: break
@@ -85,20 +69,25 @@ struct HostChanges {
         return failures
     }
 
-    private func failure(of words: [String]) -> Failed? {
+    /// The failure if the record of the former state is not trusted, or cannot be read.
+    private static func distrusted(_ why: String) -> Host.Failed {
+        .system("\(recordPath) \(why): write \(HostFacts.resolvConfPath) as it is to be, and remove that file")
+    }
+
+    private func failure(of words: [String]) -> Host.Failed? {
         do throws(SystemError) {
             let code = try run(words)
-            return code == 0 ? nil : .command(words.joined(separator: " "), code: code)
+            return code == 0 ? nil : .system("\(words.joined(separator: " ")) ended with \(code)")
         } catch {
-            return .system(error)
+            return .system("\(error)")
         }
     }
 
-    private func state(_ path: String) throws(Failed) -> FileState {
-        do throws(SystemError) { return try FileState(at: root + path) } catch { throw .system(error) }
+    private func state(_ path: String) throws(Host.Failed) -> FileState {
+        try Host.Failed.ofSystem { () throws(SystemError) in try FileState(at: root + path) }
     }
 
-    private func put(_ state: FileState, at path: String) throws(Failed) {
-        do throws(SystemError) { try state.put(at: root + path) } catch { throw .system(error) }
+    private func put(_ state: FileState, at path: String) throws(Host.Failed) {
+        try Host.Failed.ofSystem { () throws(SystemError) in try state.put(at: root + path) }
     }
 }

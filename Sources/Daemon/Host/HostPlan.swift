@@ -25,22 +25,22 @@ struct HostPlan: Sendable, Equatable {
 
     /// - Parameter address: The daemon's, at port 53.
     /// - Throws: Why this host's programs cannot be made to ask it, with a remedy for a person.
-    init(_ facts: HostFacts, address: IPAddress) throws(Refused) {
+    init(_ facts: HostFacts, address: IPAddress) throws(Host.Failed) {
         switch facts.keeper {
         case .hand: hand(facts, address)
         case .resolved(let isStub): resolved(address, isStub: isStub)
         case .networkManager: networkManager(facts, address)
         case .resolvconf: resolvconf(address)
         case .openresolv:
-            throw Refused(
+            throw .system(
                 "openresolv keeps /etc/resolv.conf: write name_servers=\(address) into /etc/resolvconf.conf and type resolvconf -u, "
                     + "and name the network's own servers in fallback.servers")
         case .mounted:
-            throw Refused(
+            throw .system(
                 "/etc/resolv.conf is mounted, as in a container: it is told whom it asks when it is started, as docker run --dns \(address) does"
             )
         case .program(let name):
-            throw Refused("\(name) keeps /etc/resolv.conf: make it name \(address) there, as its manual says")
+            throw .system("\(name) keeps /etc/resolv.conf: make it name \(address) there, as its manual says")
         }
     }
 
@@ -56,11 +56,6 @@ struct HostPlan: Sendable, Equatable {
     }()
 
     private init() {}
-
-    struct Refused: Error, Equatable, CustomStringConvertible {
-        let description: String
-        init(_ description: String) { self.description = description }
-    }
 
     private mutating func hand(_ facts: HostFacts, _ address: IPAddress) {
         put(.folder, at: "/etc/httpdnsd")

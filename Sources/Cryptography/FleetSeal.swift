@@ -29,13 +29,7 @@ public final class FleetSeal {
     public init(secret: [UInt8]) throws(CryptographyError) {
         namingKey = try Self.derive(secret, "httpdnsd shared cache, names")
         sealingKey = try Self.derive(secret, "httpdnsd shared cache, values")
-        context = try withClearErrors { () throws(CryptographyError) in
-            guard let cipher = unsafe Owned(EVP_CIPHER_fetch(nil, "AES-256-GCM", nil), freedBy: EVP_CIPHER_free),
-                let context = unsafe Owned(EVP_CIPHER_CTX_new(), freedBy: EVP_CIPHER_CTX_free),
-                unsafe EVP_CipherInit_ex2(context.pointer, cipher.pointer, nil, nil, 1, nil) == 1
-            else { throw .library(code: ERR_peek_error()) }
-            return context
-        }
+        context = try .cipher("AES-256-GCM", encrypts: 1)
     }
 
     /// The name of the entry for a question: ``nameLength`` octets.

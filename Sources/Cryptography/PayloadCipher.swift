@@ -43,23 +43,13 @@ public final class PayloadCipher {
         switch algorithm {
         case .aes:
             (blockLength, ivLength) = (16, 16)
-            encryption = try Self.context("AES-128-CBC", key: key, encrypts: 1)
-            decryption = try Self.context("AES-128-CBC", key: key, encrypts: 0)
+            encryption = try .cipher("AES-128-CBC", key: key, encrypts: 1)
+            decryption = try .cipher("AES-128-CBC", key: key, encrypts: 0)
         case .des:
             // Triple DES with one key three times is DES; single DES is only in OpenSSL 3's legacy provider.
             (blockLength, ivLength) = (8, 0)
-            encryption = try Self.context("DES-EDE3-ECB", key: key + key + key, encrypts: 1)
-            decryption = try Self.context("DES-EDE3-ECB", key: key + key + key, encrypts: 0)
-        }
-    }
-
-    private static func context(_ name: String, key: [UInt8], encrypts: Int32) throws(CryptographyError) -> Owned {
-        try withClearErrors { () throws(CryptographyError) in
-            guard let cipher = unsafe Owned(EVP_CIPHER_fetch(nil, name, nil), freedBy: EVP_CIPHER_free),
-                let context = unsafe Owned(EVP_CIPHER_CTX_new(), freedBy: EVP_CIPHER_CTX_free),
-                unsafe EVP_CipherInit_ex2(context.pointer, cipher.pointer, key, nil, encrypts, nil) == 1
-            else { throw .library(code: ERR_peek_error()) }
-            return context
+            encryption = try .cipher("DES-EDE3-ECB", key: key + key + key, encrypts: 1)
+            decryption = try .cipher("DES-EDE3-ECB", key: key + key + key, encrypts: 0)
         }
     }
 
@@ -138,5 +128,18 @@ public final class PayloadCipher {
             unsafe EVP_CipherFinal_ex(context, output + Int(updated), &finished) == 1
         else { return nil }
         return Int(updated) + Int(finished)
+    }
+}
+
+extension Owned {
+    /// A context with which a cipher of OpenSSL encrypts or decrypts.
+    static func cipher(_ name: String, key: [UInt8]? = nil, encrypts: Int32) throws(CryptographyError) -> Owned {
+        try withClearErrors { () throws(CryptographyError) in
+            guard let cipher = unsafe Owned(EVP_CIPHER_fetch(nil, name, nil), freedBy: EVP_CIPHER_free),
+                let context = unsafe Owned(EVP_CIPHER_CTX_new(), freedBy: EVP_CIPHER_CTX_free),
+                unsafe EVP_CipherInit_ex2(context.pointer, cipher.pointer, key, nil, encrypts, nil) == 1
+            else { throw .library(code: ERR_peek_error()) }
+            return context
+        }
     }
 }

@@ -29,12 +29,7 @@ package final class HTTPExchange {
     ) throws(StreamFailure) {
         self.done = done
         link = StreamLink(client: HTTP1(), owner: self)
-        let tls: TLSSession?
-        do throws(TLSError) {
-            tls = try security.session(to: server.address, at: WallClock.unixSeconds())
-        } catch {
-            throw .tls(error)
-        }
+        let tls = try security.session(to: server.address, at: WallClock.unixSeconds())
         link.open(request, as: 0)
         try link.begin(
             Stream(

@@ -12,10 +12,12 @@ package enum Security {
 
     /// A new session to an address of the server; nil: plain text.
     /// - Parameter now: Seconds since 1970.
-    package func session(to address: IPAddress, at now: UInt64) throws(TLSError) -> TLSSession? {
-        switch self {
-        case .plain: nil
-        case .tls(let context, let target): try context.session(to: address, target, at: now)
+    package func session(to address: IPAddress, at now: UInt64) throws(StreamFailure) -> TLSSession? {
+        guard case .tls(let context, let target) = self else { return nil }
+        do throws(TLSError) {
+            return try context.session(to: address, target, at: now)
+        } catch {
+            throw .tls(error)
         }
     }
 

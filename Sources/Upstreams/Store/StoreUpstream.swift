@@ -190,13 +190,8 @@ extension StoreUpstream {
         case .plain(let endpoint): return try connect(link, endpoint, tls: nil)
         case .tls(let server, let context):
             let endpoint = server.endpoints[dialled % server.endpoints.count]
-            let session: TLSSession
-            do throws(TLSError) {
-                session = try context.session(to: endpoint.address, TLSTarget(server, protocols: []), at: wall)
-            } catch {
-                throw .tls(error)
-            }
-            return try connect(link, endpoint, tls: session)
+            let security = Security.tls(context, TLSTarget(server, protocols: []))
+            return try connect(link, endpoint, tls: security.session(to: endpoint.address, at: wall))
         case .path(let path):
             do throws(SystemError) {
                 return try Stream(

@@ -1,13 +1,22 @@
 /// One or more counts that only grow, so that the difference of two is the increase between them.
 protocol Growing: Sendable {
     init()
+    /// Each count.
+    static var counts: [WritableKeyPath<Self, UInt64>] { get }
+}
+
+extension Growing {
     /// The increase since `before`; 0 for a count that began again.
-    func since(_ before: Self) -> Self
-    static func + (a: Self, b: Self) -> Self
+    func since(_ before: Self) -> Self { combined(before) { $0 > $1 ? $0 - $1 : 0 } }
+    static func + (a: Self, b: Self) -> Self { a.combined(b, by: +) }
+
+    private func combined(_ other: Self, by operation: (UInt64, UInt64) -> UInt64) -> Self {
+        Self.counts.reduce(into: self) { $0[keyPath: $1] = operation($0[keyPath: $1], other[keyPath: $1]) }
+    }
 }
 
 extension UInt64: Growing {
-    func since(_ before: UInt64) -> UInt64 { self > before ? self - before : 0 }
+    static var counts: [WritableKeyPath<UInt64, UInt64>] { [\.self] }
 }
 
 /// The increase of totals in each of the latest steps of one width.

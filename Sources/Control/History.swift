@@ -154,13 +154,6 @@ struct Hour: Sendable {
             [\.asked, \.encrypted, \.loopback, \.clear, \.failed, \.billed]
         }
 
-        func since(_ before: Questions) -> Questions { combined(before) { $0.since($1) } }
-        static func + (a: Questions, b: Questions) -> Questions { a.combined(b, by: +) }
-
-        private func combined(_ other: Questions, by operation: (UInt64, UInt64) -> UInt64) -> Questions {
-            Self.counts.reduce(into: self) { $0[keyPath: $1] = operation($0[keyPath: $1], other[keyPath: $1]) }
-        }
-
         var sent: UInt64 { encrypted + loopback + clear }
         /// The whole for shares: more than the clients' questions while the daemon makes lookups of its own.
         var all: UInt64 { max(asked, sent) }
@@ -177,17 +170,7 @@ struct Hour: Sendable {
         /// The sum of the answers' times.
         var microseconds: UInt64 = 0
 
-        func since(_ before: Answers) -> Answers {
-            Answers(
-                answers: answers.since(before.answers), failures: failures.since(before.failures),
-                microseconds: microseconds.since(before.microseconds))
-        }
-
-        static func + (a: Answers, b: Answers) -> Answers {
-            Answers(
-                answers: a.answers + b.answers, failures: a.failures + b.failures,
-                microseconds: a.microseconds + b.microseconds)
-        }
+        static var counts: [WritableKeyPath<Answers, UInt64>] { [\.answers, \.failures, \.microseconds] }
 
         /// The mean time of an answer in milliseconds; nil: there was none.
         var mean: Double? { answers > 0 ? Double(microseconds) / Double(answers) / 1000 : nil }

@@ -39,14 +39,9 @@ struct RequestTarget {
     /// A value with the escapes that a target needs.
     static func encoded(_ text: String) -> String {
         text.utf8.map { octet -> String in
-            switch octet {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-                return String(UnicodeScalar(octet))
-            default:
-                let digits = String(octet, radix: 16, uppercase: true)
-                return "%" + (digits.count == 1 ? "0" : "") + digits
-            }
+            if isUnreserved(octet) { return String(UnicodeScalar(octet)) }
+            let digits = String(octet, radix: 16, uppercase: true)
+            return "%" + (digits.count == 1 ? "0" : "") + digits
         }.joined()
     }
 }

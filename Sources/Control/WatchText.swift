@@ -36,25 +36,22 @@ package struct WatchText {
 
     private static func json(_ question: Watched, _ name: String?) -> String {
         let microseconds = String(1_000_000 + question.at % 1_000_000).dropFirst()
-        var by: [(String, JSON)] = [("by", .string(question.by.word)), ("group", .null), ("server", .null)]
-        if case .server(let group, let server) = question.by {
-            by = [("by", .string("server")), ("group", .string(group)), ("server", .string(server))]
-        }
-        if case .group(let group) = question.by {
-            by = [("by", .string("group")), ("group", .string(group)), ("server", .null)]
-        }
-        return JSON.object(
-            [
-                ("time", .string("\(TimeText(utc: question.at / 1_000_000).dated).\(microseconds)Z")),
-                ("client", .string("\(question.client)")), ("transport", .string(question.transport.rawValue)),
-                ("name", name.map(JSON.string) ?? .null),
-                ("type", name == nil ? .null : .string("\(question.type)")),
-            ] + by + [
-                ("way", .string(question.way.word)), ("rcode", .string("\(question.code)")),
-                ("reason", question.reason.isEmpty ? .null : .string(question.reason)),
-                ("milliseconds", .number(Double(question.took / 1000) / 1000)),
-            ]
-        ).text + "\n"
+        let (by, group, server): (String, String?, String?) =
+            switch question.by {
+            case .server(let group, let server): ("server", group, server)
+            case .group(let group): ("group", group, nil)
+            case .cache, .stale, .hosts, .daemon, .nobody: (question.by.word, nil, nil)
+            }
+        let line: JSON = [
+            "time": "\(TimeText(utc: question.at / 1_000_000).dated).\(microseconds)Z",
+            "client": "\(question.client)", "transport": question.transport.rawValue,
+            "name": name, "type": name.map { _ in "\(question.type)" },
+            "by": by, "group": group, "server": server,
+            "way": question.way.word, "rcode": "\(question.code)",
+            "reason": question.reason.isEmpty ? nil : question.reason,
+            "milliseconds": Double(question.took / 1000) / 1000,
+        ]
+        return line.text + "\n"
     }
 
     private mutating func columns(_ question: Watched, _ name: String?) -> String {

@@ -252,7 +252,11 @@ final class Episode {
     /// What is known of names that are asked where they were stays known.
     private func addGroup(_ chance: inout Chance) {
         guard let more = plan.withGroup(&chance, hosts: hosts) else { return }
-        let known = judge.queries(ofEra: judge.era).filter { isFresh($0, from: 2) && more.leads($0.name, as: plan) }
+        // Files that have changed are read by this reload at the latest.
+        let areFilesKnown = readBefore.allSatisfy { $0.until <= kernel.now }
+        let known = judge.queries(ofEra: judge.era).filter {
+            areFilesKnown && isFresh($0, from: 2) && more.leads($0.name, as: plan)
+        }
         reload(to: more)
         Scheduler.settle()
         for query in known where !isFresh(query, from: 0) {

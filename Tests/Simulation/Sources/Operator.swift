@@ -17,6 +17,7 @@ final class Operator: FarEnd {
     private let slept = kernel.slept
     private let era = judge.era
     private let answered = judge.figures.answered
+    private let wasCalm = judge.isCalmAt < kernel.now
     private weak var link: Link?
     private var response: [UInt8] = []
     private var isOver = false
@@ -101,8 +102,9 @@ final class Operator: FarEnd {
             return
         }
         let code = text.split(separator: " ").dropFirst().first.map(String.init) ?? "nothing"
-        // It need not be ready, and does not explain everything at once.
-        let mayRefuse = request.hasSuffix("readyz") || request.hasPrefix("GET /explain") || watches && isOneTooMany
+        // It need not be ready while anything is the matter, and does not explain everything at once.
+        let mayRefuse =
+            request.hasSuffix("readyz") && !wasCalm || request.hasPrefix("GET /explain") || watches && isOneTooMany
         if code != "200", !(mayRefuse && code == "503") {
             judge.fault("the operator asks \(request), and is told \(code)")
         }

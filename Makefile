@@ -37,6 +37,8 @@ SIMULATED_HOURS ?= 1000
 SEED ?=
 KEEP ?=
 VERBOSE ?=
+# How many mutants are tried.
+COUNT ?= 600
 SIMULATION := -c release --scratch-path .build/simulation -Xswiftc -enable-testing
 # With AddressSanitizer, or without one and some five times as fast: make fuzz SANITIZER=none. Of several sanitizers that
 # SwiftPM passes on one by one, swiftc takes the last alone. Without one, a core tries 25,000 to 80,000 inputs a second; fewer of
@@ -60,7 +62,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help run build format settings clean
-.PHONY: test unit-test e2e-test systemd-test test-asan test-tsan fuzz simulate lint bench
+.PHONY: test unit-test e2e-test systemd-test test-asan test-tsan fuzz simulate mutants lint bench
 .PHONY: swift build-packages test-packages bench-packages
 
 help: ## this list
@@ -207,6 +209,9 @@ simulate: swift build-packages ## the daemon in invented time, over an invented 
 	wait $$other || status=1
 	if (( status == 0 )); then CROSSINGS_OF="$$met-1 $$met-2" "$$binary"; fi
 	exit $$status
+
+mutants: swift build-packages ## which changed decisions the tests do not see: COUNT=600 SEED=… ONLY=FILE:LINE
+	@COUNT='$(COUNT)' SEED='$(SEED)' ONLY='$(ONLY)' $(PYTHON) Tests/Mutants/mutants.py
 
 lint: swift test-packages ## format, syntax, spelling and plain words, without changing anything
 	@swift format lint --strict --recursive $(SWIFT_SOURCES)

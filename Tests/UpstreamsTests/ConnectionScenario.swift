@@ -18,6 +18,8 @@ final class ConnectionScenario {
     private var unexpected: [String] = []
     private var numbers = Numbers()
     private var queries: [String: QueryNumber] = [:]
+    /// The queries that the plan has to have forgotten.
+    private var ended: Set<QueryNumber> = []
     /// In the order in which they were dialled.
     private var connections: [ConnectionNumber] = []
 
@@ -140,8 +142,8 @@ final class ConnectionScenario {
                 plan.want(query, at: now)
                 collect()
             }
-        case .cancel: for label in try labels(&words) { plan.cancel(try query(label), at: now) }
-        case .overdue: for label in try labels(&words) { plan.cancel(try query(label), isOverdue: true, at: now) }
+        case .cancel: for label in try labels(&words) { cancel(try query(label)) }
+        case .overdue: for label in try labels(&words) { cancel(try query(label), isOverdue: true) }
         case .race: for label in try labels(&words) { plan.race(try query(label), at: now) }
         case .connection: try tell(&words)
         case .network:
@@ -154,6 +156,14 @@ final class ConnectionScenario {
         }
         collect()
         guard words.isEmpty else { throw failure("'\(words.rest)' is one thing too many") }
+        if let kept = ended.first(where: { plan.queries.contains($0) }) {
+            throw failure("\(label(kept)) has ended and is kept")
+        }
+    }
+
+    private func cancel(_ query: QueryNumber, isOverdue: Bool = false) {
+        plan.cancel(query, isOverdue: isOverdue, at: now)
+        ended.insert(query)
     }
 
     private func labels(_ words: inout Words) throws(ScenarioFailure) -> [String] {
@@ -218,6 +228,7 @@ final class ConnectionScenario {
         case .answers, .answersWrongly:
             let isSecond = plan.answered(query, on: number, isInSync: verb == .answers, at: now)
             unexpected.append("answered \(label)\(isSecond ? " second" : "")")
+            ended.insert(query)
         case .cannotRead: plan.rewritten(query, on: number, at: now)
         case .refuses: plan.refused(query, on: number)
         case .fails: plan.failed(query, on: number, Failure(.badAnswer, "failed"))
@@ -254,7 +265,9 @@ final class ConnectionScenario {
             return "send \(label(query)) on \(index(number))" + (wasIdle ? " idle" : "") + (isRace ? " race" : "")
         case .cancel(let query, let number): return "cancel \(label(query)) on \(index(number))"
         case .close(let number): return "close \(index(number))"
-        case .fail(let query, let failure, _): return "fail \(label(query)) \(failure.detail)"
+        case .fail(let query, let failure, _):
+            ended.insert(query)
+            return "fail \(label(query)) \(failure.detail)"
         }
     }
 

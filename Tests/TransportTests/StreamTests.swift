@@ -230,12 +230,14 @@ private final class EchoConnection: EventHandler, @unchecked Sendable {
             let listener = try UnixListener.listen(folder + "/socket")
             let failures = Journal<SystemError>()
             let accepted = Journal<Int32>()
-            try listener.start(in: loop, failed: { failures.append($0) }) { socket in
-                var socket = socket
-                accepted.append(socket.descriptor.raw)
-                socket.close()
-                listener.connectionEnded()
-            }
+            try listener.start(
+                in: loop, failed: { failures.append($0) },
+                accepted: { socket in
+                    var socket = socket
+                    accepted.append(socket.descriptor.raw)
+                    socket.close()
+                    listener.connectionEnded()
+                })
             loop.start()
             func ask() -> Bool {
                 guard let client = try? StreamSocket.connect(toPath: listener.path) else { return false }

@@ -108,7 +108,10 @@ extension Forwarder {
             // The A records are not known yet, but the absence of an AAAA record is.
             return reply(flight, clients, absence.answer, age: .elapsed(0), by: absence.by)
         }
-        if let best = flight.secondBest {
+        // A server that refuses beside one that fails is a failure: the other might have answered.
+        if let best = flight.secondBest,
+            best.answer.head.responseCode != .refused || flight.trouble?.group != flight.route[best.step].group
+        {
             reply(
                 flight, clients, explained(best.answer, flight.route[best.step].group), age: .elapsed(0), by: best.by)
         } else {

@@ -294,9 +294,13 @@ def scraped():
     return samples
 
 
-def share():
-    """A machine that stands still has the shared cache out of use for a moment."""
-    eventually(lambda: "httpdnsd_shared_cache_up 1\n" in fetch("/metrics")[2], "the shared cache is in use", 30)
+def scraped_in_use():
+    """The same while the shared cache is in use: on a machine that stands still it is out of use for a moment."""
+    def in_use():
+        samples = scraped()
+        return samples if samples['httpdnsd_shared_cache_up{job="dns",instance="a"}'][0] == 1 else None
+
+    return eventually(in_use, "the shared cache is in use", 30)
 
 
 def series(before, usual, faulty):
@@ -323,13 +327,10 @@ def test_each_fault_raises_its_alert_and_no_other(daemon, service, scripted_reso
     world.asks(4)
     before = scraped()
     world.asks()
-    share()
-    usual = scraped()
+    usual = scraped_in_use()
     FAULTS[alert](world)
     world.asks()
-    if alert not in ("HttpdnsdDown", "HttpdnsdSharedCacheOff"):
-        share()
-    faulty = scraped()
+    faulty = scraped() if alert in ("HttpdnsdDown", "HttpdnsdSharedCacheOff") else scraped_in_use()
 
     def firing(minute, *alerts):
         samples = [{"labels": f'{{alertname="{one}"}}', "value": 1} for one in alerts]

@@ -160,10 +160,11 @@ extension Forwarder {
         for (key, phase, clients) in questions {
             for client in clients {
                 admission.answered(client)
+                if Translations.isOne(client.number), !translations.awaits(client.number) { continue }
                 let asker = Asker(client.source, isProven: client.isProven)
                 receive(key, AskingClient(number: client.number, asker: asker), of: client.source, at: now)
             }
-            if let again = flightOf[key] { tell(again, .waitedBefore(phase), at: now) }
+            if !clients.isEmpty, let again = flightOf[key] { tell(again, .waitedBefore(phase), at: now) }
         }
     }
 

@@ -63,7 +63,7 @@ extension Forwarder {
     mutating func failFinally(_ flight: Flight, at now: Tick) {
         // A resolver that answers SERVFAIL was reached, and caches the failure itself. A shortage of this machine may
         // be over soon.
-        if flight.secondBest == nil, !flight.wasAnswered, flight.isCurrent, flight.trouble?.failure.kind != .here {
+        if secondBest(of: flight) == nil, !flight.wasAnswered, flight.isCurrent, flight.trouble?.failure.kind != .here {
             admission.failed(flight.key, reason(flight), at: now)
             noteUnanswered(flight)
         }
@@ -108,16 +108,21 @@ extension Forwarder {
             // The A records are not known yet, but the absence of an AAAA record is.
             return reply(flight, clients, absence.answer, age: .elapsed(0), by: absence.by)
         }
-        // A server that refuses beside one that fails is a failure: the other might have answered.
-        if let best = flight.secondBest,
-            best.answer.head.responseCode != .refused || flight.trouble?.group != flight.route[best.step].group
-        {
+        if let best = secondBest(of: flight) {
             reply(
                 flight, clients, explained(best.answer, flight.route[best.step].group), age: .elapsed(0), by: best.by)
         } else {
             var reason = reason(flight)
             if timedOut { reason.code = .noReachableAuthority }
             reply(flight, clients, failure(flight.key, reason), age: .elapsed(0), by: .nobody)
+        }
+    }
+
+    /// The second best answer to give. A server that refuses beside one that fails is a failure: the other might have answered.
+    private func secondBest(of flight: Flight) -> SecondBest? {
+        flight.secondBest.flatMap { best in
+            let isRefused = best.answer.head.responseCode == .refused
+            return isRefused && flight.trouble?.group == flight.route[best.step].group ? nil : best
         }
     }
 

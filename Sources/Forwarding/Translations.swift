@@ -44,6 +44,9 @@ struct Translations {
         return absence
     }
 
+    /// Whether a subject still waits for the answer under this number.
+    func awaits(_ number: ClientNumber) -> Bool { subjects[number] != nil }
+
     static func isOne(_ number: ClientNumber) -> Bool { number < first }
 
     /// - Returns: The number of its question.

@@ -47,6 +47,8 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         unnamedClient = SocketAddress(local)
     }
 
+    deinit { for reserve in reserves { close(reserve) } }
+
     /// Binds and listens. Port 0: the kernel chooses, see ``local``.
     public static func listen(_ endpoint: Endpoint) throws(SystemError) -> StreamListener {
         let descriptor = try Descriptor.socket(endpoint.address.isIPv4 ? AF_INET : AF_INET6, .stream)

@@ -35,8 +35,8 @@ final class ForwarderLoop: @unchecked Sendable {
     private var actions: [Action] = []
     private var outages = Outages()
     private var hasNetwork = Routes.families().map { $0.ipv4 || $0.ipv6 } ?? true
-    /// Whether there was no descriptor to read the routes when they changed.
-    private var areRoutesUnseen = false
+    /// Whether a change of the network is not acted on yet.
+    private var hasNetworkChanged = false
     private var networkPace = NetworkPace()
     private var outgoing: TurnReplies
     private var paced = PacedReplies<(client: Client, answer: Answer, age: Reply.Age)>()
@@ -154,6 +154,7 @@ final class ForwarderLoop: @unchecked Sendable {
     func begin(_ prepared: SettingsInEffect.Prepared) {
         inEffect.takeLinks()
         inEffect.apply(prepared)
+        readRoutesLater(at: now)
     }
 
     /// Applies other settings in one turn, after the cache's file was read. From any thread.
@@ -162,6 +163,7 @@ final class ForwarderLoop: @unchecked Sendable {
         loop.submit { [self] in
             let work = { [self] in
                 inEffect.apply(prepared)
+                readRoutesLater(at: now)
                 done()
             }
             if early == nil { work() } else { early?.append(work) }
@@ -187,22 +189,28 @@ final class ForwarderLoop: @unchecked Sendable {
     /// This machine's addresses or routes have changed; on the loop.
     func networkChanged() {
         let now = now
+        hasNetworkChanged = true
         if networkPace.happened(at: now) { heedNetwork(at: now) }
     }
 
     /// Renews all that depends on addresses and routes; without descriptors at once, and again when there are some:
     /// only then the routes are known.
     private func heedNetwork(at now: Tick) {
-        let (routes, wereUnseen) = (Routes.families(), areRoutesUnseen)
-        areRoutesUnseen = routes == nil
-        if areRoutesUnseen { networkPace.wait(at: now) }
-        guard !areRoutesUnseen || !wereUnseen else { return }
+        let routes = Routes.families()
+        guard routes != nil || hasNetworkChanged else { return networkPace.wait(at: now) }
+        hasNetworkChanged = false
         report.networkChanged()
         if let routes, (routes.ipv4 || routes.ipv6) != hasNetwork {
             hasNetwork.toggle()
             report.network(isGone: !hasNetwork)
         }
         inEffect.networkChanged(at: now)
+        readRoutesLater(at: now)
+    }
+
+    /// Has routes that could not be read for want of descriptors read again.
+    private func readRoutesLater(at now: Tick) {
+        if inEffect.translation.areRoutesUnseen { networkPace.wait(at: now) }
     }
 
     /// Reads no socket any more, and calls `done` on the loop as soon as no client waits, and after `nanoseconds` at

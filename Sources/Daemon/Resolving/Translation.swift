@@ -22,12 +22,15 @@ final class Translation {
 
     /// The prefix of the AAAA records that are made from A records; nil: none are made.
     var synthesis: NAT64Prefix? { reach.isSynthesizing ? reach.prefix : nil }
+    /// Whether there was no descriptor to read the routes when they were last needed.
+    private(set) var areRoutesUnseen = false
     /// Whether the network's resolvers were not asked yet, or have not answered.
     var isSearching: Bool { search.isAwaited }
 
     /// Applies settings, which may be the same.
     func apply(_ new: Settings.NAT64, at now: Tick) {
-        guard new != settings else { return }
+        // Without a watch on the network, a reload alone sees that routes have changed.
+        guard new != settings else { return update(routes()) }
         settings = new
         networkChanged(at: now)
     }
@@ -35,9 +38,16 @@ final class Translation {
     /// This machine's addresses or routes have changed, or the resolvers of `resolvConf`.
     func networkChanged(at now: Tick) {
         guard let settings else { return }
-        let routes = Routes.families() ?? (reach.hasIPv4, reach.hasIPv6)
+        let routes = routes()
         search.begin(isWanted: settings.isSearched(routes), at: now)
         update(routes)
+    }
+
+    /// The present routes; while there is no descriptor to read them, the last known ones.
+    private func routes() -> (ipv4: Bool, ipv6: Bool) {
+        let routes = Routes.families()
+        areRoutesUnseen = routes == nil
+        return routes ?? (reach.hasIPv4, reach.hasIPv6)
     }
 
     var nextDeadline: Tick? { search.nextDeadline }

@@ -67,7 +67,10 @@ extension GroupDesk {
         }
         let said = groups[query.group.rawValue].choice.take(.ended(query, verdict), at: now)
         for event in said { actions.append(.report(event)) }
-        if case .answered = verdict, !said.isEmpty { outageEnded(of: query.group, at: now) }
+        // Other servers of the group may still count as failed.
+        if case .answered = verdict, !said.isEmpty || groups[query.group.rawValue].nextLook != nil {
+            outageEnded(of: query.group, at: now)
+        }
         noteTraits(of: query.group.rawValue)
         if case .failed(let failure) = verdict { goOn(query, after: failure, at: now, &actions) }
         return query

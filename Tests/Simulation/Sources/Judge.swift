@@ -247,7 +247,9 @@ final class Judge {
                 recent.contains { $0.seeksPrefix } && recent.contains { $0.files.resolvers.contains(host.name) }
             default: self.recent(within: Self.arrival(at: host)).contains { $0.maySay(name, to: host) }
             }
-        if !mayBeTold { fault("\(host.name) is told of \(name)") }
+        // What a connection has left goes to the next one of the same server, which has been told of it already.
+        let isRepeated = attempts[what]!.dropLast().last.map { $0 + Self.underWay > awake } ?? false
+        if !mayBeTold, !isRepeated { fault("\(host.name) is told of \(name)") }
         if recent.allSatisfy({ $0.hosted(name, type) != nil }) {
             fault("\(host.name) is asked for \(name) \(Script.name(ofType: type)), which stands in the hosts file")
         }

@@ -53,7 +53,7 @@ extension Loader {
     func completeAccount(of group: inout Settings.Group, _ readSecret: ReadSecret) throws(ConfigurationError) {
         guard var account = group.account else { return }
         let (section, facts) = (group.section, account.provider.facts)
-        try refuseWhatIsMissing(of: facts, account, in: section)
+        try refuseMissingKeys(of: facts, account, in: section)
         account.secretsFromFiles = account.secrets.fromFiles
         account.credential = try credential(account, in: section, readSecret)
         let port = account.credential.defaultPort
@@ -72,7 +72,7 @@ extension Loader {
     }
 
     /// Refuses settings that the provider does not support.
-    private func refuseWhatIsMissing(
+    private func refuseMissingKeys(
         of facts: Provider.Facts, _ given: Settings.Account, in section: String
     ) throws(ConfigurationError) {
         let provider = quoted(given.provider.rawValue)

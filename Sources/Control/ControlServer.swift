@@ -61,7 +61,8 @@ package final class ControlServer: @unchecked Sendable {
         flush: @escaping @Sendable (NameScope, _ done: @escaping @Sendable (Int) -> Void) -> Void,
         reload: Reload?
     ) throws(SystemError) {
-        loop = try EventLoop(label: "httpdnsd.control", givesWay: true)
+        // A container's probe and the end of the daemon wait for it, on a machine that is busy, too.
+        loop = try EventLoop(label: "httpdnsd.control", share: .lower)
         (self.unix, self.metrics, hosts) = (unix, metrics, ServedHosts(host))
         (self.observer, self.report, self.explain) = (observer, report, explain)
         (self.flush, self.reload) = (flush, reload)
@@ -208,23 +209,23 @@ package final class ControlServer: @unchecked Sendable {
     }
 
     func forget(_ names: NameScope, _ done: @escaping (Int) -> Void) {
-        let told = OnLoop(done)
+        let reply = OnLoop(done)
         flush(names) { [self] count in
             report.flushed(count)
-            loop.submit { told.value(count) }
+            loop.submit { reply.value(count) }
         }
     }
 
     /// - Parameter done: Called with nil: there is no configuration.
     func reload(_ done: @escaping (ReloadOutcome?) -> Void) {
         guard let reload else { return done(nil) }
-        let told = OnLoop(done)
-        reload { [self] outcome in loop.submit { told.value(outcome) } }
+        let reply = OnLoop(done)
+        reload { [self] outcome in loop.submit { reply.value(outcome) } }
     }
 
     func explained(_ question: Explained.Question, _ done: @escaping (Explained?) -> Void) {
-        let told = OnLoop(done)
-        explain(question) { [self] explained in loop.submit { told.value(explained) } }
+        let reply = OnLoop(done)
+        explain(question) { [self] explained in loop.submit { reply.value(explained) } }
     }
 
     /// A closure of the loop that other queues return to the loop without using it.

@@ -105,7 +105,7 @@ extension Explained {
     var asked: Part? {
         switch explanation.fate {
         case .stored(let place), .asked(let place): parts[place]
-        case .cached, .failedLately, .nobody:
+        case .cached, .failedLately, .noServer:
             parts.first { !$0.part.standing.isWithoutRecord && $0.part.standing != .noServer }
         case .refused, .made: nil
         }

@@ -9,7 +9,7 @@ extension Explained {
         switch explanation.fate {
         case .refused: return nil
         case .made: return explanation.parts.isEmpty ? adviceWithoutGroup : nil
-        case .cached, .stored, .asked, .failedLately, .nobody: break
+        case .cached, .stored, .asked, .failedLately, .noServer: break
         }
         guard let part = asked, !part.group.servers.isEmpty else {
             return parts.first { $0.group.servers.isEmpty }.map {
@@ -92,10 +92,10 @@ extension Explained {
 
     /// Whether a fresh cached answer is the group's own, and differs from its present one.
     private func differs(_ said: Said, from group: GroupID) -> Bool {
-        guard let held = explanation.held, held.isFresh, explanation.teller?.id == group else { return false }
+        guard let held = explanation.held, held.isFresh, explanation.origin?.id == group else { return false }
         if held.answer.head.responseCode != said.responseCode { return true }
-        let (cached, told) = (held.answer.data(explanation.type), said.data(explanation.type) ?? [])
-        return cached.isDisjoint(with: told) && !(cached.isEmpty && told.isEmpty)
+        let (cached, asked) = (held.answer.data(explanation.type), said.data(explanation.type) ?? [])
+        return cached.isDisjoint(with: asked) && !(cached.isEmpty && asked.isEmpty)
     }
 }
 

@@ -52,7 +52,7 @@ extension Explained {
         guard let held = explanation.held else { return .null }
         return json(held.answer, age: held.isFresh ? held.elapsed : 0) + [
             "fresh": held.isFresh, "ageSeconds": held.elapsed, "ttlSeconds": held.left,
-            "saidBy": explanation.teller?.name, "inPlaceOfHTTPDNS": held.isStandIn,
+            "saidBy": explanation.origin?.name, "inPlaceOfHTTPDNS": held.isStandIn,
         ]
     }
 
@@ -64,7 +64,7 @@ extension Explained {
         case .refused: return ["how": "refused", "rcode": "\(explanation.type.refusal ?? .refused)"]
         case .cached: return how("cached", explanation.held?.answer, age: explanation.held?.elapsed ?? 0)
         case .made(let answer): return how("made", answer)
-        case .failedLately(let answer), .nobody(let answer):
+        case .failedLately(let answer), .noServer(let answer):
             return how(explanation.stale == nil ? "failure" : "stale", explanation.stale?.answer ?? answer)
         case .stored(let place):
             let group: JSON = ["group": parts[place].group.name]

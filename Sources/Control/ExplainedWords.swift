@@ -140,7 +140,7 @@ extension Explained {
             return text
         case .failedLately(let answer):
             return "no server is asked for a moment, since none answered a moment ago: \(staleOr(answer))"
-        case .nobody(let answer): return "there is no server to ask: \(staleOr(answer))"
+        case .noServer(let answer): return "there is no server to ask: \(staleOr(answer))"
         }
     }
 
@@ -177,11 +177,11 @@ extension Explained {
             held.isFresh
             ? "fresh for \(held.left) s more" : "stale, past its TTL for \(held.elapsed - held.answer.keep) s"
         return
-            "\(answer); by \(tellerText(held)), \(held.elapsed) s ago; \(state)\(held.isStandIn ? "; in the place of HTTPDNS" : "")"
+            "\(answer); by \(originText(held)), \(held.elapsed) s ago; \(state)\(held.isStandIn ? "; in the place of HTTPDNS" : "")"
     }
 
-    func tellerText(_ held: DNSCache.Held) -> String {
-        if let teller = explanation.teller { return GroupView(teller, at: at).title }
+    func originText(_ held: DNSCache.Held) -> String {
+        if let origin = explanation.origin { return GroupView(origin, at: at).title }
         return held.audience.isOfAccounts ? "HTTPDNS, from cache.file" : "a group that cache.file does not name"
     }
 

@@ -34,7 +34,7 @@ package final class Observer: Sendable {
         let checkReadiness: @Sendable () -> Void
         let queues: [Queue]
         /// The counts of each listener.
-        let doors: [Tally]
+        let listeners: [Tally]
         /// The counts of the answers that did not come from a listener.
         let forwarderLoop: Tally
         /// Returns the number of log lines lost since the start; may be called from any thread.
@@ -42,11 +42,11 @@ package final class Observer: Sendable {
 
         package init(
             describe: @escaping @Sendable (_ done: @escaping @Sendable (Observation) -> Void) -> Void,
-            checkReadiness: @escaping @Sendable () -> Void, queues: [Queue], doors: [Tally], forwarderLoop: Tally,
+            checkReadiness: @escaping @Sendable () -> Void, queues: [Queue], listeners: [Tally], forwarderLoop: Tally,
             logLinesLost: @escaping @Sendable () -> UInt64
         ) {
-            (self.describe, self.queues, self.doors, self.forwarderLoop) = (describe, queues, doors, forwarderLoop)
-            self.checkReadiness = checkReadiness
+            (self.describe, self.checkReadiness, self.queues) = (describe, checkReadiness, queues)
+            (self.listeners, self.forwarderLoop) = (listeners, forwarderLoop)
             self.logLinesLost = logLinesLost
         }
     }
@@ -89,19 +89,19 @@ package final class Observer: Sendable {
         observation.cacheLimit = cacheLimit
         observation.logLinesLost = sources.logLinesLost()
         observation.reloads = reloads.withLock { $0 }
-        let doors = sources.doors
-        for transport in Tally.Transport.allCases where doors.contains(where: { $0.transport == transport }) {
+        let listeners = sources.listeners
+        for transport in Tally.Transport.allCases where listeners.contains(where: { $0.transport == transport }) {
             for isIPv4 in [true, false] {
                 var questions = Observation.Questions(transport: transport, isIPv4: isIPv4)
-                for door in doors where door.transport == transport {
+                for listener in listeners where listener.transport == transport {
                     for kind in 0..<QuestionKind.count {
-                        questions.counts[kind] += door.asked(kind, fromIPv4: isIPv4)
+                        questions.counts[kind] += listener.asked(kind, fromIPv4: isIPv4)
                     }
                 }
                 observation.questions.append(questions)
             }
         }
-        for tally in doors + [sources.forwarderLoop] {
+        for tally in listeners + [sources.forwarderLoop] {
             for kind in 0..<ResponseKind.count { observation.responses[kind] += tally.answered(kind) }
             tally.add(to: &observation.durations)
             observation.prefetches += tally.prefetches
@@ -144,13 +144,13 @@ package final class Observer: Sendable {
 
         /// - Parameter result: nil: unknown so far.
         private func take(_ result: (inout State) -> Bool?) {
-            let told = state.withLock { state in
+            let callback = state.withLock { state in
                 result(&state).flatMap { result in
                     defer { state.done = nil }
                     return state.done.map { done in { done(result) } }
                 }
             }
-            told?()
+            callback?()
         }
     }
 }

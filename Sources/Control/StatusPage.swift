@@ -52,7 +52,7 @@ struct StatusPage {
         <p class="why">\(overview.explanation) \(overview.reachText ?? "")</p>\(advice)\(remarks)
         </header>
         \(figures)
-        \(section("What left this machine in the last hour", whatLeft))
+        \(section("What left this machine in the last hour", sentQuestions))
         <div class="pair">
         \(courses)
         </div>
@@ -133,7 +133,7 @@ struct StatusPage {
 
     // MARK: Ways of questions
 
-    private var whatLeft: HTML {
+    private var sentQuestions: HTML {
         let questions = overview.hour.questions
         guard questions.all > 0 else { return "<p class=\"quiet\">No question yet.</p>" }
         let hour = Columns(

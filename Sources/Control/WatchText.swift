@@ -40,7 +40,7 @@ package struct WatchText {
             switch question.by {
             case .server(let group, let server): ("server", group, server)
             case .group(let group): ("group", group, nil)
-            case .cache, .stale, .hosts, .daemon, .nobody: (question.by.word, nil, nil)
+            case .cache, .stale, .hosts, .daemon, .noServer: (question.by.word, nil, nil)
             }
         let line: JSON = [
             "time": "\(TimeText(utc: question.at / 1_000_000).dated).\(microseconds)Z",
@@ -131,7 +131,7 @@ extension Watched.By {
         switch self {
         case .cache, .hosts, .daemon: .dim
         case .stale: .yellow
-        case .nobody: .red
+        case .noServer: .red
         case .server, .group: .cyan
         }
     }

@@ -30,7 +30,7 @@ package struct Watched: Sendable, Equatable {
         /// The daemon itself: names that RFCs reserve, refusals, limits.
         case daemon
         /// No server has answered, which the client gets as a failure.
-        case nobody
+        case noServer
         case server(group: String, String)
         /// A group that answers by itself.
         case group(String)
@@ -42,13 +42,13 @@ package struct Watched: Sendable, Equatable {
             case .stale: "stale"
             case .hosts: "hosts"
             case .daemon: "daemon"
-            case .nobody: "nobody"
+            case .noServer: "nobody"
             case .server(let group, _), .group(let group): group
             }
         }
 
         /// The names of the sources that are no group.
-        package static let words = [By.cache, .stale, .hosts, .daemon, .nobody].map(\.word)
+        package static let words = [By.cache, .stale, .hosts, .daemon, .noServer].map(\.word)
     }
 
     /// - Parameter name: In wire form; empty: the question could not be read.

@@ -130,17 +130,17 @@ public final class DNSCache: @unchecked Sendable {
     /// - Parameter isStandIn: The answer is a substitute for a better one that cannot be had now: it is removed when
     ///   its TTL ends, is in no snapshot, and does not replace an answer for all clients that may still be given, fresh
     ///   or stale (RFC 8767).
-    /// - Parameter teller: The source of the answer, by a number that the caller chose and that
+    /// - Parameter origin: The source of the answer, by a number that the caller chose and that
     ///   ``find(_:type:for:at:)`` returns; 0: none.
     /// - Parameter basis: The basis by the present rules; nil: the rules are asked for it.
     public func store(
         _ answer: Answer, to name: Name, type: RecordType, for audience: Audience, at now: UInt32,
-        isStandIn: Bool = false, teller: UInt16 = 0, basis: Basis? = nil
+        isStandIn: Bool = false, origin: UInt16 = 0, basis: Basis? = nil
     ) {
         let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
         unsafe segments[Self.segment(hash)].withLock { segment in
             segment.store(
-                answer, hash: hash, name, type: type, audience: audience, at: now, isStandIn: isStandIn, teller: teller,
+                answer, hash: hash, name, type: type, audience: audience, at: now, isStandIn: isStandIn, origin: origin,
                 basis: basis)
         }
     }
@@ -172,15 +172,15 @@ public final class DNSCache: @unchecked Sendable {
         public var isLent = false
         /// Whether its reader is to refresh it: see ``DNSCache/take(_:type:for:at:)``.
         public var isDue = false
-        /// See ``store(_:to:type:for:at:isStandIn:teller:)``.
+        /// See ``store(_:to:type:for:at:isStandIn:origin:)``.
         public var isStandIn: Bool
         /// As passed to `store`; 0 also for an answer that was restored from a file.
-        public var teller: UInt16
+        public var origin: UInt16
 
         /// An answer of this cache, or of another.
-        public init(answer: Answer, elapsed: UInt32, audience: Audience, isStandIn: Bool = false, teller: UInt16 = 0) {
+        public init(answer: Answer, elapsed: UInt32, audience: Audience, isStandIn: Bool = false, origin: UInt16 = 0) {
             (self.answer, self.elapsed, self.audience) = (answer, elapsed, audience)
-            (self.isStandIn, self.teller) = (isStandIn, teller)
+            (self.isStandIn, self.origin) = (isStandIn, origin)
         }
 
         /// False: it has expired, and may be given only stale (RFC 8767).
@@ -208,7 +208,7 @@ public final class DNSCache: @unchecked Sendable {
     private static let mostForgotten = 64
 
     /// Removes the answers to a question that are substitutes for a better one, for all audiences: see
-    /// ``store(_:to:type:for:at:isStandIn:teller:)``.
+    /// ``store(_:to:type:for:at:isStandIn:origin:)``.
     public func removeStandIn(_ name: Name, type: RecordType) {
         let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
         unsafe segments[Self.segment(hash)].withLock { segment in

@@ -57,10 +57,10 @@ struct Entry {
     /// Octets of extended errors at the end of the body.
     var extendedErrorLength: UInt16 = 0
     var responseCode: UInt8 = 0
-    /// See ``DNSCache/store(_:to:type:for:at:isStandIn:teller:)``.
+    /// See ``DNSCache/store(_:to:type:for:at:isStandIn:origin:)``.
     var isStandIn = false
     /// The group that answered, as `GroupID.rawValue` + 1; 0: unknown.
-    var teller: UInt16 = 0
+    var origin: UInt16 = 0
     /// See ``Basis``.
     var basis: Basis = 0
     /// The epoch in which the basis was last found right.
@@ -86,10 +86,10 @@ struct Entry {
     init() {}
 
     init(
-        _ answer: Answer, nameLength: Int, audience: Audience, isStandIn: Bool = false, teller: UInt16 = 0,
+        _ answer: Answer, nameLength: Int, audience: Audience, isStandIn: Bool = false, origin: UInt16 = 0,
         hash: UInt32, now: UInt32, basis: Basis = 0, epoch: UInt32 = 0
     ) {
-        (self.isStandIn, self.teller, self.basis, self.epoch) = (isStandIn, teller, basis, epoch)
+        (self.isStandIn, self.origin, self.basis, self.epoch) = (isStandIn, origin, basis, epoch)
         self.hash = hash
         stored = now
         keep = answer.keep

@@ -136,7 +136,7 @@ struct Segment: ~Copyable {
         return DNSCache.Held(
             answer: Answer(head: entry.head, body: body, keep: entry.keep, isCacheable: true),
             elapsed: entry.elapsed(at: now), audience: entry.flags.whose ?? .everyone, isStandIn: entry.isStandIn,
-            teller: entry.teller)
+            origin: entry.origin)
     }
 
     /// The result of ``held(hash:_:type:audience:at:)``. A fresh answer that is lent is stored for the clients that
@@ -150,7 +150,7 @@ struct Segment: ~Copyable {
         if held.isLent {
             store(
                 held.answer, hash: hash, name, type: type, audience: held.audience, at: now &- held.elapsed,
-                isStandIn: held.isStandIn, teller: held.teller)
+                isStandIn: held.isStandIn, origin: held.origin)
         } else if case let clients = Entry.Flags(asking: audience),
             let place = ring.place(hash: hash, name, type: type, where: { $0.serves(clients) })
         {
@@ -169,7 +169,7 @@ struct Segment: ~Copyable {
 
     mutating func store(
         _ answer: Answer, hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32,
-        isStandIn: Bool = false, teller: UInt16 = 0, basis known: Basis? = nil
+        isStandIn: Bool = false, origin: UInt16 = 0, basis known: Basis? = nil
     ) {
         guard answer.keep > 0, answer.body.count <= Int(UInt16.max), answer.body.count >= name.wire.count + 4 else {
             return
@@ -189,7 +189,7 @@ struct Segment: ~Copyable {
             ring.remove(at: place)
         }
         let entry = Entry(
-            answer, nameLength: name.wire.count, audience: audience, isStandIn: isStandIn, teller: teller,
+            answer, nameLength: name.wire.count, audience: audience, isStandIn: isStandIn, origin: origin,
             hash: Ring.tag(hash), now: now, basis: basis ?? 0, epoch: epoch)
         _ = ring.append(entry, body: answer.body.span, hash: hash)
     }

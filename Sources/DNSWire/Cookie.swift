@@ -65,7 +65,7 @@ public struct ServerCookies: Sendable {
     /// Seconds by which a cookie may be in the future (RFC 9018 §4.3): the clock may have been set back.
     static let skew: Int32 = 300
     /// Seconds for which a client gets the same cookie again (RFC 9018 §4.3).
-    static let keptFor: Int32 = 1800
+    static let lifetime: Int32 = 1800
 
     /// - Parameter seed: Secret and random for this process. Each day's secret is derived from it, so that an attacker
     ///   who finds one by trial has neither the next one nor the seed.
@@ -104,7 +104,7 @@ public struct ServerCookies: Sendable {
                 if age >= -Self.skew, age <= Self.goodFor,
                     sent.isOurs(address: address, secret: secret(at: sent.made))
                 {
-                    if age <= Self.keptFor { return (sent, .good) }
+                    if age <= Self.lifetime { return (sent, .good) }
                     standing = .good
                 }
             }

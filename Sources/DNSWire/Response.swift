@@ -151,7 +151,7 @@ struct ResponseRecords: ~Copyable {
     private(set) var upperCodeBits: UInt16 = 0
     private(set) var keepAlive: UInt16?
     /// The end of the last record of the authority section.
-    private var keptEnd: Int
+    private var retainedEnd: Int
     private var rewritten: RewrittenFields
     /// The first two octets of the last owner name.
     private var pointer: UInt16 = 0
@@ -169,7 +169,7 @@ struct ResponseRecords: ~Copyable {
     init(_ message: Span<UInt8>, to name: Name) throws(WireError) {
         let questionNameEnd = Header.length + name.wire.count
         var offset = questionNameEnd + 4
-        keptEnd = offset
+        retainedEnd = offset
         let (answers, authorities) = (Int(message.integer16(at: 6)), Int(message.integer16(at: 8)))
         let additionals = Int(message.integer16(at: 10))
         let most = min(answers + authorities + additionals, (message.count - offset) / Self.shortestRecord)
@@ -177,7 +177,7 @@ struct ResponseRecords: ~Copyable {
         for _ in 0..<answers { _ = try record(message, &offset) }
         for _ in 0..<authorities { _ = try record(message, &offset) }
         answerCount = answers
-        keptEnd = offset
+        retainedEnd = offset
         var hasOPT = false
         for _ in 0..<additionals {
             let owner = offset
@@ -256,7 +256,7 @@ struct ResponseRecords: ~Copyable {
 
     /// The answer, whose lifetime is not set yet.
     func answer(_ message: Span<UInt8>, _ asked: Asked, _ code: ResponseCode, authenticData: Bool) -> Answer {
-        var body = message.bytes(in: Header.length..<keptEnd)
+        var body = message.bytes(in: Header.length..<retainedEnd)
         var octets = body.mutableSpan
         octets.copy(asked.name.wire.span, asked.name.wire.indices, to: 0)
         let head = AnswerHead(

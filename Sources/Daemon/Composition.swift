@@ -40,13 +40,13 @@ extension Policy {
             network: network)
         setFamilies(settings.families(numbers, reach))
         ranked = RankedNames(settings.cache.rank.map { ($0.name, $0.port) })
-        let doors =
-            Designation.Door.all(settings.listen.tls, isHTTPS: false)
-            + Designation.Door.all(settings.listen.https, isHTTPS: true)
+        let endpoints =
+            Designation.Listener.all(settings.listen.tls, isHTTPS: false)
+            + Designation.Listener.all(settings.listen.https, isHTTPS: true)
         // A reload may set a name before there are addresses, which need a restart.
         designation =
-            doors.isEmpty
-            ? nil : settings.listen.name.map { Designation(name: $0, doors, path: DNSOverHTTP.path.description) }
+            endpoints.isEmpty
+            ? nil : settings.listen.name.map { Designation(name: $0, endpoints, path: DNSOverHTTP.path.description) }
         setServerNames(settings, numbers)
     }
 
@@ -207,7 +207,7 @@ extension Report {
         }
         for words in settings.groups.compactMap({ Self.barred($0) }) { log.warning("\(words)") }
         if let words = Self.closedToThisHost(settings) { log.warning("\(words)") }
-        for words in Self.open(settings) + Self.namedInVain(settings) { log.warning("\(words)") }
+        for words in Self.open(settings) + Self.patternsWithoutEffect(settings) { log.warning("\(words)") }
     }
 
     /// The networks of `listen.allow` that let clients from outside ask, in words.
@@ -247,7 +247,7 @@ extension Report {
     }
 
     /// The patterns of groups that match only names for which no group is asked, in words.
-    static func namedInVain(_ settings: Settings) -> [String] {
+    static func patternsWithoutEffect(_ settings: Settings) -> [String] {
         settings.upstreams.flatMap { group in
             group.domains.filter { DomainRules.areNeverAsked($0) }.map {
                 "\(group.section).domains names \($0) without effect: it is answered here, and no server is asked for it"

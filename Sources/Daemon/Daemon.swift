@@ -74,7 +74,7 @@ public final class Daemon: @unchecked Sendable {
         }
         // First the parts that can fail: a daemon that does not start logs only that.
         let certificate = try CertificateFiles.Prepared(settings.listen, plain: sockets.endpoints(.tcp))
-        let doors = try sockets.doors(certificate)
+        let streamListeners = try sockets.streamListeners(certificate)
         let local = LocalServers(listening: sockets.endpoints, loop: resolverLoop, report: report)
         serverFile = try StartFailure.ofSystem { () throws(SystemError) in
             settings.cache.file.isEmpty ? nil : try ServerAddressFile(beside: settings.cache.file, report: report)
@@ -93,9 +93,9 @@ public final class Daemon: @unchecked Sendable {
         }
         forwarderLoop.begin(prepared)
         streams = try StartFailure.ofSystem { () throws(SystemError) in
-            try doors.map { door throws(SystemError) in
+            try streamListeners.map { listeners throws(SystemError) in
                 try StreamServer(
-                    door, settings.listen, frontend: forwarderLoop.frontend, forwarderLoop: forwarderLoop,
+                    listeners, settings.listen, frontend: forwarderLoop.frontend, forwarderLoop: forwarderLoop,
                     report: report)
             }
         }
@@ -135,7 +135,7 @@ public final class Daemon: @unchecked Sendable {
         report.proxies(proxies)
         report.service(settings)
         for words in missing { report.log.warning("\(words)") }
-        if let certificate, doors.count > 1 { certificates.follow(certificate) }
+        if let certificate, streamListeners.count > 1 { certificates.follow(certificate) }
     }
 
     /// The address of the metrics and the status page; nil: there is none.
@@ -250,7 +250,7 @@ extension Daemon {
         }
         words +=
             settings.accounts.compactMap { Report.limits(of: $0) }
-            + Report.open(settings) + Report.namedInVain(settings)
+            + Report.open(settings) + Report.patternsWithoutEffect(settings)
             + [Report.closedToThisHost(settings), Report.billsAll(settings)].compactMap(\.self)
         words += settings.groups.compactMap { Report.right($0) ?? Report.barred($0) }
         words += Report.privateNamesElsewhere(settings)

@@ -112,7 +112,7 @@ extension ForwarderLoop {
     private func targets(_ explanation: Explanation, _ question: Explained.Question) -> [[Candidate]] {
         switch explanation.fate {
         case .refused, .made: return []
-        case .cached, .stored, .asked, .failedLately, .nobody: break
+        case .cached, .stored, .asked, .failedLately, .noServer: break
         }
         let message = Ask.message(MessageQuestion(name: explanation.name, type: question.type))
         var count = 0

@@ -36,7 +36,7 @@ extension Observer.Sources {
                 + datagrams.map { listener in
                     Observer.Queue(ping: { listener.ping($0) }, progress: { listener.tallies[0].answered })
                 },
-            doors: datagrams.flatMap(\.tallies) + streams.map(\.tally), forwarderLoop: forwarderLoop.tally,
+            listeners: datagrams.flatMap(\.tallies) + streams.map(\.tally), forwarderLoop: forwarderLoop.tally,
             logLinesLost: logLinesLost)
     }
 }

@@ -20,7 +20,7 @@ extension Daemon {
         let (running, proxiesBefore) = settings.applyingProxy(in: environment)
         let (next, proxies) = reloading.settings.applyingProxy(in: environment)
         let certificate = try CertificateFiles.Prepared(next.listen, plain: sockets.endpoints(.tcp))
-        _ = try sockets.doors(certificate)
+        _ = try sockets.streamListeners(certificate)
         let prepared = try forwarderLoop.prepare(
             sockets.applied(to: next), after: running, &numbers, Provenance(origins: origins, proxies: proxies))
         settings = reloading.settings

@@ -30,7 +30,7 @@ extension WatchNotes {
             switch answerer {
             case .cache: .cache
             case .stale: .stale
-            case .nobody: .nobody
+            case .noServer: .noServer
             case .group(let group): .group(forwarder.name(of: group))
             case .sharedCache(let group): .server(group: forwarder.name(of: group), "shared cache")
             case .server(let group, let server): .server(group: forwarder.name(of: group), "\(server)")

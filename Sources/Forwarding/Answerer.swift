@@ -15,5 +15,5 @@ public enum Answerer: Sendable, Equatable {
     /// The fleet's store, with this group's answer to another daemon.
     case sharedCache(GroupID)
     /// No server could be asked, or none answered: the client gets the failure.
-    case nobody
+    case noServer
 }

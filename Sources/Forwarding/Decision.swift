@@ -31,7 +31,7 @@ struct Decision: ~Copyable {
         /// The same question has failed a moment ago, so no group is asked: a stale answer is given, else a failure.
         case failedLately(FailureReason)
         /// No group can answer: a stale answer is given, else a failure.
-        case nobody(FailureReason)
+        case noServer(FailureReason)
         /// Too many names below the same domain had no record at this account, and no other group can be asked.
         case budgetSpent(GroupID)
         /// The groups of the route are asked, except those of which enough is known.
@@ -80,7 +80,7 @@ extension Forwarder {
         if !key.findsServer {
             decision.known = cache.find(name, type: type, for: key.audience, at: now.seconds)
         }
-        if count == steps.count { return .nobody(unproven(steps)) }
+        if count == steps.count { return .noServer(unproven(steps)) }
         if isClients, decision.known?.isFresh ?? false { return .cached }
         if !recursionDesired {
             // RFC 8914 §4.21: this daemon has no upstream for the name.

@@ -17,14 +17,14 @@ public final class Designation: Sendable {
     ///   - name: The name in the certificate.
     ///   - doors: The preferred one first.
     ///   - path: The path of DNS over HTTPS.
-    public init(name: Name, _ doors: [Door], path: String) {
+    public init(name: Name, _ endpoints: [Listener], path: String) {
         owners = [Self.unknownResolver] + [Name("_dns.\(name)")].compactMap(\.self)
-        records = doors.enumerated().map { place, door in
+        records = endpoints.enumerated().map { index, endpoint in
             Answer.serviceData(
-                priority: UInt16(place + 1), target: name,
-                alpn: [door.isHTTPS ? ApplicationProtocol.http2 : ApplicationProtocol.dnsOverTLS],
-                port: door.port == (door.isHTTPS ? 443 : 853) ? nil : door.port,
-                dohPath: door.isHTTPS ? path + "{?dns}" : nil, hints: door.addresses)
+                priority: UInt16(index + 1), target: name,
+                alpn: [endpoint.isHTTPS ? ApplicationProtocol.http2 : ApplicationProtocol.dnsOverTLS],
+                port: endpoint.port == (endpoint.isHTTPS ? 443 : 853) ? nil : endpoint.port,
+                dohPath: endpoint.isHTTPS ? path + "{?dns}" : nil, hints: endpoint.addresses)
         }
     }
 
@@ -32,7 +32,7 @@ public final class Designation: Sendable {
     func answer(_ name: Name) -> Answer { .services(name, records, ttl: Self.ttl) }
 
     /// A port at which the daemon answers.
-    public struct Door: Sendable, Equatable {
+    public struct Listener: Sendable, Equatable {
         /// DNS over HTTPS; else DNS over TLS.
         public let isHTTPS: Bool
         public let port: UInt16
@@ -44,7 +44,7 @@ public final class Designation: Sendable {
         }
 
         /// One for each port of some addresses; none while the system is yet to choose it.
-        public static func all(_ endpoints: [Endpoint], isHTTPS: Bool) -> [Door] {
+        public static func all(_ endpoints: [Endpoint], isHTTPS: Bool) -> [Listener] {
             var ports: [UInt16] = []
             for endpoint in endpoints where endpoint.port != 0 && !ports.contains(endpoint.port) {
                 ports.append(endpoint.port)
@@ -52,8 +52,8 @@ public final class Designation: Sendable {
             return ports.map { port in
                 let addresses = endpoints.filter { $0.port == port }.map(\.address)
                 // Where it listens at all addresses, or at loopback, the client must know the address itself.
-                let isSaid = addresses.allSatisfy { !$0.isUnspecified && !$0.isLoopback }
-                return Door(isHTTPS: isHTTPS, port: port, addresses: isSaid ? addresses : [])
+                let isReachable = addresses.allSatisfy { !$0.isUnspecified && !$0.isLoopback }
+                return Listener(isHTTPS: isHTTPS, port: port, addresses: isReachable ? addresses : [])
             }
         }
     }

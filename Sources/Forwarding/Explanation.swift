@@ -19,7 +19,7 @@ public struct Explanation: Sendable, Equatable {
     /// The cache's answer for a client that sets neither DO nor CD.
     public var held: DNSCache.Held?
     /// The group that gave ``held``; nil: unknown.
-    public var teller: GroupOverview?
+    public var origin: GroupOverview?
     /// The answer that such a client would get if it asked for recursion.
     public var fate: Fate
     /// Whether private addresses are removed from answers.
@@ -131,7 +131,7 @@ public struct Explanation: Sendable, Equatable {
         /// answer is given, else this one.
         case failedLately(Answer)
         /// No server can be asked: a stale answer is given, else this one.
-        case nobody(Answer)
+        case noServer(Answer)
     }
 }
 
@@ -164,7 +164,7 @@ extension Forwarder {
         }
         explanation.ranking = ranking(name, type, at: now)
         explanation.held = cache.find(name, type: type, for: .plain, at: now.seconds)
-        explanation.teller = explanation.held.flatMap { GroupID(teller: $0.teller) }.flatMap {
+        explanation.origin = explanation.held.flatMap { GroupID(origin: $0.origin) }.flatMap {
             desk.ids.contains($0) ? overview(of: $0) : nil
         }
         explanation.sharedCache = sharedCacheOverview
@@ -188,8 +188,8 @@ extension Forwarder {
         case .alias: break
         case .cached: explanation.fate = .cached
         case .failedLately(let reason): explanation.fate = .failedLately(failure(key, reason))
-        case .nobody(let reason): explanation.fate = .nobody(failure(key, reason))
-        case .budgetSpent: explanation.fate = .nobody(failure(key, FailureReason(code: .blocked)))
+        case .noServer(let reason): explanation.fate = .noServer(failure(key, reason))
+        case .budgetSpent: explanation.fate = .noServer(failure(key, FailureReason(code: .blocked)))
         case .join(let flight) where flight.isAnswered && explanation.held != nil:
             explanation.fate = .failedLately(failure(key, reason(flight)))
         case .join(let flight):
@@ -211,7 +211,7 @@ extension Forwarder {
             switch orders.give {
             case .noRecord:
                 explanation.fate = .made(flight.secondBest?.answer ?? policy.noRecord(key.name.name, key.type))
-            case .failure: explanation.fate = .nobody(failure(key, reason(flight)))
+            case .failure: explanation.fate = .noServer(failure(key, reason(flight)))
             default: break
             }
             guard let step = orders.ask else { return }

@@ -124,8 +124,9 @@ extension Flight {
         case .due(let hasStale): due(hasStale: hasStale, rules, at: now, &orders)
         case .failed(let trouble): self.trouble = trouble
         case .refused(let step, let answer, let answerer):
-            // An answer of an earlier group is better than SERVFAIL and the like.
-            if secondBest?.answer.head.responseCode.isAnswer != true {
+            // An answer of an earlier group is better than SERVFAIL and the like, which is better than REFUSED of another server.
+            let code = secondBest?.answer.head.responseCode
+            if code?.isAnswer != true, code == nil || secondBest?.step != step || answer.head.responseCode != .refused {
                 secondBest = SecondBest(answer: answer, by: answerer, step: step)
             }
         case .answered(let step, let answer, let answerer):
@@ -258,7 +259,7 @@ extension Flight {
                     if standsIn(route.count, rules) { hedgeAt = nil }
                 }
             } else if answerBy <= now {
-                orders.give = .whatThereIs
+                orders.give = .bestSoFar
                 close()
             }
         }

@@ -214,7 +214,7 @@ struct FlightOrders {
         case noRecord(isStandIn: Bool)
         case stale
         /// Time is over: ``Flight/secondBest``, or a failure.
-        case whatThereIs
+        case bestSoFar
         /// No step can still answer: a stale answer, ``Flight/secondBest``, or a failure; and the flight ends.
         case failure
     }

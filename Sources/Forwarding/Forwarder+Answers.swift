@@ -282,7 +282,7 @@ extension Forwarder {
         // Other clients get AAAA records that are made from A records.
         if type == .aaaa, audience.validates, policy.synthesis != nil { served = .validators }
         cache.store(
-            answer, to: name, type: type, for: served, at: now.seconds, isStandIn: isStandIn, teller: group.teller,
+            answer, to: name, type: type, for: served, at: now.seconds, isStandIn: isStandIn, origin: group.origin,
             basis: basis ?? policy.basis(key, type, served))
     }
 

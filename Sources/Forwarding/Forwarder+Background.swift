@@ -8,9 +8,9 @@ extension Forwarder {
     /// refreshed regularly from now on.
     mutating func start(preResolve: [Name], keepAlive: [Name], at now: Tick) {
         for name in preResolve where !keepAlive.contains(name) { refresh(name, at: now) }
-        if !kept.isEmpty { deadlines.compact { if case .kept = $0 { false } else { true } } }
-        kept = keepAlive
-        for index in kept.indices { refreshKept(index, at: now) }
+        if !self.keepAlive.isEmpty { deadlines.compact { if case .keepAlive = $0 { false } else { true } } }
+        self.keepAlive = keepAlive
+        for index in keepAlive.indices { refreshKeepAlive(index, at: now) }
     }
 
     private mutating func refresh(_ name: Name, at now: Tick) {
@@ -22,8 +22,8 @@ extension Forwarder {
     /// Refreshes a name when its addresses have passed three quarters of their TTL, or it has none, and schedules the
     /// next refresh, at most once a minute as in the SDK. A family without addresses is looked up together with the
     /// other.
-    mutating func refreshKept(_ index: Int, at now: Tick) {
-        let name = target(of: kept[index])
+    mutating func refreshKeepAlive(_ index: Int, at now: Tick) {
+        let name = target(of: keepAlive[index])
         let left = [RecordType.a, .aaaa].compactMap { (type: RecordType) -> UInt32? in
             guard let known = cache.find(name, type: type, for: .plain, at: now.seconds),
                 known.answer.head.answerCount > 0
@@ -37,7 +37,7 @@ extension Forwarder {
         } else {
             refresh(name, at: now)
         }
-        deadlines.insert(.kept(index), at: now.advanced(milliseconds: Int(next) * 1000))
+        deadlines.insert(.keepAlive(index), at: now.advanced(milliseconds: Int(next) * 1000))
     }
 
     /// The name whose answers are cached for a name: the target of its aliases.

@@ -30,7 +30,7 @@ extension Forwarder {
             reply(flight, flight.takeClients(), cached, age: .elapsed(0), by: best.by)
         case .stale:
             if let known = known(flight, at: now) { replyKnown(flight, flight.takeClients(), known) }
-        case .whatThereIs:
+        case .bestSoFar:
             if !flight.crowd.clients.isEmpty, !flight.key.findsServer { counters.overdue += 1 }
             giveFailure(flight, timedOut: true)
         case .failure: fail(flight, at: now)
@@ -102,7 +102,7 @@ extension Forwarder {
         if flight.isBinding {
             // Without a service binding, clients use the addresses.
             let none = policy.noServiceBinding(flight.key.name.name, flight.key.type)
-            return reply(flight, clients, none, age: .elapsed(0), by: .nobody)
+            return reply(flight, clients, none, age: .elapsed(0), by: .noServer)
         }
         if let absence = translations.absence(of: flight.id) {
             // The A records are not known yet, but the absence of an AAAA record is.
@@ -114,15 +114,15 @@ extension Forwarder {
         } else {
             var reason = reason(flight)
             if timedOut { reason.code = .noReachableAuthority }
-            reply(flight, clients, failure(flight.key, reason), age: .elapsed(0), by: .nobody)
+            reply(flight, clients, failure(flight.key, reason), age: .elapsed(0), by: .noServer)
         }
     }
 
-    /// The second best answer to give. A server that refuses beside one that fails is a failure: the other might have answered.
+    /// The second best answer to give. REFUSED is one only if every server of the group has refused: another server might
+    /// have answered.
     private func secondBest(of flight: Flight) -> SecondBest? {
         flight.secondBest.flatMap { best in
-            let isRefused = best.answer.head.responseCode == .refused
-            return isRefused && flight.trouble?.group == flight.route[best.step].group ? nil : best
+            best.answer.head.responseCode == .refused && flight.steps[best.step] != .refused ? nil : best
         }
     }
 
@@ -148,7 +148,7 @@ extension Forwarder {
 
     /// Why a flight failed: the code of RFC 8914, with a text that names the last server that failed and its failure.
     func reason(_ flight: Flight) -> FailureReason {
-        guard let trouble = flight.trouble else { return nobodyAnswered(flight.route) }
+        guard let trouble = flight.trouble else { return noServerAnswered(flight.route) }
         let name = desk.name(of: trouble.group)
         let server = trouble.server.map { "\($0.publicDescription): " } ?? ""
         return FailureReason(
@@ -156,11 +156,12 @@ extension Forwarder {
     }
 
     /// The reason where no server has failed, and yet no answer has come in time or at all.
-    func nobodyAnswered(_ route: [Step]) -> FailureReason {
+    func noServerAnswered(_ route: [Step]) -> FailureReason {
         let names = route.map { desk.name(of: $0.group) }.joined(separator: ", ")
-        let isAnybody = route.contains { desk.rules.hasServers($0) }
+        let hasServers = route.contains { desk.rules.hasServers($0) }
         return FailureReason(
-            code: .noReachableAuthority, text: "\(names): \(isAnybody ? "no answer in time" : "no server to be asked")")
+            code: .noReachableAuthority, text: "\(names): \(hasServers ? "no answer in time" : "no server to be asked")"
+        )
     }
 
     /// The accounts of a route have no record, and not all of them prove it.

@@ -115,7 +115,7 @@ extension Forwarder {
         cache.store(
             answer, to: key.name.name, type: key.type,
             for: policy.served(subject.question.audience, key.name.name, key.type),
-            at: now.seconds &- elapsed, teller: subject.question.group.teller)
+            at: now.seconds &- elapsed, origin: subject.question.group.origin)
     }
 
     /// Writes a group's answer to the store.

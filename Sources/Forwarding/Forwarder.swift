@@ -29,7 +29,7 @@ public struct Forwarder: ~Copyable {
     var privateNews = News()
     var ranks = AddressRanks()
     /// The names of `keepAliveDomains`.
-    var kept: [Name] = []
+    var keepAlive: [Name] = []
     /// The accounts for which it was logged that validating clients are not sent to them.
     var leftToValidators: Set<GroupID> = []
     var store = StoreDesk()
@@ -40,7 +40,7 @@ public struct Forwarder: ~Copyable {
     enum Moment {
         case flight(TableID)
         /// The name with this index in `kept` is to be refreshed.
-        case kept(Int)
+        case keepAlive(Int)
         /// The trial of addresses has taken long enough.
         case trial(TableID)
     }
@@ -68,10 +68,10 @@ public struct Forwarder: ~Copyable {
     public mutating func takeActions(into list: inout [Action]) {
         precondition(list.isEmpty)
         swap(&list, &actions)
-        if actions.capacity > Self.keptActions { actions = [] }
+        if actions.capacity > Self.actionsCapacity { actions = [] }
     }
     /// Memory for so many actions is retained between turns, some 300 octets each.
-    private static var keptActions: Int { 64 }
+    private static var actionsCapacity: Int { 64 }
 
     mutating func act(_ action: Action) { actions.append(action) }
 
@@ -121,7 +121,7 @@ public struct Forwarder: ~Copyable {
             if known.isDue { receive(key, nil, of: source, at: now) }
         case .join(let flight):
             if !endLoop(flight, client, at: now) { join(flight, client, decision.known, at: now) }
-        case .failedLately(let reason), .nobody(let reason): giveUp(key, client, decision.known, reason)
+        case .failedLately(let reason), .noServer(let reason): giveUp(key, client, decision.known, reason)
         case .budgetSpent(let group):
             notePastBudget(group, at: now)
             giveUp(key, client, decision.known, FailureReason(code: .blocked))
@@ -250,7 +250,7 @@ public struct Forwarder: ~Copyable {
     ) {
         guard let client else { return }
         if let known { return replyKnown(client, known) }
-        reply(client, failure(key, reason), by: reason == nil ? .daemon : .nobody)
+        reply(client, failure(key, reason), by: reason == nil ? .daemon : .noServer)
     }
 
     /// Counts a name that is not sent to an account, since too many names below its domain had no record.
@@ -271,7 +271,7 @@ public struct Forwarder: ~Copyable {
             } else if let moment = deadlines.popDue(at: now) {
                 switch moment {
                 case .flight(let id): flightMoment(id, at: now)
-                case .kept(let index): refreshKept(index, at: now)
+                case .keepAlive(let index): refreshKeepAlive(index, at: now)
                 case .trial(let id): endTrial(id, at: now)
                 }
             } else {
@@ -308,13 +308,13 @@ public struct Forwarder: ~Copyable {
     mutating func schedule(_ flight: Flight) {
         guard let moment = flight.nextMoment else { return }
         deadlines.insert(.flight(flight.id), at: moment)
-        guard deadlines.count > 4 * (flights.count + kept.count) + 256 else { return }
+        guard deadlines.count > 4 * (flights.count + keepAlive.count) + 256 else { return }
         let (flights, ranks) = (flights, ranks)
         deadlines.compact { moment in
             switch moment {
             case .flight(let id): flights.contains(id)
             case .trial(let id): ranks.isUnderWay(id)
-            case .kept: true
+            case .keepAlive: true
             }
         }
     }

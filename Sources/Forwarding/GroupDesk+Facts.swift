@@ -103,7 +103,7 @@ extension GroupDesk {
         guard group.group.carriesAddresses else {
             switch group.pick(MessageStep(flight, flight.step(of: group.id)), rules, at: now) {
             case .full, .pastPlan: return .full
-            case .nobody: return .paused
+            case .noServer: return .paused
             case .down: return .down
             case .server(let index, _, _): return .ready(group.servers[index].server)
             }

@@ -29,7 +29,7 @@ extension GroupDesk {
             messages.underWay.append(ask(.message(messages), of: index, isTrial: isTrial))
             if let other { _ = ask(.measurement(messages), of: other, isTrial: true) }
         case .full, .pastPlan: return false
-        case .nobody, .down: if messages.underWay.isEmpty { end(messages) }
+        case .noServer, .down: if messages.underWay.isEmpty { end(messages) }
         }
         return true
     }

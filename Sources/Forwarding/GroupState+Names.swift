@@ -44,7 +44,7 @@ extension GroupState {
             guard let next else { return .wait }
             outbox.insert(outbox.remove(at: next), at: index)
             return self.next(from: &index, rules, at: now)
-        case .nobody, .down:
+        case .noServer, .down:
             index += 1
             let trouble = first.trouble ?? trouble
             return .abandon(first, trouble, because: trouble.flatMap { FallbackReason($0.failure.kind) })

@@ -66,7 +66,7 @@ struct ServerChoice {
         /// All servers that may be asked have as many queries under way as they may.
         case full
         /// All servers were tried or are paused.
-        case nobody
+        case noServer
         /// The group is down, and another question probes it.
         case down
         /// A server has room, and the source has had its share of `queriesPerSecond`.
@@ -101,7 +101,7 @@ struct ServerChoice {
             }
             last = last ?? index
         }
-        guard let index = last else { return isFull ? .full : .nobody }
+        guard let index = last else { return isFull ? .full : .noServer }
         return .server(index, beside: isFirst ? toTry(besides: index, at: now) : nil)
     }
 

@@ -17,7 +17,7 @@ struct StoreDesk {
     private var silentSince: Tick?
     private var pace = StorePace()
     private(set) var clock = StoreClock()
-    private var isClockSaid = false
+    private var isClockReported = false
     /// The awaited reads and claims, and the next check of each.
     private var reads = Table<StoreRead>()
     private var moments = Deadlines<TableID>()
@@ -181,8 +181,8 @@ struct StoreDesk {
         }
         if worth == .ahead {
             counters.ignored += 1
-            if !isClockSaid { actions.append(.report(.sharedCacheClock)) }
-            isClockSaid = true
+            if !isClockReported { actions.append(.report(.sharedCacheClock)) }
+            isClockReported = true
         }
         health.answered()
         if worth.isFresh { counters.hits += 1 }
@@ -275,7 +275,7 @@ struct StoreDesk {
     /// Applies other settings: the store may be another one, so it is dialled again.
     mutating func begin(_ new: SharedSettings?, at now: Tick, _ actions: inout [Action]) {
         if health.isInUse { actions.append(.shared(.hangUp)) }
-        (settings, pace, clock, isClockSaid) = (new, StorePace(), StoreClock(), false)
+        (settings, pace, clock, isClockReported) = (new, StorePace(), StoreClock(), false)
         health = StoreHealth(outages: health.outages)
         if new != nil { health.dial(at: now, &actions) }
         abandonReadsIfAway(at: now, &actions)

@@ -9,7 +9,7 @@ struct StoreHealth {
     private var pause = 0
     private var failuresInARow = 0
     /// Whether the log has reported that the store is away.
-    private var isSaidAway = false
+    private var isAbsenceReported = false
     /// Why the store is away.
     private(set) var reason = ""
     private var nextLook = Tick(nanoseconds: 0)
@@ -70,7 +70,7 @@ struct StoreHealth {
         guard state == .dialling else { return false }
         (state, moment, failuresInARow) = (.on, now, 0)
         nextLook = now.advanced(milliseconds: Self.lookTime)
-        (isSaidAway, reason) = (false, "")
+        (isAbsenceReported, reason) = (false, "")
         actions.append(.report(.sharedCacheOn))
         return true
     }
@@ -84,8 +84,8 @@ struct StoreHealth {
         (state, moment, failuresInARow) = (.away, now.advanced(milliseconds: pause * 1000), 0)
         actions.append(.shared(.hangUp))
         reason = why
-        if !isSaidAway { actions.append(.report(.sharedCacheOff(why))) }
-        isSaidAway = true
+        if !isAbsenceReported { actions.append(.report(.sharedCacheOff(why))) }
+        isAbsenceReported = true
     }
 
     mutating func answered() { failuresInARow = 0 }

@@ -15,11 +15,11 @@ public struct GroupID: Hashable, Sendable {
     public static let fallback = GroupID(1)
 
     /// The group's number in the cache, as the source of an answer; 0: none.
-    var teller: UInt16 { UInt16(exactly: rawValue + 1) ?? 0 }
+    var origin: UInt16 { UInt16(exactly: rawValue + 1) ?? 0 }
 
-    init?(teller: UInt16) {
-        guard teller > 0 else { return nil }
-        self.init(Int(teller) - 1)
+    init?(origin: UInt16) {
+        guard origin > 0 else { return nil }
+        self.init(Int(origin) - 1)
     }
 }
 

@@ -65,10 +65,24 @@ public final class EventLoop: @unchecked Sendable {
     /// The longest time for the events of one turn, in nanoseconds.
     private static let longestTurn: UInt64 = 10_000_000
 
-    /// - Parameter givesWay: While processors are scarce, other threads interrupt the loop's (Dispatch's nice value of
-    ///   10).
-    public init(label: String, givesWay: Bool = false) throws(SystemError) {
-        queue = DispatchQueue(label: label, qos: givesWay ? .background : .unspecified)
+    /// The loop's share of scarce processors, by the nice value of Dispatch's threads.
+    public enum Share {
+        /// 0.
+        case usual
+        /// 2: two thirds of the usual share.
+        case lower
+        /// 10: a tenth of the usual share.
+        case lowest
+    }
+
+    public init(label: String, share: Share = .usual) throws(SystemError) {
+        let quality: DispatchQoS =
+            switch share {
+            case .usual: .unspecified
+            case .lower: .utility
+            case .lowest: .background
+            }
+        queue = DispatchQueue(label: label, qos: quality)
         epoll = try Epoll()
         givingWay = try Epoll(capacity: 1)
         mailbox = try Mailbox()

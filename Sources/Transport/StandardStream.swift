@@ -14,8 +14,8 @@ package enum StandardStream {
         guard isTerminal else { return nil }
         if let given = environment["COLUMNS"].flatMap({ Int($0) }), given > 0 { return max(given, Self.fewestColumns) }
         var size = winsize()
-        let isSaid = unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
-        return isSaid ? max(Int(size.ws_col), Self.fewestColumns) : 80
+        let isKnown = unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
+        return isKnown ? max(Int(size.ws_col), Self.fewestColumns) : 80
     }
 
     /// With fewer letters the text would be unreadable.

@@ -1,7 +1,7 @@
 /// The bytes that a stream could not take yet, in order, up to a limit.
 public struct StreamBuffer: ~Copyable, Sendable {
     /// The most memory retained while no bytes wait: enough for most DNS answers, little for an idle connection.
-    private static let keptCapacity = 4096
+    private static let retainedCapacity = 4096
 
     private let limit: Int
     private var bytes: [UInt8] = []
@@ -58,7 +58,7 @@ public struct StreamBuffer: ~Copyable, Sendable {
             }
             head += taken
         }
-        bytes.removeAll(keepingCapacity: bytes.capacity <= StreamBuffer.keptCapacity)
+        bytes.removeAll(keepingCapacity: bytes.capacity <= StreamBuffer.retainedCapacity)
         head = 0
         return true
     }

@@ -28,7 +28,7 @@ struct ControlOptions: ParsableArguments {
     }
 
     /// Prints the secrets that the daemon does not have yet.
-    func saySecretsNotInUse() {
+    func reportSecretsNotInUse() {
         guard socket == nil else { return }
         for file in configuration.secretsNotInUse {
             StandardError.write(
@@ -102,7 +102,7 @@ struct Status: ParsableCommand {
         try ending {
             guard alive || ready else {
                 try options.show(.status(asJSON: json), asJSON: json)
-                return options.saySecretsNotInUse()
+                return options.reportSecretsNotInUse()
             }
             let response = try options.find().ask(alive ? .alive : .ready)
             guard response.isFine else {
@@ -180,7 +180,7 @@ struct Reload: ParsableCommand {
             if response.isOfUnreadableConfiguration { throw Ending.system(response.line) }
             guard response.isFine else { throw Ending.unreachable(response.line) }
             StandardOutput.say(response.line)
-            options.saySecretsNotInUse()
+            options.reportSecretsNotInUse()
         }
     }
 }

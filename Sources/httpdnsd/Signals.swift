@@ -9,7 +9,7 @@ final class Signals: Sendable {
     private let waiting = Mutex<[Signal]>([])
     private let source = Mutex<SignalSource?>(nil)
     /// Called with the outcome of the next reload.
-    private let told = Mutex<[@Sendable (ReloadOutcome) -> Void]>([])
+    private let callbacks = Mutex<[@Sendable (ReloadOutcome) -> Void]>([])
 
     /// - Parameter reloads: Whether HUP reloads; otherwise it ends the program, as when its terminal closes.
     init(reloads: Bool = false) {
@@ -33,7 +33,7 @@ final class Signals: Sendable {
     /// Requests a reload of the configuration, as HUP does.
     /// - Parameter done: Called once; not called if the daemon stops first.
     @Sendable func reload(_ done: @escaping @Sendable (ReloadOutcome) -> Void) {
-        told.withLock { $0.append(done) }
+        callbacks.withLock { $0.append(done) }
         take(.hangup)
     }
 
@@ -54,9 +54,9 @@ final class Signals: Sendable {
             case .user1: counters()
             case .hangup:
                 // Requests that arrive during the reload wait for the next one.
-                let told = self.told.withLock { exchange(&$0, with: []) }
+                let callbacks = self.callbacks.withLock { exchange(&$0, with: []) }
                 guard let outcome = reload?() else { continue }
-                for done in told { done(outcome) }
+                for done in callbacks { done(outcome) }
             }
         }
     }

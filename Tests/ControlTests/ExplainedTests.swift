@@ -136,7 +136,7 @@ import Testing
         }
         let nobody = explained([], wall: true) {
             $0.parts = [ready(group(Self.office, "office", servers: 0))]
-            $0.fate = .nobody(servFail)
+            $0.fate = .noServer(servFail)
         }
         #expect(nobody.advice == "Name a server in upstreams.office.servers: there is none to ask.")
         let alone = explained([], wall: true) {
@@ -147,14 +147,14 @@ import Testing
 
     @Test func whatIsCachedAndWhoSaidIt() {
         func cached(
-            _ said: Explained.Said, elapsed: UInt32 = 20, by teller: Bool = true, server: Server? = nil
+            _ said: Explained.Said, elapsed: UInt32 = 20, by origin: Bool = true, server: Server? = nil
         ) -> Explained {
             explained([[said]], wall: true) { explanation in
                 explanation.parts = [ready(group(Self.office, "office", server: server))]
                 explanation.held = DNSCache.Held(
                     answer: .addresses(name, type: .a, [.v4(192, 0, 2, 7)], ttl: 60), elapsed: elapsed,
-                    audience: .everyone, teller: 3)
-                explanation.teller = teller ? explanation.taker : nil
+                    audience: .everyone, origin: 3)
+                explanation.origin = origin ? explanation.taker : nil
                 explanation.fate = elapsed < 60 ? .cached : .asked(0)
             }
         }

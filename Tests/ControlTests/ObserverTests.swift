@@ -23,7 +23,7 @@ import Testing
         let observer = Observer(
             Settings(),
             Observer.Sources(
-                describe: { _ in }, checkReadiness: {}, queues: queues.map(\.source), doors: [],
+                describe: { _ in }, checkReadiness: {}, queues: queues.map(\.source), listeners: [],
                 forwarderLoop: Tally(.udp), logLinesLost: { 0 }))
         return await withCheckedContinuation { done in observer.liveness { done.resume(returning: $0) } }
     }

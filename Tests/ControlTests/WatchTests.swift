@@ -36,7 +36,7 @@ import Transport
                     took: 21_400_000, client: .v4(192, 0, 2, 177)),
                 Self.watched(nil, .a, .formErr, by: .daemon, took: 1_530_000_000),
                 Self.watched(
-                    "a.example", .a, .servFail, by: .nobody, reason: "office: tls://10.1.0.53: timed\u{1B}out"),
+                    "a.example", .a, .servFail, by: .noServer, reason: "office: tls://10.1.0.53: timed\u{1B}out"),
             ])
         #expect(
             lines == [
@@ -48,7 +48,7 @@ import Transport
     }
 
     @Test func coloursStandAroundWordsAlone() {
-        let questions = [Self.watched(), Self.watched(by: .nobody, took: 3_800_000_000)]
+        let questions = [Self.watched(), Self.watched(by: .noServer, took: 3_800_000_000)]
         let coloured = Self.lines(.coloured, questions)
         #expect(coloured[0].contains("\u{1B}[32mNOERROR\u{1B}[0m ") && coloured[0].contains("\u{1B}[2mcache\u{1B}[0m"))
         #expect(coloured[1].contains("\u{1B}[31mnobody\u{1B}[0m") && coloured[1].hasSuffix("\u{1B}[33m3.8 s\u{1B}[0m"))
@@ -74,7 +74,7 @@ import Transport
                         "a\\.b.example", .https, .servFail, by: .server(group: "office", "x\"y"),
                         took: 1_234_567_890, client: IPAddress(v6: 0, 1), over: .tcp, way: .clear,
                         reason: "no \"answer\""),
-                    Self.watched(nil, by: .nobody), Self.watched("ads.example", .a, .nxDomain, by: .group("ads")),
+                    Self.watched(nil, by: .noServer), Self.watched("ads.example", .a, .nxDomain, by: .group("ads")),
                 ]) == [
                     #"{"time":"2023-11-14T22:13:20.007089Z","client":"127.0.0.1","transport":"udp","name":"www.example.com","type":"A","by":"cache","group":null,"server":null,"way":"cache","rcode":"NOERROR","reason":null,"milliseconds":0.021}"#,
                     #"{"time":"2023-11-14T22:13:20.007089Z","client":"::1","transport":"tcp","name":"a\\.b.example","type":"HTTPS","by":"server","group":"office","server":"x\"y","way":"clear","rcode":"SERVFAIL","reason":"no \"answer\"","milliseconds":1234.567}"#,

@@ -137,7 +137,7 @@ import Testing
         withSignature.head.answerCount = 2
         for (got, others) in [(signed, [plain, unchecked]), (signedUnchecked, [unchecked])] {
             cache.removeAll()
-            cache.store(withSignature, to: name, type: .a, for: got, at: 0, teller: 5)
+            cache.store(withSignature, to: name, type: .a, for: got, at: 0, origin: 5)
             for other in allClients where other != got && !others.contains(other) {
                 // But for CD.
                 #expect((cache.find(name, type: .a, for: other, at: 1) != nil) == (other == signedUnchecked))
@@ -152,7 +152,7 @@ import Testing
             #expect(cache.take(name, type: .a, for: others[0], at: 10)?.answer == address(1, of: name))
             let seen = cache.ask("www.example.com", checkingDisabled: others[0] == unchecked, at: 11)
             #expect(seen?.records == ["0.0.0.1"] && seen?.ttls == [49])
-            #expect(cache.find(name, type: .a, for: others[0], at: 11)?.teller == 5)
+            #expect(cache.find(name, type: .a, for: others[0], at: 11)?.origin == 5)
             #expect(cache.find(name, type: .a, for: got, at: 11)?.answer == withSignature)
             #expect(cache.statistics.entries == 2)
             // Past its own time, and while nothing else answers, too.

@@ -13,12 +13,12 @@ import Testing
     }
 
     @Test func theNextHitHasTheNewOne() throws {
-        cache.store(answer(1, 2), to: name, type: .a, for: everyone, at: 10, teller: 7)
+        cache.store(answer(1, 2), to: name, type: .a, for: everyone, at: 10, origin: 7)
         #expect(cache.ask("www.example.com", at: 50)?.isDueForRefresh == true)
         cache.replaceBody(of: answer(1, 2), by: answer(2, 1).body, to: name, type: .a, for: signed)
         let seen = try #require(cache.ask("WWW.example.com", at: 60))
         #expect(seen.records == ["0.0.0.2", "0.0.0.1"] && seen.ttls == [10, 10] && !seen.isDueForRefresh)
-        #expect(cache.find(name, type: .a, for: plain, at: 60)?.teller == 7)
+        #expect(cache.find(name, type: .a, for: plain, at: 60)?.origin == 7)
         #expect(cache.statistics.entries == 1)
         // A stale one, too.
         cache.replaceBody(of: answer(2, 1), by: answer(1, 2).body, to: name, type: .a, for: everyone)

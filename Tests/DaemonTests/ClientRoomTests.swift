@@ -35,7 +35,7 @@ import Testing
             let began = doing == .shaking ? UInt64(guests.count) : nil
             let guest = Guest(
                 number: UInt64(guests.count), source: source, lastActivity: UInt64(guests.count), handshakeBegan: began,
-                kept: doing == .halfSent ? 1 : 0, isQuiet: doing != .waiting)
+                held: doing == .halfSent ? 1 : 0, isQuiet: doing != .waiting)
             guests.append(guest)
             return room.entered(guest)
         }
@@ -126,13 +126,13 @@ import Testing
 
     @Test func whoKeepsMostIsCutOff() {
         var world = World(most: 256)
-        for kept in [5, 9, 7] {
+        for held in [5, 9, 7] {
             world.enter(.host)
-            world.guests[world.guests.count - 1].kept = kept
+            world.guests[world.guests.count - 1].held = held
         }
-        world.room.kept = ClientRoom.maximumKept
+        world.room.held = ClientRoom.maximumHeld
         #expect(world.room.tooMuch(among: world.guests) == nil)
-        world.room.kept += 1
+        world.room.held += 1
         #expect(world.room.tooMuch(among: world.guests) == 1)
     }
 

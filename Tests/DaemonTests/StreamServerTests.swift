@@ -31,7 +31,7 @@ import Testing
         let targets = (0..<200).map { Name("\(label).\(label).host-\($0)")! }
         cache.store(.pointers(example, targets, ttl: 600), to: example, type: .ptr, for: .everyone, at: now, basis: 1)
         server = try StreamServer(
-            StreamServer.Door(transport: .tcp, listeners: [], certificate: nil), Settings().listen,
+            StreamServer.Listeners(transport: .tcp, listeners: [], certificate: nil), Settings().listen,
             frontend: CurrentFrontend(QueryFrontend(cache: cache, Settings().listen, queue: forwarder.queue)),
             forwarderLoop: forwarder, report: report)
     }
@@ -127,14 +127,14 @@ import Testing
         let connection = try connect()
         // Each answer is some 30,000 octets: together more than may wait.
         for id in 0..<UInt16(80) { connection.send(framed(query(example, .ptr, id: id))) }
-        #expect(connection.client.guest.kept <= StreamClient.maximumQueued)
+        #expect(connection.client.guest.held <= StreamClient.maximumQueued)
         var bytes: [UInt8] = []
         while let more = connection.received(), !more.isEmpty {
             bytes += more
             connection.client.link.stream?.ready([.readable, .writable])
         }
         #expect(messages(bytes).map { $0[1] } == Array(0..<80))
-        #expect(connection.client.guest.kept <= StreamClient.maximumQueued)
+        #expect(connection.client.guest.held <= StreamClient.maximumQueued)
         connection.client.close()
         close(connection.end)
     }

@@ -37,7 +37,7 @@ import Testing
         }
         let later = Self.now.advanced(milliseconds: 20_000)
         let known = forwarder.explain(name, .a, at: later)
-        #expect(known.fate == .cached && known.teller?.id == .httpdns && known.held?.elapsed == 20)
+        #expect(known.fate == .cached && known.origin?.id == .httpdns && known.held?.elapsed == 20)
         #expect(known.held?.left == 40 && known.held?.audience == .everyone)
         let stale = forwarder.explain(name, .a, at: Self.now.advanced(milliseconds: 100_000))
         #expect(stale.fate == .asked(0) && stale.held?.isFresh == false)
@@ -64,7 +64,7 @@ import Testing
                 id, .answer(.addresses(name, type: .a, [.v4(192, 0, 2, 1)], ttl: 60)), at: Self.now)
         }
         let kept = forwarder.explain(name, .a, at: Self.now)
-        #expect(kept.fate == .cached && kept.teller?.id == .fallback)
+        #expect(kept.fate == .cached && kept.origin?.id == .fallback)
     }
 
     @Test func aQuestionThatHasFailedIsNotAskedForAMoment() {

@@ -230,7 +230,8 @@ import Testing
         let names = ["_dns.resolver.arpa", "_dns.ns.example"]
         #expect(names.map { asked($0, .svcb, policy) } == ["NOERROR none soa 3600", "binding httpdns fallback"])
         policy.designation = Designation(
-            name: Name("ns.example")!, [Designation.Door(isHTTPS: false, port: 853, addresses: [])], path: "/dns-query")
+            name: Name("ns.example")!, [Designation.Listener(isHTTPS: false, port: 853, addresses: [])],
+            path: "/dns-query")
         for name in names {
             #expect(policy.reason(Name(name)!, .svcb) == .designation)
             guard case .answer(let answer, by: nil) = policy.route(Name(name)!, .svcb) else {
@@ -247,17 +248,17 @@ import Testing
 
     /// One for each port; addresses are told where they lead a client here.
     @Test func waysToAskAreMadeOfAddresses() {
-        func doors(_ texts: String...) -> [Designation.Door] {
-            Designation.Door.all(texts.compactMap { Endpoint($0) }, isHTTPS: true)
+        func endpoints(_ texts: String...) -> [Designation.Listener] {
+            Designation.Listener.all(texts.compactMap { Endpoint($0) }, isHTTPS: true)
         }
-        func door(_ port: UInt16, _ addresses: String...) -> Designation.Door {
-            Designation.Door(isHTTPS: true, port: port, addresses: addresses.compactMap { IPAddress($0) })
+        func endpoint(_ port: UInt16, _ addresses: String...) -> Designation.Listener {
+            Designation.Listener(isHTTPS: true, port: port, addresses: addresses.compactMap { IPAddress($0) })
         }
-        #expect(doors() == [])
-        #expect(doors("0.0.0.0:443", "[::]:443") == [door(443)])
-        #expect(doors("192.0.2.1:443", "[2001:db8::1]:443") == [door(443, "192.0.2.1", "2001:db8::1")])
-        #expect(doors("127.0.0.1:443", "192.0.2.1:8443") == [door(443), door(8443, "192.0.2.1")])
-        #expect(doors("127.0.0.1:443", "192.0.2.1:443") == [door(443)])
-        #expect(doors("192.0.2.1:0", "192.0.2.1:443") == [door(443, "192.0.2.1")])
+        #expect(endpoints() == [])
+        #expect(endpoints("0.0.0.0:443", "[::]:443") == [endpoint(443)])
+        #expect(endpoints("192.0.2.1:443", "[2001:db8::1]:443") == [endpoint(443, "192.0.2.1", "2001:db8::1")])
+        #expect(endpoints("127.0.0.1:443", "192.0.2.1:8443") == [endpoint(443), endpoint(8443, "192.0.2.1")])
+        #expect(endpoints("127.0.0.1:443", "192.0.2.1:443") == [endpoint(443)])
+        #expect(endpoints("192.0.2.1:0", "192.0.2.1:443") == [endpoint(443, "192.0.2.1")])
     }
 }

@@ -201,7 +201,7 @@ import Testing
                 case .asked(let place):
                     reply == nil
                         && flight.map { $0.route[$0.lastUnderWay].group } == explanation.parts[place].group.id
-                case .failedLately(let answer), .nobody(let answer):
+                case .failedLately(let answer), .noServer(let answer):
                     reply?.head.responseCode == (explanation.held?.answer ?? answer).head.responseCode
                         && reply?.head.answerCount == (explanation.held?.answer ?? answer).head.answerCount
                 }
@@ -406,7 +406,7 @@ extension Explanation.Fate {
         case .asked: "asked"
         case .stored: "stored"
         case .failedLately: "failed lately"
-        case .nobody: "nobody"
+        case .noServer: "nobody"
         }
     }
 }

@@ -26,7 +26,9 @@ extension ScenarioRunner {
             looks.append(Look(id: id, question: question))
             return ["\(Said.store) claim \(question.said)"]
         case .write(let question, let content, _, _): return ["\(Said.store) write \(question.said) \(content.said)"]
-        case .delete: return ["\(Said.store) delete"]
+        case .delete(let questions):
+            let counts = Dictionary(grouping: Set(questions), by: \.group).sorted { $0.key.rawValue < $1.key.rawValue }
+            return ["\(Said.store) delete" + counts.map { " \($0.key) \($0.value.count)" }.joined()]
         case .lookForGeneration, .beginGeneration: return []
         }
     }

@@ -228,7 +228,7 @@ extension Answerer {
         case .server(let group, let server): server.placed(group)
         case .sharedCache(let group): "the store for \(group)"
         case .group(let group): "\(group) itself"
-        case .nobody: "nobody"
+        case .noServer: "nobody"
         }
     }
 }

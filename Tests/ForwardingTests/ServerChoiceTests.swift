@@ -33,7 +33,7 @@ import Testing
             case .server(let index, let isTrial, let other):
                 return "\(index + 1)\(isTrial ? " as a trial" : "")\(other.map { " beside \($0 + 1)" } ?? "")"
             case .full: return "full"
-            case .nobody: return "nobody"
+            case .noServer: return "nobody"
             case .down: return "down"
             case .pastPlan: return "past plan"
             }

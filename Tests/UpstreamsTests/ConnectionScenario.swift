@@ -199,7 +199,7 @@ final class ConnectionScenario {
             advance(number)
         case .keepsIdle:
             guard rest.count == 2, rest[0] == "for", let time = rest[1].duration else { throw malformed() }
-            plan.told(number, idleTime: time)
+            plan.announced(number, idleTime: time)
         case .doesNotTake: for label in rest { plan.notTaken(try query(label), by: number, at: now) }
         case .isMade: plan.established(number, at: now)
         case .cannotBeMade: end(number, .finished)

@@ -174,7 +174,7 @@ import Testing
         #expect(allowed(0, 100) == 10)
         #expect(allowed(999, 1) == 0)
         #expect(allowed(1000, 1) == 1)
-        #expect(rate.takeUnsaid() == 91)
-        #expect(rate.takeUnsaid() == 0)
+        #expect(rate.takeUnreported() == 91)
+        #expect(rate.takeUnreported() == 0)
     }
 }

@@ -27,7 +27,7 @@ public struct DirectQuery {
         }
         straight = try StraightAsking(settings)
         guard let group = straight.groups.first(where: { $0.name == name }), !group.servers.isEmpty else {
-            throw settings.nobodyToAsk(name)
+            throw settings.noServerToAsk(name)
         }
         self.group = group
         families = (ipv4 ? Families.ipv4 : []).union(ipv6 ? .ipv6 : [])

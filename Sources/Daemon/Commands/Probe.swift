@@ -53,7 +53,7 @@ public struct Probe {
         }
         remarks += settings.applyingProxy(in: environment).found.filter { $0.account == chosen }.map(\.text)
         if !isUsual {
-            guard let group = steps.first?.group else { throw settings.nobodyToAsk(chosen) }
+            guard let group = steps.first?.group else { throw settings.noServerToAsk(chosen) }
             only = group
             return
         }
@@ -177,7 +177,7 @@ extension NameAddresses {
 
 extension Settings {
     /// Why a group has no server that a command could ask.
-    func nobodyToAsk(_ name: String) -> StartFailure {
+    func noServerToAsk(_ name: String) -> StartFailure {
         let group = groups.first { $0.name == name }
         let words =
             group?.answer.map {

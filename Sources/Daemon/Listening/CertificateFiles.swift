@@ -68,7 +68,7 @@ final class CertificateFiles: @unchecked Sendable {
     private struct Failure: Error {
         let words: String
         let began = Clock.now()
-        var isSaid = false
+        var isReported = false
     }
 
     init(loop: EventLoop, report: Report, show: @escaping (Prepared) -> Void) {
@@ -134,8 +134,8 @@ final class CertificateFiles: @unchecked Sendable {
         case .failure(let new):
             var now = new
             if let before = failure, before.words == new.words { now = before }
-            if !now.isSaid, new.began - now.began >= Self.patience {
-                now.isSaid = true
+            if !now.isReported, new.began - now.began >= Self.patience {
+                now.isReported = true
                 report.certificateWrong(now.words)
             }
             failure = now

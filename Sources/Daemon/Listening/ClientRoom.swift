@@ -10,7 +10,7 @@ import Forwarding
 /// | | there are `listen.tcpClients` | one of all makes room, else it is refused |
 /// | one makes room | | first the longest handshake; else the longest idle one, as RFC 7766 §6.2.3 advises; else the oldest half-sent query or unread answer; never a client that waits for an answer |
 /// | a handshake is to begin | its source has ``Shares/handshakes`` under way | it waits until one of them ends |
-/// | octets are stored | all have more than ``maximumKept`` | the client with the most is disconnected |
+/// | octets are stored | all have more than ``maximumHeld`` | the client with the most is disconnected |
 /// | time passes | a handshake takes ``longestHandshake`` | it is closed |
 /// | | a connection is idle for `listen.tcpIdleSeconds`, and no query is being looked up | it is closed |
 ///
@@ -25,7 +25,7 @@ struct ClientRoom {
         /// When it connected, while its TLS handshake is under way; nil: that is done, or there is none.
         var handshakeBegan: UInt64?
         /// Octets of partial queries and unread answers.
-        var kept = 0
+        var held = 0
         /// Whether no query is being looked up for it; half-sent queries or unread answers do not hold it open without
         /// end.
         var isQuiet = true
@@ -45,7 +45,7 @@ struct ClientRoom {
     }
 
     /// The most octets stored for all clients: sixteen at their own limit.
-    static let maximumKept = 16 * StreamClient.maximumQueued
+    static let maximumHeld = 16 * StreamClient.maximumQueued
     /// In nanoseconds.
     static let longestHandshake: UInt64 = 10_000_000_000
 
@@ -54,7 +54,7 @@ struct ClientRoom {
     var settings: Settings.Listen
     private var counts = SourceCounts<Int>()
     /// Octets stored for all clients.
-    var kept = 0
+    var held = 0
     private var handshakes: [Source: Handshakes] = [:]
 
     init(_ settings: Settings.Listen, isEncrypted: Bool) { (self.settings, self.isEncrypted) = (settings, isEncrypted) }
@@ -80,7 +80,7 @@ struct ClientRoom {
         func oldest(_ isMeant: (Guest) -> Bool) -> UInt64? {
             guests.filter(isMeant).min { $0.lastActivity < $1.lastActivity }?.number
         }
-        return oldest { $0.handshakeBegan != nil } ?? oldest { $0.isQuiet && $0.kept == 0 } ?? oldest(\.isQuiet)
+        return oldest { $0.handshakeBegan != nil } ?? oldest { $0.isQuiet && $0.held == 0 } ?? oldest(\.isQuiet)
     }
 
     /// Adds a client that has connected.
@@ -115,7 +115,7 @@ struct ClientRoom {
 
     /// The client to disconnect, since too much is stored for all; nil: there is room.
     func tooMuch(among guests: some Sequence<Guest>) -> UInt64? {
-        kept > Self.maximumKept ? guests.max { $0.kept < $1.kept }?.number : nil
+        held > Self.maximumHeld ? guests.max { $0.held < $1.held }?.number : nil
     }
 
     /// When an idle client is closed; never while it waits for an answer.

@@ -5,7 +5,7 @@ import Synchronization
 /// Counts the questions of clients that `listen.allow` excludes, and logs the first one. Shared by all listeners.
 final class Strangers: Sendable {
     private let counted = Atomic<UInt64>(0)
-    private let isSaid = Atomic(false)
+    private let isReported = Atomic(false)
     private let say: @Sendable (IPAddress) -> Void
 
     /// - Parameter say: Called with the first client, and with the first one after each change of `listen.allow`.
@@ -17,11 +17,11 @@ final class Strangers: Sendable {
     /// Counts a refused question. From any thread.
     func refused(_ client: IPAddress) {
         counted.add(1, ordering: .relaxed)
-        if !isSaid.load(ordering: .relaxed), !isSaid.exchange(true, ordering: .relaxed) { say(client) }
+        if !isReported.load(ordering: .relaxed), !isReported.exchange(true, ordering: .relaxed) { say(client) }
     }
 
     /// `listen.allow` has changed.
-    func allowHasChanged() { isSaid.store(false, ordering: .relaxed) }
+    func allowHasChanged() { isReported.store(false, ordering: .relaxed) }
 }
 
 extension Report {

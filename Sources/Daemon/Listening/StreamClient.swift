@@ -131,8 +131,8 @@ final class StreamClient: @unchecked Sendable {
         // Octets alone do not count as activity: a client that sends one now and then would stay without end.
         if left < queued { standing.lastActivity = Clock.now() }
         queued = left
-        let change = (isClosed ? 0 : conversation.held + link.queued) - standing.kept
-        standing.kept += change
+        let change = (isClosed ? 0 : conversation.held + link.queued) - standing.held
+        standing.held += change
         if change != 0 { server.keep(change) }
         if left > Self.maximumQueued, !isClosed { return server.cutOff(self) }
         link.isReading = conversation.mustListen || takesMessages

@@ -37,7 +37,7 @@ final class StreamServer: @unchecked Sendable {
     let clock = HTTPClock()
 
     /// The listeners of one transport.
-    struct Door {
+    struct Listeners {
         let transport: Tally.Transport
         let listeners: [StreamListener]
         /// Nil: clients use DNS in the clear.
@@ -45,14 +45,16 @@ final class StreamServer: @unchecked Sendable {
     }
 
     init(
-        _ door: Door, _ settings: Settings.Listen, frontend: CurrentFrontend, forwarderLoop: ForwarderLoop,
+        _ sockets: Listeners, _ settings: Settings.Listen, frontend: CurrentFrontend, forwarderLoop: ForwarderLoop,
         report: Report
     ) throws(SystemError) {
-        tally = Tally(door.transport)
+        tally = Tally(sockets.transport)
         // A handshake takes a hundred times as long as an answer, and any client can ask for one.
-        loop = try EventLoop(label: "httpdnsd.\(tally.transport.rawValue)", givesWay: door.certificate != nil)
-        certificate = door.certificate.map { ServerCertificate($0) }
-        listeners = door.listeners
+        loop = try EventLoop(
+            label: "httpdnsd.\(tally.transport.rawValue)",
+            share: sockets.certificate == nil ? .usual : .lowest)
+        certificate = sockets.certificate.map { ServerCertificate($0) }
+        listeners = sockets.listeners
         self.frontend = CurrentFrontend.Copy(of: frontend)
         self.forwarderLoop = forwarderLoop
         self.report = report
@@ -178,7 +180,7 @@ final class StreamServer: @unchecked Sendable {
 
     /// Adds to the octets stored for clients; negative to subtract.
     func keep(_ change: Int) {
-        room.kept += change
+        room.held += change
         while change > 0, let client = room.tooMuch(among: guests).flatMap({ clients[$0] }) { cutOff(client) }
     }
 

@@ -190,12 +190,12 @@ final class ForwarderLoop: @unchecked Sendable {
     func networkChanged() {
         let now = now
         hasNetworkChanged = true
-        if networkPace.happened(at: now) { heedNetwork(at: now) }
+        if networkPace.happened(at: now) { applyNetworkChange(at: now) }
     }
 
     /// Renews all that depends on addresses and routes; without descriptors at once, and again when there are some:
     /// only then the routes are known.
-    private func heedNetwork(at now: Tick) {
+    private func applyNetworkChange(at now: Tick) {
         let routes = Routes.families()
         guard routes != nil || hasNetworkChanged else { return networkPace.wait(at: now) }
         hasNetworkChanged = false
@@ -238,7 +238,7 @@ final class ForwarderLoop: @unchecked Sendable {
     }
 
     private func expire(at now: Tick) {
-        if networkPace.isDue(at: now) { heedNetwork(at: now) }
+        if networkPace.isDue(at: now) { applyNetworkChange(at: now) }
         forwarder.expire(at: now)
         inEffect.expire(at: now)
     }
@@ -299,7 +299,7 @@ final class ForwarderLoop: @unchecked Sendable {
                     if number < 0 {
                         upstreams.lookup.answered(
                             number, answer, by: forwarder.words(of: answerer),
-                            isShort: answerer == .nobody && answer.extendedErrors.first == .notReady)
+                            isShort: answerer == .noServer && answer.extendedErrors.first == .notReady)
                         continue
                     }
                     let client = clients.remove(number)

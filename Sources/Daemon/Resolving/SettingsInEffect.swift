@@ -181,7 +181,7 @@ final class SettingsInEffect: @unchecked Sendable {
         local.networkChanged()
         upstreams.networkChanged(settings, numbers)
         translation.networkChanged(at: now)
-        askAnew(at: now)
+        reachabilityChanged(at: now)
     }
 
     /// Updates the networks on this machine's links, which decide the shares of clients.
@@ -191,7 +191,7 @@ final class SettingsInEffect: @unchecked Sendable {
     }
 
     /// The reachability of servers may have changed.
-    private func askAnew(at now: Tick) {
+    private func reachabilityChanged(at now: Tick) {
         upstreams.networkChanged(at: now)
         change(.families(settings.families(numbers, translation.reach)), now)
         change(.network, now)
@@ -202,7 +202,7 @@ final class SettingsInEffect: @unchecked Sendable {
     private func translationChanged() {
         let now = now
         change(.synthesis(translation.synthesis), now)
-        askAnew(at: now)
+        reachabilityChanged(at: now)
     }
 
     func expire(at now: Tick) {

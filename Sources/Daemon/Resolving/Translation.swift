@@ -55,8 +55,8 @@ final class Translation {
     func expire(at now: Tick) {
         guard search.takeDue(at: now) else { return }
         lookup.askForPrefix { [unowned self] answer in
-            let isSaid = answer.head.responseCode.isAnswer
-            search.answered(isSaid ? answer.addresses : nil, for: answer.keep, at: Tick(nanoseconds: Clock.now()))
+            let isAnswer = answer.head.responseCode.isAnswer
+            search.answered(isAnswer ? answer.addresses : nil, for: answer.keep, at: Tick(nanoseconds: Clock.now()))
             update((reach.hasIPv4, reach.hasIPv6))
         }
     }

@@ -98,12 +98,12 @@ struct Sockets {
     }
 
     /// Where clients come in; TCP even if it has no sockets.
-    func doors(_ certificate: CertificateFiles.Prepared?) throws(StartFailure) -> [StreamServer.Door] {
+    func streamListeners(_ certificate: CertificateFiles.Prepared?) throws(StartFailure) -> [StreamServer.Listeners] {
         try Tally.Transport.allCases.filter { $0 == .tcp || !endpoints($0).isEmpty }.map {
             transport throws(StartFailure) in
             let certificate = certificate?.context(for: transport)
             if transport.isEncrypted, certificate == nil { throw Self.withoutCertificate(endpoints(transport)[0]) }
-            return StreamServer.Door(
+            return StreamServer.Listeners(
                 transport: transport, listeners: streams[transport, default: []], certificate: certificate)
         }
     }

@@ -30,7 +30,7 @@ final class Watchdog: @unchecked Sendable {
     private var hasEnded = false
     private var isWithheld = false
     private var headline = ""
-    private var headlineSaidAt: UInt64 = 0
+    private var headlineSentAt: UInt64 = 0
 
     /// The line is sent at most once in this many milliseconds.
     private static let headlinePeriod = 10_000
@@ -90,9 +90,9 @@ final class Watchdog: @unchecked Sendable {
     private func say(_ line: String) {
         let now = Clock.now()
         // A round may come a little early.
-        let isDue = headline.isEmpty || now - headlineSaidAt >= UInt64(Self.headlinePeriod * 9 / 10) * 1_000_000
+        let isDue = headline.isEmpty || now - headlineSentAt >= UInt64(Self.headlinePeriod * 9 / 10) * 1_000_000
         guard isDue, line != headline else { return }
-        (headline, headlineSaidAt) = (line, now)
+        (headline, headlineSentAt) = (line, now)
         ServiceManager.status(line)
     }
 }

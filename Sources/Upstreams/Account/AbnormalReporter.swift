@@ -78,7 +78,7 @@ package final class AbnormalReporter {
         let text = line.text(lookup, at: WallClock.unixMilliseconds())
         if destination == nil {
             guard logRate.allows(at: now) else { return }
-            report.abnormalLookup(text, unsaid: logRate.takeUnsaid())
+            report.abnormalLookup(text, unreported: logRate.takeUnreported())
         } else {
             queue.add(Array(text.utf8), at: now)
         }
@@ -177,26 +177,26 @@ struct LogRate {
 
     private var second: UInt32?
     private var lines = 0
-    private var unsaid: UInt64 = 0
+    private var unreported: UInt64 = 0
 
     mutating func allows(at now: Tick) -> Bool {
         if second != now.seconds { (second, lines) = (now.seconds, 0) }
         lines += 1
-        if lines > Self.linesPerSecond { unsaid += 1 }
+        if lines > Self.linesPerSecond { unreported += 1 }
         return lines <= Self.linesPerSecond
     }
 
     /// Returns the number of suppressed lines since the last call.
-    mutating func takeUnsaid() -> UInt64 {
-        defer { unsaid = 0 }
-        return unsaid
+    mutating func takeUnreported() -> UInt64 {
+        defer { unreported = 0 }
+        return unreported
     }
 }
 
 extension Report {
     /// `enableReport` without `reportUrl`: the whole report, names included, as the operator has configured.
-    func abnormalLookup(_ json: String, unsaid: UInt64) {
-        if unsaid > 0 { log.info("\(unsaid) more abnormal lookups") }
+    func abnormalLookup(_ json: String, unreported: UInt64) {
+        if unreported > 0 { log.info("\(unreported) more abnormal lookups") }
         log.info("abnormal lookup \(json)")
     }
 

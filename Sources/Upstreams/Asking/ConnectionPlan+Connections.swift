@@ -9,7 +9,7 @@ extension ConnectionPlan {
         lessons.established()
         connections[number].isDoubted = false
         for query in connections[number].carried { queries[query].sent = now }
-        keepOrClose(number, at: now)
+        closeUnlessNeeded(number, at: now)
         serveWaiting(at: now)
     }
 
@@ -42,13 +42,13 @@ extension ConnectionPlan {
         heard(number, at: now)
         if connections.contains(number) { connections[number].mostAtOnce = mostAtOnce }
         if !refused.isEmpty { sendRefused(number, at: now) }
-        if connections.contains(number) { keepOrClose(number, at: now) }
+        if connections.contains(number) { closeUnlessNeeded(number, at: now) }
         serveWaiting(at: now)
     }
 
     /// The server has announced how long it keeps idle connections open (RFC 7828 §3.4).
     /// - Parameter time: In nanoseconds; 0: the connection is to be closed when no query is under way on it.
-    mutating func told(_ number: ConnectionNumber, idleTime time: UInt64) {
+    mutating func announced(_ number: ConnectionNumber, idleTime time: UInt64) {
         guard time > 0 else { return drain(number) }
         // A little less than the server's time, so that no query meets the end.
         idleTime = min(StreamLimits.longestIdle, time / 5 * 4)
@@ -71,10 +71,10 @@ extension ConnectionPlan {
     // MARK: Keeping
 
     /// Handles a connection without queries under way: it stays open or is closed.
-    mutating func keepOrClose(_ number: ConnectionNumber, at now: Tick) {
+    mutating func closeUnlessNeeded(_ number: ConnectionNumber, at now: Tick) {
         guard connections[number].carried.isEmpty else { return }
         shared.drop(number)
-        heedLessons(at: now)
+        applyLessons(at: now)
         let isDoubted = connections[number].isDoubted
         guard connections[number].isEstablished || isDoubted, mayTakeMore(number, whenHeard: true),
             limits.idleTime > 0, !isRemoved
@@ -146,7 +146,7 @@ extension ConnectionPlan {
     }
 
     /// Applies the limit that follows from the lessons, which may have changed or been forgotten.
-    mutating func heedLessons(at now: Tick) {
+    mutating func applyLessons(at now: Tick) {
         queriesPerConnection = lessons.queriesPerConnection(at: now)
     }
 }

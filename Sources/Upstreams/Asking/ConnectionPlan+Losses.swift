@@ -105,7 +105,7 @@ extension ConnectionPlan {
         drain(number)
         guard unload(query, from: number) else { return }
         if queries[query].connections.isEmpty, !queries[query].isWaiting { send(query, at: now) }
-        keepOrClose(number, at: now)
+        closeUnlessNeeded(number, at: now)
     }
 
     /// Sends the query again as another request, whatever its state on other connections.
@@ -205,7 +205,7 @@ extension ConnectionPlan {
     ) {
         guard connection.isEstablished else {
             lessons.unreachable()
-            return heedLessons(at: now)
+            return applyLessons(at: now)
         }
         let isClean: Bool
         switch end {
@@ -217,6 +217,6 @@ extension ConnectionPlan {
         let isAgain = connection.carried.contains { queries[$0].losses > 0 }
         let close = ConnectionLessons.Close(answers: connection.answers, isClean: isClean, isAgain: isAgain)
         lessons.take(close, of: Int(number), newest: Int(newest), at: now)
-        heedLessons(at: now)
+        applyLessons(at: now)
     }
 }

@@ -171,7 +171,7 @@ struct ConnectionPlan: ~Copyable {
     }
 
     mutating func sendOnNew(_ query: QueryNumber, at now: Tick) {
-        heedLessons(at: now)
+        applyLessons(at: now)
         if isPaused(at: now) {
             fail(query, .paused)
         } else if mayDial {
@@ -228,7 +228,7 @@ struct ConnectionPlan: ~Copyable {
                 continue
             }
             act(.cancel(query, on: number))
-            keepOrClose(number, at: now)
+            closeUnlessNeeded(number, at: now)
         }
     }
 

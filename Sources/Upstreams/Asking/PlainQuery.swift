@@ -6,14 +6,14 @@ import Forwarding
 final class PlainServer {
     let server: Server
     /// Whether the upstream remembers it; the ports of one that is not remembered take a single query.
-    var isKept: Bool
+    var isRemembered: Bool
     var spelling = Spelling()
     /// The port for the next query, if it still takes queries.
     var port: QueryPort?
     /// Its figures; nil before its first answer.
     var tally: UpstreamTallies.ServerTally?
 
-    init(_ server: Server, isKept: Bool) { (self.server, self.isKept) = (server, isKept) }
+    init(_ server: Server, isRemembered: Bool) { (self.server, self.isRemembered) = (server, isRemembered) }
 }
 
 /// A query under way to a plain server, with all datagrams and streams on which it was sent.

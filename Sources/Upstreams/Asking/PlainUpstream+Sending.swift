@@ -7,8 +7,8 @@ import Transport
 extension PlainUpstream {
     func known(_ server: Server) -> PlainServer {
         if let latest, latest.server == server { return latest }
-        let known = servers[server] ?? PlainServer(server, isKept: servers.count < Self.maximumServers)
-        if known.isKept { servers[server] = known }
+        let known = servers[server] ?? PlainServer(server, isRemembered: servers.count < Self.maximumServers)
+        if known.isRemembered { servers[server] = known }
         latest = known
         return known
     }
@@ -47,7 +47,7 @@ extension PlainUpstream {
         let port = try QueryPort(
             to: server.server.endpoints[0], by: egress, loop: loop, at: now, received: portIsReadable)
         openPorts += 1
-        if server.isKept { server.port = port } else { port.retire() }
+        if server.isRemembered { server.port = port } else { port.retire() }
         return port
     }
 

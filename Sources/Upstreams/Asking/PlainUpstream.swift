@@ -66,13 +66,13 @@ final class PlainUpstream: Upstream, Sender {
 
     func cancel(_ id: QueryID, isOverdue: Bool) {
         guard let query = queries.remove(id.number) else { return }
-        for sent in query.sent { query.server.spelling.waitedInVain(sent) }
+        for sent in query.sent { query.server.spelling.timedOut(sent) }
         forgetDatagrams(of: query, at: clock())
     }
 
     func keep(_ servers: [Server]) {
         for (server, known) in self.servers where !servers.contains(server) {
-            known.isKept = false
+            known.isRemembered = false
             retirePort(of: known)
             self.servers[server] = nil
         }

@@ -26,7 +26,7 @@ struct Spelling {
 
     /// The query has timed out. If all messages had another case, they were not forged: the server at this address has
     /// changed, and is judged again.
-    mutating func waitedInVain(_ sent: SentQuery) {
+    mutating func timedOut(_ sent: SentQuery) {
         if sent.sawOtherCase { repeatsCase = nil }
     }
 }

@@ -60,7 +60,7 @@ final class StreamPool {
         plan.heard(connection, isAnswer: true, at: now)
         guard plan.isOn(number, connection), let query = upstream.query(number) else { return }
         let reading = kind.dialect.read(answer, to: query.ask, isRewritten: query.isRewritten, at: now)
-        if let tenths = kind.dialect.keepAlive { plan.told(connection, idleTime: UInt64(tenths) * 100_000_000) }
+        if let tenths = kind.dialect.keepAlive { plan.announced(connection, idleTime: UInt64(tenths) * 100_000_000) }
         switch reading {
         case .retryRewritten where !query.isRewritten: rewrite(query, on: connection, at: now)
         case .retryRewritten:

@@ -36,7 +36,7 @@ package final class ServerAddressFile: @unchecked Sendable {
                     return try file.read(0..<file.length)
                 })
         } catch {
-            if !error.isNotFound { report.addressesNotKept(error) }
+            if !error.isNotFound { report.addressesNotWritten(error) }
             return []
         }
     }
@@ -67,12 +67,12 @@ package final class ServerAddressFile: @unchecked Sendable {
         waiting = nil
         guard text != written else { return }
         nextWrite = Clock.now() + Self.pause
-        if file.write(text, failed: report.addressesNotKept) { written = text }
+        if file.write(text, failed: report.addressesNotWritten) { written = text }
     }
 }
 
 extension Report {
-    func addressesNotKept(_ error: SystemError) {
+    func addressesNotWritten(_ error: SystemError) {
         say(
             .warning, .cacheFileFails, about: "addresses of servers",
             "the addresses of servers are not kept over a restart: \(error)")

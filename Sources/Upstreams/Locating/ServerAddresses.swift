@@ -51,7 +51,7 @@ struct ServerAddresses: ~Copyable {
     var actions: [Action] = []
     private var entries: [Name: Entry] = [:]
     /// When callers get the addresses of one family; by name.
-    private var tellAt: [Name: Tick] = [:]
+    private var reportAt: [Name: Tick] = [:]
     private let listening: [Endpoint]
     var own: [Endpoint] = []
 
@@ -190,7 +190,7 @@ struct ServerAddresses: ~Copyable {
             let others = lookup.ttl == nil ? [] : entry.found
             entry.found = (others + addresses).sorted { !$0.isIPv4 && $1.isIPv4 }
             lookup.ttl = min(lookup.ttl ?? .max, answer.keep)
-            if !lookup.awaited.isEmpty { tellAt[name] = now.advanced(milliseconds: Self.resolutionDelay) }
+            if !lookup.awaited.isEmpty { reportAt[name] = now.advanced(milliseconds: Self.resolutionDelay) }
         }
         if let own {
             lookup.leadsBack = true
@@ -204,7 +204,7 @@ struct ServerAddresses: ~Copyable {
 
     private mutating func conclude(_ name: Name, _ before: Entry, _ lookup: Lookup, at now: Tick) {
         var entry = before
-        (entry.lookup, entry.lastLookup, tellAt[name]) = (nil, now, nil)
+        (entry.lookup, entry.lastLookup, reportAt[name]) = (nil, now, nil)
         if !lookup.leadsBack { entry.leadsBack = false }
         var seconds = entry.fruitless > 0 ? entry.pause : Self.pauseAfterFailure
         if let found = lookup.ttl {
@@ -228,11 +228,11 @@ struct ServerAddresses: ~Copyable {
     }
 
     /// When callers get an answer although one family is late.
-    var nextDeadline: Tick? { tellAt.values.min() }
+    var nextDeadline: Tick? { reportAt.values.min() }
 
     mutating func expire(at now: Tick) {
-        for (name, moment) in tellAt where moment <= now {
-            tellAt[name] = nil
+        for (name, moment) in reportAt where moment <= now {
+            reportAt[name] = nil
             if entries[name]?.lookup?.isAwaited ?? false { actions.append(.tell(name)) }
             entries[name]?.lookup?.isAwaited = false
         }
@@ -258,7 +258,7 @@ struct ServerAddresses: ~Copyable {
     /// Sets the names of the servers; other names are forgotten.
     mutating func keep(_ names: Set<Name>) {
         for (name, entry) in entries where !names.contains(name) {
-            (entries[name], tellAt[name]) = (nil, nil)
+            (entries[name], reportAt[name]) = (nil, nil)
             actions.append(.tell(name))
             if !entry.worked.isEmpty { actions.append(.remember) }
         }

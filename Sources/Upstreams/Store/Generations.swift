@@ -41,7 +41,7 @@ package final class Generations: @unchecked Sendable {
                 known[String(words[0])] = number
             }
         } catch {
-            if !error.isNotFound { report.generationsNotKept(error) }
+            if !error.isNotFound { report.generationsNotWritten(error) }
         }
     }
 
@@ -59,12 +59,12 @@ package final class Generations: @unchecked Sendable {
         known = present
         guard let loop else { return }
         let text = present.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }.joined()
-        loop.submit { [self] in _ = file?.write(Array(text.utf8), failed: report.generationsNotKept) }
+        loop.submit { [self] in _ = file?.write(Array(text.utf8), failed: report.generationsNotWritten) }
     }
 }
 
 extension Report {
-    fileprivate func generationsNotKept(_ error: SystemError) {
+    fileprivate func generationsNotWritten(_ error: SystemError) {
         say(
             .warning, .cacheFileFails, about: "generations",
             "generations of the shared cache are not kept over a restart, after which a store that lies can give back what was flushed: \(error)"

@@ -56,7 +56,7 @@ private final class Server: @unchecked Sendable {
             loop: loop, cache: cache, local: LocalServers(listening: [], loop: loop, report: report),
             lookup: ServerLookup(loop: loop), report: report)
         server = try StreamServer(
-            StreamServer.Door(transport: .tcp, listeners: [], certificate: nil), Settings.Listen(),
+            StreamServer.Listeners(transport: .tcp, listeners: [], certificate: nil), Settings.Listen(),
             frontend: CurrentFrontend(frontend), forwarderLoop: forwarderLoop, report: report)
     }
 

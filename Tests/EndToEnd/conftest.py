@@ -324,9 +324,9 @@ def command(binary, tmp_path, authority, scripted_resolver):
     """Runs a command of the binary with a service's settings and a local resolver that answers."""
     local = scripted_resolver(answer_locally)
 
-    def call(name, *arguments, settings=None, whole=None, local_resolver=local.endpoint, timeout=30):
+    def call(name, *arguments, settings=None, whole=None, local_resolver=local.endpoint, timeout=60):
         file = tmp_path / "httpdnsd.toml"
-        whole = {"fallback": {"servers": [local_resolver], "timeout": 1000}} | (whole or {"httpdns": settings})
+        whole = {"fallback": {"servers": [local_resolver], "timeout": 3000}} | (whole or {"httpdns": settings})
         settings = settings or {}
         if settings.get("encryptType") == "https":
             whole["tls"] = {"caFile": str(authority.file)}

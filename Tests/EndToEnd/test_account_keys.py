@@ -117,7 +117,7 @@ def test_trace_names_the_session(world):
     assert first != second and all(len(one) == 12 and int(one, 16) for one in (first, second))
     world.shop.stop(), world.other.stop()
     ask("c.shop.example", port=PORT), ask("b.other.example", port=PORT)
-    eventually(lambda: running.log_lines("other .* fails"), "it is said that the service fails")
+    eventually(lambda: running.log_lines("shop .* fails") and running.log_lines("other .* fails"), "it is said that both fail")
     assert all(line.endswith(f" (sid {second})") for line in running.log_lines("shop .* fails")), running.log()
     assert not any("sid" in line for line in running.log_lines("other .* fails"))
 
@@ -133,7 +133,7 @@ def test_each_account_reports_for_itself(world):
         eventually(lambda: first.reports, "reports are posted", 30)
         assert {(one["appId"], one["provider"], one["req_dn"]) for one in first.reports} == {
             ("the-shop", "alibaba", "a.shop.example")}
-        logged = in_the_log(running)
+        logged = eventually(lambda: in_the_log(running), "the other reports to the log")
         assert {(one["appId"], one["req_dn"]) for one in logged} == {("the-other", "a.other.example")}
         world.reload(world.whole({"enableReport": True, "reportUrl": second.url, "appId": "moved"}))
         before = len(first.reports), len(in_the_log(running))

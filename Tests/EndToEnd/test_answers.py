@@ -155,7 +155,7 @@ def test_what_is_no_question_at_all_gets_no_answer(world, what, wire):
     """Silence is shown by asking something else on the same socket: the first answer is to that."""
     sane = dns.message.make_query("localhost", "A")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
-        channel.settimeout(5)
+        channel.settimeout(20)
         channel.connect(("127.0.0.1", 53))
         channel.send(bytes.fromhex(wire.replace(" ", "")))
         channel.send(sane.to_wire())
@@ -205,12 +205,12 @@ def test_a_service_that_fails(daemon, service, encryption, fault):
            port=2054)
     daemon(failing, timeout | {"listen": {"addresses": ["127.0.0.1:2055"]},
                                "fallback": {"servers": ["127.0.0.9"], "timeout": 150}}, port=2055)
-    assert addresses(ask("www.example.com", port=2053, timeout=4)) == ["198.51.100.80"]
+    assert addresses(ask("www.example.com", port=2053)) == ["198.51.100.80"]
     for port in (2054, 2055):
-        reply = ask("www.example.com", port=port, edns=True, timeout=4)
+        reply = ask("www.example.com", port=port, edns=True)
         assert reply.rcode() == dns.rcode.SERVFAIL and not reply.answer
         assert extended_errors(reply) in ([22], [23]), port
-        plain = ask("www.example.com", "AAAA", port=port, timeout=4)
+        plain = ask("www.example.com", "AAAA", port=port)
         assert plain.rcode() == dns.rcode.SERVFAIL and not has_opt(plain)
 
 

@@ -48,7 +48,7 @@ def fill():
 def wait_until_saved(file):
     """What is known now is in the file, without anybody having asked for it."""
     since = time.time()
-    eventually(lambda: file.exists() and file.stat().st_mtime > since, "the cache is saved", 10)
+    eventually(lambda: file.exists() and file.stat().st_mtime > since, "the cache is saved")
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def killed():
     """Kills a daemon; the end of the test does not ask for its exit code."""
     def end_by_kill(running):
         running.process.send_signal(signal.SIGKILL)
-        running.process.wait(5)
+        running.process.wait()
         running.stop = lambda: None
     return end_by_kill
 
@@ -111,11 +111,11 @@ def test_answers_that_expired_meanwhile_are_stale(kept, service):
     running.stop()
     chosen.hold()
     time.sleep(1)  # their TTL, by the clock
-    kept(chosen)
+    kept(chosen, {"timeout": 30000})
     begun = time.monotonic()
     reply = ask(NAMES[0], edns=True)
     assert addresses(reply) == [address_of(NAMES[0])] and extended_errors(reply) == [3]
-    assert waited_since(begun) <= 1.8
+    assert waited_since(begun) < 3.5, "before the daemon gives up"
     chosen.release()
 
 

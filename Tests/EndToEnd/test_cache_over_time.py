@@ -36,9 +36,9 @@ def test_an_expired_answer_when_nothing_else_answers(daemon, service):
     for kind, family in (("A", 4), ("AAAA", 6)):
         def stale(kind=kind):
             reply, waited = watched("known.example.com", kind)
-            assert addresses(reply, kind) == [address_of("known.example.com", family)] and waited < 1.8
-            return extended_errors(reply) == [3] and reply
-        reply = eventually(stale, "it has expired")
+            assert addresses(reply, kind) == [address_of("known.example.com", family)]
+            return extended_errors(reply) == [3] and waited < STALE_AFTER and reply
+        reply = eventually(stale, "it has expired, and is given without a wait")
         assert reply.rcode() == dns.rcode.NOERROR and 0 < reply.answer[0].ttl <= 9
     plain = ask("known.example.com", transport="tcp")
     assert addresses(plain) == [address_of("known.example.com")] and plain.edns == -1
@@ -59,17 +59,20 @@ def test_an_answer_that_is_asked_for_again_is_refreshed_early(daemon, service):
         assert ask(name).answer[0].ttl == 20
     chosen.hold()
 
+    waits = []
+
     def known():
         reply, waited = watched("wanted.example.com")
         assert addresses(reply) == [address_of("wanted.example.com")] and not extended_errors(reply)
-        assert waited < STALE_AFTER
+        waits.append(waited)
         return reply.answer[0].ttl
 
     def refreshed():
         left = known()
         return "wanted.example.com" in chosen.names[2:] and left
     assert 0 < eventually(refreshed, "it is refreshed", 15) <= 18, "past a tenth of its life, and before it has expired"
-    assert known() <= 18
+    waits.clear()
+    assert all(known() <= 18 for _ in range(5)) and min(waits) < STALE_AFTER
     chosen.release()
     eventually(lambda: known() > 18, "and lives anew")
     assert chosen.names.count("left.example.com") == 1

@@ -19,7 +19,7 @@ from daemon import run
 from dns_client import Stream, addresses, ask, exchange, extended_errors
 from malformed import operations, opt, wire
 from resolvers import reply_to
-from waiting import waited_since
+from waiting import eventually, waited_since
 from ways import CONNECTIONS, ELSEWHERE, HTTPS, PORT, TLS, WAYS
 
 TRUE = "192.0.2.1"
@@ -88,8 +88,7 @@ def test_24_half_a_question_and_a_reset(everywhere, connect, way):
             connection.socket.sendall(HALVES[way])
             connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     assert addresses(ask("after.example.net", port=PORT)) == [TRUE]
-    time.sleep(0.3)
-    assert running.ticks_in(1) <= 5
+    eventually(lambda: running.ticks_in(1) <= 5, "nothing is left to do")
     with connect(way) as connection:
         connection.send(wire("localhost"))
         assert addresses(dns.message.from_wire(connection.receive_bytes())) == ["127.0.0.1"]
@@ -100,7 +99,7 @@ def test_25_no_transport_has_another_filter(serving):
     beside their other tests."""
     serving(lambda asked: reply_to(asked.message, rcode=dns.rcode.NXDOMAIN))
     for message in operations():
-        over_udp = exchange(message, port=PORT, timeout=5)
+        over_udp = exchange(message, port=PORT)
         with Stream(port=PORT) as stream:
             stream.send(message)
             over_tcp = stream.receive_bytes()
@@ -111,10 +110,10 @@ def test_25_outsiders(serving):
     """Over UDP they get REFUSED at most, whatever they ask; over the other ways they are closed before anything is read."""
     running = serving(listen={"https": [f"{ELSEWHERE}:{HTTPS}"]})
     for message in operations():
-        code = exchange(message, server=ELSEWHERE, port=PORT, timeout=5)[3] & 15
+        code = exchange(message, server=ELSEWHERE, port=PORT)[3] & 15
         assert message[2] & 0x78 or code in (dns.rcode.REFUSED, dns.rcode.FORMERR), message
     for port in (PORT, TLS, HTTPS):
-        with socket.create_connection((ELSEWHERE, port), timeout=8) as connection, contextlib.suppress(ConnectionError):
+        with socket.create_connection((ELSEWHERE, port), timeout=20) as connection, contextlib.suppress(ConnectionError):
             connection.sendall(struct.pack("!H", len(wire("localhost"))) + wire("localhost"))
             assert connection.recv(1) == b""
     assert running.resolver.questions == []
@@ -127,15 +126,15 @@ def test_39_outsiders_take_no_room(serving, connect, port):
     serving(listen={"https": [f"127.0.0.1:{HTTPS}", f"{ELSEWHERE}:{HTTPS}"], "tcpClients": 8})
     with contextlib.ExitStack() as stack:
         kept = [stack.enter_context(connect(way)) for _ in range(8)]
-        strangers = [stack.enter_context(socket.create_connection((ELSEWHERE, port), timeout=8)) for _ in range(30)]
+        strangers = [stack.enter_context(socket.create_connection((ELSEWHERE, port), timeout=20)) for _ in range(30)]
         for stranger in strangers:
             with contextlib.suppress(ConnectionError):
                 assert stranger.recv(1) == b""
         for connection in kept:
             connection.send(wire("localhost"))
             assert addresses(dns.message.from_wire(connection.receive_bytes())) == ["127.0.0.1"]
+        eventually(lambda: total(metrics(), "httpdnsd_tcp_closed_total", proto=way, reason="not_allowed") == 30, "they are counted")
         counts = metrics()
-        assert total(counts, "httpdnsd_tcp_closed_total", proto=way, reason="not_allowed") == 30
         assert total(counts, "httpdnsd_tcp_closed_total", proto=way, reason="room") == 0
         assert total(counts, "httpdnsd_tcp_accepted_total", proto=way) == 8
 
@@ -159,31 +158,35 @@ def test_26_smuggled_options(everywhere, connect):
     assert not any(mark in asked.wire for asked in resolver.questions)
 
 
-def test_27_names_as_a_weapon(everywhere, connect, binary):
+def test_27_names_as_a_weapon(everywhere, connect, binary, tmp_path):
     """Of a name that is markup, a terminal's command or a line's end nothing but printable ASCII comes out."""
     label = b"\x1b]0;x\x07<script>\"\\\n{}"
     running = everywhere(lambda asked: reply_to(asked.message, rcode=dns.rcode.SERVFAIL), log={"level": "debug"},
                          control={"metrics": f"{METRICS[0]}:{METRICS[1]}", "socket": "control.sock"})
     control = ["--socket", str(pathlib.Path(running.directory) / "control.sock")]
-    watch = subprocess.Popen([binary, "watch", *control], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                             errors="surrogateescape")
-    time.sleep(0.5)
+    shown = tmp_path / "watch"
+    with shown.open("w") as output:
+        watch = subprocess.Popen([binary, "watch", *control], stdin=subprocess.DEVNULL, stdout=output)
+
+    def watched():
+        return shown.read_text(errors="surrogateescape")
+    eventually(lambda: ask("localhost", port=PORT) and watched(), "it watches")
     for way in WAYS:
         names = bytes([len(label)]) + label + b"".join(bytes([len(one)]) + one for one in (way.encode(), b"example", b"net"))
         for number in range(3):
             with connect(way) as connection:
                 connection.send(struct.pack("!6H", number, 0x100, 1, 0, 0, 0) + names + b"\0\0\1\0\1")
                 assert connection.receive_bytes()
-    time.sleep(0.3)
+    eventually(lambda: all(f"{way}.example.net" in watched() for way in WAYS), "it has shown them")
     watch.terminate()
+    watch.wait()
     explained = [run(binary, "explain", *control, *more, r"\027]0;x\007<script>\"\\\010{}.https.example.net").stdout
                  for more in ([], ["--json"])]
-    texts = {"log": running.log(), "page": fetch("/")[2], "metrics": fetch("/metrics")[2], "watch": watch.communicate()[0],
+    texts = {"log": running.log(), "page": fetch("/")[2], "metrics": fetch("/metrics")[2], "watch": watched(),
              "status": run(binary, "status", *control).stdout, "explain": explained[0], "explain --json": explained[1]}
     for what, text in texts.items():
         assert text and all(32 <= ord(letter) < 127 or letter == "\n" or ord(letter) > 0xA0 for letter in text), what
         assert "x\x07" not in text and '<script>"' not in text, what
-    assert all(f"{way}.example.net" in texts["watch"] for way in WAYS), texts["watch"]
     checked = subprocess.run(["promtool", "check", "metrics"], input=texts["metrics"], text=True, capture_output=True)
     assert checked.returncode in (0, 3), checked.stderr
 
@@ -192,15 +195,17 @@ def test_27_names_as_a_weapon(everywhere, connect, binary):
                                     f"https://dns.example:{HTTPS}/dns-query#127.0.0.1"])
 def test_29_the_daemon_behind_itself(everywhere, connect, binary, server):
     """It knows itself by its addresses, over whatever, so that no name is asked in circles and no name is special for that."""
-    running = everywhere(fallback={"servers": [server]})
-    begun = time.monotonic()
+    running = everywhere(fallback={"servers": [server], "timeout": 60000})
+    waits = []
     for number, way in enumerate(WAYS):
         with connect(way) as connection:
             for name in (f"loop{number}.example.net", "ipv4only.arpa", "_dns.resolver.arpa"):
+                begun = time.monotonic()
                 connection.send(wire(name, "TXT", more=opt(), counts=(1, 0, 0, 1)))
                 reply = dns.message.from_wire(connection.receive_bytes())
+                waits.append(waited_since(begun))
                 assert not reply.answer and (name[0] != "l" or reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply))
-    assert waited_since(begun) < 4
+    assert max(waits) < 3.5, "nobody waits for an answer that goes in circles"
     assert total(metrics(), "httpdnsd_dns_requests_total", type="TXT") == 3 * len(WAYS)
     assert running.log_lines("which is this daemon itself")
     checked = run(binary, "check", "-c", str(running.directory / "httpdnsd.toml"))

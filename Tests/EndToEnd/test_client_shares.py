@@ -3,7 +3,9 @@ that it is released at once, or others are kept out."""
 
 import contextlib
 import itertools
+import os
 import select
+import signal
 import socket
 import struct
 import subprocess
@@ -16,6 +18,7 @@ import hyperframe.frame as frames
 import pytest
 from h2.errors import ErrorCodes
 
+from clients import state
 from control import metrics, total
 from dns_client import addresses, ask, exchange
 from frames import DATA, END_HEADERS, END_STREAM, HEADERS, START, fields, frame, settings
@@ -50,12 +53,12 @@ def half_of(way, number):
 @pytest.mark.parametrize(("way", "turns"), [("tcp", 60), ("tls", 40), ("https", 12), ("https1", 30)])
 def test_37_a_client_that_leaves_takes_along_what_is_kept_for_it(everywhere, trusting, way, turns):
     """Its questions are still looked up. Kept until they have answers it would be some 30 MB."""
-    running = everywhere(fallback={"timeout": 8000})
+    running = everywhere(fallback={"timeout": 60000})
     running.resolver.hold()
     context, begun = trusting(), running.held_kilobytes("RssAnon")
 
     def dialled():
-        return (socket.create_connection(("127.0.0.1", PORT), 8) if way == "tcp" else Encrypted(context).socket if way == "tls"
+        return (socket.create_connection(("127.0.0.1", PORT), 20) if way == "tcp" else Encrypted(context).socket if way == "tls"
                 else dial(context, ["h2" if way == "https" else "http/1.1"]))
     for number in range(0, 10 * turns, 10):
         with contextlib.ExitStack() as stack:
@@ -75,7 +78,7 @@ def test_38_handshakes_of_one_source(everywhere, trusting):
     everywhere()
     context = trusting()
     with contextlib.ExitStack() as stack:
-        silent = [stack.enter_context(socket.create_connection((ELSEWHERE, TLS), 8, (ELSEWHERE, 0))) for _ in range(8)]
+        silent = [stack.enter_context(socket.create_connection((ELSEWHERE, TLS), 20, (ELSEWHERE, 0))) for _ in range(8)]
         done = threading.Event()
 
         def waits():
@@ -88,7 +91,7 @@ def test_38_handshakes_of_one_source(everywhere, trusting):
                 pass
         assert not done.is_set()
         silent[0].close()
-        assert done.wait(5)
+        assert done.wait(20)
         waiting.join()
         assert total(metrics(), "httpdnsd_tcp_closed_total", reason="room") == 0
 
@@ -141,7 +144,7 @@ def test_21_dnsbomb(everywhere):
 @pytest.mark.parametrize(("way", "most"), [("tcp", 128), ("tls", 128), ("https1", 1)])
 def test_21_questions_of_one_connection_that_are_held(everywhere, connect, way, most):
     """So many wait for their answers at once; no further one is read before, and none is lost."""
-    resolver = everywhere(fallback={"timeout": 8000}).resolver
+    resolver = everywhere(fallback={"timeout": 60000}).resolver
     resolver.hold()
     count = 300
     with connect(way) as connection:
@@ -158,7 +161,7 @@ def test_21_questions_of_one_connection_that_are_held(everywhere, connect, way, 
 
 def test_21_streams_beyond_those_that_are_held(everywhere, connect):
     """Over HTTP/2 a client is told how many there may be. One that has confirmed that and does not heed it is closed."""
-    resolver = everywhere(fallback={"timeout": 8000}).resolver
+    resolver = everywhere(fallback={"timeout": 60000}).resolver
     resolver.hold()
     with connect("https") as connection:
         for stream in range(1, 600, 2):
@@ -183,7 +186,7 @@ def test_21_streams_beyond_those_that_are_held(everywhere, connect):
 def test_21_questions_of_one_source_that_are_held(everywhere, connect, way):
     """Of those who wait for one question a source has seven eighths; its further ones fail at once, however many connections
     it has, so that no more than these are answered in one moment."""
-    resolver = everywhere(fallback={"timeout": 8000}).resolver
+    resolver = everywhere(fallback={"timeout": 60000}).resolver
     resolver.hold()
     came = []
 
@@ -209,7 +212,7 @@ def test_21_questions_of_one_source_that_are_held(everywhere, connect, way):
 
 def test_21_long_answers_need_a_proof(everywhere, connect):
     """Past a hundred a second an address without a cookie or a connection is told to come over TCP; this host is not."""
-    everywhere(long_texts(600))
+    running = everywhere(long_texts(600))
 
     def truncated(way, server, count, cookie=None):
         option = struct.pack("!HH", 10, len(cookie)) + cookie if cookie else b""
@@ -218,14 +221,26 @@ def test_21_long_answers_need_a_proof(everywhere, connect):
                 connection.send(wire("long.example.net", "TXT", number=number, more=opt(option), counts=(1, 0, 0, 1)))
                 return connection.receive_bytes()[2] >> 1 & 1
             return sum(is_truncated(number) for number in range(count))
+
+    def truncated_of_a_moment(count=200):
+        """They stand in its socket before it reads the first, and are answered within a second on a slow machine as well."""
+        with connect("udp", server=ELSEWHERE) as connection:
+            os.kill(running.pid, signal.SIGSTOP)
+            try:
+                eventually(lambda: state(running.pid) == "T", "the daemon stands still")
+                for number in range(count):
+                    connection.send(wire("long.example.net", "TXT", number=number, more=opt(), counts=(1, 0, 0, 1)))
+            finally:
+                os.kill(running.pid, signal.SIGCONT)
+            return sum(connection.receive_bytes()[2] >> 1 & 1 for _ in range(count))
     assert truncated("udp", "127.0.0.1", 400) == 0
-    assert truncated("udp", ELSEWHERE, 600) > 0
+    assert truncated_of_a_moment() > 0
     for way in CONNECTIONS:
         assert truncated(way, ELSEWHERE, 150) == 0, way
     given = exchange(wire("localhost", more=opt(struct.pack("!HH", 10, 8) + b"12345678"), counts=(1, 0, 0, 1)),
                      server=ELSEWHERE, port=PORT)
     assert given[-24:-16] == b"12345678"
-    assert truncated("udp", ELSEWHERE, 600) > 0
+    assert truncated_of_a_moment() > 0
     assert truncated("udp", ELSEWHERE, 400, given[-24:]) == 0
 
 
@@ -265,7 +280,7 @@ def test_22_jostling_out(everywhere, connect, tmp_path, way):
     for attacker in attackers:
         attacker.start()
     try:
-        eventually(lambda: total(metrics(), "httpdnsd_refused_total", limit="lookups") > 100, "the table is full", 20)
+        eventually(lambda: total(metrics(), "httpdnsd_refused_total", limit="lookups") > 100, "the table is full")
         with connect(way, server=ELSEWHERE) as asked:
             for number in range(60):
                 asked.send(wire(f"{number}.new.example.net"))

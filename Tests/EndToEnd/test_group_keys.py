@@ -25,7 +25,7 @@ def group(daemon, authority):
     """A daemon with the group `office`, which takes corp.example; other groups by their names."""
     def start(*servers, variables=None, others=None, **keys):
         office = {"servers": [getattr(one, "url", one) for one in servers], "domains": ["corp.example"],
-                  "caFile": str(authority.file)} | keys
+                  "caFile": str(authority.file), "timeout": 20000} | keys
         whole = {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "fallback": {"servers": ["127.0.0.99"], "hosts": ""},
                  "upstreams.office": office} | (others or {})
         return daemon(whole=whole, port=PORT, variables=variables)
@@ -144,7 +144,7 @@ def test_the_one_good_address_of_four(group, encrypted_resolver, authority):
         group(f"tls://{NAME}:{good.port}#127.0.0.9+{bad.address}+127.0.0.98+{good.address}")
         begun = time.monotonic()
         assert addresses(ask("a.corp.example", port=PORT)) == OURS
-        assert waited_since(begun) < 0.6
+        assert waited_since(begun) < 3, "they are dialled beside each other"
     assert bad.questions == []
 
 

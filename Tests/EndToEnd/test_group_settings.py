@@ -93,7 +93,7 @@ def test_a_name_that_becomes_a_walls_is_not_told_to_the_server_it_waited_for(
     wall = scripted_resolver(says(2), address="127.0.0.41")
     between = relay(before)
     url = before.url.replace(f":{before.port}", f":{between.port}")
-    whole = LISTEN | {"fallback": {"servers": [url], "caFile": str(authority.file), "hosts": ""}}
+    whole = LISTEN | {"fallback": {"servers": [url], "caFile": str(authority.file), "hosts": "", "timeout": 20000}}
     running = daemon(whole=whole, port=PORT)
     between.freeze(live=False)
     between.reset()
@@ -154,21 +154,21 @@ def test_check_shows_groups_and_probe_goes_through_them(shown, binary):
     for words in ("[upstreams.office]", shown.good.url, "corp.example", "[upstreams.broken]"):
         assert words in checked.stdout, checked.stdout
     before = shown.good.connections
-    probed = processes.run(binary, "probe", "-c", file, timeout=30)
+    probed = processes.run(binary, "probe", "-c", file)
     assert probed.returncode == 0 and "HTTPDNS works" in probed.stdout, probed
     assert "office" not in probed.stdout and shown.good.url not in probed.stdout, probed.stdout
     assert shown.good.connections == before
     for group, code, words in (("office", 0, (shown.good.url, shown.bad.url, "office works")),
                                ("broken", 69, (shown.bad.url, "refused"))):
-        probed = processes.run(binary, "probe", "-c", file, "--group", group, timeout=30)
+        probed = processes.run(binary, "probe", "-c", file, "--group", group)
         assert probed.returncode == code, probed
         for text in words:
             assert text in probed.stdout, probed.stdout
         assert "HTTPDNS" not in probed.stdout, probed.stdout
     assert shown.good.connections > before
-    default, named = (processes.run(binary, "probe", "-c", file, *options, timeout=30)
+    default, named = (processes.run(binary, "probe", "-c", file, *options)
                       for options in ((), ("--group", "httpdns")))
     assert [line.split(" after")[0] for line in default.stdout.splitlines()] == [
         line.split(" after")[0] for line in named.stdout.splitlines()]
-    unknown = processes.run(binary, "probe", "-c", file, "--group", "elsewhere", timeout=30)
+    unknown = processes.run(binary, "probe", "-c", file, "--group", "elsewhere")
     assert unknown.returncode == 64 and len(unknown.stderr.splitlines()) == 1 and "elsewhere" in unknown.stderr, unknown

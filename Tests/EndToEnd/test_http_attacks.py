@@ -22,14 +22,15 @@ GIGABYTE = 1_000_000_000
 
 
 def heard(client, octets, patience=2.0):
-    """What comes back until the other side closes, or says nothing for so long."""
+    """What comes back until the other side closes, or, once it has begun, says nothing for so long."""
     reply = b""
     with contextlib.suppress(OSError):
         client.sendall(octets)
-    client.settimeout(patience)
+    client.settimeout(20)
     with contextlib.suppress(OSError):
         while piece := client.recv(65_536):
             reply += piece
+            client.settimeout(patience)
     return reply
 
 
@@ -49,7 +50,7 @@ def test_28_a_web_page_against_the_page(serving, request_text):
     """Nothing is allowed to other origins, no other protocol is spoken, and what is too long is not read."""
     running = serving()
     before = running.held_kilobytes("RssAnon")
-    with socket.create_connection(METRICS, timeout=10) as client:
+    with socket.create_connection(METRICS, timeout=20) as client:
         reply = heard(client, request_text.encode(), patience=0.5)
     head = reply.partition(b"\r\n\r\n")[0].lower()
     assert b"access-control" not in head and b" 101 " not in head and not reply.startswith(b"\0\0")
@@ -106,7 +107,7 @@ def test_28_the_same_over_http2(serving, connect):
         with connect("https") as connection:
             got = None
             with contextlib.suppress(AssertionError, OSError):  # it is closed, or the stream is reset
-                connection.socket.settimeout(1)
+                connection.socket.settimeout(20)
                 got = connection.request(*request)
             assert (got and got[0]) == expected or expected is None and got[0] in (400, 431), (request[:2], got)
             assert not got or not any("access-control" in name for name in got[1])
@@ -150,7 +151,7 @@ def test_36_heads_by_reference(serving, connect, trusting):
     framed_by_http(LOCALHOST), struct.pack("!H", len(LOCALHOST)) + LOCALHOST], ids=["h2c", "upgrade", "HTTP/1.1", "DNS"])
 def test_28_nothing_is_served_in_the_clear(serving, octets):
     serving(listen={"https": [f"127.0.0.1:{HTTPS}"]})
-    with socket.create_connection(("127.0.0.1", HTTPS), timeout=8) as client:
+    with socket.create_connection(("127.0.0.1", HTTPS), timeout=20) as client:
         reply = heard(client, octets)
     assert len(reply) < 16 and b"HTTP" not in reply, reply  # an alert of TLS at most
 
@@ -167,7 +168,7 @@ def test_28_an_octet_now_and_then(serving, connect, way):
         with pytest.raises(OSError):
             for octet in octets:
                 connection.socket.sendall(bytes([octet]))
-                assert waited_since(begun) < 4, "it is kept"
+                assert waited_since(begun) < 5, "it is kept"
                 time.sleep(0.2)
                 if waited_since(begun) < 0.9:
                     good.send(question)

@@ -65,7 +65,7 @@ def is_well(context):
 
 
 def listens(address):
-    with contextlib.suppress(ConnectionRefusedError), socket.create_connection(address, timeout=8):
+    with contextlib.suppress(ConnectionRefusedError), socket.create_connection(address, timeout=20):
         return True
 
 
@@ -74,7 +74,7 @@ def listens(address):
 def test_kdig_is_answered(doors, authority, way, name):
     doors()
     shown = subprocess.run(["kdig", "@127.0.0.1", "-p", str(HTTPS), way, f"+tls-ca={authority.file}",
-                            "+tls-hostname=dns.example", "+short", name, "A"], capture_output=True, text=True, timeout=30)
+                            "+tls-hostname=dns.example", "+short", name, "A"], capture_output=True, text=True, timeout=60)
     assert shown.returncode == 0 and shown.stdout.strip() == {"localhost": "127.0.0.1"}.get(name, "192.0.2.1"), shown
 
 
@@ -84,7 +84,7 @@ def test_curl_finds_a_web_server_through_it(doors, authority):
     shown = subprocess.run(
         ["curl", "-sv", "--cacert", str(authority.file), "--resolve", f"dns.example:{HTTPS}:127.0.0.1", "--doh-url",
          f"https://dns.example:{HTTPS}/dns-query", f"http://localhost.example.com:{METRICS[1]}/metrics", "-H", "Host: localhost"],
-        capture_output=True, text=True, timeout=30)
+        capture_output=True, text=True, timeout=60)
     assert shown.returncode == 0 and "httpdnsd_" in shown.stdout, shown.stderr
 
 
@@ -159,7 +159,7 @@ def test_versions_and_protocols(doors, trusting, version, offered, chosen):
     """HTTP/2 for who has it, whatever the client likes better, and HTTP/1.1 for one that offers nothing."""
     doors()
     with dial(trusting(version), offered) if offered else trusting(version).wrap_socket(
-            socket.create_connection(("127.0.0.1", HTTPS), timeout=8), server_hostname="dns.example") as client:
+            socket.create_connection(("127.0.0.1", HTTPS), timeout=20), server_hostname="dns.example") as client:
         assert client.selected_alpn_protocol() == chosen
         if chosen != "h2":
             client.sendall(b"GET /dns-query?dns=" + base64.urlsafe_b64encode(LOCALHOST).rstrip(b"=")
@@ -175,7 +175,8 @@ def test_who_offers_other_protocols_is_not_served(doors, trusting):
 
 def test_a_hundred_at_once_and_out_of_order(doors, trusting):
     """A slow name keeps nobody waiting."""
-    doors(lambda asked: None if asked.name.labels[0] == b"slow" else reply_to(asked.message, "60 IN A 192.0.2.1"))
+    doors(lambda asked: None if asked.name.labels[0] == b"slow" else reply_to(asked.message, "60 IN A 192.0.2.1"),
+          fallback={"timeout": 60000})
     with Over2(trusting()) as connection:
         slow = connection.ask(dns.message.make_query("slow.example.com", "A").to_wire())
         streams = [connection.ask(dns.message.make_query(f"n{number}.example.com", "A").to_wire()) for number in range(99)]
@@ -283,7 +284,7 @@ def test_who_gives_no_room_for_answers_is_closed_in_the_end(doors, trusting):
 
 def test_cancelled_questions_are_under_way_all_the_same(doors, trusting):
     """Who cancels what is being looked up gets no more looked up than who waits for it."""
-    running = doors(lambda asked: None)
+    running = doors(lambda asked: None, fallback={"timeout": 60000})
     names = set()
 
     def asked():
@@ -325,7 +326,7 @@ def test_connections_are_told_that_the_daemon_stops(doors, trusting):  # noqa: F
     may_answer = threading.Event()
 
     def slow(asked):
-        may_answer.wait(4)
+        may_answer.wait(20)
         return reply_to(asked.message, "60 IN A 192.0.2.1")
     running = doors(slow)
     with dial(trusting(), ["h2"]) as idle, dial(trusting(), ["h2"]) as client:
@@ -361,7 +362,7 @@ def test_a_proxy_that_sends_chunks(doors, trusting, certificate, tmp_path):
     file.write_text(f"""
 defaults
   mode http
-  timeout connect 5s
+  timeout connect 20s
   timeout client 30s
   timeout server 30s
 listen doh

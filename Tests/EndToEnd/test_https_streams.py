@@ -34,7 +34,7 @@ def test_goaway_with_streams_open(asked_of, encrypted_resolver):
 
     def script(asked, connection):
         if asked.name.to_text().startswith("first"):
-            return Later(0.6, address_reply(asked, "192.0.2.1"))
+            return Later(1.5, address_reply(asked, "192.0.2.1"))
         if held and connection is not held[0][1]:
             return address_reply(asked, "192.0.2.2")
         if not asked.name.to_text().startswith("n"):
@@ -50,7 +50,7 @@ def test_goaway_with_streams_open(asked_of, encrypted_resolver):
         connection.write(goaway(last.stream))
         connection.send(address_reply(last, "192.0.2.1"), last)
     server = encrypted_resolver("https", script)
-    asked_of(server, timeout=10000, hedgeAfter=3000)
+    asked_of(server, timeout=20000, hedgeAfter=20000)
     assert addresses(ask("first.example.net", port=PORT)) == ["192.0.2.1"]
     before = server.connections
     clients = Clients(port=PORT)
@@ -62,7 +62,7 @@ def test_goaway_with_streams_open(asked_of, encrypted_resolver):
     eventually(lambda: addresses(ask(next(names), port=PORT)) == ["192.0.2.2"], "another connection is used")
     server.do(leave)
     asked = clients.all_answered()
-    assert waited_since(begun) < 2, "not as long as for a server that is silent"
+    assert waited_since(begun) < 3.5, "not as long as for a server that is silent"
     assert sorted(addresses(one.reply)[0] for one in asked) == ["192.0.2.1", "192.0.2.2", "192.0.2.2"], asked
     assert server.connections <= before + 1 and failures() == 0
 
@@ -77,7 +77,7 @@ def test_one_stream_at_a_time(asked_of, encrypted_resolver):
     server = encrypted_resolver("https", script, streams=1, greet=seen.append)
     asked_of(server)
     names = fresh()
-    check_answers(at_once(next(names) for _ in range(50)), within=2)
+    check_answers(at_once(next(names) for _ in range(50)))
     assert max(busy) == 1 and len({asked.name for asked in server.questions}) == 50
     refused = sum(connection.refused for connection in seen)
     # Two, and up to four more while it takes the slowness of a busy machine for that of dead connections.
@@ -101,7 +101,7 @@ def test_one_of_several_streams_is_reset(asked_of, encrypted_resolver, code):
     server = encrypted_resolver("https", script)
     asked_of(server)
     assert addresses(ask("first.example.net", port=PORT)) == OURS
-    check_answers(at_once(f"n{number}.example.net" for number in range(5)), within=1)
+    check_answers(at_once(f"n{number}.example.net" for number in range(5)))
     assert addresses(ask("after.example.net", port=PORT))
 
 
@@ -123,7 +123,7 @@ def test_a_server_that_refuses_by_an_alert(asked_of, authority, scheme):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
         try:
             eventually(lambda: listens("127.0.0.6", 8853), "it listens")
-            asked_of(f"{scheme}://127.0.0.6:8853" + ("/dns-query" if scheme == "https" else ""), timeout=300)
+            asked_of(f"{scheme}://127.0.0.6:8853" + ("/dns-query" if scheme == "https" else ""), timeout=1500 if scheme == "tls" else 20000)
             said = check_failure()
             assert ("HTTP/2 (ALPN h2)" if scheme == "https" else "no answer") in said, said
             if scheme == "tls":

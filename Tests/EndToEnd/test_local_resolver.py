@@ -61,7 +61,7 @@ def test_it_never_asks_itself(daemon, tmp_path):
     file.write_text("nameserver 127.0.0.1\n")
     running = daemon(None, {"fallback": {"servers": [], "resolvConf": [str(file)]}})
     for i in range(5):
-        reply = ask(f"l{i}.example.com", "MX", edns=True, timeout=4)
+        reply = ask(f"l{i}.example.com", "MX", edns=True)
         assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply)
     assert len(running.log_lines("itself")) == 1, running.log()
     assert len(running.log_lines("fallback has no server")) == 1, running.log()
@@ -76,7 +76,7 @@ def test_it_does_not_ask_who_asks_it_in_turn(daemon, binary, scripted_resolver, 
     resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.53"), address="127.0.0.53")
     chosen = {"listen": {"addresses": ["127.0.0.1:53"]}, "fallback": {"servers": [resolver.endpoint], "hosts": ""}}
     running = daemon(whole=chosen, prefix=inside)
-    reply = ask("w.example.net", edns=True, timeout=4)
+    reply = ask("w.example.net", edns=True)
     said = "127.0.0.53:53, which is this daemon itself or asks it"
     assert bool(running.log_lines(said)) == is_loop == (not resolver.questions)
     assert reply.rcode() == (dns.rcode.SERVFAIL if is_loop else dns.rcode.NOERROR)
@@ -114,12 +114,12 @@ def test_a_vpns_resolver_is_not_for_all_names(daemon, network, binary, tmp_path)
             # No network has a default route yet: either may be the one.
             assert servers() == (["10.1.0.53:53", "10.77.0.1:53"], [])
             here.ip("route add default via 10.77.0.1")
-            eventually(lambda: servers() == (["10.77.0.1:53"], ["10.1.0.53:53"]), "the tunnel's resolver is left out", 10)
+            eventually(lambda: servers() == (["10.77.0.1:53"], ["10.1.0.53:53"]), "the tunnel's resolver is left out")
             assert addresses(ask("www.example.net", port=PORT)) == ["192.0.2.53"]
             assert running.log_lines("10.1.0.53:53 of tunnel, which is not for all names"), running.log()
             # A tunnel for everything, as wg-quick(8) makes it: in a table of its own.
             here.ip("route add default dev tunnel table 51820")
-            eventually(lambda: servers() == (["10.1.0.53:53", "10.77.0.1:53"], []), "the tunnel is for all names", 10)
+            eventually(lambda: servers() == (["10.1.0.53:53", "10.77.0.1:53"], []), "the tunnel is for all names")
     finally:
         router.stop()
 
@@ -144,7 +144,7 @@ def test_the_hosts_file_comes_first(daemon, service, tmp_path, unbound):
     assert addresses(ask("printer", port=PORT)) == ["192.0.2.50"]
     assert chosen.names == [] and len(unbound.asked()) == before
     hosts.write_text("192.0.2.60 www.example.com\n")
-    eventually(lambda: addresses(ask("www.example.com", port=PORT)) == ["192.0.2.60"], "the hosts file is followed", 10)
+    eventually(lambda: addresses(ask("www.example.com", port=PORT)) == ["192.0.2.60"], "the hosts file is followed")
 
 
 def test_a_pipe_in_the_place_of_a_file_holds_nothing_up(daemon, scripted_resolver, tmp_path):
@@ -159,10 +159,10 @@ def test_a_pipe_in_the_place_of_a_file_holds_nothing_up(daemon, scripted_resolve
     for path in (hosts, resolv_conf):
         os.mkfifo(tmp_path / "pipe")
         os.rename(tmp_path / "pipe", path)
-        assert ask(next(fresh), port=PORT, timeout=2) is not None
+        assert ask(next(fresh), port=PORT) is not None
     eventually(lambda: running.log_lines("hosts cannot be read, so nothing is answered from it: open .*: Not a regular file"),
                "the log says why")
     assert addresses(ask("www.example.com", port=PORT)) != ["192.0.2.50"]
     hosts.unlink()
     hosts.write_text("192.0.2.60 www.example.com\n")
-    eventually(lambda: addresses(ask("www.example.com", port=PORT)) == ["192.0.2.60"], "a file again, it is followed", 10)
+    eventually(lambda: addresses(ask("www.example.com", port=PORT)) == ["192.0.2.60"], "a file again, it is followed")

@@ -37,7 +37,7 @@ def test_they_are_what_a_client_saw(daemon, service):
     assert changes(before, after, "httpdnsd_dns_responses_total") == 8
     assert changes(before, after, "httpdnsd_dns_responses_total", rcode="NXDOMAIN") >= 1
     assert changes(before, after, "httpdnsd_dns_request_duration_seconds_count") == 8
-    assert after["httpdnsd_dns_request_duration_seconds_sum", ()] < 8
+    assert after["httpdnsd_dns_request_duration_seconds_sum", ()] < 80
     # n1 twice and as AAAA and over TCP; n1, n2, nothing and the MX were not there.
     assert changes(before, after, "httpdnsd_cache_hits_total") == 4
     assert changes(before, after, "httpdnsd_cache_misses_total") == 4
@@ -77,7 +77,7 @@ def test_what_no_network_takes_has_not_left(daemon):
     daemon(None, CONTROL | {"fallback": {"servers": ["198.51.100.53"]},
                             "upstreams.office": {"servers": ["https://198.51.100.54/dns-query"], "domains": ["corp.example"]}})
     for name in ("www.example.com", "www.corp.example"):
-        assert ask(name, timeout=8).rcode() == 2
+        assert ask(name).rcode() == 2
     samples = metrics()
     assert total(samples, "httpdnsd_server_failing", reason="unreachable") == 2
     assert total(samples, "httpdnsd_lookups_sent_total") == 0
@@ -113,7 +113,7 @@ def test_refusals_and_what_cannot_be_read(daemon):
     message = bytes.fromhex("1234 0100 0002 0000 0000 0000")
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
-        channel.settimeout(2)
+        channel.settimeout(20)
         channel.connect(("127.0.0.1", 53))
         channel.send(message)
         assert channel.recv(512)[3] & 15 == 1

@@ -1,6 +1,7 @@
 """`httpdnsd probe` for people who want to know what works."""
 
 import re
+import time
 
 import pytest
 
@@ -34,18 +35,20 @@ def test_a_round_trip_that_is_long(command, service):
     between = Relay(chosen)
     between.delay = 0.1
     try:
+        begun = time.monotonic()
         shown = command("probe", settings=chosen.settings() | {"dnsIp": [between.endpoint]})
+        took = time.monotonic() - begun
     finally:
         between.stop()
     assert shown.returncode == 0, shown
-    assert any(180 <= float(found) <= 900 for found in re.findall(r"(\d+(?:\.\d+)?) ?ms\b", shown.stdout)), shown.stdout
+    assert any(180 <= float(found) <= 1000 * took for found in re.findall(r"(\d+(?:\.\d+)?) ?ms\b", shown.stdout)), shown.stdout
 
 
 @pytest.mark.parametrize("trouble", ["refused", "silent", "frozen", "status"])
 def test_a_service_that_cannot_be_reached(command, service, trouble):
     """69, and which step failed; the local resolver is looked at all the same."""
     chosen = service("aes", every_name)
-    settings = chosen.settings() | {"timeout": 500}
+    settings = chosen.settings() | ({"timeout": 500} if trouble in ("silent", "frozen") else {})
     between = None
     if trouble == "refused":
         chosen.stop()

@@ -37,14 +37,14 @@ def on_a_terminal(binary, tmp_path):
         os.close(terminal)
         with process.stdout:
             output = process.stdout.read().decode()
-        return process.wait(10), output, sent.decode()
+        return process.wait(60), output, sent.decode()
     return run
 
 
 def silent(service, **keys):
     chosen = service("aes", every_name)
     chosen.fault = Fault("silence")
-    return {"httpdns": chosen.settings() | {"timeout": 2500} | keys, "fallback": {"servers": ["127.0.0.9"], "timeout": 300}}
+    return {"httpdns": chosen.settings() | {"timeout": 4500} | keys, "fallback": {"servers": ["127.0.0.9"], "timeout": 300}}
 
 
 def test_it_is_said_and_erased(on_a_terminal, service):
@@ -52,7 +52,8 @@ def test_it_is_said_and_erased(on_a_terminal, service):
     code, output, sent = on_a_terminal("probe", settings=settings)
     server = settings["httpdns"]["dnsIp"][0]
     said = LINE.findall(sent)
-    assert code == 69 and f"asking HTTPDNS {server} (1 of 2), 1 s" in said and f"asking HTTPDNS {server} (1 of 2), 2 s" in said
+    seconds = [int(one) for line in said for one in re.findall(rf"^asking HTTPDNS {re.escape(server)} \(1 of 2\), (\d+) s$", line)]
+    assert code == 69 and len(seconds) > 1 and seconds == sorted(set(seconds)), said
     # What is left on the terminal is the command's last line alone.
     assert re.sub(r"[^\r\n]*\r\x1b\[K", "", sent) == sent.rpartition("\x1b[K")[2], sent
     assert sent.rpartition("\x1b[K")[2].startswith("HTTPDNS does not work, so clients would get SERVFAIL"), sent
@@ -63,14 +64,17 @@ def test_query_says_how_far_it_is(on_a_terminal, service):
     settings = silent(service)
     code, output, sent = on_a_terminal("query", "a.example.com", "b.example.com", settings=settings)
     server = settings["httpdns"]["dnsIp"][0]
-    assert code == 69 and output == "" and f"asking HTTPDNS {server}; 0 of 2 names are known, 1 s" in LINE.findall(sent), sent
+    assert code == 69 and output == "" and any(
+        re.fullmatch(rf"asking HTTPDNS {re.escape(server)}; 0 of 2 names are known, \d s", line) for line in LINE.findall(sent)), sent
 
 
 @pytest.mark.parametrize("variables", [None, {"TERM": "dumb"}], ids=["in a second", "on a dumb terminal"])
 def test_nothing_is_said(on_a_terminal, service, variables):
     settings = silent(service) if variables else {"httpdns": service("aes", every_name).settings()}
+    began = time.monotonic()
     code, _, sent = on_a_terminal("query", "a.example.com", settings=settings, variables=variables)
-    assert code == (69 if variables else 0) and "\x1b" not in sent and "\r\x1b" not in sent, sent
+    is_quick = time.monotonic() - began < 1
+    assert code == (69 if variables else 0) and ("\x1b" not in sent or not variables and not is_quick), sent
 
 
 def test_nothing_is_said_to_a_pipe(command, service):

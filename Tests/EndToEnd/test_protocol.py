@@ -177,7 +177,7 @@ def test_idle_connections_are_closed(daemon):
         halfway.socket.sendall(b"\0\x20\x12")
         for stream in (silent, once, halfway):
             assert stream.socket.recv(1) == b""
-    assert 0.8 < time.monotonic() - begun and waited_since(begun) < 4
+    assert 0.8 < time.monotonic() - begun and waited_since(begun) < 8, "in less than the usual time"
 
 
 def test_idle_connections_are_closed_while_others_come(daemon):
@@ -186,7 +186,7 @@ def test_idle_connections_are_closed_while_others_come(daemon):
     with Stream(port=2053) as silent:
         silent.socket.settimeout(0.1)
         others = []
-        while waited_since(begun) < 7:
+        while waited_since(begun) < 9:
             others.append(Stream(port=2053))
             try:
                 assert silent.socket.recv(1) == b""
@@ -195,7 +195,7 @@ def test_idle_connections_are_closed_while_others_come(daemon):
                 pass
         for other in others:
             other.close()
-    assert 2.8 < time.monotonic() - begun and waited_since(begun) < 7
+    assert 2.8 < time.monotonic() - begun and waited_since(begun) < 9, "in less than the usual time"
 
 
 def test_connections_at_once_are_limited(daemon):

@@ -101,7 +101,7 @@ def test_a_service_that_is_not_there(command, service, encryption):
 def test_any_group_can_be_asked(command, service, scripted_resolver):
     office = scripted_resolver(lambda asked: address_reply(asked), address="127.0.0.41")
     other = service("aes", {"www.shop.example": Record(["203.0.113.77"])})
-    whole = {"upstreams.office": {"servers": ["127.0.0.9", office.endpoint], "domains": ["corp.example"], "timeout": 300},
+    whole = {"upstreams.office": {"servers": ["127.0.0.9", office.endpoint], "domains": ["corp.example"], "timeout": 3000},
              "upstreams.shop": other.settings() | {"provider": "tencent", "domains": ["shop.example"]}}
     shown = command("query", "mail.corp.example", "_sip.corp.example", "--group", "office", "--format", "pair", whole=whole)
     assert (shown.returncode, shown.stderr) == (0, ""), shown

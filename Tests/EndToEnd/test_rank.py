@@ -72,9 +72,12 @@ def test_the_next_answer_leads_with_the_address_that_answers(daemon, service, po
     assert addresses(ask("sub.www.example.com")) == [SILENT, ANSWERS]
     leads(ANSWERS, "sub.www.example.com")
     assert addresses(ask("other.example.com")) == [STRANGER, REFUSES]
-    samples = metrics()
-    assert total(samples, "httpdnsd_rank_connections_total", result="answered") == 2
-    assert total(samples, "httpdnsd_rank_connections_total", result="failed") == 3
+
+    def results():
+        samples = metrics()
+        return [total(samples, "httpdnsd_rank_connections_total", result=result) for result in ("answered", "failed")]
+    eventually(lambda: sum(results()) == 5, "all have ended")
+    assert results() == [2, 3]
     assert len(chosen.requests) == 3, "each name was looked up once"
 
 

@@ -19,7 +19,7 @@ def local(scripted_resolver):
 
 def reporting(local, **httpdns):
     return {"httpdns": {"enableReport": True, "appId": "app-4711", "timeout": 1000} | httpdns,
-            "fallback": {"servers": [local.endpoint]}}
+            "fallback": {"servers": [local.endpoint], "hedgeAfter": 1000}}
 
 
 @pytest.mark.parametrize(("encryption", "case"), [("aes", "failed"), ("https", "timed out")])

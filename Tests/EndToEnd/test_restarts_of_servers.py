@@ -47,13 +47,13 @@ class Server:
     def start(self):
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        eventually(self._listens, f"{self.command[0]} listens", 15)
+        eventually(self._listens, f"{self.command[0]} listens")
 
     def _listens(self):
         assert self.process.poll() is None, (self.directory / "log").read_text()
         try:  # a program does not begin to listen at all its ports at once
             for port in self.ports:
-                socket.create_connection((self.address, port), 0.2).close()
+                socket.create_connection((self.address, port), 2).close()
             return True
         except OSError:
             return False
@@ -61,7 +61,7 @@ class Server:
     def stop(self):
         self.process.terminate()
         try:
-            self.process.wait(5)
+            self.process.wait(20)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

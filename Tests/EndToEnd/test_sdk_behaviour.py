@@ -40,7 +40,7 @@ def test_requests_that_expire(daemon, service, encryption):
     for one in clients.all_answered():
         assert addresses(one.reply) == [address_of(one.name)]
     now = time.time()
-    assert all(590 <= request.expiry - now <= 601 for request in chosen.requests)
+    assert all(540 <= request.expiry - now <= 601 for request in chosen.requests)
     if encryption != "https":
         assert not any(str(request.expiry) in target for request in chosen.requests for target in chosen.targets)
 
@@ -79,12 +79,12 @@ def test_too_many_requests_back_off(daemon, service, local):
     clients = Clients()
     clients.ask_steadily([f"often{number}.example.com" for number in range(40)], 0.025)
     for one in clients.all_answered():
-        assert addresses(one.reply) == [LOCAL_ADDRESS] and one.waited < 0.9  # long before `hedgeAfter`
+        assert addresses(one.reply) == [LOCAL_ADDRESS] and one.waited < 2  # long before `hedgeAfter`
     assert 1 <= len(chosen.requests) <= 8, "of 40 lookups"
     assert 1 <= len(running.log_lines("status 429")) <= 2, running.log()
     chosen.fault = None
     fresh = (f"again{number}.example.com" for number in range(100_000))
-    eventually(lambda: by_service(next(fresh)), "it is tried again", 10)
+    eventually(lambda: by_service(next(fresh)), "it is tried again")
     assert by_service(next(fresh))
 
 

@@ -67,7 +67,7 @@ def test_every_aes_request_has_an_initial_vector_of_its_own(daemon, service):
     for i in range(20):
         ask(f"n{i}.example.com")
     vectors = {target.partition("dn=")[2][:32] for target in chosen.targets}
-    assert len(vectors) == len(chosen.targets) == 20
+    assert len(vectors) == len(chosen.targets) >= 20
 
 
 def test_questions_share_a_connection(daemon, service):

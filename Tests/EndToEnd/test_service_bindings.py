@@ -125,7 +125,7 @@ def test_chromium_encrypts_the_name_to_the_accounts_address(start):
     browser = chromium.Chromium("--enable-features=AsyncDns", "--disable-features=DnsOverHttpsUpgrade")
     try:
         browser.go("https://www.example.com/")
-        hello = eventually(lambda: hellos.all and hellos.all[0], "chromium connects", 20)
+        hello = eventually(lambda: hellos.all and hellos.all[0], "chromium connects")
     finally:
         browser.close()
         hellos.stop()

@@ -23,7 +23,7 @@ def listed(service, authority):
 
 
 def using(start, **more):
-    return {"httpdns": {"httpOnly": True, "timeout": 2000, "dnsIp": [NOBODY], "confIp": start} | more}
+    return {"httpdns": {"httpOnly": True, "timeout": 3000, "dnsIp": [NOBODY], "confIp": start} | more}
 
 
 def uses(one, names=iter(range(1_000_000))):

@@ -56,11 +56,11 @@ def manager(tmp_path):
     {"addresses": ["10.53.53.53:53"], "allow": ["127.0.0.0/8"], "workers": 3},
 ], ids=["loopback", "wildcard", "not allowed to itself"])
 def test_it_says_that_it_is_ready_how_it_is_and_that_it_lives(daemon, manager, listen):
-    manager = manager(watchdog=2)
+    manager, began = manager(watchdog=2), time.monotonic()
     running = daemon(None, ANY | {"listen": listen}, variables=manager.variables, ready=False)
     eventually(lambda: manager.count("READY=1"), "READY=1")
     eventually(lambda: manager.count("WATCHDOG=1") >= 3, "it says again and again that it lives")
-    assert manager.count("STATUS=serving; ") == 1, "once in ten seconds at most"
+    assert 1 <= manager.count("STATUS=serving; ") <= 1 + (time.monotonic() - began) // 10, "once in ten seconds at most"
     running.stop()
     assert manager.count("STOPPING=1") == 1
     assert "watchdog" not in running.log() and "not told" not in running.log(), running.log()
@@ -125,7 +125,7 @@ def test_sockets_of_several_addresses_replace_those_of_the_configuration(binary,
             ask("localhost", server="127.0.0.9", transport="tcp")
     finally:
         process.terminate()
-        assert process.wait(5) == 0
+        assert process.wait(20) == 0
         for one in handed:
             one.close()
 
@@ -141,7 +141,7 @@ def test_what_is_nothing_to_listen_on_is_named(binary, tmp_path, leftover):
         made.bind(("127.0.0.1", 5355))
     with good, made:
         process = handed_over(binary, [good, made], tmp_path)
-        assert process.wait(5) == 71
+        assert process.wait(20) == 71
     said = (tmp_path / "log").read_text()
     assert len(said.splitlines()) == 1 and ("descriptor 4" in said or "ENOTSOCK" in said or "socket" in said), said
 
@@ -154,7 +154,7 @@ def run_with_log(binary, path, variables, address="127.0.0.1:53"):
                                    env=environment({"HTTPDNSD_FALLBACK_SERVERS": "127.0.0.2"} | variables))
     eventually(lambda: "listening on" in path.read_text(), "it listens")
     process.terminate()
-    assert process.wait(5) == 0
+    assert process.wait(20) == 0
     return path.read_text().splitlines()
 
 

@@ -218,7 +218,7 @@ def test_it_comes_back(service, store, member):
     eventually(lambda: one.log_lines("shared cache: not in use, .*: .*refused"), "it is said that the store is away")
     fill(one, NAMES[:3])
     shared.start()
-    eventually(lambda: one.log_lines("shared cache: in use"), "the store is in use", 15)
+    eventually(lambda: one.log_lines("shared cache: in use"), "the store is in use")
     shared.kill()
     eventually(lambda: len(one.log_lines("shared cache: not in use")) == 2, "it is said again")
     fill(one, NAMES[3:6])

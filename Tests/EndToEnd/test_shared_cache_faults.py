@@ -103,7 +103,7 @@ def test_a_store_that_fails_is_not_noticed(service, store, fake_store, member, a
         server = "redis://127.0.0.9"
     other = member(account, None, server=server, wait=False, settings=settings)
     if fault in ("stopped", "out-of-memory"):
-        eventually(lambda: other.log_lines("shared cache: in use"), "the store is connected", 10)
+        eventually(lambda: other.log_lines("shared cache: in use"), "the store is connected")
     if fault == "stopped":
         threading.Timer(0.5, shared.pause).start()
     # A quarter and 2 ms are the noise, and what a question waits while the failure is found out is 5 ms more. A machine

@@ -75,7 +75,7 @@ class Asking:
             self._socket.send(dns.message.make_query(name, "A", id=number, use_edns=0).to_wire())
             time.sleep(max(0.0, begun + (number + 1) / 200 - time.monotonic()))
         try:
-            eventually(lambda: len(self._replies) == len(names), "each question has its reply", 8)
+            eventually(lambda: len(self._replies) == len(names), "each question has its reply")
         finally:
             self._end.set()
             self._reader.join()
@@ -279,7 +279,7 @@ def test_a_shortage_is_no_failure_of_servers(world, shortage, kinds):
         return all(is_right(name, reply) for name, reply in Asking(f"again{next(number)}-", kinds).ask(number=2 * len(kinds)))
 
     assert are_as_before(loud) if loud else True
-    eventually(lambda: are_as_before(kinds), "all is as before", 10)
+    eventually(lambda: are_as_before(kinds), "all is as before")
     for name, reply in Asking("after", kinds).ask(1):
         assert is_right(name, reply), reply
 
@@ -318,5 +318,5 @@ def test_a_server_whose_name_cannot_be_looked_up_is_not_to_blame(world):
     for name, reply in replies:
         assert kind_of(name) == "fallback" or is_short(reply), reply.to_text()
     number = itertools.count()
-    eventually(lambda: all(is_right(*one) for one in Asking(f"again{next(number)}-", ["tls"]).ask(number=2)), "it is found", 10)
+    eventually(lambda: all(is_right(*one) for one in Asking(f"again{next(number)}-", ["tls"]).ask(number=2)), "it is found")
     assert "no address of" not in world.blames_nobody(["tls"])

@@ -18,7 +18,7 @@ PORT = 2053
 
 def start(daemon, resolver, **fallback):
     daemon(None, {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "control": {"metrics": "127.0.0.1:9153"},
-                  "fallback": {"servers": [resolver.endpoint], "timeout": 1000} | fallback}, port=PORT)
+                  "fallback": {"servers": [resolver.endpoint], "timeout": 3000} | fallback}, port=PORT)
 
 
 def spelled(asked):
@@ -69,7 +69,7 @@ def test_a_server_that_does_not_repeat_letters_is_asked_without(daemon, scripted
 def test_another_server_at_the_same_address_is_learnt_anew(daemon, scripted_resolver):
     """A known server's answers in another case are not believed; if nothing else comes, it is another server now."""
     resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
-    start(daemon, resolver)
+    start(daemon, resolver, timeout=1500)
     assert addresses(ask("one.example.net", port=PORT)) == ["192.0.2.1"]
     resolver.script = lambda asked: lower(asked, "192.0.2.2")
     ask("two.example.net", port=PORT, edns=True)  # as the forwarder sees it: no answer in time
@@ -80,12 +80,12 @@ def test_another_server_at_the_same_address_is_learnt_anew(daemon, scripted_reso
 
 def test_a_refusal_without_a_question_needs_no_spelling(daemon, scripted_resolver):
     resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
-    start(daemon, resolver, timeout=3000)
+    start(daemon, resolver, timeout=20000)
     assert addresses(ask("one.example.net", port=PORT)) == ["192.0.2.1"]
     resolver.script = lambda asked: asked.wire[:2] + b"\x81\x85" + bytes(8)
     begun = time.monotonic()
     assert ask("two.example.net", port=PORT).rcode() == dns.rcode.REFUSED
-    assert waited_since(begun) < 2
+    assert waited_since(begun) < 3.5
 
 
 def test_the_spelling_does_not_show_in_an_answer(daemon, scripted_resolver):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import pty
 import re
 import signal
@@ -64,7 +65,7 @@ class Watcher:
         """All whole lines but those of `begin`, once one of them has this word."""
         def whole():
             return self.text[:self.text.rfind("\n") + 1]
-        eventually(lambda: until in whole(), f"a line with {until}", 10)
+        eventually(lambda: until in whole(), f"a line with {until}")
         return [line for line in whole().splitlines() if "begins.localhost" not in line]
 
     def values(self, *, until="ends.localhost"):
@@ -76,8 +77,8 @@ class Watcher:
         self.reading.set()
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
-        ended = self.process.wait(5)
-        self.thread.join(5)
+        ended = self.process.wait(20)
+        self.thread.join(20)
         os.close(self.output)
         self.is_closed = True
         if self.process.stderr:
@@ -110,7 +111,7 @@ def world(daemon, service, place, scripted_resolver):
         chosen = service("aes", names or {"www.example.com": Record(["203.0.113.1"], [], 300)})
         running = daemon(chosen, {
             "control": {"socket": str(place / "s")}, "fallback": {"hosts": str(hosts)},
-            "upstreams.office": {"servers": [office.endpoint], "domains": ["corp.example"], "timeout": 300},
+            "upstreams.office": {"servers": [office.endpoint], "domains": ["corp.example"], "timeout": 3000},
         } | (settings or {}))
         running.office, running.service = office, chosen
         return running
@@ -144,7 +145,7 @@ def test_each_answer_is_one_line(world, watch):
         ("b.example.com", "MX", "udp", "server", "fallback", f"{LOCAL_RESOLVER}:53", "NXDOMAIN")]
     assert all(re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", one["time"]) for one in seen)
     assert all(one["client"] == "127.0.0.1" and 0 < one["milliseconds"] < 5000 for one in seen)
-    assert seen[1]["milliseconds"] < seen[0]["milliseconds"]
+    assert min(one["milliseconds"] for one in seen[1:3]) < seen[0]["milliseconds"]
     assert not running.log_lines("example")
 
 
@@ -253,7 +254,7 @@ def test_when_it_cannot_watch(world, watch, place, binary):
     eventually(lambda: "begins.localhost" in another_try(watch), "there is room again")
     running.stop()
     for one in four[1:]:
-        assert one.process.wait(5) == 69
+        assert one.process.wait(20) == 69
         one.stop(69)
         assert one.text.endswith("the daemon has ended\n")
     absent = processes.run(binary, "watch", "--socket", str(place / "absent"))
@@ -309,7 +310,7 @@ def test_what_is_dropped_is_counted_exactly(world, watch, ask_in_batches, reads)
         ask(f"ends{asked}.localhost")
         whole = watcher.text[:watcher.text.rfind("\n") + 1].splitlines()[begun:]
         return whole if whole and '"ends' in whole[-1] else None
-    seen = [json.loads(line) for line in eventually(lines, "the last question is shown", 20)]
+    seen = [json.loads(line) for line in eventually(lines, "the last question is shown", 60)]
     dropped = sum(one.get("dropped", 0) for one in seen)
     shown = sum("name" in one for one in seen)
     last = int(re.fullmatch(r"ends(\d+)\.localhost", seen[-1]["name"]).group(1))
@@ -325,7 +326,7 @@ def test_a_watcher_that_stops_keeps_nobody_waiting(world, watch):
     stopped = watch("--json").begin()
     stopped.process.send_signal(signal.SIGSTOP)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
-        channel.settimeout(1)
+        channel.settimeout(20)
         channel.connect(("127.0.0.1", 53))
         question = dns.message.make_query("www.example.com", "A").to_wire()
         for _ in range(20_000):
@@ -336,15 +337,19 @@ def test_a_watcher_that_stops_keeps_nobody_waiting(world, watch):
     stopped.process.send_signal(signal.SIGCONT)
 
 
-def test_which_way_each_question_went(world, watch, service, scripted_resolver):
+def test_which_way_each_question_went(world, watch, place):
     """Also that of a question which was sent in the clear, though an encrypted server answered it in the end."""
-    running = world({"fallback": {"hosts": "", "servers": ["10.53.53.53:5399"], "hedgeAfter": 50}},
+    running = world({"fallback": {"hosts": "", "servers": ["10.53.53.53:5399"], "hedgeAfter": 1500}},
                     {name: Record(["203.0.113.1"], [], 300) for name in ("www.example.com", "slow.example.com")})
-    watcher = watch("--json").begin()
     leaks = watch("--way", "clear", "--json")
+
+    def connections():
+        return pathlib.Path("/proc/net/unix").read_text().count(f" {place}/s\n") - 1  # but for the one that listens
+    eventually(lambda: connections() > 0, "it has asked to be shown what leaks")
+    watcher = watch("--json").begin()
     ask("www.example.com")
     ask("www.example.com")
-    running.service.fault = Fault("delay", 0.5)
+    running.service.fault = Fault("delay", 2.5)
     ask("slow.example.com")
     running.office.stop()
     ask("mail.corp.example")

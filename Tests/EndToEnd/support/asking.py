@@ -24,7 +24,7 @@ def asked_of(daemon, authority):
     """Starts a daemon whose local resolvers these are; it has metrics."""
     def start(*servers, **fallback):
         return daemon(None, {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "control": {"metrics": "127.0.0.1:9153"},
-                             "fallback": {"servers": [getattr(one, "url", one) for one in servers], "timeout": 2000,
+                             "fallback": {"servers": [getattr(one, "url", one) for one in servers], "timeout": 5000,
                                           "caFile": str(authority.file)} | fallback}, port=PORT)
     return start
 
@@ -52,13 +52,14 @@ def failures():
     return total(metrics(), "httpdnsd_group_failures_total", group="fallback")
 
 
-def check_answers(asked, within=1.5, expected=OURS):
+def check_answers(asked, within=3.5, expected=OURS):
+    """Long before an attempt has timed out, and before the daemon would say by itself that nobody answers."""
     for one in asked:
         assert addresses(one.reply) == expected, f"{one.name} after {one.waited:.2f} s: {one.reply}"
         assert one.waited < within, f"{one.name} took {one.waited:.2f} s"
 
 
-def check_failure(name="failing.example.net", within=4.0):
+def check_failure(name="failing.example.net", within=8.0):
     begun = time.monotonic()
     reply = ask(name, edns=True, port=PORT)
     assert waited_since(begun) < within

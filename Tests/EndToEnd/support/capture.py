@@ -32,10 +32,10 @@ class Capture:
 
     def __exit__(self, *_):
         self._process.terminate()
-        self._process.wait(5)
+        self._process.wait(30)
 
     def bytes(self):
         """The capture so far: a connection of our own marks where it ends."""
-        with socket.create_connection((self.address, self.port), timeout=5) as marker:
+        with socket.create_connection((self.address, self.port), timeout=20) as marker:
             marker.sendall(LAST)
         return eventually(lambda: LAST in (data := self._file.read_bytes()) and data, "tcpdump wrote the last packet")

@@ -33,7 +33,7 @@ class Asked:
 class Clients:
     """Each question is a client of its own, with its own socket; nobody waits for anybody."""
 
-    def __init__(self, *, patience=8.0, **options):
+    def __init__(self, *, patience=20.0, **options):
         self._options = options | {"timeout": patience}
         self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=256)
         self._questions = []
@@ -85,7 +85,7 @@ def at_the_same_moment(running, questions, sockets=1, meanwhile=lambda: None):
         channels = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(sockets)]
         for channel in channels:
             channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-            channel.settimeout(8)
+            channel.settimeout(20)
             channel.connect((running.server, running.port))
         os.kill(running.pid, signal.SIGSTOP)
         try:

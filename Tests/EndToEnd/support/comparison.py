@@ -167,11 +167,11 @@ class Validator:
                 return ask(own[0], "SOA", server=ADDRESS, timeout=0.2).answer
             except (OSError, dns.exception.DNSException):
                 return False
-        eventually(answers, "unbound answers", 15)
+        eventually(answers, "unbound answers", 60)
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(5)
+        self.process.wait(30)
 
 
 def ask_all(questions, server, port):
@@ -190,7 +190,7 @@ def ask_all(questions, server, port):
             following += 1
         if not select.select([channel], [], [], 1.0)[0]:
             silent += 1
-            assert silent < 10, f"{len(waiting)} questions without an answer at {server}:{port}"
+            assert silent < 30, f"{len(waiting)} questions without an answer at {server}:{port}"
             for identity, index in waiting.items():
                 channel.send(struct.pack("!H", identity) + questions[index])
             continue

@@ -14,7 +14,7 @@ METRICS = ("127.0.0.1", 9153)
 class UnixConnection(http.client.HTTPConnection):
     """HTTP over a unix socket."""
 
-    def __init__(self, path, timeout=5):
+    def __init__(self, path, timeout=20):
         super().__init__("localhost", timeout=timeout)
         self.path = str(path)
 
@@ -24,7 +24,7 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
-def fetch(path, method="GET", *, address=METRICS, over=None, timeout=5):
+def fetch(path, method="GET", *, address=METRICS, over=None, timeout=20):
     """One request: status, head and body. `over`: the path of a unix socket."""
     connection = UnixConnection(over, timeout) if over else http.client.HTTPConnection(*address, timeout=timeout)
     try:

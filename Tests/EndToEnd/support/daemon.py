@@ -15,7 +15,7 @@ from dns_client import exchange
 from waiting import eventually, waited_since
 
 READY_WITHIN = 60.0  # under valgrind too, on a busy machine
-STOP_WITHIN = 5.0
+STOP_WITHIN = 10.0  # answers under way are waited for, which are 4 s at most
 SANITIZED = "HTTPDNSD_SANITIZED" in os.environ
 
 
@@ -64,7 +64,7 @@ class Daemon:
         def answers():
             assert self.process.poll() is None, f"the daemon ended with {self.process.returncode}:\n{self.log()}"
             try:  # by a connected socket, which is told at once when nobody listens yet
-                reply = exchange(question, server=self.server, port=self.port, timeout=0.2)
+                reply = exchange(question, server=self.server, port=self.port, timeout=3)
             except OSError:
                 return False
             return reply is not None and dns.message.from_wire(reply).answer
@@ -74,14 +74,14 @@ class Daemon:
 
     def log(self):
         """A thread of the daemon's own writes it: what it was told of by now is there when all threads wait for something,
-        and it has stopped growing. A daemon that is kept busy has a second."""
+        and it has stopped growing. A daemon that is kept busy has some seconds."""
         def goes_on():
             before = self._log.stat().st_size
             is_idle = self._is_idle()
             time.sleep(0.01)
             return not (is_idle and self._is_idle()) or self._log.stat().st_size != before
         begun = time.monotonic()
-        while self.process.poll() is None and waited_since(begun) < 1 and goes_on():
+        while self.process.poll() is None and waited_since(begun) < 3 and goes_on():
             pass
         return self._log.read_text(errors="replace")
 
@@ -152,7 +152,7 @@ class Daemon:
         return count
 
 
-def run(binary, *arguments, variables=None, timeout=30.0, cwd=None):
+def run(binary, *arguments, variables=None, timeout=60.0, cwd=None):
     """A command of the binary that ends by itself."""
     return subprocess.run([binary, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=timeout, env=environment(variables), cwd=cwd)

@@ -11,7 +11,7 @@ import dns.rdatatype
 SERVER = "127.0.0.1"
 
 
-def ask(name, kind="A", *, transport="udp", server=SERVER, port=53, source=None, edns=False, timeout=8.0, message=None,
+def ask(name, kind="A", *, transport="udp", server=SERVER, port=53, source=None, edns=False, timeout=20.0, message=None,
         **options):
     """One question, one answer. `edns=True` sends an OPT; `options` go to dnspython's `make_query`."""
     if message is None:
@@ -47,7 +47,7 @@ def has_opt(reply):
     return reply.edns >= 0
 
 
-def exchange(payload, *, server=SERVER, port=53, timeout=2.0):
+def exchange(payload, *, server=SERVER, port=53, timeout=20.0):
     """Raw bytes over UDP; the raw answer, or None when none comes."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
         channel.settimeout(timeout)
@@ -62,7 +62,7 @@ def exchange(payload, *, server=SERVER, port=53, timeout=2.0):
 class Stream:
     """A TCP connection that carries many questions."""
 
-    def __init__(self, *, server=SERVER, port=53, source=None, timeout=5.0):
+    def __init__(self, *, server=SERVER, port=53, source=None, timeout=20.0):
         self.socket = socket.create_connection((server, port), timeout, (source, 0) if source else None)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 

@@ -63,7 +63,7 @@ def member(daemon, tmp_path):
         started = daemon(service, whole, port=port, **options)
         started.metrics = lambda: metrics(fetch("/metrics", address=("127.0.0.1", 9000 + port))[2])
         if wait and shared:
-            eventually(lambda: started.log_lines("shared cache: in use"), "the store is connected", 10)
+            eventually(lambda: started.log_lines("shared cache: in use"), "the store is connected", 30)
         return started
     return start
 

@@ -47,7 +47,7 @@ class Groups:
         for name, keys in groups.items():
             if "servers" not in keys and "answer" not in keys and name not in ("fallback", "domains", "control", "cache"):
                 server = self.servers.get(name) or self.server(name)
-                keys = {"servers": [server.endpoint], "timeout": 1000} | keys
+                keys = {"servers": [server.endpoint], "timeout": 3000} | keys
             section = name if name in ("fallback", "domains", "control", "httpdns", "cache") else f"upstreams.{name}"
             settings[section] = settings.get(section, {}) | keys
         return self.start(self.chosen if httpdns else None, settings, port=PORT, ready=ready)

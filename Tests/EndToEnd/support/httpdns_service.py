@@ -181,7 +181,7 @@ class HTTPDNSService:
 
     def settings(self):
         """The `[httpdns]` section of a daemon that uses this service."""
-        section = {"encryptType": self.encryption, "dnsIp": [self.endpoint], "timeout": 1000}
+        section = {"encryptType": self.encryption, "dnsIp": [self.endpoint], "timeout": 3000}
         if self.encryption == "https":
             return section | {"token": self.token}
         return section | {"dnsId": self.dns_id, "dnsKey": self.key}

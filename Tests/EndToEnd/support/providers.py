@@ -51,7 +51,7 @@ class ProviderService(HTTPDNSService):
     def settings(self):
         """The keys of a daemon's account that uses this service."""
         keys = {"provider": self.provider, "dnsId": self.account, "dnsKey": self.secret, "dnsIp": [self.endpoint],
-                "timeout": 1000}
+                "timeout": 3000}
         return keys | ({"encryptType": "aes", "aesKey": AES_KEY} if self.way == "aes" else {})
 
     @property

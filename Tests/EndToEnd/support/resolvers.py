@@ -42,7 +42,7 @@ class Program:
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(5)
+        self.process.wait(30)
 
 
 class Unbound(Program):
@@ -67,7 +67,7 @@ class Unbound(Program):
             "remote-control:", "  control-enable: no"]) + "\n")
         self.process = subprocess.Popen(["unbound", "-d", "-c", str(configuration)], stdin=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)
-        eventually(self._answers, "unbound answers")
+        eventually(self._answers, "unbound answers", 60)
 
     @staticmethod
     def _zone(name, file):
@@ -102,7 +102,7 @@ class Front(Program):
         configuration.write_text("\n".join(lines) + "\n")
         with self._log.open("w") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        eventually(self._answers, f"{program} answers", 15)
+        eventually(self._answers, f"{program} answers", 60)
 
 
 @dataclass

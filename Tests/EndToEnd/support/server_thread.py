@@ -48,10 +48,10 @@ class ServerThread:
     def stop(self):
         self._wait(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+        self._thread.join(30)
 
     def _wait(self, coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(5)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
 
     async def _connected(self, reader, writer):
         self._transports.add(writer.transport)

@@ -52,7 +52,7 @@ class Store:
     def start(self):
         with (self.directory / "store.log").open("w") as log:
             self.process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        eventually(self._listens, "the store listens", 10)
+        eventually(self._listens, "the store listens", 60)
         return self
 
     def _listens(self):
@@ -65,7 +65,7 @@ class Store:
     def __call__(self, *words, login=()):
         """A command of the test's own, past TLS and network."""
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(10)
+            connection.settimeout(30)
             connection.connect(str(self.path))
             stream = connection.makefile("rb")
             if login:

@@ -35,7 +35,7 @@ def from_address(source):
 class Datagrams:
     """Questions over UDP, from one port."""
 
-    def __init__(self, *, server="127.0.0.1", source=None, timeout=8.0):
+    def __init__(self, *, server="127.0.0.1", source=None, timeout=20.0):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         self.socket.settimeout(timeout)
@@ -59,12 +59,12 @@ class Datagrams:
 class Encrypted(Stream):
     """A connection with TLS that carries many questions."""
 
-    def __init__(self, context, *, server="127.0.0.1", port=TLS, name="dns.example", source=None, timeout=8.0, session=None):
+    def __init__(self, context, *, server="127.0.0.1", port=TLS, name="dns.example", source=None, timeout=20.0, session=None):
         plain = socket.create_connection((server, port), timeout, from_address(source))
         self.socket = context.wrap_socket(plain, server_hostname=name, session=session)
 
 
-def dial(context, protocols, server="127.0.0.1", source=None, timeout=8.0):
+def dial(context, protocols, server="127.0.0.1", source=None, timeout=20.0):
     context.set_alpn_protocols(list(protocols))
     plain = socket.create_connection((server, HTTPS), timeout, from_address(source))
     return context.wrap_socket(plain, server_hostname="dns.example")

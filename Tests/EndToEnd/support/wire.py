@@ -43,7 +43,7 @@ class Wire:
 
     def __exit__(self, *_):
         self._process.send_signal(signal.SIGINT)
-        self._process.wait(5)
+        self._process.wait(30)
         assert "\n0 packets dropped by kernel" in self._messages.read_text(), self._messages.read_text()
 
     def catch_up(self, socket):

@@ -123,7 +123,8 @@ def test_a_server_that_refuses_by_an_alert(asked_of, authority, scheme):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
         try:
             eventually(lambda: listens("127.0.0.6", 8853), "it listens")
-            asked_of(f"{scheme}://127.0.0.6:8853" + ("/dns-query" if scheme == "https" else ""), timeout=1500 if scheme == "tls" else 20000)
+            asked_of(f"{scheme}://127.0.0.6:8853" + ("/dns-query" if scheme == "https" else ""),
+                     timeout=1500 if scheme == "tls" else 20000)
             said = check_failure()
             assert ("HTTP/2 (ALPN h2)" if scheme == "https" else "no answer") in said, said
             if scheme == "tls":

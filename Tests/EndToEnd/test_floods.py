@@ -30,7 +30,7 @@ IS_FULL = NAMES >= 1_000_000
 MEGABYTES = 32 if IS_FULL else 2
 BESIDE_CACHE = 24  # MB of resident memory beside cache.megabytes
 KEY = "Swift-HTTPDNS-16"
-KNOWN = [f"known{number}.example.com" for number in range(50)]
+KNOWN = [f"known{number}.flood.example.com" for number in range(50)]
 
 
 @pytest.fixture
@@ -70,8 +70,8 @@ def test_random_names(daemon, flood, fast_service, scripted_resolver, chance, ho
     assert all(known.values())
     if "silent" in how:
         service.send_signal(signal.SIGSTOP)
-    attack = subprocess.Popen([flood, "ask", "53", str(NAMES), "256", "flood.example.com", str(chance.getrandbits(32))],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    attack = subprocess.Popen([flood, "ask", "53", str(NAMES), "256", "flood.example.com", str(chance.getrandbits(32)),
+                               str(len(KNOWN))], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     asked, again, most = 0, 0, 0
     while attack.poll() is None:
         name = KNOWN[asked % len(KNOWN)]

@@ -1,9 +1,10 @@
 /* Two programs for floods, which Python would be too slow for.
  *
  * flood serve KEY: an HTTPDNS service (aes) on 127.0.0.3, whose port it prints, that knows two addresses of every name.
- * flood ask PORT COUNT WINDOW SUFFIX SEED: asks the daemon for COUNT random names under SUFFIX as fast as answers come,
- * WINDOW of them under way; who has no answer while nothing comes is not waited for. It prints how many answers came,
- * and how many of them with an address. */
+ * flood ask PORT COUNT WINDOW SUFFIX SEED KNOWN: asks the daemon for COUNT random names under SUFFIX as fast as answers come,
+ * WINDOW of them under way; who has no answer while nothing comes is not waited for. With each BATCH of them go OFTEN questions
+ * for known0.SUFFIX to known(KNOWN - 1).SUFFIX in turn: however slowly others are scheduled, these are asked for all the time.
+ * It prints how many answers for random names came, and how many of them with an address. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,7 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BATCH = 64, LONGEST = 300, MOST = 1024, ROOM = 8192 };
+enum { BATCH = 64, OFTEN = 4, IS_KNOWN = 0xffff, LONGEST = 300, MOST = 1024, ROOM = 8192 };
 
 /* --- The service --- */
 
@@ -120,14 +121,18 @@ static uint64_t chance(void) {
     return z ^ z >> 31;
 }
 
-static size_t question(uint8_t *to, unsigned id, const char *suffix) {
+static size_t question(uint8_t *to, unsigned id, unsigned known, const char *suffix) {
     static const uint8_t flags[10] = {1, 0, 0, 1}, type[5] = {0, 0, 1, 0, 1};
     uint8_t *at = to;
     *at++ = id >> 8, *at++ = id;
     memcpy(at, flags, 10), at += 10;
-    *at++ = 16;
-    uint64_t letters = chance();
-    for (int i = 0; i < 16; i++) *at++ = 'a' + (letters >> 4 * i & 15);
+    if (id == IS_KNOWN) {
+        *at = sprintf((char *)at + 1, "known%u", known), at += *at + 1;
+    } else {
+        *at++ = 16;
+        uint64_t letters = chance();
+        for (int i = 0; i < 16; i++) *at++ = 'a' + (letters >> 4 * i & 15);
+    }
     char name[LONGEST - 64];
     snprintf(name, sizeof name, "%s", suffix);
     for (char *label = strtok(name, "."); label; label = strtok(0, ".")) {
@@ -138,7 +143,7 @@ static size_t question(uint8_t *to, unsigned id, const char *suffix) {
     return at + 5 - to;
 }
 
-static int ask(unsigned port, unsigned long count, long window, const char *suffix) {
+static int ask(unsigned port, unsigned long count, long window, const char *suffix, unsigned known) {
     int channel = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), room = 1 << 22;
     struct sockaddr_in server = {.sin_family = AF_INET, .sin_port = htons(port)};
     inet_pton(AF_INET, "127.0.0.1", &server.sin_addr);
@@ -147,7 +152,7 @@ static int ask(unsigned port, unsigned long count, long window, const char *suff
     static uint8_t bytes[BATCH][LONGEST];
     struct iovec vector[BATCH];
     struct mmsghdr message[BATCH];
-    unsigned long sent = 0, answers = 0, good = 0;
+    unsigned long sent = 0, answers = 0, good = 0, batches = 0;
     long waiting = 0;
     while (sent < count || waiting > 0) {
         for (int i = 0; i < BATCH; i++) {
@@ -160,11 +165,21 @@ static int ask(unsigned port, unsigned long count, long window, const char *suff
             if (poll(&ready, 1, 20) == 0) waiting = 0;
         }
         int got = recvmmsg(channel, message, BATCH, MSG_DONTWAIT, 0);
-        for (int i = 0; i < got; i++, answers++) good += (bytes[i][3] & 15) == 0 && (bytes[i][6] | bytes[i][7]);
-        waiting = got > waiting ? 0 : waiting - (got > 0 ? got : 0);
+        long random = 0;
+        for (int i = 0; i < got; i++) {
+            if (bytes[i][0] == IS_KNOWN >> 8 && bytes[i][1] == (IS_KNOWN & 255)) continue;
+            random++, good += (bytes[i][3] & 15) == 0 && (bytes[i][6] | bytes[i][7]);
+        }
+        answers += random;
+        waiting = random > waiting ? 0 : waiting - random;
         if (sent == count || waiting + BATCH > window) continue;
         int size = count - sent < BATCH ? count - sent : BATCH;
-        for (int i = 0; i < size; i++) vector[i].iov_len = question(bytes[i], (sent + i) & 0xffff, suffix);
+        for (int i = 0; i < OFTEN; i++) {
+            size_t length = question(bytes[0], IS_KNOWN, (batches * OFTEN + i) % known, suffix);
+            if (send(channel, bytes[0], length, 0) < 0) return 71;
+        }
+        batches++;
+        for (int i = 0; i < size; i++) vector[i].iov_len = question(bytes[i], (sent + i) % IS_KNOWN, 0, suffix);
         for (int i = 0; i < size; i++) message[i].msg_hdr = (struct msghdr){.msg_iov = &vector[i], .msg_iovlen = 1};
         int done = sendmmsg(channel, message, size, 0);
         if (done < 0) return 71;
@@ -176,7 +191,7 @@ static int ask(unsigned port, unsigned long count, long window, const char *suff
 
 int main(int count, char **argument) {
     if (count == 3 && !strcmp(argument[1], "serve") && strlen(argument[2]) == 16) return serve(argument[2]);
-    if (count != 7 || strcmp(argument[1], "ask")) return 64;
+    if (count != 8 || strcmp(argument[1], "ask")) return 64;
     state = strtoull(argument[6], 0, 10);
-    return ask(atoi(argument[2]), strtoul(argument[3], 0, 10), atol(argument[4]), argument[5]);
+    return ask(atoi(argument[2]), strtoul(argument[3], 0, 10), atol(argument[4]), argument[5], atoi(argument[7]));
 }

@@ -126,7 +126,7 @@ WRONG = [*((provider, "https", {"dnsKey": OTHER}, "is SECTION.dnsKey right?") fo
          *((provider, "https", {"dnsId": 654321}, "is SECTION.dnsId right?") for provider in ("alibaba-v1", "baidu", "volcengine")),
          ("alibaba", "aes", {"dnsKey": OTHER}, "is SECTION.dnsKey right?"),
          ("alibaba", "aes", {"aesKey": OTHER}, "are SECTION.aesKey and SECTION.provider right?"),
-         ("tencent", "https", {"token": "999"}, "is SECTION.token right?"),
+         ("tencent", "https", {"token": "999000999"}, "is SECTION.token right?"),
          ("tencent", "aes", {"dnsKey": "fedcba9876543210"}, "are SECTION.dnsId and SECTION.dnsKey right?"),
          ("tencent", "des", {"dnsKey": "76543210"}, "are SECTION.dnsId and SECTION.dnsKey right?"),
          ("tencent", "aes", {"dnsId": 7}, "are SECTION.dnsId and SECTION.dnsKey right?")]

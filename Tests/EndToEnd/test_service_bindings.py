@@ -121,6 +121,8 @@ def test_chromium_encrypts_the_name_to_the_accounts_address(start):
     """The key of the record is used, and the connection goes where HTTPDNS says."""
     start.script.data = binding(ech=ech_configs())
     start()
+    # Chromium waits for the record for some 50 ms only: all is in the cache.
+    assert all(ask("www.example.com", kind).answer for kind in ("A", "HTTPS")) and not ask("www.example.com", "AAAA").answer
     hellos, others = Hellos(), Hellos(ELSEWHERE)
     browser = chromium.Chromium("--enable-features=AsyncDns", "--disable-features=DnsOverHttpsUpgrade")
     try:

@@ -177,8 +177,9 @@ if Context.environment["HTTPDNSD_SIMULATION"] != nil {
         .executableTarget(
             name: "Simulation",
             dependencies: [
-                "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding", "Transport",
-                "Log", "Upstreams", "DemoService", "Daemon", "TestSupport", "SimulatedDispatch", "CKernel", "COpenSSL",
+                "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
+                "Transport", "Log", "Upstreams", "DemoService", "Daemon", "TestSupport", "SimulatedDispatch", "CKernel",
+                "COpenSSL",
             ],
             path: "Tests/Simulation/Sources",
             swiftSettings: testSettings + unchecked),

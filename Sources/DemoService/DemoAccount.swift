@@ -1,5 +1,3 @@
-internal import Base
-
 /// The credentials of a ``DemoService``. The description omits the secrets.
 public struct DemoAccount: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     /// The authorization ID of the aes and des modes.
@@ -10,13 +8,6 @@ public struct DemoAccount: Sendable, Equatable, CustomStringConvertible, CustomR
     public let desKey: [UInt8]
     /// Decimal digits.
     public let token: [UInt8]
-
-    /// The secret for signing requests in other providers' protocols: hexadecimal digits.
-    public var secret: [UInt8] {
-        var digits: [UInt8] = []
-        Hexadecimal.append(aesKey.span, to: &digits)
-        return digits
-    }
 
     public init(id: UInt32, aesKey: [UInt8], desKey: [UInt8], token: [UInt8]) {
         self.id = id

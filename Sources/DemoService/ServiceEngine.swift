@@ -10,7 +10,7 @@ public import Transport
 /// Not `Sendable`: confined, with its conversations, to one queue.
 public final class ServiceEngine {
     private let accounts: ServiceAccounts
-    private let signed: SignedRequests
+    private let other: OtherRequests?
     private let result: (Name, Families) -> NameAddresses
     private let configuration: String
 
@@ -24,15 +24,17 @@ public final class ServiceEngine {
         try self.init(account, addresses: addresses, unixSeconds: unixSeconds, result: DemoZone.service.result)
     }
 
+    /// Returns the body of an answer over TLS to a request of another form; nil: its form is not known either.
+    typealias OtherRequests = (_ target: [UInt8]) throws(HTTPStatus) -> [UInt8]?
+
     /// - Parameter result: Returns the service's result for a name.
     init(
         _ account: DemoAccount, addresses: [IPAddress] = [.v4(127, 0, 0, 1)],
         unixSeconds: @escaping () -> UInt64 = WallClock.unixSeconds,
-        result: @escaping (Name, Families) -> NameAddresses
+        other: OtherRequests? = nil, result: @escaping (Name, Families) -> NameAddresses
     ) throws(CryptographyError) {
-        self.result = result
+        (self.other, self.result) = (other, result)
         accounts = try ServiceAccounts(account, unixSeconds: unixSeconds)
-        signed = try SignedRequests(account, unixSeconds: unixSeconds)
         let list = addresses.map(\.description).joined(separator: ";")
         configuration = "log:0|domain:0|ip:\(list)|ttl:\(Self.configurationMinutes)"
     }
@@ -56,7 +58,7 @@ public final class ServiceEngine {
     /// - Throws: Another status.
     func answer(_ request: HTTPRequest, isSecure: Bool, client: IPAddress) throws(HTTPStatus) -> [UInt8] {
         guard request.method == .get else { throw .notImplemented }
-        if isSecure, let body = try signed.answer(request.target, result) { return body }
+        if isSecure, let body = try other?(request.target) { return body }
         switch try accounts.parse(request.target, isSecure: isSecure) {
         case .configuration(let cipher): return try body(configuration, cipher)
         case .lookup(let lookup):

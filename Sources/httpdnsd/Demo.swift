@@ -24,13 +24,6 @@ struct Demo: ParsableCommand {
         transform: Endpoint.init(argument:))
     var listen: [Endpoint] = []
 
-    @Option(
-        help: ArgumentHelp(
-            "Whose protocol is spoken: \(Provider.allCases.map(\.rawValue).joined(separator: ", ")).", valueName: "name"
-        ),
-        transform: Provider.init(argument:))
-    var provider = Provider.tencent
-
     @Flag(help: "The service fails until Ctrl-C is typed once, so that one sees what the daemon does then.")
     var fail = false
 
@@ -47,15 +40,15 @@ struct Demo: ParsableCommand {
             }
             let folder = try DemoFolder.begin()
             defer { folder.remove() }
-            let doors = DemoFolder.Doors(
+            let endpoints = DemoFolder.Endpoints(
                 listen: listen.isEmpty ? [Self.free(5300...5309)] : listen, tls: Self.free(5853...5859),
                 https: Self.free(5443...5449), page: Self.free(5380...5389))
-            let settings = try folder.settings(service, provider, doors)
+            let settings = try folder.settings(service, endpoints)
             let log = LogWriter(LogForm(settings.log.format))
             defer { log.flush() }
             let daemon = try Daemon(settings, log: log.logger(settings.log.level))
             try daemon.start()
-            say(service, folder, doors)
+            say(service, folder, endpoints)
             let mend: (() -> Void)? =
                 fail
                 ? {
@@ -73,8 +66,8 @@ struct Demo: ParsableCommand {
         return all.first { (try? StreamListener.listen($0)) != nil } ?? all[0]
     }
 
-    private func say(_ service: DemoService, _ folder: DemoFolder, _ doors: DemoFolder.Doors) {
-        let (dig, page) = ("dig @\(doors.listen[0].address) -p \(doors.listen[0].port)", doors.page)
+    private func say(_ service: DemoService, _ folder: DemoFolder, _ endpoints: DemoFolder.Endpoints) {
+        let (dig, page) = ("dig @\(endpoints.listen[0].address) -p \(endpoints.listen[0].port)", endpoints.page)
         func kdig(_ endpoint: Endpoint) -> String { "kdig @\(endpoint.address) -p \(endpoint.port)" }
         let (tls, https, path) = (service.dnsOverTLS, service.dnsOverHTTPS, DemoService.dnsOverHTTPSPath)
         let program = Environment.program
@@ -83,7 +76,7 @@ struct Demo: ParsableCommand {
         let file = folder.configuration
         StandardOutput.write(
             """
-            An HTTPDNS service runs on \(service.https), as \(provider.facts.title) has one.
+            An HTTPDNS service runs on \(service.https), as Tencent Cloud has one.
             A resolver runs on tls://\(tls) and https://\(https)\(path);
             the daemon asks it for example.net, and the resolver of this machine for
             what neither knows. The status page is on http://\(page)/
@@ -109,21 +102,12 @@ struct Demo: ParsableCommand {
 
             Ask the daemon over TLS and HTTPS, then the resolver itself (kdig is in
             the package knot-dnsutils):
-                \(kdig(doors.tls)) +tls example.com
-                \(kdig(doors.https)) +https example.com
+                \(kdig(endpoints.tls)) +tls example.com
+                \(kdig(endpoints.https)) +https example.com
                 \(kdig(tls)) +tls example.net
                 \(kdig(https)) +https=\(path) example.net
 
             Ctrl-C ends all of it\(fail ? ", the second time" : "").
             """)
-    }
-}
-
-extension Provider {
-    fileprivate init(argument: String) throws {
-        guard let provider = Provider(rawValue: argument) else {
-            throw ValidationError("\(argument) is none of \(Provider.allCases.map(\.rawValue).joined(separator: ", "))")
-        }
-        self = provider
     }
 }

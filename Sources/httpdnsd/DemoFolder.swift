@@ -39,10 +39,8 @@ struct DemoFolder {
 
     /// Writes the configuration of an operator with an account at the service, and reads it as every command does, but
     /// without the environment.
-    func settings(
-        _ service: DemoService, _ provider: Provider, _ doors: Doors
-    ) throws -> Settings {
-        let text = text(service, provider, doors)
+    func settings(_ service: DemoService, _ endpoints: Endpoints) throws -> Settings {
+        let text = text(service, endpoints)
         try FileState.file(service.certificatePEM, mode: 0o600).put(at: authorities)
         try FileState.file(service.keyPEM, mode: 0o600).put(at: key)
         try FileState.text(text, mode: 0o600).put(at: configuration)
@@ -53,33 +51,27 @@ struct DemoFolder {
     }
 
     /// The addresses of the daemon's DNS service and status page.
-    struct Doors {
+    struct Endpoints {
         let listen: [Endpoint]
         let tls: Endpoint
         let https: Endpoint
         let page: Endpoint
     }
 
-    private func text(_ service: DemoService, _ provider: Provider, _ doors: Doors) -> String {
-        let account = service.account
-        func quoted(_ octets: [UInt8]) -> String { "\"\(String(decoding: octets, as: UTF8.self))\"" }
-        let secrets =
-            provider == .tencent
-            ? "token = \(quoted(account.token))" : "dnsId = \(account.id)\ndnsKey = \(quoted(account.secret))"
+    private func text(_ service: DemoService, _ endpoints: Endpoints) -> String {
         let (tls, https) = (service.dnsOverTLS, service.dnsOverHTTPS)
         return """
             # Of httpdnsd demo, while it runs.
 
             [listen]
-            addresses = [\(doors.listen.map { "\"\($0)\"" }.joined(separator: ", "))]
-            tls = ["\(doors.tls)"]
-            https = ["\(doors.https)"]
+            addresses = [\(endpoints.listen.map { "\"\($0)\"" }.joined(separator: ", "))]
+            tls = ["\(endpoints.tls)"]
+            https = ["\(endpoints.https)"]
             certificateFile = "ca.pem"
             keyFile = "key.pem"
 
             [httpdns]
-            provider = "\(provider.rawValue)"
-            \(secrets)
+            token = "\(String(decoding: service.account.token, as: UTF8.self))"
             dnsIp = ["\(service.https)"]
             # A proxy could not reach this machine's loopback, which needs no route either, by which "auto" would choose.
             proxy = "ignore"
@@ -96,7 +88,7 @@ struct DemoFolder {
 
             [control]
             socket = "control.sock"
-            metrics = "\(doors.page)"
+            metrics = "\(endpoints.page)"
 
             """
     }

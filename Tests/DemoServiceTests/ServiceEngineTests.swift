@@ -126,32 +126,6 @@ import Testing
         #expect(talk.hasEnded == (expected == "400"))
     }
 
-    /// Signed by the end-to-end tests' own service (`providers.py`), which is held to the providers' vectors.
-    @Test(arguments: [
-        "/v2/d?dn=www.example.com,example.com&exp=1744702600&id=12345&m=0&q=4,6&v=1.0"
-            + "&s=f4a1fc6b4726fa3904b9ea0cf785b8e33536f30e4f4f2b32e6450f5dcc1300ac",
-        "/12345/sign_d?host=www.example.com&query=4,6&t=1744702600&s=605fdb8203945d88405b67667dd48a57",
-        "/12345/sign_resolve?host=www.example.com,example.com&query=4&t=1744702600&s=b9083791f03fd782d2d5feb13f4024f5",
-        "/v4/resolve?account_id=12345&dn=www.example.com&type=ipv4&t=1744702600&sign=605fdb8203945d88405b67667dd48a57",
-        "/resolve?domain=www.example.com&account_id=12345&timestamp=1744702600000&type=A&ip="
-            + "&sign=2afb2dabb2120cb26e9ce92cb0a3560f",
-    ])
-    func signedRequests(target: String) throws {
-        func status(_ target: String, _ engine: ServiceEngine, isSecure: Bool = true) -> [String] {
-            let talk = Talk(engine, isSecure: isSecure)
-            _ = talk.get(target)
-            return talk.statuses
-        }
-        #expect(status(target, engine) == ["200"])
-        for (right, wrong) in [("www", "w2w"), ("12345", "12346"), ("17447026", "17447027")] {
-            #expect(status(target.replacing(right, with: wrong), engine) == ["401"], "\(wrong)")
-        }
-        #expect(status(target.dropLast() + "g", engine) == ["401"])
-        let later = try ServiceEngine(account, unixSeconds: { Self.now + 601 })
-        #expect(status(target, later) == ["401"])
-        #expect(status(target, engine, isSecure: false) != ["200"])
-    }
-
     @Test(arguments: [
         ("POST /d?dn=a&token=67890 HTTP/1.1\r\nHost: h\r\n\r\n", "501"),
         ("GET /d?dn=a&token=67890 HTTP/1.1\r\n\r\n", "400"),

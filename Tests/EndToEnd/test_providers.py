@@ -2,10 +2,8 @@
 
 import concurrent.futures
 import json
-import subprocess
 import time
 
-import dns.exception
 import dns.rcode
 import pytest
 
@@ -324,23 +322,3 @@ def test_commands(command, account, authority, provider, way):
     checked = command("check", "--all", whole=settings)
     for shown in (shown, probed, checked):
         assert SECRETS[provider] not in shown.stdout + shown.stderr
-
-
-@pytest.mark.parametrize("provider", ["tencent", *SIGNED])
-def test_the_demo_speaks_as_each_provider(binary, provider):
-    running = subprocess.Popen([binary, "demo", "--provider", provider, "--listen", f"127.0.0.1:{PORT}"],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    try:
-        eventually(lambda: answers("example.com"), "the demo answers")
-        assert addresses(ask("example.com", "A", port=PORT)) and addresses(ask("example.com", "AAAA", port=PORT), "AAAA")
-    finally:
-        running.terminate()
-        log = running.communicate(timeout=60)[1]
-    assert "fails" not in log, log
-
-
-def answers(name):
-    try:
-        return addresses(ask(name, port=PORT, timeout=1))
-    except (OSError, dns.exception.DNSException):
-        return []

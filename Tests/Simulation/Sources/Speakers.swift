@@ -1,6 +1,7 @@
 import Base
 import DNSWire
 import Glibc
+import HTTP
 import HTTPDNS
 import TestSupport
 
@@ -47,8 +48,12 @@ final class AccountSpeaker: Speaker {
     init(_ end: ServerEnd, isSecure: Bool) {
         self.end = end
         let host = end.host
+        let time = { kernel.trueTime }
+        let result = { Self.result($0, $1, host) }
+        let signed = try? SignedRequests(Topology.account, unixSeconds: time)
         let engine = try? ServiceEngine(
-            Topology.account, unixSeconds: { kernel.trueTime }, result: { Self.result($0, $1, host) })
+            Topology.account, unixSeconds: time,
+            other: { target throws(HTTPStatus) in try signed?.answer(target, result) }, result: result)
         conversation = engine?.conversation(isSecure: isSecure, client: .v4(192, 0, 2, 9)) { [weak self] in
             self?.respond($0, isLast: $1)
         }

@@ -1,8 +1,11 @@
-internal import Base
-internal import Cryptography
-internal import DNSWire
-internal import HTTP
-internal import HTTPDNS
+import Base
+import Configuration
+import Cryptography
+import DNSWire
+import HTTP
+import HTTPDNS
+
+@testable import DemoService
 
 /// The signed-request protocols of some providers, over TLS.
 ///
@@ -132,6 +135,15 @@ private struct Form: Sendable {
             ])
         },
     ]
+}
+
+extension DemoAccount {
+    /// The secret that signs requests: hexadecimal digits.
+    var secret: [UInt8] {
+        var digits: [UInt8] = []
+        Hexadecimal.append(aesKey.span, to: &digits)
+        return digits
+    }
 }
 
 extension NameAddresses {

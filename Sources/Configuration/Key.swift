@@ -5,6 +5,8 @@ struct Key<Root: Sendable>: Sendable {
     var section = Section.upstreams
     /// For a key of groups: the sections that take it.
     var holders: Holders = []
+    /// Whether a new value needs a restart: sockets, threads, memory, the log or an open file depend on it.
+    var needsRestart = false
     let name: String
     /// One line for an operator, printed by `check`.
     let documentation: String
@@ -43,13 +45,20 @@ extension Key {
             copy: { $1[keyPath: property()] = $0[keyPath: property()] })
     }
 
+    /// The same key as one whose new value needs a restart.
+    var atStart: Key {
+        var key = self
+        key.needsRestart = true
+        return key
+    }
+
     /// The same key for a root that contains this one, in another section.
     func of<Whole>(
         _ part: @escaping @autoclosure @Sendable () -> any WritableKeyPath<Whole, Root> & Sendable, _ section: Section
     ) -> Key<Whole> {
         Key<Whole>(
-            section: section, holders: holders, name: name, documentation: documentation, expected: expected,
-            isSecret: isSecret,
+            section: section, holders: holders, needsRestart: needsRestart, name: name, documentation: documentation,
+            expected: expected, isSecret: isSecret,
             read: { [read] given, whole throws(Problem) in try read(given, &whole[keyPath: part()]) },
             show: { [show] in show($0[keyPath: part()]) },
             isEqual: { [isEqual] in isEqual($0[keyPath: part()], $1[keyPath: part()]) },

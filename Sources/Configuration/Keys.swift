@@ -39,17 +39,20 @@ private let fallbackKeys = Key<Settings.Group>.keys(of: .fallback).map { $0.of(\
 private let listenKeys: [Key<Settings.Listen>] = [
     Key(
         "addresses", \.addresses, .list(of: .listener, atLeastOne: true, atMost: Settings.Listen.maximumAddresses),
-        "UDP and TCP on each; sockets handed over by systemd replace these"),
+        "UDP and TCP on each; sockets handed over by systemd replace these"
+    ).atStart,
     Key("allow", \.allow, .list(of: .network), "who may ask; others get REFUSED over UDP, and no connection"),
-    Key("workers", \.workers, .number(0...4), "listening queues; 0 = one a core, 4 at most"),
+    Key("workers", \.workers, .number(0...4), "listening queues; 0 = one a core, 4 at most").atStart,
     Key("tcpClients", \.tcpClients, .number(1...10_000), "TCP connections at once"),
     Key("tcpIdleSeconds", \.tcpIdleSeconds, .number(1...3600, of: "seconds"), "RFC 7766 idle timeout"),
     Key(
         "tls", \.tls, .list(of: .listener, atMost: Settings.Listen.maximumAddresses),
-        "DNS over TLS on each (RFC 7858); empty = off"),
+        "DNS over TLS on each (RFC 7858); empty = off"
+    ).atStart,
     Key(
         "https", \.https, .list(of: .listener, atMost: Settings.Listen.maximumAddresses),
-        "DNS over HTTPS on each, at /dns-query (RFC 8484); empty = off"),
+        "DNS over HTTPS on each, at /dns-query (RFC 8484); empty = off"
+    ).atStart,
     Key(
         "certificateFile", \.certificateFile, .optionalPath, holding: \Settings.Listen.certificateContents,
         "PEM, the certificate that clients are shown, then those between it and its authority"),
@@ -92,7 +95,7 @@ private let nat64Keys: [Key<Settings.NAT64>] = [
 ]
 
 private let cacheKeys: [Key<Settings.Cache>] = [
-    Key("megabytes", \.megabytes, .number(1...65_536), "never more"),
+    Key("megabytes", \.megabytes, .number(1...65_536), "never more").atStart,
     Key("minTTL", \.minTTL, .number(0...604_800, of: "seconds"), "seconds an answer with records is kept at least"),
     Key(
         "negativeMinTTL", \.negativeMinTTL, .number(0...604_800, of: "seconds"),
@@ -115,7 +118,7 @@ private let cacheKeys: [Key<Settings.Cache>] = [
     Key(
         "rank", \.rank, .list(of: .ranked, atMost: 1000),
         "NAME:PORT; the addresses of these and those under them are given in the order in which they answer there"),
-    Key("file", \.file, .optionalPath, "keeps the cache over a restart; empty = off"),
+    Key("file", \.file, .optionalPath, "keeps the cache over a restart; empty = off").atStart,
 ]
 
 private let sharedCacheKeys: [Key<Settings.SharedCache>] = [
@@ -136,16 +139,18 @@ private let sharedCacheKeys: [Key<Settings.SharedCache>] = [
 ]
 
 private let controlKeys: [Key<Settings.Control>] = [
-    Key("socket", \.socket, .optionalSocketPath, "where status and flush reach the daemon; empty = off"),
+    Key("socket", \.socket, .optionalSocketPath, "where status and flush reach the daemon; empty = off").atStart,
     Key(
         "host", \.host, .optionalName,
-        "a name by which metrics and page may be asked for, beside addresses and localhost; empty = none"),
+        "a name by which metrics and page may be asked for, beside addresses and localhost; empty = none"
+    ).atStart,
     Key(
         "metrics", \.metrics, .optionalEndpoint,
-        "ADDRESS:PORT for /metrics, /healthz, /readyz and the status page; empty = off"),
+        "ADDRESS:PORT for /metrics, /healthz, /readyz and the status page; empty = off"
+    ).atStart,
 ]
 
 private let logKeys: [Key<Settings.Log>] = [
     Key("level", \.level, .choice, "error | warning | notice | info | debug"),
-    Key("format", \.format, .choice, "auto | journal | text | json"),
+    Key("format", \.format, .choice, "auto | journal | text | json").atStart,
 ]

@@ -46,14 +46,3 @@ extension Settings {
         return changed + upstreams.filter { !names.contains($0.name) }.map(\.section)
     }
 }
-
-extension Key where Root == Settings {
-    /// Whether a new value needs a restart: sockets, threads, memory, the log or an open file depend on it.
-    var needsRestart: Bool { keysNeedingRestart.contains(path) }
-}
-
-private let keysNeedingRestart: Set<String> = [
-    "listen.addresses", "listen.workers", "listen.tls", "listen.https", "cache.megabytes", "cache.file",
-    "control.socket", "control.host",
-    "control.metrics", "log.format",
-]

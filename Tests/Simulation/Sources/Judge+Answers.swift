@@ -51,7 +51,8 @@ extension Judge {
         if asked.slept == kernel.slept {
             if took > 4_000_000_000 { fault("\(who) answered after \(took / 1_000_000) ms") }
             let isStaleThere =
-                asked.hasStale && asked.era == era && asked.place == plans.count - 1 && lastFlush < asked.at
+                asked.hasStale && asked.era == era && asked.place == plans.count - 1
+                && max(lastFlush, lastRouteChange) < asked.at
             if isStaleThere, took > 1_800_000_000 {
                 fault("\(who) answered after \(took / 1_000_000) ms although something stale is there")
             }

@@ -52,6 +52,8 @@ final class Judge {
     /// What the operator has had forgotten, when that was asked for and when it was done; nil: everything.
     var forgotten: [(name: String?, askedAt: UInt64, doneAt: UInt64, era: Int)] = []
     var lastFlush: UInt64 = 0
+    /// When a network or the routes of a family went or came back: what is right for clients may have changed meanwhile.
+    var lastRouteChange: UInt64 = 0
     /// Each takes effect at `by` at the latest.
     var plans: [(plan: Plan, from: UInt64, by: UInt64)] = []
     var questions: [Endpoint: [UInt16: Asked]] = [:]
@@ -95,7 +97,7 @@ final class Judge {
         (faults, said, denied, bills, questions, plans, questionTimes) = ([], [], [:], [:], [:], [], [:])
         (lately, attempts, setBack, explanations, forgotten) = ([:], [:], [], [:], [])
         bogusNames = []
-        (isCalmAt, isCrowdedUntil, lastFlush, asksFirst) = (0, 0, 0, [:])
+        (isCalmAt, isCrowdedUntil, lastFlush, lastRouteChange, asksFirst) = (0, 0, 0, 0, [:])
         digest = 14_695_981_039_346_656_037
         era = 0
     }

@@ -55,6 +55,7 @@ final class Network {
 
     /// Addresses and routes are others: nothing that is under way arrives any more.
     func change(isUp: Bool) {
+        judge.lastRouteChange = kernel.now
         if !self.isUp { lostIPv6Until = kernel.now }
         self.isUp = isUp
         for case let link? in links.map(\.link) { link.isDead = true }
@@ -63,6 +64,7 @@ final class Network {
 
     /// What is under way over IPv6 does not arrive any more when its route is gone.
     func changeIPv6(isUp: Bool) {
+        judge.lastRouteChange = kernel.now
         if !hasIPv6 { lostIPv6Until = kernel.now }
         hasIPv6 = isUp
         loseLinks(isIPv4: false)
@@ -70,6 +72,7 @@ final class Network {
 
     /// The same of IPv4.
     func changeIPv4(isUp: Bool) {
+        judge.lastRouteChange = kernel.now
         if !hasIPv4 { lostIPv4Until = kernel.now }
         hasIPv4 = isUp
         loseLinks(isIPv4: true)

@@ -1,6 +1,6 @@
 """Plain words: what documents and messages do not say, and what they say instead. `make lint` runs it; it needs no build.
 
-A word is looked for in prose, not in what a document writes as code, in the program's texts, and in its comments."""
+A word is looked for in prose, not in what a document writes as code, in the program's texts, comments and names."""
 
 import pathlib
 import re
@@ -78,6 +78,20 @@ COMMENT_WORDS = {
     "for good": "permanently",
     "without a word": "silently",
 }
+# The same of names in the program, of which each part counts: `nobodyToAsk`.
+NAME_WORDS = {
+    "told": "announced, reported",
+    "heed": "apply",
+    "heeds": "applies",
+    "anew": "again",
+    "vain": "without effect",
+    "door": "listener",
+    "doors": "listeners",
+    "teller": "origin",
+    "nobody": "noServer, noClient",
+    "anybody": "anyServer, anyClient",
+    "whoever": "a noun",
+}
 COMMENT_PATTERN = re.compile(
     rf"\b({'|'.join(re.escape(word) for word in sorted({**WORDS, **COMMENT_WORDS}, key=len, reverse=True))})\b", re.IGNORECASE
 )
@@ -128,6 +142,16 @@ def documents():
         yield from sorted((TOP / folder).glob(pattern))
 
 
+def found_in_names(path):
+    """The names in a source: what is neither a text nor a comment."""
+    for number, line in enumerate(path.read_text().split("\n"), 1):
+        code = re.sub(r'"(?:[^"\\]|\\.)*"', "", line).partition("//")[0]
+        for name in re.findall(r"\b[A-Za-z_]\w*", code):
+            for part in re.findall(r"[A-Z]?[a-z]+", name):
+                if part.lower() in NAME_WORDS:
+                    yield f"{path.relative_to(TOP)}:{number}: the name {name}: say {NAME_WORDS[part.lower()]}"
+
+
 def found_in_comments(path):
     for number, text in comments(path):
         for word in COMMENT_PATTERN.finditer(text):
@@ -146,6 +170,6 @@ if __name__ == "__main__":
     sources = sorted(path for path in (TOP / "Sources").rglob("*.swift") if "Configuration" not in path.parts)
     commented = sorted((TOP / "Sources").rglob("*.swift"))
     complaints = [line for path in [*documents(), *sources] for line in found(path)]
-    complaints += [line for path in commented for line in found_in_comments(path)]
+    complaints += [line for path in commented for find in (found_in_comments, found_in_names) for line in find(path)]
     print("\n".join(complaints))
     sys.exit(bool(complaints))

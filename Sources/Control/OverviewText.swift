@@ -143,7 +143,7 @@ extension Overview {
         lines += notes
         if let reachText { lines.append(reachText) }
         lines.append("Up \(Self.span(uptimeSeconds)); \(askedText).")
-        if let notAllowedText { lines.append(notAllowedText) }
+        lines += [notAllowedText, certificateText].compactMap(\.self)
         lines.append("Last hour: \(hour.questions.words).")
         if let pace { lines.append(pace) }
         lines += groupLines
@@ -176,6 +176,13 @@ extension Overview {
         let count = self.limits.notAllowed
         return count == 0
             ? nil : "\(Self.counted(count, "question")) refused: listen.allow does not have the client's address."
+    }
+
+    /// The certificate for clients; nil: there is none, or a remark says what is wrong with it.
+    var certificateText: String? {
+        guard let certificate = self.certificate, certificate.remarks(at: self.now).isEmpty else { return nil }
+        let left = UInt64(max(0, certificate.secondsLeft(at: self.now)))
+        return "The certificate for clients over TLS and HTTPS ends in \(Self.span(left))."
     }
 
     /// The way to IPv4, if it differs from most networks.

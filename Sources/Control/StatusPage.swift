@@ -53,17 +53,15 @@ struct StatusPage {
         </header>
         \(figures)
         \(section("What left this machine in the last hour", sentQuestions))
-        <div class="pair">
         \(courses)
-        </div>
+        \(section("Who asks", clients))
         <div class="pair">
         \(section("How fast", speed))
         \(section("Cache", cache))
         </div>
         \(section("Who is asked", servers))
         \(overview.account == nil ? "" : section("Fallback", fallbacks))
-        <footer>httpdnsd \(Version.current), up \(Overview.span(overview.uptimeSeconds)), \
-        \(overview.askedText). \(overview.notAllowedText ?? "") For programs: <a href="/metrics">metrics</a>, \
+        <footer>httpdnsd \(Version.current), up \(Overview.span(overview.uptimeSeconds)). For programs: <a href="/metrics">metrics</a>, \
         <a href="/readyz">is it ready?</a>, <a href="/healthz">does it live?</a></footer>
         </main>
         </body>
@@ -147,11 +145,19 @@ struct StatusPage {
             ("The last 24 hours", ["24 h ago", "12 h", "now"], Columns.Rows(steps: 12, length: 1, unit: "h")),
             ("The last 30 days", ["30 d ago", "15 d", "now"], Columns.Rows(steps: 24, length: 1, unit: "d")),
         ]
-        let sections = zip(forms, overview.past).map { form, course in
+        let sections = zip(forms, overview.past).filter { $0.1.steps.contains { $0.all + $0.failed > 0 } }.map {
+            form, course in
             section(
                 "\(form.title)", Columns(course: course, title: form.title, axis: form.axis, rows: form.rows).html)
         }
-        return "\(sections)"
+        return sections.isEmpty ? "" : "<div class=\"pair\">\n\(sections)\n</div>"
+    }
+
+    // MARK: Clients
+
+    private var clients: HTML {
+        let lines = ["\(overview.askedText).", overview.notAllowedText, overview.certificateText].compactMap(\.self)
+        return "\(lines.map { line -> HTML in "<p>\(line)</p>" })"
     }
 
     // MARK: Servers

@@ -56,5 +56,10 @@ struct ShownCertificateTests {
         #expect(StatusPage(overview).html.text.contains(words))
         #expect(overview.json.text.contains("\"certificate\":{\"beginsAt\":0,\"endsAt\":\(Self.now + 86_400)}"))
         #expect(overview.metrics.contains("\nhttpdnsd_listen_certificate_expiry_seconds 86400\n"))
+        let sound = "The certificate for clients over TLS and HTTPS ends in 90 d 0 h."
+        #expect(!overview.text.contains("The certificate for clients"), "a remark says it")
+        observation.certificate = certificate()
+        #expect(Overview(observation).text.contains("\n\(sound)\n"))
+        #expect(StatusPage(Overview(observation)).html.text.contains("<p>\(sound)</p>"))
     }
 }

@@ -157,14 +157,15 @@ extension Forwarder {
             desk.withdraw(flight)
             end(flight)
         }
+        defer { phaseBefore = nil }
         for (key, phase, clients) in questions {
+            phaseBefore = phase
             for client in clients {
                 admission.answered(client)
                 if Translations.isOne(client.number), !translations.awaits(client.number) { continue }
                 let asker = Asker(client.source, isProven: client.isProven)
                 receive(key, AskingClient(number: client.number, asker: asker), of: client.source, at: now)
             }
-            if !clients.isEmpty, let again = flightOf[key] { tell(again, .waitedBefore(phase), at: now) }
         }
     }
 

@@ -35,6 +35,9 @@ public struct Forwarder: ~Copyable {
     var store = StoreDesk()
     var translations = Translations()
     var readiness = Readiness()
+    /// The phase of an ended flight while its questions are asked again: the clients' deadlines stay, whichever flight
+    /// answers them now.
+    var phaseBefore: FlightPhase?
 
     /// The subject of a deadline.
     enum Moment {
@@ -154,6 +157,7 @@ public struct Forwarder: ~Copyable {
         if !key.findsServer { counters.flights += 1 }
         if let account = policy.leavesToValidators(key) { noteLeft(account, asked: decision.route[0].group) }
         tell(flight, .begun, at: now)
+        if client != nil, let phaseBefore { tell(flight, .waitedBefore(phaseBefore), at: now) }
     }
 
     /// The bases of a flight's answers. A client of another host may get less of the hosts file than the clients that
@@ -202,6 +206,7 @@ public struct Forwarder: ~Copyable {
         flight.add(admission.wait(client))
         if !flight.key.findsServer { counters.joined += 1 }
         if flight.isAnswered { tell(flight, .reopened, at: now) }
+        if let phaseBefore { tell(flight, .waitedBefore(phaseBefore), at: now) }
     }
 
     /// Ends a flight if there is no room for one of this source.

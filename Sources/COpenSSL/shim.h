@@ -4,6 +4,9 @@
 #ifndef COPENSSL_SHIM_H
 #define COPENSSL_SHIM_H
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include <openssl/bio.h>
 #include <openssl/core_names.h>
 #include <openssl/ec.h>
@@ -119,6 +122,18 @@ static inline EVP_PKEY *copenssl_EVP_EC_gen(const char *curve) {
 
 static inline int copenssl_ERR_R_UNSUPPORTED(void) {
     return ERR_R_UNSUPPORTED;
+}
+
+// SSL_CTX_set_default_verify_file, whose result does not depend on whether the file could be read.
+// Returns 1 once the file's certificates are in the store, -1 if a shortage of descriptors or memory prevents that, else 0.
+static inline int copenssl_SSL_CTX_load_default_verify_file(SSL_CTX *context) {
+    const char *path = getenv(X509_get_default_cert_file_env());
+    if (SSL_CTX_load_verify_file(context, path ? path : X509_get_default_cert_file())) return 1;
+    unsigned long error = ERR_peek_error();
+    ERR_clear_error();
+    if (ERR_GET_LIB(error) != ERR_LIB_SYS) return 0;
+    int code = ERR_GET_REASON(error);
+    return code == EMFILE || code == ENFILE || code == ENOMEM ? -1 : 0;
 }
 
 #endif

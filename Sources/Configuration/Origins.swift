@@ -81,6 +81,9 @@ extension Settings {
             return key.map { find($0) } ?? .standard
         }
 
+        /// Whether any key of a section was given.
+        public func has(section: String) -> Bool { keys.keys.contains { $0.hasPrefix(section + ".") } }
+
         /// The origin of a key, as text for a message about another key.
         /// - Parameter item: The item of a list, counted from 1; nil: the list as a whole.
         public func place(of key: String, item: Int? = nil) -> String {

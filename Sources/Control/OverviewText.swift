@@ -143,7 +143,7 @@ extension Overview {
         lines += notes
         if let reachText { lines.append(reachText) }
         lines.append("Up \(Self.span(uptimeSeconds)); \(askedText).")
-        lines += [notAllowedText, certificateText].compactMap(\.self)
+        lines += turnedAway + [certificateText].compactMap(\.self)
         lines.append("Last hour: \(hour.questions.words).")
         if let pace { lines.append(pace) }
         lines += groupLines
@@ -171,11 +171,17 @@ extension Overview {
         return Self.counted(self.asked, "question") + ways.joined()
     }
 
-    /// Nil: every client may ask.
-    var notAllowedText: String? {
-        let count = self.limits.notAllowed
-        return count == 0
-            ? nil : "\(Self.counted(count, "question")) refused: listen.allow does not have the client's address."
+    /// How many clients are turned away, a sentence for each reason.
+    var turnedAway: [String] {
+        let clients = self.limits.clients
+        return [
+            (self.limits.notAllowed, "question", "refused: listen.allow does not have the client's address."),
+            (clients.notAllowed, "connection", "closed: listen.allow does not have the client's address."),
+            (
+                clients.handshakesFailed[HandshakeFailure.certificate.rawValue], "TLS handshake",
+                "failed: the client does not accept the certificate."
+            ),
+        ].filter { $0.0 > 0 }.map { "\(Self.counted($0, $1)) \($2)" }
     }
 
     /// The certificate for clients; nil: there is none, or a remark says what is wrong with it.

@@ -156,7 +156,7 @@ struct StatusPage {
     // MARK: Clients
 
     private var clients: HTML {
-        let lines = ["\(overview.askedText).", overview.notAllowedText, overview.certificateText].compactMap(\.self)
+        let lines = ["\(overview.askedText)."] + overview.turnedAway + [overview.certificateText].compactMap(\.self)
         return "\(lines.map { line -> HTML in "<p>\(line)</p>" })"
     }
 

@@ -30,7 +30,8 @@ extension TLSSession {
                     unsafe X509_STORE_CTX_set_error(verification, X509_V_OK)
                     return 1
                 }
-                session.refusal = unsafe client.peer.refusal(verification)
+                let refusal = unsafe client.peer.refusal(verification)
+                session.refusal = refusal.isOfAuthority && client.systemFile?.wasShort ?? false ? .storeUnread : refusal
             }
             return accepted
         }

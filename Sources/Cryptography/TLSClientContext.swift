@@ -159,15 +159,19 @@ final class SystemFile {
     // Sound: the context owns this object, and sessions, which use it, retain the context's SSL_CTX.
     private let context: OpaquePointer
     private var isRead = false
+    /// Whether this machine was short of descriptors or memory at the last attempt to read the file.
+    private(set) var wasShort = false
 
     init(for context: OpaquePointer) { unsafe self.context = context }
 
-    /// Adds the file's authorities to the context's store, at the first call.
-    /// - Returns: Whether the store may have more authorities now.
+    /// Adds the file's authorities to the context's store, unless they are there. A file that cannot be read is tried
+    /// again at the next call.
+    /// - Returns: Whether the store has more authorities now.
     func read() -> Bool {
         if isRead { return false }
-        isRead = true
-        return unsafe SSL_CTX_set_default_verify_file(context) == 1
+        let outcome = unsafe copenssl_SSL_CTX_load_default_verify_file(context)
+        (isRead, wasShort) = (outcome == 1, outcome < 0)
+        return isRead
     }
 }
 

@@ -15,6 +15,8 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case unknownAuthority(issuer: String, depth: Int)
     /// The server's certificate is signed by itself and not trusted.
     case selfSigned
+    /// This machine is short of descriptors or memory to read the system's authorities.
+    case storeUnread
     /// A key or signature of the chain is too weak for OpenSSL's security level.
     case certificateTooWeak
     /// The certificate is not for use as a server's.
@@ -87,6 +89,9 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Whether another set of trusted authorities might accept the certificate.
+    var isOfAuthority: Bool { if case .unknownAuthority = self { true } else { false } }
+
     public var description: String {
         switch self {
         case .certificateName(let wanted, let has) where has.isEmpty:
@@ -100,6 +105,8 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
             "certificate is signed by an unknown authority (\(issuer)), or the server does not send its intermediate "
                 + "certificate"
         case .unknownAuthority(let issuer, _): "certificate is signed by an unknown authority (\(issuer))"
+        case .storeUnread:
+            "this machine is short of descriptors or memory to read the certificates that the system trusts"
         case .selfSigned: "certificate is self-signed and not one of the trusted ones"
         case .certificateTooWeak: "certificate has a key or signature that is too weak"
         case .certificatePurpose: "certificate is not meant for a server"

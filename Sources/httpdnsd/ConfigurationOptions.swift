@@ -127,7 +127,7 @@ struct Loaded {
                 "\(path) holds a secret and every user can read it (mode 0\(String(mode, radix: 8))): "
                     + "let root and the daemon's group alone read it, with chmod 640 and chgrp"
             }
-        } + (settings.httpdns == nil && origins.find(section: "tls") != .standard ? [Self.tlsWithoutAccount] : [])
+        } + (settings.httpdns == nil && origins.has(section: "tls") ? [Self.tlsWithoutAccount] : [])
     }
 
     private static let tlsWithoutAccount =

@@ -316,7 +316,17 @@ import Testing
         let overview = overview([], []) {
             $0.questions = [questions(.udp, 0), questions(.tcp, 1), questions(.tls, 1200)]
             $0.limits.notAllowed = 1
+            var counters = StreamCounters()
+            counters.notAllowed = 3
+            counters.handshakesFailed[HandshakeFailure.certificate.rawValue] = 2
+            $0.limits.streams = [StreamFigures(.tls, open: 0, counters)]
         }
+        #expect(
+            overview.turnedAway == [
+                "1 question refused: listen.allow does not have the client's address.",
+                "3 connections closed: listen.allow does not have the client's address.",
+                "2 TLS handshakes failed: the client does not accept the certificate.",
+            ])
         #expect(overview.askedText == "1,201 questions, 1 over TCP, 1,200 over TLS")
         #expect(
             overview.text.contains(

@@ -219,6 +219,37 @@ struct TLSVerificationTests {
         }
     }
 
+    /// A file of authorities that could not be read is read at a later handshake. It is the shortage's fault, and no
+    /// certificate's, if there is no descriptor for it.
+    @Test func theSystemsAnchorsAreReadOnceTheyCanBe() async {
+        await #expect(processExitsWith: .success) {
+            let certificates = TestCertificates.shared
+            let folder = try TemporaryFolder()
+            setenv("SSL_CERT_FILE", folder.path("root.pem"), 1)
+            setenv("SSL_CERT_DIR", folder.path("none"), 1)
+            let context = try TLSClientContext(TLSPolicy(serverName: "dns.example"))
+            let server = try server("good")
+            func refusal() throws -> TLSError? {
+                let link = try TLSLink(context, server)
+                link.carry()
+                if case .failed(let error) = link.client.state { return error }
+                return nil
+            }
+            let unknown = TLSError.unknownAuthority(issuer: "CN=the root", depth: 1)
+            #expect(try refusal() == unknown)
+            try folder.write([], to: "root.pem")
+            #expect(try refusal() == unknown)
+            try folder.write(certificates["root.pem"], to: "root.pem")
+            var limit = rlimit()
+            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            var none = rlimit(rlim_cur: 3, rlim_max: limit.rlim_max)
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &none)
+            #expect(try refusal() == .storeUnread)
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            #expect(try refusal() == nil)
+        }
+    }
+
     @Test(arguments: [tls12, tls13])
     func withoutTheName(newest: Int32) throws {
         func client(_ anchors: String, name: String? = nil) throws -> TLSClientContext {

@@ -35,7 +35,7 @@ import Testing
 
     @Test func clientsThatMayNotAskAreCountedAndSaidOnce() {
         let said = Arrivals<IPAddress>()
-        let strangers = Strangers { said.append($0) }
+        let strangers = Strangers { client, _ in said.append(client) }
         var settings = Settings().listen
         settings.allow = [Network("127.0.0.0/8")!]
         var frontend = QueryFrontend(

@@ -135,7 +135,7 @@ def test_a_file_that_is_not_utf8(binary, tmp_path, command):
 
 
 @pytest.mark.parametrize(("text", "is_remarked"), [
-    ('[tls]\nserverName = "dns.example"\n[fallback]\nservers = ["tls://192.0.2.1"]\n', True), ("[tls]\n", True),
+    ('[tls]\nserverName = "dns.example"\n[fallback]\nservers = ["tls://192.0.2.1"]\n', True), ("[tls]\n#serverName = \"\"\n", False),
     ('[tls]\nserverName = "dns.example"\n[httpdns]\ntoken = "678905432"\n', False),
     ('[fallback]\nservers = ["tls://192.0.2.1#dns.example"]\n', False)])
 def test_tls_without_an_account_is_remarked_on(binary, tmp_path, text, is_remarked):

@@ -1,6 +1,7 @@
 """The keys of a group: what it trusts, what it sends, how it waits, and how its servers are written."""
 
 import base64
+import itertools
 import socket
 import struct
 import time
@@ -13,7 +14,7 @@ import pytest
 from dns_client import addresses, ask, extended_errors, reasons
 from encrypted import FramedServer, address_reply
 from resolvers import reply_to
-from waiting import waited_since
+from waiting import eventually, waited_since
 
 PORT = 2053
 OURS = ["192.0.2.7"]
@@ -60,6 +61,16 @@ def test_the_systems_store_without_a_file(group, encrypted_resolver, authority):
     server = encrypted_resolver("https")
     group(server, caFile="", variables={"SSL_CERT_FILE": str(authority.file), "SSL_CERT_DIR": "/nonexistent"})
     assert addresses(ask("a.corp.example", port=PORT)) == OURS
+
+
+def test_a_system_store_that_comes_later(group, encrypted_resolver, authority, tmp_path):
+    """As when the package of the authorities is replaced: the daemon needs no restart."""
+    file = tmp_path / "authorities.pem"
+    group(encrypted_resolver("tls"), caFile="", variables={"SSL_CERT_FILE": str(file), "SSL_CERT_DIR": "/nonexistent"})
+    assert "unknown authority" in check_refused("n0.corp.example")
+    file.write_bytes(authority.file.read_bytes())
+    names = (f"n{number}.corp.example" for number in itertools.count(1))
+    eventually(lambda: addresses(ask(next(names), port=PORT)) == OURS, "the authority is trusted")
 
 
 def test_the_trust_of_httpdns_is_no_groups(group, encrypted_resolver, authority):

@@ -2,14 +2,15 @@ import Base
 import Log
 import Synchronization
 
-/// Counts the questions of clients that `listen.allow` excludes, and logs the first one. Shared by all listeners.
+/// Counts the questions of clients that `listen.allow` excludes, and logs the first one, or the first connection. Shared
+/// by all listeners.
 final class Strangers: Sendable {
     private let counted = Atomic<UInt64>(0)
     private let isReported = Atomic(false)
-    private let say: @Sendable (IPAddress) -> Void
+    private let say: @Sendable (IPAddress, _ hasConnected: Bool) -> Void
 
     /// - Parameter say: Called with the first client, and with the first one after each change of `listen.allow`.
-    init(_ say: @escaping @Sendable (IPAddress) -> Void) { self.say = say }
+    init(_ say: @escaping @Sendable (IPAddress, _ hasConnected: Bool) -> Void) { self.say = say }
 
     /// Questions since the start.
     var count: UInt64 { counted.load(ordering: .relaxed) }
@@ -17,7 +18,15 @@ final class Strangers: Sendable {
     /// Counts a refused question. From any thread.
     func refused(_ client: IPAddress) {
         counted.add(1, ordering: .relaxed)
-        if !isReported.load(ordering: .relaxed), !isReported.exchange(true, ordering: .relaxed) { say(client) }
+        report(client, hasConnected: false)
+    }
+
+    /// A connection is closed, which its listener counts. From any thread.
+    func closed(_ client: IPAddress) { report(client, hasConnected: true) }
+
+    private func report(_ client: IPAddress, hasConnected: Bool) {
+        if isReported.load(ordering: .relaxed) || isReported.exchange(true, ordering: .relaxed) { return }
+        say(client, hasConnected)
     }
 
     /// `listen.allow` has changed.
@@ -25,10 +34,11 @@ final class Strangers: Sendable {
 }
 
 extension Report {
-    func stranger(_ client: IPAddress) {
+    func stranger(_ client: IPAddress, hasConnected: Bool) {
+        let (what, end) = hasConnected ? ("connection", "closed") : ("question", "refused")
         say(
             .notice, .questionsRefused, about: "listen.allow",
-            "a question of \(client) is refused, since listen.allow does not have this address; later ones are counted alone",
+            "a \(what) of \(client) is \(end), since listen.allow does not have this address; later ones are counted alone",
             ["client": "\(client)"])
     }
 }

@@ -149,7 +149,7 @@ final class StreamServer: @unchecked Sendable {
     private func accept(_ socket: consuming StreamSocket, _ address: SocketAddress) {
         guard let source = frontend.source(ofAllowed: address.address) else {
             counters.notAllowed += 1
-            return
+            return forwarderLoop.strangers.closed(address.address)
         }
         while case let entry = room.entry(of: source, among: guests), entry != .free {
             guard case .inPlace(of: let number) = entry else {

@@ -56,7 +56,7 @@ final class ForwarderLoop: @unchecked Sendable {
         // The counts of long replies to clients of other hosts.
         let largeReplies = LargeReplies()
         outgoing = TurnReplies(largeReplies)
-        strangers = Strangers { report.stranger($0) }
+        strangers = Strangers { report.stranger($0, hasConnected: $1) }
         frontend = CurrentFrontend(
             QueryFrontend(
                 cache: cache, Settings().listen, queue: queue, largeReplies: largeReplies, strangers: strangers))

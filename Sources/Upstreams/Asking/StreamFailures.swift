@@ -19,6 +19,7 @@ extension Failure {
     init(_ end: LinkEnd) {
         let kind: Failure.Kind =
             switch end {
+            case .tls(.storeUnread): .here
             case .tls(let error): error.refusesCertificate ? .untrusted : .insecure
             case .protocolBroken: .badAnswer
             case .reset(let error) where error.isOwn: .here

@@ -61,9 +61,11 @@ extension Explained {
     /// For a question that no group may be asked, unless it only concerns this machine.
     private var adviceWithoutGroup: String? {
         switch explanation.reason {
-        case .localhost, .nonexistent, .noData, .designation, .noPrivateNames, .privateNamesAwaited, .any, .hosts,
-            .groupAnswers,
-            .familyLeftOut, .typeLeftOut, .translated, .serviceBinding:
+        case .groupAnswers:
+            "Add \(explanation.name) to \(takerSection).except if this group is not to answer it."
+        case .privateNamesAwaited: "Name a server of this network in private.servers: the network names none."
+        case .localhost, .nonexistent, .noData, .designation, .noPrivateNames, .any, .hosts, .familyLeftOut,
+            .typeLeftOut, .translated, .serviceBinding:
             nil
         case .addresses, .privateName, .singleLabel, .notHostname, .type:
             "Name a group in \(takerSection).thenTry, or give the name to one in [upstreams.NAME]: no group may be asked for it "

@@ -16,7 +16,7 @@ extension Observer.Sources {
             describe: { done in
                 forwarderLoop.loop.submit {
                     var observation = Observation(cache.statistics)
-                    observation.remarks = remarks + [cacheFile?.trouble].compactMap(\.self)
+                    observation.remarks = remarks + [cacheFile?.trouble, certificates.trouble].compactMap(\.self)
                     observation.certificate = certificates.current?.shown
                     observation.isOpen = forwarderLoop.isOpen
                     observation.limits.notAllowed = forwarderLoop.strangers.count

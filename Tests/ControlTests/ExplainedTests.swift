@@ -83,6 +83,8 @@ import Testing
                 Asked: nobody
                 Cache: nothing
                 Now:   made here: NXDOMAIN
+
+                Add www.example.com to upstreams.ads.except if this group is not to answer it.
                 """)
         #expect(explained.json.text.contains("\"groupAnswers\""))
     }

@@ -65,6 +65,13 @@ final class CertificateFiles: @unchecked Sendable {
     /// are not replaced at once.
     private static let patience: UInt64 = 5_000_000_000
 
+    /// What is wrong with the files, as in the log; nil: nothing.
+    var trouble: String? {
+        failure.flatMap {
+            $0.isReported ? "\(Report.formerCertificate($0.words)). The daemon does not start with it" : nil
+        }
+    }
+
     private struct Failure: Error {
         let words: String
         let began = Clock.now()
@@ -173,10 +180,11 @@ extension Report {
             "new TLS clients are shown the certificate that is in \(settings.certificateFile) now")
     }
 
+    fileprivate static func formerCertificate(_ words: String) -> String {
+        "TLS clients are shown the certificate of before: \(words)"
+    }
+
     fileprivate func certificateWrong(_ words: String) {
-        say(
-            .error, .reloadFailed, about: Self.ofCertificate,
-            "TLS clients are shown the certificate of before: \(words)",
-            ["reason": words])
+        say(.error, .reloadFailed, about: Self.ofCertificate, Self.formerCertificate(words), ["reason": words])
     }
 }

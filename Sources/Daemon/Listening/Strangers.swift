@@ -35,10 +35,10 @@ final class Strangers: Sendable {
 
 extension Report {
     func stranger(_ client: IPAddress, hasConnected: Bool) {
-        let (what, end) = hasConnected ? ("connection", "closed") : ("question", "refused")
+        let words = hasConnected ? "a connection of \(client) is closed" : "a question of \(client) is refused"
         say(
             .notice, .questionsRefused, about: "listen.allow",
-            "a \(what) of \(client) is \(end), since listen.allow does not have this address; later ones are counted alone",
+            "\(words), since listen.allow does not have this address; later ones are counted alone",
             ["client": "\(client)"])
     }
 }

@@ -125,9 +125,10 @@ static inline int copenssl_ERR_R_UNSUPPORTED(void) {
 }
 
 // SSL_CTX_set_default_verify_file, whose result does not depend on whether the file could be read.
-// Returns 1 once the file's certificates are in the store, -1 if a shortage of descriptors or memory prevents that, else 0.
+// Returns 1 once the file's certificates are in the store, -1 if this machine is too short to open it, else 0.
 static inline int copenssl_SSL_CTX_load_default_verify_file(SSL_CTX *context) {
-    const char *path = getenv(X509_get_default_cert_file_env());
+    const char *path = secure_getenv(X509_get_default_cert_file_env());
+    ERR_clear_error();
     if (SSL_CTX_load_verify_file(context, path ? path : X509_get_default_cert_file())) return 1;
     unsigned long error = ERR_peek_error();
     ERR_clear_error();

@@ -63,7 +63,7 @@ extension Explained {
         switch explanation.reason {
         case .groupAnswers:
             "Add \(explanation.name) to \(takerSection).except if this group is not to answer it."
-        case .privateNamesAwaited: "Name a server of this network in private.servers: the network names none."
+        case .privateNamesAwaited: "If the network names no resolver, name one in private.servers."
         case .localhost, .nonexistent, .noData, .designation, .noPrivateNames, .any, .hosts, .familyLeftOut,
             .typeLeftOut, .translated, .serviceBinding:
             nil

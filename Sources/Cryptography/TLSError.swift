@@ -90,7 +90,12 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 
     /// Whether another set of trusted authorities might accept the certificate.
-    var isOfAuthority: Bool { if case .unknownAuthority = self { true } else { false } }
+    var isOfAuthority: Bool {
+        switch self {
+        case .unknownAuthority, .selfSigned: true
+        default: false
+        }
+    }
 
     public var description: String {
         switch self {

@@ -1,3 +1,4 @@
+import Base
 import Configuration
 import Control
 import Counters
@@ -16,8 +17,10 @@ extension Observer.Sources {
             describe: { done in
                 forwarderLoop.loop.submit {
                     var observation = Observation(cache.statistics)
-                    observation.remarks = remarks + [cacheFile?.trouble, certificates.trouble].compactMap(\.self)
-                    observation.certificate = certificates.current?.shown
+                    let isEncrypted = streams.contains { $0.tally.transport.isEncrypted }
+                    observation.remarks =
+                        remarks + [cacheFile?.trouble, isEncrypted ? certificates.trouble : nil].compactMap(\.self)
+                    observation.certificate = isEncrypted ? certificates.current?.shown : nil
                     observation.isOpen = forwarderLoop.isOpen
                     observation.limits.notAllowed = forwarderLoop.strangers.count
                     observation.limits.refusedForRoom = forwarderLoop.queue.refused

@@ -15,7 +15,7 @@ public final class Designation: Sendable {
 
     /// - Parameters:
     ///   - name: The name in the certificate.
-    ///   - doors: The preferred one first.
+    ///   - endpoints: The preferred one first.
     ///   - path: The path of DNS over HTTPS.
     public init(name: Name, _ endpoints: [Listener], path: String) {
         owners = [Self.unknownResolver] + [Name("_dns.\(name)")].compactMap(\.self)

@@ -124,9 +124,9 @@ extension Flight {
         case .due(let hasStale): due(hasStale: hasStale, rules, at: now, &orders)
         case .failed(let trouble): self.trouble = trouble
         case .refused(let step, let answer, let answerer):
-            // An answer of an earlier group is better than SERVFAIL and the like, which is better than REFUSED of another server.
-            let code = secondBest?.answer.head.responseCode
-            if code?.isAnswer != true, code == nil || secondBest?.step != step || answer.head.responseCode != .refused {
+            // An answer of an earlier group is better than SERVFAIL and the like, and REFUSED is better than nothing alone.
+            let isRefused = answer.head.responseCode == .refused
+            if isRefused ? secondBest == nil : secondBest?.answer.head.responseCode.isAnswer != true {
                 secondBest = SecondBest(answer: answer, by: answerer, step: step)
             }
         case .answered(let step, let answer, let answerer):
@@ -231,10 +231,9 @@ extension Flight {
         guard case .open(_, let formerStaleAt, let formerAnswerBy) = before,
             case .open(let isWanted, let staleAt, let answerBy) = phase
         else { return }
-        phase = .open(
-            isWanted: isWanted, staleAt: staleAt.map { min($0, formerStaleAt ?? $0) },
-            answerBy: min(answerBy, formerAnswerBy))
-        orders.schedules = true
+        let sooner = (staleAt: staleAt.map { min($0, formerStaleAt ?? $0) }, answerBy: min(answerBy, formerAnswerBy))
+        orders.schedules = sooner != (staleAt, answerBy)
+        phase = .open(isWanted: isWanted, staleAt: sooner.staleAt, answerBy: sooner.answerBy)
     }
 
     private func reopen(_ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders) {

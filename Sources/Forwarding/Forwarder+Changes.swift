@@ -157,10 +157,11 @@ extension Forwarder {
             desk.withdraw(flight)
             end(flight)
         }
+        handleDeskEvents(at: now)
         defer { phaseBefore = nil }
         for (key, phase, clients) in questions {
-            phaseBefore = phase
             for client in clients {
+                phaseBefore = phase
                 admission.answered(client)
                 if Translations.isOne(client.number), !translations.awaits(client.number) { continue }
                 let asker = Asker(client.source, isProven: client.isProven)

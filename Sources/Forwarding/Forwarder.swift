@@ -42,7 +42,7 @@ public struct Forwarder: ~Copyable {
     /// The subject of a deadline.
     enum Moment {
         case flight(TableID)
-        /// The name with this index in `kept` is to be refreshed.
+        /// The name with this index in `keepAlive` is to be refreshed.
         case keepAlive(Int)
         /// The trial of addresses has taken long enough.
         case trial(TableID)
@@ -156,8 +156,16 @@ public struct Forwarder: ~Copyable {
         flightOf[key] = flight
         if !key.findsServer { counters.flights += 1 }
         if let account = policy.leavesToValidators(key) { noteLeft(account, asked: decision.route[0].group) }
+        let before = client == nil ? nil : takePhaseBefore()
         tell(flight, .begun, at: now)
-        if client != nil, let phaseBefore { tell(flight, .waitedBefore(phaseBefore), at: now) }
+        if let before { tell(flight, .waitedBefore(before), at: now) }
+    }
+
+    /// The first flight that takes the client takes over its deadlines, and no other flight.
+    private mutating func takePhaseBefore() -> FlightPhase? {
+        guard let before = phaseBefore else { return nil }
+        phaseBefore = nil
+        return before
     }
 
     /// The bases of a flight's answers. A client of another host may get less of the hosts file than the clients that
@@ -206,7 +214,7 @@ public struct Forwarder: ~Copyable {
         flight.add(admission.wait(client))
         if !flight.key.findsServer { counters.joined += 1 }
         if flight.isAnswered { tell(flight, .reopened, at: now) }
-        if let phaseBefore { tell(flight, .waitedBefore(phaseBefore), at: now) }
+        if let before = takePhaseBefore() { tell(flight, .waitedBefore(before), at: now) }
     }
 
     /// Ends a flight if there is no room for one of this source.

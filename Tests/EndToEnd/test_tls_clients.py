@@ -362,7 +362,7 @@ def test_a_key_of_another_type_and_an_end_that_is_near_are_said(binary, daemon, 
     wrong = "listen.keyFile: the private key does not belong to the certificate"
     assert wrong in run(binary, "check", file).stderr
     eventually(lambda: running.log_lines(f"certificate of before: {wrong}"), "it is said", 30)
-    said = f"TLS clients are shown the certificate of before: {wrong}. The daemon does not start with it"
+    said = f"TLS clients are shown the certificate of before: {wrong}. A restart would fail"
     assert said in run(binary, "status", "--socket", control["socket"]).stdout and shown_now() == before
     shutil.copy(tmp_path / "rsa.key", tmp_path / "server.key")
     eventually(lambda: shown_now() != before, "the whole pair is taken")

@@ -67,13 +67,16 @@ final class CertificateFiles: @unchecked Sendable {
 
     /// What is wrong with the files, as in the log; nil: nothing.
     var trouble: String? {
-        failure.flatMap {
-            $0.isReported ? "\(Report.formerCertificate($0.words)). The daemon does not start with it" : nil
+        failure.flatMap { failure in
+            guard failure.isReported else { return nil }
+            return Report.formerCertificate(failure.words) + (failure.isOfContents ? ". A restart would fail" : "")
         }
     }
 
     private struct Failure: Error {
         let words: String
+        /// Whether the files could be read, and are wrong.
+        var isOfContents = false
         let began = Clock.now()
         var isReported = false
     }
@@ -123,7 +126,7 @@ final class CertificateFiles: @unchecked Sendable {
                 return .success(try Prepared(new, plain: known.plain))
             } catch {
                 guard case .setting(let key, _, let message, _) = error else { return .success(nil) }
-                return .failure(Failure(words: "\(key): \(message)"))
+                return .failure(Failure(words: "\(key): \(message)", isOfContents: true))
             }
         } catch {
             return .failure(Failure(words: error.description))

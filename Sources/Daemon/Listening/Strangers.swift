@@ -38,7 +38,7 @@ extension Report {
         let words = hasConnected ? "a connection of \(client) is closed" : "a question of \(client) is refused"
         say(
             .notice, .questionsRefused, about: "listen.allow",
-            "\(words), since listen.allow does not have this address; later ones are counted alone",
+            "\(words), since listen.allow does not have this address; later ones are only counted",
             ["client": "\(client)"])
     }
 }

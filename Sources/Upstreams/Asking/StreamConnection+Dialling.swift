@@ -81,9 +81,17 @@ extension StreamConnection {
         fail(dialling.failure ?? Failure(.unreachable, "no address of the server is known"))
     }
 
-    /// Retains the most useful of several failures: that of an endpoint which was reached.
+    /// Retains the most useful of several failures: that of an endpoint which was reached, then a shortage of this
+    /// machine, since the server may have answered otherwise.
     private func note(_ failure: Failure) {
-        if ![.untrusted, .insecure].contains(dialling.failure?.kind) { dialling.failure = failure }
+        func use(_ kind: Failure.Kind?) -> Int {
+            switch kind {
+            case .untrusted, .insecure: 2
+            case .here: 1
+            default: 0
+            }
+        }
+        if dialling.failure == nil || use(failure.kind) >= use(dialling.failure?.kind) { dialling.failure = failure }
     }
 
     func attemptFailed(_ stream: Stream, _ failure: StreamFailure) {

@@ -128,7 +128,7 @@ static inline int copenssl_ERR_R_UNSUPPORTED(void) {
 char *secure_getenv(const char *name);
 
 // SSL_CTX_set_default_verify_file, whose result does not depend on whether the file could be read.
-// Returns 1 once the file's certificates are in the store, -1 if this machine is too short to open it, else 0.
+// Returns 1 once the file's certificates are in the store, -1 if there is no descriptor or memory to open it, else 0.
 static inline int copenssl_SSL_CTX_load_default_verify_file(SSL_CTX *context) {
     const char *path = secure_getenv(X509_get_default_cert_file_env());
     ERR_clear_error();

@@ -16,7 +16,8 @@ import DNSWire
 /// | an answer with records, or one that leads nowhere | step answered | deliver it; end, unless an earlier step may answer |
 /// | an answer that leads on (NXDOMAIN, NODATA by `thenTryOn`) | step ended so, second best | leave its servers; next step |
 /// | NODATA without an SOA, which leads on as "no record" | no record | leave its servers; next step |
-/// | SERVFAIL and the like, REFUSED | second best, if no answer is | none: the group asks its next server |
+/// | SERVFAIL and the like | second best, if no answer is | none: the group asks its next server |
+/// | REFUSED | second best, if there is none | the same |
 /// | an account's "no record" that leads on | no record, or unproven | next step; a refresh ends where it is unproven |
 /// | an account's "no record" that leads nowhere | no record; unproven is a failure | deliver it, and end |
 /// | a group is exhausted | failed or refused | next step; a refresh ends where another group would answer |
@@ -124,7 +125,7 @@ extension Flight {
         case .due(let hasStale): due(hasStale: hasStale, rules, at: now, &orders)
         case .failed(let trouble): self.trouble = trouble
         case .refused(let step, let answer, let answerer):
-            // An answer of an earlier group is better than SERVFAIL and the like, and REFUSED is better than nothing alone.
+            // An answer of an earlier group is better than SERVFAIL and the like, which are better than REFUSED.
             let isRefused = answer.head.responseCode == .refused
             if isRefused ? secondBest == nil : secondBest?.answer.head.responseCode.isAnswer != true {
                 secondBest = SecondBest(answer: answer, by: answerer, step: step)

@@ -125,6 +125,8 @@ struct AskingClient {
     var recursionDesired = true
     /// Whether a fresh cached answer will do; false for a question that refreshes another answer.
     var takesCached = true
+    /// The phase of the ended flight for which the client has waited: its deadlines stay, whichever flight takes it now.
+    var waitedBefore: FlightPhase?
 
     var source: Source { asker.source }
 }

@@ -157,15 +157,13 @@ extension Forwarder {
             desk.withdraw(flight)
             end(flight)
         }
-        handleDeskEvents(at: now)
-        defer { phaseBefore = nil }
         for (key, phase, clients) in questions {
             for client in clients {
-                phaseBefore = phase
                 admission.answered(client)
                 if Translations.isOne(client.number), !translations.awaits(client.number) { continue }
                 let asker = Asker(client.source, isProven: client.isProven)
-                receive(key, AskingClient(number: client.number, asker: asker), of: client.source, at: now)
+                let asking = AskingClient(number: client.number, asker: asker, waitedBefore: phase)
+                receive(key, asking, of: client.source, at: now)
             }
         }
     }

@@ -67,7 +67,8 @@ extension Forwarder {
         let asking = client.map { client in
             AskingClient(
                 number: translations.add(.alias(key.name.name, key.type, client)), asker: client.asker,
-                recursionDesired: client.recursionDesired, takesCached: client.takesCached)
+                recursionDesired: client.recursionDesired, takesCached: client.takesCached,
+                waitedBefore: client.waitedBefore)
         }
         let targetKey = Flight.Key(
             name: NameKey(target), type: key.type, audience: key.audience, findsServer: key.findsServer)

@@ -35,9 +35,6 @@ public struct Forwarder: ~Copyable {
     var store = StoreDesk()
     var translations = Translations()
     var readiness = Readiness()
-    /// The phase of an ended flight while its questions are asked again: the clients' deadlines stay, whichever flight
-    /// answers them now.
-    var phaseBefore: FlightPhase?
 
     /// The subject of a deadline.
     enum Moment {
@@ -156,16 +153,8 @@ public struct Forwarder: ~Copyable {
         flightOf[key] = flight
         if !key.findsServer { counters.flights += 1 }
         if let account = policy.leavesToValidators(key) { noteLeft(account, asked: decision.route[0].group) }
-        let before = client == nil ? nil : takePhaseBefore()
         tell(flight, .begun, at: now)
-        if let before { tell(flight, .waitedBefore(before), at: now) }
-    }
-
-    /// The first flight that takes the client takes over its deadlines, and no other flight.
-    private mutating func takePhaseBefore() -> FlightPhase? {
-        guard let before = phaseBefore else { return nil }
-        phaseBefore = nil
-        return before
+        if let before = client?.waitedBefore { tell(flight, .waitedBefore(before), at: now) }
     }
 
     /// The bases of a flight's answers. A client of another host may get less of the hosts file than the clients that
@@ -214,7 +203,7 @@ public struct Forwarder: ~Copyable {
         flight.add(admission.wait(client))
         if !flight.key.findsServer { counters.joined += 1 }
         if flight.isAnswered { tell(flight, .reopened, at: now) }
-        if let before = takePhaseBefore() { tell(flight, .waitedBefore(before), at: now) }
+        if let before = client.waitedBefore { tell(flight, .waitedBefore(before), at: now) }
     }
 
     /// Ends a flight if there is no room for one of this source.

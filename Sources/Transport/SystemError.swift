@@ -25,6 +25,7 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
         case ("open", ENXIO): "No program writes to this pipe"
         case ("connect", EAGAIN) where !subject.hasPrefix("/"): "Every local port is in use"
         case ("setsockopt", EPERM) where subject == "SO_MARK": "\(Self.reason(code)), it needs CAP_NET_ADMIN"
+        case (_, EMFILE): "\(Self.reason(code)), LimitNOFILE= of the unit or ulimit -n sets how many there may be"
         default: Self.reason(code)
         }
     }

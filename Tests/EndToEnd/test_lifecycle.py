@@ -106,6 +106,18 @@ def test_an_address_that_is_not_ours(binary, tmp_path):
     assert ended.returncode == 71 and len(ended.stderr.splitlines()) == 1, ended
 
 
+def test_a_start_without_enough_descriptors(binary, tmp_path):
+    """The one line says which limit to raise."""
+    file = tmp_path / "httpdnsd.toml"
+    file.write_text('[fallback]\nservers = ["127.0.0.2"]\n')
+    for most in (8, 16, 24):
+        ended = processes.run("prlimit", f"--nofile={most}:{most}", str(binary), "run", "-c", str(file),
+                              "--listen", "127.0.0.1:2053")
+        assert ended.returncode == 71, ended
+        last = ended.stderr.splitlines()[-1]
+        assert "Too many open files" in last and "LimitNOFILE=" in last and "ulimit -n" in last, ended.stderr
+
+
 def test_the_listen_option_replaces_the_file(daemon):
     daemon(None, {"listen": {"addresses": ["127.0.0.1:2053"]}},
            arguments=["--listen", "127.0.0.1:2054", "--listen", "127.0.0.1:2055"], port=2054)

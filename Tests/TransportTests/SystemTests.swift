@@ -33,6 +33,9 @@ import Testing
         #expect(SystemError("open", "/x", code: ENOENT).description == "open /x: No such file or directory")
         #expect(SystemError("recvmmsg", code: ENOMEM).description == "recvmmsg: Cannot allocate memory")
         #expect(SystemError("connect", code: 9999).description == "connect: Unknown error 9999")
+        #expect(
+            SystemError("eventfd", code: EMFILE).description
+                == "eventfd: Too many open files, LimitNOFILE= of the unit or ulimit -n sets how many there may be")
         #expect(SystemError("a", code: ENOENT).isNotFound && !SystemError("a", code: EACCES).isNotFound)
     }
 

@@ -3,17 +3,12 @@ public enum FileReading: Sendable {
     case bytes([UInt8])
     /// - Parameters:
     ///   - reason: The system's error text, such as `Permission denied`.
-    ///   - isDenied: Whether the user may not read the file or search its folder.
-    case failed(_ reason: String, isDenied: Bool)
+    ///   - mend: The way to read it for a user who may not read the file or search its folder; nil: the reason is another.
+    case failed(_ reason: String, mend: String?)
 
     /// - Parameter bytes: Nil: there is no such file.
     public init(_ bytes: [UInt8]?) {
-        self = bytes.map { .bytes($0) } ?? .failed("No such file or directory", isDenied: false)
-    }
-
-    /// The command that lets the daemon read a protected file.
-    public static func mend(_ path: String) -> String {
-        "let the daemon's group read it: chgrp httpdnsd \(path) && chmod 640 \(path)"
+        self = bytes.map { .bytes($0) } ?? .failed("No such file or directory", mend: nil)
     }
 }
 
@@ -47,8 +42,8 @@ extension Loader {
     func contents(of path: String, key: String, _ files: Files) throws(ConfigurationError) -> [UInt8] {
         switch files.read(path) {
         case .bytes(let bytes): return bytes
-        case .failed(let reason, let isDenied):
-            let mend = isDenied ? FileReading.mend(path) : "give one that the daemon may read"
+        case .failed(let reason, let mend):
+            let mend = mend ?? "give one that the daemon may read"
             throw origins.error(key, "cannot read \(quoted(path)): \(reason); \(mend)")
         }
     }
@@ -57,10 +52,10 @@ extension Loader {
     func secretFile(
         _ path: String, key: String, holds secret: String, _ files: Files
     ) throws(ConfigurationError) -> (bytes: [UInt8], path: String) {
-        var failures: [(path: String, reason: String, isDenied: Bool)] = []
+        var failures: [(path: String, reason: String, mend: String?)] = []
         for path in files.places(path, besideFile) {
             switch files.read(path) {
-            case .failed(let reason, let isDenied): failures.append((path, reason, isDenied))
+            case .failed(let reason, let mend): failures.append((path, reason, mend))
             case .bytes(var bytes):
                 if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
                 if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
@@ -73,12 +68,12 @@ extension Loader {
         let tried = failures.map { "\(quoted($0.path)): \($0.reason)" }.joined(separator: ", ")
         let folder = besideFile(Files.folder)
         let mend =
-            switch failures.first(where: \.isDenied)?.path {
+            switch failures.first(where: { $0.mend != nil }) {
             case nil where path.hasPrefix("/"): "give one that the daemon may read"
             case nil: "put the \(secret) into \(quoted("\(folder)/\(path)"))"
-            case .some(let path) where path.hasPrefix(folder + "/"):
+            case .some(let failure) where failure.path.hasPrefix(folder + "/"):
                 "only root reads that folder, and the service gets what is in it when it starts (systemctl restart httpdnsd)"
-            case .some(let path): FileReading.mend(path)
+            case .some(let failure): failure.mend!
             }
         throw origins.error(key, "cannot read \(tried); \(mend)")
     }

@@ -84,7 +84,7 @@ struct ConfigurationOptions: ParsableArguments {
             return try SystemFile.read(path, limit: Self.fileLimit, waits: waits)
         } catch {
             guard file == nil, error.isNotFound else {
-                throw Ending.configuration("\(error)" + (error.isDenied ? "; \(FileReading.mend(path))" : ""))
+                throw Ending.configuration("\(error)" + (error.mend(path).map { "; \($0)" } ?? ""))
             }
             return nil
         }
@@ -99,8 +99,21 @@ extension FileReading {
         do throws(SystemError) {
             self = .bytes(try SystemFile.read(path, limit: limit, waits: waits))
         } catch {
-            self = .failed(error.reason, isDenied: error.isDenied)
+            self = .failed(error.reason, mend: error.mend(path))
         }
+    }
+}
+
+/// The user and the group of the packaged service.
+private let service = (user: "_httpdnsd", group: "httpdnsd")
+
+extension SystemError {
+    /// The way to read a file that this user may not read; nil: the reason is another.
+    fileprivate func mend(_ path: String) -> String? {
+        guard isDenied else { return nil }
+        return SystemFile.isReadable(path, by: service.user, in: service.group) == true
+            ? "the service can read it, this user cannot: give the command as root"
+            : "let the daemon's group read it: chgrp \(service.group) \(path) && chmod 640 \(path)"
     }
 }
 
@@ -141,11 +154,11 @@ struct Loaded {
         let folder = path.prefix(through: path.lastIndex(of: "/") ?? path.startIndex) + "credentials/"
         let (needed, others) = settings.namesAndHosts
         return ([path] + origins.filesRead + needed + others).filter { file in
-            !file.hasPrefix(folder) && SystemFile.isReadable(file, by: "_httpdnsd", in: "httpdnsd") == false
+            !file.hasPrefix(folder) && SystemFile.isReadable(file, by: service.user, in: service.group) == false
         }.map { file in
-            "\(file) cannot be read by the service (user _httpdnsd, group httpdnsd), which "
+            "\(file) cannot be read by the service (user \(service.user), group \(service.group)), which "
                 + (others.contains(file) ? "takes no name from it: " : "does not start then: ")
-                + "chgrp httpdnsd \(file) && chmod 640 \(file)"
+                + "chgrp \(service.group) \(file) && chmod 640 \(file)"
                 + (origins.secretFiles.contains(file) && file != path ? ", or move it to \(folder)" : "")
         }
     }

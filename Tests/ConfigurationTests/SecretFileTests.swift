@@ -48,11 +48,8 @@ import Testing
     @Test(
         "what this user may not read is said with what mends it",
         arguments: [
-            (
-                "token", "/etc/httpdnsd/token",
-                "let the daemon's group read it: chgrp httpdnsd /etc/httpdnsd/token && chmod 640 /etc/httpdnsd/token"
-            ),
-            ("/token", "/token", "let the daemon's group read it: chgrp httpdnsd /token && chmod 640 /token"),
+            ("token", "/etc/httpdnsd/token", "as root"),
+            ("/token", "/token", "as root"),
             (
                 "token", "/etc/httpdnsd/credentials/token",
                 "only root reads that folder, and the service gets what is in it when it starts (systemctl restart httpdnsd)"
@@ -62,7 +59,7 @@ import Testing
         #expect {
             try Settings.load(
                 file: "/etc/httpdnsd/test.toml", contents: "[httpdns]\ntokenFile = \"\(row.given)\"", environment: [:],
-                readFile: { $0 == row.path ? .failed("Permission denied", isDenied: true) : FileReading(nil) })
+                readFile: { $0 == row.path ? .failed("Permission denied", mend: "as root") : FileReading(nil) })
         } throws: { error in
             "\(error)".contains("\"\(row.path)\": Permission denied") && "\(error)".hasSuffix("; \(row.mend)")
         }

@@ -92,6 +92,10 @@ def test_install_run_upgrade_purge(either_machine, deb, newer, version):
     assert key.parent.stat().st_mode & 0o777 == 0o700
     # A secret may be put into it, and the service reads it as a member of its group.
     assert machine.run("stat", "--format=%a %U %G", "/etc/httpdnsd/httpdnsd.toml").stdout == "640 root httpdnsd\n"
+    # Another user who looks at the settings is not advised to change their mode.
+    other = machine.run("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "httpdnsd", "check", check=False)
+    assert other.returncode == 78, other
+    assert other.stdout.endswith("; the service can read it, this user cannot: give the command as root\n"), other
     changed = settings.read_text().replace("#addresses = ", 'addresses = ["127.0.0.1:53"]  #') + SETTINGS
     settings.write_text(changed)
     key.write_text(KEY)

@@ -157,6 +157,20 @@ def resolvers(tmp_path_factory, authority, encrypted_unbound, unbound):
     started["kresd"].stop()
 
 
+def test_the_target_of_an_alias_has_aliases_of_its_own(daemon, resolvers, authority):
+    """Both are given as one chain, and again from the cache."""
+    settings = listening([URLS["tls"].replace(ADDRESS, resolvers["unbound"].address)], authority)
+    settings["upstreams.mine"] = {"alias": "alias.example.com", "domains": ["mine.example"]}
+    daemon(None, settings, port=PORT)
+    there = ask("alias.example.com", port=PORT).answer
+    assert [rrset.rdtype for rrset in there] == [dns.rdatatype.CNAME] * 3 + [dns.rdatatype.A]
+    for name in ("mine.example", "x.mine.example"):
+        alias, *chain = ask(name, port=PORT).answer
+        assert (alias.name.to_text(), alias[0].target.to_text()) == (f"{name}.", "alias.example.com.")
+        assert [(rrset.name, rrset.rdtype, list(rrset)) for rrset in chain] == [
+            (rrset.name, rrset.rdtype, list(rrset)) for rrset in there]
+
+
 @pytest.mark.parametrize(("program", "protocol"), [("unbound", "tcp"), *(
     (program, protocol) for program in ("unbound", "dnsdist", "kresd") for protocol in ("tls", "https"))])
 def test_a_real_resolver_is_asked_and_nothing_in_the_clear(daemon, resolvers, authority, program, protocol):

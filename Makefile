@@ -17,8 +17,10 @@ LINKED_IN := $(CURDIR)/.build/linked-in
 # The metadata of generic types comes from accessors: by name, the runtime would search all conformances for each dictionary of
 # this program's types, a fifth of a start. The linker is the one that comes with Swift. No symbol is exported, as Swift would have
 # all 9,000 of them: nothing is loaded that could use one, and the table would be looked through for each name of a library.
+# The 49,000 relocations take 10 KB in place of 1.2 MB, all of which a start would read (glibc 2.36 or newer).
 RELEASE := -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld \
-	-Xlinker -z -Xlinker now -Xlinker --no-export-dynamic -Xlinker -L$(LINKED_IN) -Xswiftc -enforce-exclusivity=unchecked \
+	-Xlinker -z -Xlinker now -Xlinker -z -Xlinker pack-relative-relocs -Xlinker --no-export-dynamic \
+	-Xlinker -L$(LINKED_IN) -Xswiftc -enforce-exclusivity=unchecked \
 	-Xswiftc -Xfrontend -Xswiftc -disable-concrete-type-metadata-mangled-name-accessors \
 	-Xswiftc -file-prefix-map -Xswiftc $(MAPPED) -Xcc -ffile-prefix-map=$(MAPPED) -Xcxx -ffile-prefix-map=$(MAPPED)
 SWIFT_SOURCES := Package.swift Sources Tests

@@ -5,15 +5,22 @@ import Counters
 ///
 /// The queues that answer know nothing of watchers: their notes are fetched many times a second, sorted by time, and
 /// sent to each watcher, as lines, as far as it reads. Unread lines are dropped and counted.
+///
+/// The lines of one fetch are made in slices with a pause between them: a core that answers hits as well is never taken
+/// for longer than a slice.
 final class Watchers {
     private let notes: [WatchNotes]
     private var watchers: [ObjectIdentifier: Watcher] = [:]
+    private var slices = WatchSlices([])
+    private var nextFetch: UInt64 = 0
     private(set) var nextDeadline: UInt64?
 
     /// The most watchers at once.
     static let most = 4
     /// How often notes are fetched, in nanoseconds.
     private static let interval: UInt64 = 50_000_000
+    /// The time between two slices, in nanoseconds.
+    private static let pause: UInt64 = 1_000_000
 
     init(_ notes: [WatchNotes]) { self.notes = notes }
 
@@ -21,38 +28,80 @@ final class Watchers {
 
     /// Sends this connection answers from now on; the head of its response was sent.
     func add(_ connection: ControlConnection, _ filter: WatchFilter, _ form: WatchText.Form, at now: UInt64) {
+        // The new watcher gets no earlier answers.
+        deliver(slices.rest())
+        fetch()
+        deliver(slices.rest())
         if watchers.isEmpty {
             for notes in notes { notes.open() }
-        } else {
-            // The new watcher gets no earlier answers.
-            deliver()
+            nextDeadline = now + Self.interval
         }
         watchers[ObjectIdentifier(connection)] = Watcher(
             connection: connection, filter: filter, text: WatchText(form))
-        nextDeadline = nextDeadline ?? now + Self.interval
     }
 
     func remove(_ connection: ControlConnection) {
         guard watchers.removeValue(forKey: ObjectIdentifier(connection)) != nil, watchers.isEmpty else { return }
         for notes in notes { notes.close() }
+        slices = WatchSlices([])
         nextDeadline = nil
     }
 
     func expire(at now: UInt64) {
         guard let nextDeadline, nextDeadline <= now else { return }
-        deliver()
-        self.nextDeadline = now + Self.interval
+        if slices.isEmpty {
+            fetch()
+            nextFetch = now + Self.interval
+        }
+        deliver(slices.next())
+        // The last watcher may be gone.
+        if self.nextDeadline != nil { self.nextDeadline = slices.isEmpty ? nextFetch : now + Self.pause }
     }
 
-    private func deliver() {
+    private func fetch() {
         let taken = notes.map { $0.take() }
-        let questions = taken.flatMap(\.questions).sorted { $0.at < $1.at }
+        slices = WatchSlices(taken.flatMap(\.questions).sorted { $0.at < $1.at })
         let dropped = taken.reduce(0) { $0 + $1.dropped }
+        for key in watchers.keys { watchers[key]?.dropped += dropped }
+    }
+
+    /// Sends each watcher the lines of these questions.
+    private func deliver(_ questions: ArraySlice<Watched>) {
         for (key, watcher) in watchers {
             // Sending may find a connection broken, which removes its watcher.
-            let lines = watchers[key]?.lines(of: questions, dropped) ?? []
+            let lines = watchers[key]?.lines(of: questions) ?? []
             if !lines.isEmpty { watcher.connection.sendLines(lines.span) }
         }
+    }
+}
+
+/// The questions of one fetch that have no lines yet, in order.
+struct WatchSlices {
+    private var waiting: ArraySlice<Watched>
+    private let size: Int
+
+    /// The most slices of one fetch: with the pauses between them they take half of the interval.
+    static let most = 25
+    /// The number of questions below which there is one slice.
+    static let least = 16
+
+    init(_ questions: [Watched]) {
+        waiting = questions[...]
+        size = max(Self.least, (questions.count + Self.most - 1) / Self.most)
+    }
+
+    var isEmpty: Bool { waiting.isEmpty }
+
+    /// Takes the next slice.
+    mutating func next() -> ArraySlice<Watched> {
+        defer { waiting = waiting.dropFirst(size) }
+        return waiting.prefix(size)
+    }
+
+    /// Takes all that are left.
+    mutating func rest() -> ArraySlice<Watched> {
+        defer { waiting = [] }
+        return waiting
     }
 }
 
@@ -65,11 +114,9 @@ private struct Watcher {
     var dropped: UInt64 = 0
 
     /// The lines of the questions that pass the filter, as far as there is room.
-    /// - Parameter lost: The number of questions that are missing.
-    mutating func lines(of questions: [Watched], _ lost: UInt64) -> [UInt8] {
+    mutating func lines(of questions: ArraySlice<Watched>) -> [UInt8] {
         var lines: [UInt8] = []
         let room = connection.room
-        dropped += lost
         if dropped > 0, room >= ControlConnection.watchLimit / 2 {
             lines += text.dropped(dropped).utf8
             dropped = 0

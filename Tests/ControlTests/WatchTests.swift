@@ -83,6 +83,22 @@ import Transport
                 ])
     }
 
+    @Test("questions of one fetch come in order, none twice, in slices that take a core for a moment only")
+    func slices() {
+        for (count, size, number) in [(0, 0, 0), (1, 1, 1), (16, 16, 1), (17, 16, 2), (512, 21, 25), (2_560, 103, 25)] {
+            let questions = (0..<count).map { Self.watched(at: UInt64($0)) }
+            var slices = WatchSlices(questions)
+            var taken: [ArraySlice<Watched>] = []
+            while !slices.isEmpty { taken.append(slices.next()) }
+            #expect(taken.count == number)
+            #expect(taken.map(\.count).max() ?? 0 == size)
+            #expect(taken.flatMap(\.self) == questions)
+        }
+        var slices = WatchSlices((0..<40).map { _ in Self.watched() })
+        #expect(slices.next().count == 16 && slices.rest().count == 24 && slices.isEmpty)
+        #expect(slices.next().isEmpty)
+    }
+
     @Test("no octet that a terminal could take for a command comes through, whatever the name")
     func hostileNames() {
         let wire: [UInt8] = [5, 0x1B, 0x5B, 0x32, 0x4A, 0x07, 4, 0x9B, 0x0A, 0x00, 0x7F, 0]

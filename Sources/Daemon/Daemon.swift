@@ -38,6 +38,8 @@ public final class Daemon: @unchecked Sendable {
 
     /// How long a stop waits for the questions under way, in seconds.
     private static let drainSeconds: UInt64 = 2
+    /// How long the end waits for the threads that listen, and again for them to close their connections.
+    private static let partSeconds = 2.0
     /// How long questions wait for the cache's file to be read.
     private static let longestRead = DispatchTimeInterval.seconds(1)
 
@@ -181,17 +183,9 @@ public final class Daemon: @unchecked Sendable {
         watchdog?.stop()
         report.stopping(reason)
         observer.stopping()
-        let listening = DispatchGroup()
-        for listener in datagrams {
-            listening.enter()
-            listener.stop { listening.leave() }
-        }
-        for server in streams {
-            listening.enter()
-            server.stopListening { listening.leave() }
-        }
+        let listening = datagrams.map { $0.stop } + streams.map { $0.stopListening }
         // All received questions have been submitted by then.
-        listening.notify(queue: .global()) { [self] in
+        Self.end(listening, within: Self.partSeconds) { [self] in
             forwarderLoop.drain(within: Self.drainSeconds * 1_000_000_000) { [self] in
                 guard let control else { return close(stopped) }
                 control.keepHistory { [self] in forwarderLoop.loop.submit { [self] in close(stopped) } }
@@ -206,16 +200,28 @@ public final class Daemon: @unchecked Sendable {
             guard let control else { return stopped() }
             control.stop(stopped)
         }
-        let serving = DispatchGroup()
-        for server in streams {
-            serving.enter()
-            server.stop { serving.leave() }
-        }
-        serving.notify(queue: .global()) { [forwarderLoop, cacheFile, serverFile] in
+        Self.end(streams.map { $0.stop }, within: Self.partSeconds) { [forwarderLoop, cacheFile, serverFile] in
             forwarderLoop.stop {
                 guard let cacheFile, let serverFile else { return stopped() }
                 serverFile.stop { cacheFile.stop(stopped) }
             }
+        }
+    }
+
+    /// Ends parts side by side, and goes on when all have ended or the time is over: the threads that serve TLS give way
+    /// to other programs, and on a busy machine may not run for many seconds.
+    static func end(
+        _ parts: [(@escaping @Sendable () -> Void) -> Void], within seconds: Double,
+        _ ended: @escaping @Sendable () -> Void
+    ) {
+        let group = DispatchGroup()
+        for end in parts {
+            group.enter()
+            end { group.leave() }
+        }
+        DispatchQueue.global().async {
+            _ = group.wait(timeout: .now() + seconds)
+            ended()
         }
     }
 

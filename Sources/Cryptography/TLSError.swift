@@ -167,7 +167,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     /// Whether a server may mean the client's certificate by this alert, or its absence: from "bad certificate" to
     /// "unknown authority", "access denied", "decrypt error" (its signature) and "certificate required", or before TLS
     /// 1.3 "handshake failure" (RFC 5246 §7.4.6).
-    package static func isAboutCertificate(alert code: UInt8) -> Bool {
+    static func isAboutCertificate(alert code: UInt8) -> Bool {
         switch code {
         case 40, 42...46, 48, 49, 51, 116: true
         default: false

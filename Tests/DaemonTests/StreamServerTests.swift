@@ -1,5 +1,7 @@
 import Base
 import Configuration
+import Counters
+import Cryptography
 import DNSCache
 import DNSWire
 import Foundation
@@ -16,6 +18,12 @@ import Testing
     private let server: StreamServer
     private let forwarder: ForwarderLoop
     private let cache = DNSCache(bytes: 16 << 20, seed: (1, 2))
+
+    @Test("only an alert about the certificate counts as a client that does not accept it", arguments: 0...UInt8.max)
+    func alerts(_ code: UInt8) {
+        let isAboutIt = [42, 43, 44, 45, 46, 48].contains(code)
+        #expect(HandshakeFailure(LinkEnd.tls(.alert(code))) == (isAboutIt ? .certificate : .other))
+    }
 
     init() throws {
         let loop = try EventLoop(label: "test")

@@ -159,14 +159,16 @@ extension StreamClient: LinkOwner {
 }
 
 extension HandshakeFailure {
-    fileprivate init(_ end: LinkEnd) {
+    /// Of the alerts, "bad certificate" to "certificate unknown" and "unknown authority" (RFC 8446 §6.2) are about the
+    /// certificate that the client was shown; scanners send others for many reasons.
+    init(_ end: LinkEnd) {
         self =
             switch end {
             case .tls(.notTLS): .notTLS
             case .tls(.noSharedVersion): .version
             case .tls(.noSharedCipher): .cipher
             case .tls(.noSharedProtocol): .protocol
-            case .tls(.alert(let code)) where TLSError.isAboutCertificate(alert: code): .certificate
+            case .tls(.alert(42...46)), .tls(.alert(48)): .certificate
             case .tls, .protocolBroken, .tooSlow: .other
             case .finished, .closedByPeer, .reset, .timedOut: .left
             }

@@ -1,3 +1,8 @@
+/// Whether an octet needs no escape anywhere in a URL: a letter, a digit, `-`, `.`, `_` or `~` (RFC 3986 §2.3).
+public func isUnreserved(_ octet: UInt8) -> Bool {
+    isLowerLetter(lowercased(octet)) || isDigit(octet) || "-._~".utf8.contains(octet)
+}
+
 /// Whether an octet may occur in the text of a host with or without a port: a server name, `1.2.3.4:53`, `[::1]:53`.
 package func isHostByte(_ byte: UInt8) -> Bool {
     isUnreserved(byte) || byte == UInt8(ascii: ":") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "]")
@@ -60,7 +65,7 @@ private func octets(equalTo byte: UInt8, in bytes: Span<UInt8>, at index: Int) -
 }
 
 /// Eight octets from `index` on as a number, the first octet in the lowest bits.
-@inline(__always)
+@inlinable @inline(__always)
 package func eightOctets(_ bytes: Span<UInt8>, at index: Int) -> UInt64 {
     // Any eight octets make a UInt64; the load itself is bounds-checked.
     UInt64(littleEndian: unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
@@ -163,6 +168,12 @@ package func begins(_ bytes: Span<UInt8>, at start: Int, with text: StaticString
         guard unsafe text.utf8Start[offset] == bytes[start &+ offset] else { return false }
     }
     return true
+}
+
+/// A decimal number without sign and leading zeros; nil: anything else, or more than `most`.
+package func decimal(_ bytes: Span<UInt8>, _ range: Range<Int>, atMost most: Int) -> Int? {
+    guard range.count <= 1 || bytes[range.lowerBound] != UInt8(ascii: "0") else { return nil }
+    return decimal(bytes, range, maximum: most + 1).flatMap { $0 <= most ? $0 : nil }
 }
 
 /// A decimal number without sign, limited to `maximum`; nil: anything else.

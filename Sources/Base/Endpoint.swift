@@ -45,19 +45,18 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         guard address.isIPv4 != inBrackets else { return nil }
     }
 
-    public var description: String {
+    public var description: String { "\(host):\(port)" }
+
+    /// The text without the port.
+    var host: String {
         let zone = zone.map { "%\($0)" } ?? ""
-        return address.isIPv4 ? "\(address):\(port)" : "[\(address)\(zone)]:\(port)"
+        return address.isIPv4 ? "\(address)" : "[\(address)\(zone)]"
     }
 
     /// The port of a text like `:53`.
     private static func port(_ text: some StringProtocol) -> UInt16? {
         guard text.utf8.first == UInt8(ascii: ":") else { return nil }
-        let digits = Array(text.utf8.dropFirst().prefix(6))
-        var index = 0
-        guard let port = decimal(digits.span, at: &index, maximum: Int(UInt16.max)), index == digits.count else {
-            return nil
-        }
-        return UInt16(port)
+        let digits = Array(text.utf8.dropFirst())
+        return decimal(digits.span, digits.indices, atMost: Int(UInt16.max)).map { UInt16($0) }
     }
 }

@@ -49,21 +49,15 @@ extension IPAddress {
     private static func groups(_ bytes: Span<UInt8>) -> (high: UInt64, low: UInt64)? {
         let colon = UInt8(ascii: ":")
         // Groups are shifted in from the right; at `::` those so far are set aside, and shifted to the left at the end.
-        var bits: (high: UInt64, low: UInt64) = (0, 0)
-        var head: (high: UInt64, low: UInt64, count: Int)?
+        var bits: UInt128 = 0
+        var head: (bits: UInt128, count: Int)?
         var count = 0
         var index = 0
-
-        func push(_ group: UInt16) {
-            bits = (bits.high << 16 | bits.low >> 48, bits.low << 16 | UInt64(group))
-            count += 1
-        }
 
         while true {
             if index + 1 < bytes.count, bytes[index] == colon, bytes[index + 1] == colon {
                 guard head == nil else { return nil }
-                head = (bits.high, bits.low, count)
-                bits = (0, 0)
+                (head, bits) = ((bits, count), 0)
                 index += 2
                 if index == bytes.count { break }
             } else if index > 0 {
@@ -75,25 +69,17 @@ extension IPAddress {
             guard let group = hexadecimal(bytes, at: &index) else { return nil }
             if index < bytes.count, bytes[index] == UInt8(ascii: ".") {
                 guard count <= 6, let quad = dottedQuad(bytes, from: start) else { return nil }
-                push(UInt16(truncatingIfNeeded: quad >> 16))
-                push(UInt16(truncatingIfNeeded: quad))
+                (bits, count) = (bits << 32 | UInt128(quad), count + 2)
                 break
             }
-            push(group)
+            (bits, count) = (bits << 16 | UInt128(group), count + 1)
             if index == bytes.count { break }
         }
 
-        guard let head else { return count == 8 ? bits : nil }
-        guard count < 8 else { return nil }
+        guard head == nil ? count == 8 : count < 8 else { return nil }
         // The groups before `::` move up over the zeros and the groups after it.
-        let (high, low) = shiftedLeft(head.high, head.low, groups: 8 - head.count)
-        return (high | bits.high, low | bits.low)
-    }
-
-    private static func shiftedLeft(_ high: UInt64, _ low: UInt64, groups: Int) -> (high: UInt64, low: UInt64) {
-        let count = UInt64(groups * 16)
-        // Swift's shifts are smart: 64 or more leave 0, so one expression covers both halves.
-        return count < 64 ? (high << count | low >> (64 - count), low << count) : (low << (count - 64), 0)
+        if let head { bits |= head.bits << (16 * (8 - head.count)) }
+        return (UInt64(truncatingIfNeeded: bits >> 64), UInt64(truncatingIfNeeded: bits))
     }
 
     /// One to four hexadecimal digits.
@@ -107,17 +93,4 @@ extension IPAddress {
         }
         return index > start ? value : nil
     }
-}
-
-/// A decimal number without sign or leading zeros, at most `maximum` (below 100,000); moves `index` past it.
-func decimal(_ bytes: Span<UInt8>, at index: inout Int, maximum: Int) -> Int? {
-    var value = 0
-    let start = index
-    while index < bytes.count, bytes[index] >= UInt8(ascii: "0"), bytes[index] <= UInt8(ascii: "9") {
-        if index > start && value == 0 { return nil }
-        value = value * 10 + Int(bytes[index] - UInt8(ascii: "0"))
-        guard value <= maximum else { return nil }
-        index += 1
-    }
-    return index > start ? value : nil
 }

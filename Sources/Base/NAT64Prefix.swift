@@ -60,8 +60,8 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
     public static func found(in addresses: [IPAddress]) -> [NAT64Prefix] {
         var all: [NAT64Prefix] = []
         for address in addresses where !address.isIPv4 {
-            let possible = lengths.compactMap { NAT64Prefix(address, $0) }.filter { prefix in
-                prefix.ipv4(in: address).map(isOfIPv4Only) ?? false
+            let possible = lengths.compactMap { NAT64Prefix(Network(around: address, prefixLength: $0)) }.filter {
+                $0.ipv4(in: address).map(isOfIPv4Only) ?? false
             }
             guard let prefix = possible.first, possible.count == 1,
                 prefix.ipv4(in: address).flatMap(prefix.addressOfIPv4Only) == address
@@ -83,13 +83,5 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
     private var places: [Int] {
         let start = network.prefixLength / 8
         return (start..<start + 4).map { $0 >= 8 && start < 12 ? $0 + 1 : $0 }
-    }
-
-    /// The range of this length that contains an address, if it can be a prefix.
-    private init?(_ address: IPAddress, _ length: Int) {
-        let high = length >= 64 ? address.high : address.high & ~(UInt64.max >> UInt64(length))
-        let low = length > 64 ? address.low & ~(UInt64.max >> UInt64(length - 64)) : 0
-        guard let network = Network(IPAddress(v6: high, low), prefixLength: length) else { return nil }
-        self.init(network)
     }
 }

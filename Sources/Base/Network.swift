@@ -22,6 +22,11 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
     public init?(around text: some StringProtocol) {
         guard text.utf8.contains(UInt8(ascii: "/")), let (address, prefixLength) = Self.parts(Array(text.utf8).span)
         else { return nil }
+        self.init(around: address, prefixLength: prefixLength)
+    }
+
+    /// - Parameter prefixLength: 0…32 or 0…128, by the address's family.
+    init(around address: IPAddress, prefixLength: Int) {
         let mask = Self.mask(address, prefixLength)
         self.prefixLength = prefixLength
         self.address =
@@ -33,10 +38,8 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
         let slash = firstIndex(of: UInt8(ascii: "/"), in: bytes, 0..<bytes.count)
         guard let address = IPAddress(parsing: bytes.extracting(0..<(slash ?? bytes.count))) else { return nil }
         let bits = address.isIPv4 ? 32 : 128
-        guard var index = slash else { return (address, bits) }
-        index += 1
-        guard let length = decimal(bytes, at: &index, maximum: bits), index == bytes.count else { return nil }
-        return (address, length)
+        guard let slash else { return (address, bits) }
+        return decimal(bytes, slash + 1..<bytes.count, atMost: bits).map { (address, $0) }
     }
 
     /// - Parameter prefixLength: 0…32 or 0…128, by the address's family; nil: it is more, or a bit after it is set.

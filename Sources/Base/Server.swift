@@ -132,31 +132,17 @@ extension Server.Kind {
 extension Server: CustomStringConvertible {
     /// The text for clients: without its path, which may be an account's own.
     public var publicDescription: String {
-        guard let scheme = kind.facts.scheme else { return place }
-        return scheme + "://" + place(unless: kind.facts.usualPort)
+        let name =
+            switch host {
+            case .address(let address, let zone): Endpoint(address, port: port, zone: zone).host
+            case .name(let name): name
+            }
+        guard let scheme = kind.facts.scheme else { return "\(name):\(port)" }
+        return scheme + "://" + (port == kind.facts.usualPort ? name : "\(name):\(port)")
     }
 
     public var description: String {
-        guard let scheme = kind.facts.scheme else { return place }
-        let path =
-            if case .https(let path, let usesGET) = kind { path + (usesGET ? Kind.template(path) : "") } else { "" }
-        return scheme + "://" + place(unless: kind.facts.usualPort) + path
-    }
-
-    private var place: String {
-        switch host {
-        case .address(let address, let zone): "\(Endpoint(address, port: port, zone: zone))"
-        case .name(let name): "\(name):\(port)"
-        }
-    }
-
-    private func place(unless usual: UInt16) -> String {
-        guard port == usual else { return place }
-        switch host {
-        case .address(let address, let zone):
-            let zone = zone.map { "%\($0)" } ?? ""
-            return address.isIPv4 ? "\(address)" : "[\(address)\(zone)]"
-        case .name(let name): return name
-        }
+        guard case .https(let path, let usesGET) = kind else { return publicDescription }
+        return publicDescription + path + (usesGET ? Kind.template(path) : "")
     }
 }

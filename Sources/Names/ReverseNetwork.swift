@@ -64,19 +64,13 @@ package struct ReverseNetwork {
         return ends(with: Name.ipv6Suffix) ? false : nil
     }
 
-    /// The number that a label of a reverse name means: 0…255 for IPv4, 0…15 for IPv6; nil for any other label.
+    /// The number that a label of a reverse name means: 0…255 for IPv4, 0…15 for IPv6; nil for any other label, such as
+    /// one with leading zeros: `01.0.0.127.in-addr.arpa` is not the name of 127.0.0.1.
+    /// - Parameter wire: In lower case.
     package static func labelValue(_ wire: Span<UInt8>, at offset: Int, isIPv4: Bool) -> UInt8? {
         let label = offset + 1..<offset + 1 + Int(wire[offset])
         guard let first = label.first, label.count == 1 || isIPv4 else { return nil }
-        switch wire[first] {
-        // Without leading zeros: `01.0.0.127.in-addr.arpa` is not the name of 127.0.0.1.
-        case UInt8(ascii: "0") where label.count > 1: return nil
-        case _ where isIPv4: return decimal(wire, label, maximum: 256).flatMap { UInt8(exactly: $0) }
-        case let digit where isDigit(digit): return digit - UInt8(ascii: "0")
-        case let digit where isLowerLetter(digit) && digit <= UInt8(ascii: "f"):
-            return digit - UInt8(ascii: "a") + 10
-        default: return nil
-        }
+        return isIPv4 ? decimal(wire, label, atMost: 255).map { UInt8($0) } : Hexadecimal.value(wire[first])
     }
 }
 

@@ -154,7 +154,7 @@ public struct BlockList: Sendable {
         var rest = blank..<line.upperBound
         var isTaken = true
         while let name = takeWord(text, &rest) {
-            if Self.isOfThisMachine(text, name) { continue }
+            if Self.namesOfThisMachine.contains(where: { isEqual(text, name, to: $0) }) { continue }
             if address.isNoHost, names.append(text, name, .only, number) { continue }
             // Many lists contain `0.0.0.0 0.0.0.0`.
             isTaken = isTaken && IPAddress(parsing: text.extracting(name))?.isNoHost ?? false
@@ -169,15 +169,6 @@ public struct BlockList: Sendable {
         "localhost6.localdomain6", "local", "broadcasthost", "ip6-localhost", "ip6-loopback", "ip6-localnet",
         "ip6-mcastprefix", "ip6-allnodes", "ip6-allrouters", "ip6-allhosts",
     ]
-
-    private static func isOfThisMachine(_ text: Span<UInt8>, _ name: Range<Int>) -> Bool {
-        switch lowercased(text[name.lowerBound]) {
-        case UInt8(ascii: "l"), UInt8(ascii: "b"), UInt8(ascii: "i"):
-            for own in namesOfThisMachine where isEqual(text, name, to: own) { return true }
-            return false
-        default: return false
-        }
-    }
 
     /// Whether the rest of a line makes it a rule about the contents of pages: `##.ad`, `#@#`, `#?#`, `#$#`, `#%#` and
     /// the like.

@@ -43,13 +43,13 @@ public struct NameFile: Sendable, Equatable {
         public let isCopy: Bool
     }
 
-    public let taken: DomainList
+    public private(set) var taken = DomainList()
     /// The exceptions.
-    public let released: DomainList
+    public private(set) var released = DomainList()
     /// The rules of a list that have no effect.
-    public let rules: BlockList.LeftOut
+    public private(set) var rules = BlockList.LeftOut()
     /// The other lines of a list that are left out.
-    public let others: BlockList.LeftOut
+    public private(set) var others = BlockList.LeftOut()
 
     /// A list with fewer lines is judged only by its names.
     private static let fewLines = 20
@@ -86,7 +86,6 @@ public struct NameFile: Sendable, Equatable {
         switch use {
         case .servers:
             taken = try Self.parse(text, DomainList.init(parsing:))
-            (released, rules, others) = (DomainList(), BlockList.LeftOut(), BlockList.LeftOut())
             if taken.count == 0 { throw .noNames }
             guard text.last == UInt8(ascii: "\n") else { throw .cutOff }
         case .answers:
@@ -109,9 +108,7 @@ public struct NameFile: Sendable, Equatable {
     }
 
     /// A list without names.
-    public init() {
-        (taken, released, rules, others) = (DomainList(), DomainList(), BlockList.LeftOut(), BlockList.LeftOut())
-    }
+    public init() {}
 }
 
 extension NameFile.Fault: CustomStringConvertible {

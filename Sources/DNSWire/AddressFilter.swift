@@ -10,17 +10,11 @@ extension Answer {
     ///
     /// - Returns: nil: there is no such record.
     public func without(_ isUnwanted: (IPAddress) -> Bool) -> Answer? {
+        let areUnwanted = recordHeaders().map { $0.holds(isUnwanted, body.span) }
         // Nearly all answers have no such address and end here, without parsing their names.
-        let mayHold = recordHeaders().contains { header in
-            header.holdsAddresses && body.span.holds(isUnwanted, in: header)
-        }
-        guard mayHold else { return nil }
+        guard areUnwanted.contains(true) else { return nil }
         let all = records()
         var altered: Set<RecordSet> = []
-        let areUnwanted = all.map { record in
-            RecordHeader.holdsAddresses(record.type, record.recordClass)
-                && record.rdata.span.holds(isUnwanted, of: record.type)
-        }
         for (record, isUnwanted) in zip(all, areUnwanted) where isUnwanted {
             altered.insert(RecordSet(name: record.name, type: record.type.rawValue))
         }
@@ -49,10 +43,8 @@ extension Answer {
 
     /// The number of records in the answer section with the queried type.
     public var answersToTheType: Int {
-        let message = body.span
-        guard let nameEnd = RecordHeader.skipName(message, at: 0), message.count >= nameEnd + 2 else { return 0 }
-        let asked = RecordType(rawValue: message.integer16(at: nameEnd))
-        return recordHeaders().prefix(Int(head.answerCount)).count { $0.type == asked }
+        guard let asked else { return 0 }
+        return recordHeaders().prefix(Int(head.answerCount)).count { $0.type == asked.type }
     }
 
     private struct RecordSet: Hashable {
@@ -62,23 +54,14 @@ extension Answer {
 }
 
 extension RecordHeader {
-    fileprivate var holdsAddresses: Bool { Self.holdsAddresses(type, recordClass) }
-
-    fileprivate static func holdsAddresses(_ type: RecordType, _ recordClass: RecordClass) -> Bool {
-        recordClass == .in && (type == .a || type == .aaaa || type == .https || type == .svcb)
-    }
-}
-
-extension Span where Element == UInt8 {
-    fileprivate func holds(_ isUnwanted: (IPAddress) -> Bool, in header: RecordHeader) -> Bool {
-        extracting(header.dataOffset..<header.end).holds(isUnwanted, of: header.type)
-    }
-
-    /// Whether RDATA of a type that can hold addresses has an unwanted one, or cannot be parsed.
-    fileprivate func holds(_ isUnwanted: (IPAddress) -> Bool, of type: RecordType) -> Bool {
+    /// Whether it is of a type that can hold addresses, and has an unwanted one or cannot be parsed.
+    fileprivate func holds(_ isUnwanted: (IPAddress) -> Bool, _ message: Span<UInt8>) -> Bool {
+        guard recordClass == .in else { return false }
+        let data = message.extracting(dataOffset..<end)
         switch type {
-        case .a, .aaaa: IPAddress(bytes: self).map(isUnwanted) ?? true
-        default: ServiceBinding(self)?.hintsHold(isUnwanted) ?? true
+        case .a, .aaaa: return IPAddress(bytes: data).map(isUnwanted) ?? true
+        case .https, .svcb: return ServiceBinding(data)?.hintsHold(isUnwanted) ?? true
+        default: return false
         }
     }
 }

@@ -27,11 +27,7 @@ extension Answer {
 
     /// The ranges of the addresses in the body.
     private func addressFields() -> [Range<Int>] {
-        guard isCacheable, let nameEnd = RecordHeader.skipName(body.span, at: 0), body.count >= nameEnd + 2 else {
-            return []
-        }
-        let type = RecordType(rawValue: body.span.integer16(at: nameEnd))
-        guard type == .a || type == .aaaa else { return [] }
+        guard isCacheable, let type = asked?.type, type == .a || type == .aaaa else { return [] }
         let records = recordHeaders().prefix(Int(head.answerCount)).filter { $0.type == type && $0.recordClass == .in }
         // Compression pointers count from the header on.
         let message = [UInt8](repeating: 0, count: Header.length) + body

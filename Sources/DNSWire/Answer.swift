@@ -37,7 +37,7 @@ public struct Answer: Sendable, Equatable {
     }
 
     private mutating func changeTTLs(_ change: (UInt32) -> UInt32) {
-        guard var offset = recordsStart else { return }
+        guard var offset = asked.map({ $0.nameEnd + 4 }) else { return }
         for _ in 0..<head.recordCount {
             guard let record = RecordHeader.read(body.span, at: offset) else { return }
             let ttl = change(record.ttl)
@@ -46,17 +46,22 @@ public struct Answer: Sendable, Equatable {
         }
     }
 
-    /// The offset of the first record in ``body``; nil: a body built by hand without a question.
-    private var recordsStart: Int? { RecordHeader.skipName(body.span, at: 0).map { $0 + 4 } }
+    /// The end of the queried name in ``body``, and the queried type; nil: a body built by hand without a question.
+    var asked: (nameEnd: Int, type: RecordType)? {
+        guard let nameEnd = RecordHeader.skipName(body.span, at: 0), body.count >= nameEnd + 4 else { return nil }
+        return (nameEnd, RecordType(rawValue: body.span.integer16(at: nameEnd)))
+    }
 
     /// The records after the question, in order; for a body built by hand, up to the first that cannot be parsed.
-    func recordHeaders() -> [RecordHeader] {
-        guard var offset = recordsStart else { return [] }
+    func recordHeaders() -> [RecordHeader] { asked.map { recordHeaders(body.span, from: $0.nameEnd + 4) } ?? [] }
+
+    /// - Parameter message: ``body``, or a message that ends with it.
+    func recordHeaders(_ message: Span<UInt8>, from start: Int) -> [RecordHeader] {
         var records: [RecordHeader] = []
-        for _ in 0..<head.recordCount {
-            guard let record = RecordHeader.read(body.span, at: offset) else { break }
+        while records.count < head.recordCount,
+            let record = RecordHeader.read(message, at: records.last?.end ?? start)
+        {
             records.append(record)
-            offset = record.end
         }
         return records
     }
@@ -101,4 +106,10 @@ public struct AnswerHead: Sendable, Equatable {
 
     /// The records of all sections.
     var recordCount: Int { Int(answerCount) + Int(authorityCount) + Int(additionalCount) }
+
+    /// The section of a record, by its index among all.
+    func section(of index: Int) -> DecodedRecord.Section {
+        if index < answerCount { return .answer }
+        return index < Int(answerCount) + Int(authorityCount) ? .authority : .additional
+    }
 }

@@ -65,11 +65,11 @@ extension Answer {
 
     /// The name does not exist (RFC 2308 §2.1): NXDOMAIN with a synthetic SOA.
     public static func nxDomain(_ name: Name, type: RecordType, negativeTTL: UInt32) -> Answer {
-        negative(name, type: type, .nxDomain, negativeTTL: negativeTTL, extendedError: nil)
+        negative(name, type: type, .nxDomain, negativeTTL: negativeTTL)
     }
 
     private static func negative(
-        _ name: Name, type: RecordType, _ code: ResponseCode, negativeTTL: UInt32, extendedError: ExtendedError?
+        _ name: Name, type: RecordType, _ code: ResponseCode, negativeTTL: UInt32, extendedError: ExtendedError? = nil
     ) -> Answer {
         let ttl = min(negativeTTL, RecordHeader.maximumTTL)
         let dataLength = authorityData.count + 4
@@ -85,13 +85,8 @@ extension Answer {
 
     /// No records, and not cacheable.
     public static func failure(
-        _ name: Name, type: RecordType, _ code: ResponseCode, extendedError: ExtendedError?
-    ) -> Answer {
-        failure(name, type: type, recordClass: .in, code, extendedError: extendedError)
-    }
-
-    static func failure(
-        _ name: Name, type: RecordType, recordClass: RecordClass, _ code: ResponseCode, extendedError: ExtendedError?
+        _ name: Name, type: RecordType, recordClass: RecordClass = .in, _ code: ResponseCode,
+        extendedError: ExtendedError? = nil
     ) -> Answer {
         var answer = Answer(name, type: type, recordClass: recordClass, code, keep: 0, isCacheable: false)
         if let extendedError { answer.add(extendedError) }

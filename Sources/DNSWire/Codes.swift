@@ -1,3 +1,5 @@
+import Base
+
 /// The result of a query: the header's 4 bits (RFC 1035 §4.1.1), extended to 12 by an OPT record (RFC 6891 §6.1.3).
 public struct ResponseCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     public let rawValue: UInt16
@@ -29,20 +31,20 @@ public struct ResponseCode: RawRepresentable, Hashable, Sendable, CustomStringCo
     /// From the description, in any case; nil: anything else, or more than 12 bits.
     public init?(parsing text: String) {
         let upper = text.uppercased()
-        if let known = ResponseCode.mnemonics.first(where: { $0.1 == upper }) {
-            self = known.0
-        } else if upper.hasPrefix("RCODE"), upper.utf8.dropFirst(5).allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
-            let value = UInt16(upper.dropFirst(5)), value < 1 << 12
-        {
-            self.init(rawValue: value)
-        } else {
-            return nil
-        }
+        let known = ResponseCode.mnemonics.first { $0.1 == upper }?.0.rawValue
+        guard let value = known ?? number(in: upper, after: "RCODE"), value < 1 << 12 else { return nil }
+        self.init(rawValue: value)
     }
 
     /// The code for a header alone: a code that needs the upper bits of an OPT record becomes SERVFAIL, since its lower
     /// four bits are another code (BADVERS would become NOERROR).
     var inHeaderAlone: ResponseCode { rawValue < 16 ? self : .servFail }
+}
+
+/// The number in a text such as `TYPE123`; nil: the text has another form, or the number more than 16 bits.
+func number(in text: String, after prefix: String) -> UInt16? {
+    guard text.hasPrefix(prefix), text.utf8.dropFirst(prefix.utf8.count).allSatisfy(isDigit) else { return nil }
+    return UInt16(text.dropFirst(prefix.utf8.count))
 }
 
 /// A reason beside the response code (RFC 8914 §4, and the IANA registry).
@@ -53,12 +55,9 @@ public struct ExtendedError: RawRepresentable, Hashable, Sendable, CustomStringC
 
     public static let other = ExtendedError(rawValue: 0)
     public static let staleAnswer = ExtendedError(rawValue: 3)
-    public static let forgedAnswer = ExtendedError(rawValue: 4)
     public static let dnssecBogus = ExtendedError(rawValue: 6)
-    public static let cachedError = ExtendedError(rawValue: 13)
     public static let notReady = ExtendedError(rawValue: 14)
     public static let blocked = ExtendedError(rawValue: 15)
-    public static let censored = ExtendedError(rawValue: 16)
     public static let filtered = ExtendedError(rawValue: 17)
     public static let prohibited = ExtendedError(rawValue: 18)
     public static let staleNXDomainAnswer = ExtendedError(rawValue: 19)
@@ -66,28 +65,15 @@ public struct ExtendedError: RawRepresentable, Hashable, Sendable, CustomStringC
     public static let notSupported = ExtendedError(rawValue: 21)
     public static let noReachableAuthority = ExtendedError(rawValue: 22)
     public static let networkError = ExtendedError(rawValue: 23)
-    public static let invalidData = ExtendedError(rawValue: 24)
 
-    /// The registry's words for the codes named here, else `EDE 123`.
-    public var description: String {
-        switch self {
-        case .other: "Other"
-        case .staleAnswer: "Stale Answer"
-        case .forgedAnswer: "Forged Answer"
-        case .dnssecBogus: "DNSSEC Bogus"
-        case .cachedError: "Cached Error"
-        case .notReady: "Not Ready"
-        case .blocked: "Blocked"
-        case .censored: "Censored"
-        case .filtered: "Filtered"
-        case .prohibited: "Prohibited"
-        case .staleNXDomainAnswer: "Stale NXDomain Answer"
-        case .notAuthoritative: "Not Authoritative"
-        case .notSupported: "Not Supported"
-        case .noReachableAuthority: "No Reachable Authority"
-        case .networkError: "Network Error"
-        case .invalidData: "Invalid Data"
-        default: "EDE \(rawValue)"
-        }
-    }
+    /// The registry's words for the codes that a resolver is likely to send.
+    private static let words: [UInt16: String] = [
+        0: "Other", 3: "Stale Answer", 4: "Forged Answer", 6: "DNSSEC Bogus", 13: "Cached Error", 14: "Not Ready",
+        15: "Blocked", 16: "Censored", 17: "Filtered", 18: "Prohibited", 19: "Stale NXDomain Answer",
+        20: "Not Authoritative", 21: "Not Supported", 22: "No Reachable Authority", 23: "Network Error",
+        24: "Invalid Data",
+    ]
+
+    /// The registry's words, else `EDE 123`.
+    public var description: String { Self.words[rawValue] ?? "EDE \(rawValue)" }
 }

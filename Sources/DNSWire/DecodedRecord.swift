@@ -19,22 +19,15 @@ extension Answer {
         let message = [UInt8](repeating: 0, count: Header.length) + body
         let bytes = message.span
         guard let questionEnd = RecordHeader.skipName(bytes, at: Header.length) else { return [] }
-        var offset = questionEnd + 4
         var records: [DecodedRecord] = []
-        let sections: [(DecodedRecord.Section, UInt16)] = [
-            (.answer, head.answerCount), (.authority, head.authorityCount), (.additional, head.additionalCount),
-        ]
-        for (section, count) in sections {
-            for _ in 0..<count {
-                guard let record = RecordHeader.read(bytes, at: offset),
-                    let name = try? Name.read(bytes, at: offset).name, let data = try? record.uncompressedData(bytes)
-                else { return records }
-                records.append(
-                    DecodedRecord(
-                        name: name, type: record.type, recordClass: record.recordClass, ttl: record.ttl,
-                        section: section, rdata: data))
-                offset = record.end
-            }
+        for (index, record) in recordHeaders(bytes, from: questionEnd + 4).enumerated() {
+            guard let name = try? Name.read(bytes, at: record.ownerOffset).name,
+                let data = try? record.uncompressedData(bytes)
+            else { break }
+            records.append(
+                DecodedRecord(
+                    name: name, type: record.type, recordClass: record.recordClass, ttl: record.ttl,
+                    section: head.section(of: index), rdata: data))
         }
         return records
     }

@@ -133,7 +133,7 @@ extension Name: CustomStringConvertible {
     /// The ``description`` with the final dot.
     var absolute: String { wire.count == 1 ? "." : "\(self)." }
 
-    /// Appends the text of a name in the form of ``description``; false: an octet of it is escaped.
+    /// Appends the text of a name in the form of ``description``; false: it has other octets than a host name.
     /// - Parameter wire: In wire form, in any case of letters.
     @discardableResult
     public static func append(_ wire: Span<UInt8>, to text: inout [UInt8]) -> Bool {
@@ -141,39 +141,22 @@ extension Name: CustomStringConvertible {
             text.append(UInt8(ascii: "."))
             return true
         }
-        let start = text.count
-        // The length octets of all labels but the first become the dots.
-        text.append(wire.extracting(1..<wire.count - 1))
-        var written = text.mutableSpan
+        var isHostname = true
         // The next length octet; the last one, the root's, ends the text, as does the end of an invalid name.
         var next = Int(wire[0]) + 1
         for index in 1..<wire.count - 1 {
-            if index == next {
-                written[start + index - 1] = UInt8(ascii: ".")
-                next += Int(wire[index]) + 1
-            } else {
-                let octet = lowercased(wire[index])
-                guard isHostnameOctet(octet) else {
-                    text.removeLast(text.count - start)
-                    appendEscaped(wire, to: &text)
-                    return false
-                }
-                written[start + index - 1] = octet
-            }
-        }
-        return true
-    }
-
-    private static func appendEscaped(_ wire: Span<UInt8>, to text: inout [UInt8]) {
-        var next = Int(wire[0]) + 1
-        for index in 1..<wire.count - 1 {
+            let octet = lowercased(wire[index])
             if index == next {
                 text.append(UInt8(ascii: "."))
-                next += Int(wire[index]) + 1
+                next += Int(octet) + 1
+            } else if isHostnameOctet(octet) {
+                text.append(octet)
             } else {
-                append(escaped: lowercased(wire[index]), to: &text)
+                isHostname = false
+                append(escaped: octet, to: &text)
             }
         }
+        return isHostname
     }
 
     private static func append(escaped octet: UInt8, to text: inout [UInt8]) {

@@ -69,25 +69,18 @@ extension Answer {
         guard let nameEnd = RecordHeader.skipName(bytes, at: Header.length), bytes.count >= nameEnd + 4 else {
             return nil
         }
-        var records: [RecordHeader] = []
-        records.reserveCapacity(head.recordCount)
-        while records.count < head.recordCount {
-            guard let record = RecordHeader.read(bytes, at: records.last?.end ?? nameEnd + 4) else { return nil }
-            records.append(record)
-        }
+        let records = recordHeaders(bytes, from: nameEnd + 4)
+        guard records.count == head.recordCount else { return nil }
         var writer = RecordWriter(room: message.count)
         guard writer.appendQuestion(bytes, nameEnd: nameEnd) else { return nil }
         var answer = self
         (answer.head.answerCount, answer.head.authorityCount, answer.head.additionalCount) = (0, 0, 0)
-        let (answers, authorities) = (Int(head.answerCount), Int(head.authorityCount))
         for index in order {
             guard writer.append(records[index], of: bytes) else { return nil }
-            if index < answers {
-                answer.head.answerCount += 1
-            } else if index < answers + authorities {
-                answer.head.authorityCount += 1
-            } else {
-                answer.head.additionalCount += 1
+            switch head.section(of: index) {
+            case .answer: answer.head.answerCount += 1
+            case .authority: answer.head.authorityCount += 1
+            case .additional: answer.head.additionalCount += 1
             }
         }
         answer.body = writer.message[Header.length...] + body.suffix(Int(head.extendedErrorLength))

@@ -78,15 +78,9 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
     /// A mnemonic in any case, or RFC 3597 §5's `TYPE123`; nil: neither.
     public init?(parsing text: String) {
         let upper = text.uppercased()
-        if let known = RecordType.mnemonics.first(where: { $0.1 == upper }) {
-            self = known.0
-        } else if upper.hasPrefix("TYPE"), upper.utf8.dropFirst(4).allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
-            let value = UInt16(upper.dropFirst(4))
-        {
-            self.init(rawValue: value)
-        } else {
-            return nil
-        }
+        let known = RecordType.mnemonics.first { $0.1 == upper }?.0.rawValue
+        guard let value = known ?? number(in: upper, after: "TYPE") else { return nil }
+        self.init(rawValue: value)
     }
 }
 

@@ -1,5 +1,3 @@
-internal import Base
-
 extension Reply {
     /// The seconds for which an HTTP cache may store a reply (RFC 8484 §5.1): the least TTL of its records, or an SOA
     /// record's MINIMUM if that is less. 0 for a reply without records, which only reports a failure, and for a

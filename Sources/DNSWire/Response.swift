@@ -57,11 +57,11 @@ public enum Response {
         let code = ResponseCode(rawValue: flags & Header.responseCode)
         let asked = Asked(name: name, type: type, recordClass: recordClass)
         if isBareRefusal(message, code) {
-            return Reply(answer: asked.failure(code, nil), truncated: false, responseCode: code)
+            return Reply(answer: asked.failure(code), truncated: false, responseCode: code)
         }
         try asked.check(message)
         if flags & Header.truncated != 0 {
-            return Reply(answer: asked.failure(code, nil), truncated: true, responseCode: code)
+            return Reply(answer: asked.failure(code), truncated: true, responseCode: code)
         }
         let lifetime = Lifetime(asked: asked, code: code, defaultNegativeTTL: defaultNegativeTTL)
         let records = try ResponseRecords(message, to: name)
@@ -80,7 +80,7 @@ public enum Response {
         let (asked, code) = (lifetime.asked, lifetime.code)
         let wholeCode = ResponseCode(rawValue: records.upperCodeBits << 4 | code.rawValue)
         guard code == wholeCode else {
-            var failure = asked.failure(wholeCode, nil)
+            var failure = asked.failure(wholeCode)
             failure.append(records.extendedErrors)
             return Reply(
                 answer: failure, truncated: false, responseCode: wholeCode, keepAlive: records.keepAlive)
@@ -88,7 +88,7 @@ public enum Response {
         let isAuthentic = message.integer16(at: 2) & Header.authenticData != 0
         let chain = AliasChain(asked, records, message)
         if case .tooFar = chain.destination {
-            var failure = asked.failure(.servFail, nil)
+            var failure = asked.failure(.servFail)
             failure.add(.other, text: "more than \(AliasChain.maximumAliases) aliases, one behind the other")
             return Reply(answer: failure, truncated: false, responseCode: .servFail, keepAlive: records.keepAlive)
         }
@@ -138,9 +138,7 @@ struct Asked {
         }
     }
 
-    func failure(_ code: ResponseCode, _ extendedError: ExtendedError?) -> Answer {
-        Answer.failure(name, type: type, recordClass: recordClass, code, extendedError: extendedError)
-    }
+    func failure(_ code: ResponseCode) -> Answer { .failure(name, type: type, recordClass: recordClass, code) }
 }
 
 /// The records of a response, all validated; without those of the additional section.

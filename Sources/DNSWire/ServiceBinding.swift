@@ -7,7 +7,7 @@ struct ServiceBinding {
     /// The root means the owner itself, in a record that is no alias (§2.5.2).
     let target: Name
     /// The parameters, in ascending order of their keys (§2.2).
-    private(set) var parameters: [(key: UInt16, value: [UInt8])] = []
+    fileprivate(set) var parameters: [(key: UInt16, value: [UInt8])] = []
 
     /// `mandatory`, `ipv4hint` and `ipv6hint` (§14.3.2).
     private static let (mandatory, ipv4Hint, ipv6Hint): (UInt16, UInt16, UInt16) = (0, 4, 6)
@@ -94,9 +94,6 @@ struct ServiceBinding {
         if parameters[place].value.isEmpty { parameters.remove(at: place) }
     }
 
-    /// An alias leads to another name, and has no other meaning (§2.4.2).
-    mutating func dropParameters() { parameters = [] }
-
     var data: [UInt8] {
         var data: [UInt8] = []
         data.append16(priority)
@@ -136,10 +133,7 @@ extension Answer {
     ///   - ttl: Their lifetime; records with hints live no longer.
     /// - Returns: nil: the answer cannot be read.
     public func bound(to addresses: [IPAddress], for ttl: UInt32) -> Answer? {
-        guard let asked = RecordHeader.skipName(body.span, at: 0), body.count >= asked + 4,
-            let question = Name.whole(Array(body[..<asked]))
-        else { return nil }
-        let type = RecordType(rawValue: body.span.integer16(at: asked))
+        guard let (nameEnd, type) = asked, let question = Name.whole(Array(body[..<nameEnd])) else { return nil }
         let hints = [true, false].flatMap { isIPv4 in
             addresses.filter { $0.isIPv4 == isIPv4 }.prefix(Self.mostHints)
         }
@@ -158,7 +152,8 @@ extension Answer {
             case type where isInAnswer:
                 guard var binding = ServiceBinding(record.rdata.span) else { continue }
                 if binding.isAlias {
-                    binding.dropParameters()
+                    // An alias leads to another name, and has no other meaning (§2.4.2).
+                    binding.parameters = []
                 } else {
                     let target = binding.target == .root ? record.name : binding.target
                     binding.setHints(owners.contains(target) ? hints : [])

@@ -19,7 +19,7 @@ extension Answer {
         let longest = absence.isCacheable ? absence.keep : Self.longestWithoutSOA
         var made = ComposedMessage(question: body, type: .aaaa)
         var addresses = 0
-        let isIPv4Only = RecordHeader.skipName(body.span, at: 0).map { Name.ipv4Only.wire[...] == body[..<$0] } ?? false
+        let isIPv4Only = asked.map { Name.ipv4Only.wire[...] == body[..<$0.nameEnd] } ?? false
         for record in records() where record.section == .answer && record.recordClass == .in {
             switch record.type {
             case .cname, .dname: made.append(record, ttl: min(record.ttl, longest))
@@ -41,11 +41,9 @@ extension Answer {
     /// NAT64 prefix is an alias of that of the IPv4 address (RFC 6147 §5.3.1).
     /// - Returns: nil: a message has no room for it.
     public func aliased(from name: Name) -> Answer? {
-        guard let nameEnd = RecordHeader.skipName(body.span, at: 0), body.count >= nameEnd + 2 else { return nil }
-        let target = Array(body[..<nameEnd])
-        var made = ComposedMessage(
-            question: name.wire + body[nameEnd...], type: RecordType(rawValue: body.span.integer16(at: nameEnd)))
-        if head.responseCode.isAnswer { made.append(name, .cname, ttl: keep, target) }
+        guard let (nameEnd, type) = asked else { return nil }
+        var made = ComposedMessage(question: name.wire, type: type)
+        if head.responseCode.isAnswer { made.append(name, .cname, ttl: keep, Array(body[..<nameEnd])) }
         for record in records() where record.section != .additional { made.append(record, ttl: record.ttl) }
         return made.answer(of: self, keep: keep)
     }

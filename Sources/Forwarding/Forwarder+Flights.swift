@@ -127,7 +127,7 @@ extension Forwarder {
     }
 
     func failure(_ key: Flight.Key, _ reason: FailureReason?) -> Answer {
-        var answer = Answer.failure(key.name.name, type: key.type, .servFail, extendedError: nil)
+        var answer = Answer.failure(key.name.name, type: key.type, .servFail)
         if let reason { answer.add(reason.code, text: reason.text) }
         return answer
     }

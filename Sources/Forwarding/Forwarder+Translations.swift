@@ -98,7 +98,7 @@ extension Forwarder {
                 case .alias(let name, let type, let client):
                     let answer =
                         arrival.answer.aliased(from: name)
-                        ?? .failure(name, type: type, .servFail, extendedError: nil)
+                        ?? .failure(name, type: type, .servFail)
                     reply(client, answer, age: arrival.age, by: arrival.by, way: arrival.way)
                 case .synthesis(let id, let absence):
                     if let flight = flights[id] { synthesize(flight, absence, arrival, at: now) }

@@ -17,7 +17,7 @@ extension Policy {
     /// The answer for a private name while the network has not named its resolvers yet. NXDOMAIN would be final to
     /// programs, and stub resolvers would cache it.
     func privateNamesAwaited(_ name: Name, _ type: RecordType) -> Answer {
-        var answer = Answer.failure(name, type: type, .servFail, extendedError: nil)
+        var answer = Answer.failure(name, type: type, .servFail)
         answer.add(.notReady, text: "no resolver of this network is known yet")
         return answer
     }
@@ -69,7 +69,7 @@ extension Policy {
         case .nxdomain where !hosts.holds(key) || !isOfThisHost && hosts.isForThisHostAlone(key):
             reply = .nxDomain(name, type: type, negativeTTL: negativeTTL)
         case .nxdomain, .nodata: reply = .noData(name, type: type, negativeTTL: negativeTTL)
-        case .refused: reply = .failure(name, type: type, .refused, extendedError: nil)
+        case .refused: reply = .failure(name, type: type, .refused)
         }
         reply.add(.blocked, text: groupName)
         return (.answer(reply, by: group), .groupAnswers)

@@ -89,7 +89,7 @@ extension Policy {
             families(of: $0.group).isSuperset(of: Families(of: type) ?? .both) && !leavesOut($0.group, type)
         }
         if !asked.isEmpty { return .ask(asked) }
-        var answer = Answer.failure(name, type: type, steps.isEmpty ? .servFail : .noError, extendedError: nil)
+        var answer = Answer.failure(name, type: type, steps.isEmpty ? .servFail : .noError)
         let reason =
             steps.isEmpty ? "no group may be asked for it" : "addressType or without leaves this family out"
         answer.add(.notSupported, text: reason)

@@ -1,3 +1,5 @@
+import Base
+
 /// A checksum of 32 bits: a changed file has the same one once in four thousand million times.
 ///
 /// Eight octets a step, by the folded multiplication of ``NameHash``: 60 instructions for each eight octets less than a
@@ -11,7 +13,7 @@ enum Checksum {
         var sum = UInt64(earlier) << 32 | UInt64(range.count)
         var at = range.lowerBound
         while range.upperBound &- at >= 8 {
-            sum = folded(eightOctets(bytes, at) ^ keys.0, sum ^ keys.1)
+            sum = folded(eightOctets(bytes, at: at) ^ keys.0, sum ^ keys.1)
             at &+= 8
         }
         sum = folded(fewOctets(bytes, at..<range.upperBound) ^ keys.0, sum ^ keys.1)

@@ -1,4 +1,4 @@
-internal import Base
+import Base
 
 /// A keyed hash of a question, the same for each spelling of its name's letters (RFC 4343).
 ///
@@ -20,10 +20,10 @@ package struct NameHash: Sendable {
         }
         var at = name.lowerBound
         while at &+ 8 < name.upperBound {
-            hash = fold(eightOctets(bytes, at).asciiLowercased, hash)
+            hash = fold(eightOctets(bytes, at: at).asciiLowercased, hash)
             at &+= 8
         }
-        hash = fold(eightOctets(bytes, name.upperBound &- 8).asciiLowercased, hash)
+        hash = fold(eightOctets(bytes, at: name.upperBound &- 8).asciiLowercased, hash)
         return fold(hash, keys.0)
     }
 
@@ -48,24 +48,19 @@ func sameName(_ stored: Span<UInt8>, at start: Int, as bytes: Span<UInt8>, name:
     }
     var at = 0
     while at &+ 8 < length {
-        guard isLowercase(eightOctets(stored, start &+ at), of: eightOctets(bytes, name.lowerBound &+ at)) else {
+        guard isLowercase(eightOctets(stored, at: start &+ at), of: eightOctets(bytes, at: name.lowerBound &+ at))
+        else {
             return false
         }
         at &+= 8
     }
-    return isLowercase(eightOctets(stored, start &+ length &- 8), of: eightOctets(bytes, name.upperBound &- 8))
+    return isLowercase(eightOctets(stored, at: start &+ length &- 8), of: eightOctets(bytes, at: name.upperBound &- 8))
 }
 
 /// The loop below is rarely entered: nearly all names are in lower case.
 @inline(__always)
 private func isLowercase(_ stored: UInt64, of octets: UInt64) -> Bool {
     octets == stored || octets.asciiLowercased == stored
-}
-
-@inline(__always)
-func eightOctets(_ bytes: Span<UInt8>, _ at: Int) -> UInt64 {
-    // Any eight octets make a UInt64; the load itself is bounds-checked.
-    unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: at, as: UInt64.self)
 }
 
 /// Up to seven octets in one number.

@@ -110,9 +110,9 @@ extension DNSCache {
         // The fixed part of a record is longer than a message header, so 12 octets precede the body, like a message's
         // header.
         let message = bytes.extracting(body.lowerBound - 12..<body.upperBound)
-        guard var entry = Entry(record: bytes, at: range.lowerBound), let question = entry.question(message) else {
-            return nil
-        }
+        guard var entry = Entry(record: bytes, at: range.lowerBound),
+            let question = try? StoredAnswer.check(message, entry.head)
+        else { return nil }
         let age = UInt64(bytes.integer32(at: range.lowerBound))
         let newAge = elapsed.map { age + min($0, UInt64(UInt32.max)) } ?? max(age, UInt64(entry.keep))
         guard newAge <= Snapshot.maximumAge else { return nil }
@@ -123,11 +123,6 @@ extension DNSCache {
         entry.stored = now &- UInt32(newAge)
         return Record(entry: entry, body: body, hash: hash, age: newAge)
     }
-}
-
-extension DNSCache {
-    /// The result for a record.
-    enum Restored { case taken, isOther, leftOut }
 }
 
 /// A checked record of a snapshot.
@@ -159,15 +154,6 @@ extension Entry {
             return nil
         }
         flags.insert(.live)
-    }
-
-    /// The question that the body answers; nil: the body does not fit this entry.
-    fileprivate func question(_ message: Span<UInt8>) -> StoredAnswer.Question? {
-        do throws(WireError) {
-            return try StoredAnswer.check(message, head)
-        } catch {
-            return nil
-        }
     }
 }
 

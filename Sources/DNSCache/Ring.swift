@@ -183,14 +183,6 @@ struct Ring: ~Copyable {
         (tail, liveEntries, liveBytes, longBytes) = (head, 0, 0, 0)
     }
 
-    /// Calls `visit` with the index of each live entry, oldest first, until it returns false.
-    func forEachPlace(_ visit: (Int) -> Bool) {
-        var position = tail
-        while let place = nextPlace(&position, before: head) {
-            if !visit(place) { return }
-        }
-    }
-
     /// The index of the next live entry from `position` on, which moves past it; nil: there is none before `end`. The
     /// ring may have changed in between: positions only grow, so a position behind the tail continues at the oldest
     /// entry.

@@ -218,23 +218,26 @@ struct Segment: ~Copyable {
             changes &+= UInt32(ring.liveEntries)
             return ring.liveEntries
         }
-        var places: [Int] = []
-        ring.forEachPlace { place in
+        var (position, count) = (ring.start, 0)
+        while let place = ring.nextPlace(&position, before: ring.end) {
             let length = Int(ring.entry(at: place).nameLength)
             let name = unsafe Name(wire: ring.body(at: place, length: length).span, at: 0, length: length)
-            if scope.contains(name) { places.append(place) }
-            return true
+            guard scope.contains(name) else { continue }
+            ring.remove(at: place)
+            count += 1
         }
-        for place in places { ring.remove(at: place) }
-        changes &+= UInt32(places.count)
-        return places.count
+        changes &+= UInt32(count)
+        return count
     }
+
+    /// The result for a record of a snapshot.
+    enum Restored { case taken, isOther, leftOut }
 
     /// Restores an entry of a snapshot, unless it is not right, its name was forgotten, the question has an entry
     /// already, or there is no free space.
     mutating func restore(
         _ new: Entry, hash: UInt64, body: Span<UInt8>, age: UInt64, _ forgotten: borrowing Mutex<[NameScope]>
-    ) -> DNSCache.Restored {
+    ) -> Restored {
         guard age < UInt64(new.keep) + UInt64(staleSeconds), ring.hasRoom(for: new.extent) else { return .leftOut }
         guard new.basis == basis(of: new, body) else { return .isOther }
         let name = Name(wire: body, at: 0, length: Int(new.nameLength))

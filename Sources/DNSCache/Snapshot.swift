@@ -31,10 +31,10 @@ enum Snapshot {
         var bytes = magic
         bytes.append32(version)
         bytes.append32(written.tick)
-        bytes.append32(UInt32(truncatingIfNeeded: written.wall >> 32))
-        bytes.append32(UInt32(truncatingIfNeeded: written.wall))
         let boot = written.boot ?? 0
-        for shift: UInt128 in [96, 64, 32, 0] { bytes.append32(UInt32(truncatingIfNeeded: boot >> shift)) }
+        for number in [written.wall, UInt64(boot >> 64), UInt64(truncatingIfNeeded: boot)] {
+            bytes.append(number, octets: 8)
+        }
         bytes.append32(headerChecksum(bytes.span))
         return bytes
     }

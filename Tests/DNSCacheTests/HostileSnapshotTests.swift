@@ -204,14 +204,14 @@ extension DNSCache {
         for index in 0..<Self.segmentCount {
             segments[index].withLock { segment in
                 segment.check("segment \(index)")
-                segment.ring.forEachPlace { place in
+                var position = segment.ring.start
+                while let place = segment.ring.nextPlace(&position, before: segment.ring.end) {
                     let entry = segment.ring.entry(at: place)
                     let body = segment.ring.body(at: place, length: Int(entry.bodyLength)).span
                     let end = Int(entry.nameLength)
                     let name = Name(wire: body, at: 0, length: end)
                     let type = RecordType(rawValue: UInt16(body[end]) << 8 | UInt16(body[end + 1]))
                     questions.append((name, type, entry.flags))
-                    return true
                 }
             }
         }

@@ -109,12 +109,12 @@ extension Segment {
         var live: Set<Int> = []
         var bytes = 0
         var longBytes = 0
-        ring.forEachPlace { place in
+        var position = ring.start
+        while let place = ring.nextPlace(&position, before: ring.end) {
             live.insert(place)
             let extent = ring.entry(at: place).extent
             bytes += extent
             if extent > 4096 { longBytes += extent }
-            return true
         }
         #expect(longBytes <= ring.capacity / 8, "\(when)")
         #expect(live.count == statistics.entries, "\(when)")

@@ -4,7 +4,8 @@ internal import Glibc
 /// The epoll descriptor of an event loop, with the memory for fetched events.
 ///
 /// Sound: the memory is allocated in `init`, freed in `deinit`, and no pointer into it leaves.
-@safe struct Epoll: ~Copyable {
+@safe
+final class Epoll {
     struct Event {
         let token: UInt64
         let readiness: Readiness

@@ -257,7 +257,7 @@ extension EventLoop {
         let registration = Registration(slot: index, generation: slots[Int(index)].generation)
         if !interest.isEmpty {
             do {
-                try add(descriptor.raw, interest, registration, givesWay)
+                try (givesWay ? givingWay : epoll).add(descriptor.raw, interest, token: registration.token)
             } catch {
                 freeSlots.append(index)
                 throw error
@@ -283,7 +283,7 @@ extension EventLoop {
     public func giveWayNoMore(_ registration: Registration) {
         assertOnLoop()
         guard let slot = slot(registration), slot.givesWay else { return }
-        if slot.isWatched { remove(slot) }
+        if slot.isWatched { givingWay.remove(slot.descriptor) }
         slots[Int(registration.slot)].givesWay = false
         slots[Int(registration.slot)].isWatched = false
         watch(registration)
@@ -307,24 +307,13 @@ extension EventLoop {
     public func unregister(_ registration: Registration, closing: Bool = false) {
         assertOnLoop()
         guard let slot = slot(registration) else { return }
-        if slot.isWatched, !closing { remove(slot) }
+        if slot.isWatched, !closing { watcher(of: slot).remove(slot.descriptor) }
         slots[Int(registration.slot)] = Slot(generation: registration.generation &+ 1)
         freeSlots.append(registration.slot)
     }
 
-    private func add(
-        _ raw: Int32, _ interest: Readiness, _ registration: Registration, _ givesWay: Bool
-    ) throws(SystemError) {
-        if givesWay {
-            try givingWay.add(raw, interest, token: registration.token)
-        } else {
-            try epoll.add(raw, interest, token: registration.token)
-        }
-    }
-
-    private func remove(_ slot: Slot) {
-        if slot.givesWay { givingWay.remove(slot.descriptor) } else { epoll.remove(slot.descriptor) }
-    }
+    /// The epoll descriptor that watches the slot's descriptor.
+    private func watcher(of slot: Slot) -> Epoll { slot.givesWay ? givingWay : epoll }
 
     /// Sets epoll's interest to that of a slot.
     private func watch(_ registration: Registration) {
@@ -332,17 +321,13 @@ extension EventLoop {
         let wanted = slot.isPaused ? [] : slot.interest
         var isWatched = !wanted.isEmpty
         if !isWatched {
-            if slot.isWatched { remove(slot) }
+            if slot.isWatched { watcher(of: slot).remove(slot.descriptor) }
         } else if slot.isWatched {
-            if slot.givesWay {
-                givingWay.modify(slot.descriptor, wanted, token: registration.token)
-            } else {
-                epoll.modify(slot.descriptor, wanted, token: registration.token)
-            }
+            watcher(of: slot).modify(slot.descriptor, wanted, token: registration.token)
         } else {
             // Fails only if the kernel has no memory, or the user has reached the limit of watches; then the deadline
             // of the waiting code ends the wait, and the next `update` tries again.
-            do { try add(slot.descriptor, wanted, registration, slot.givesWay) } catch {
+            do { try watcher(of: slot).add(slot.descriptor, wanted, token: registration.token) } catch {
                 isWatched = false
                 slots[Int(registration.slot)].interest = []
             }

@@ -67,8 +67,7 @@ public struct FileStamp: Sendable {
     }
 
     private static func marks(of path: String) -> Marks? {
-        var status = stat()
-        guard unsafe stat(path, &status) == 0 else { return nil }
+        guard let status = SystemFile.status(of: path) else { return nil }
         func nanoseconds(_ time: timespec) -> Int { time.tv_sec * 1_000_000_000 + time.tv_nsec }
         return Marks(
             device: UInt(status.st_dev), number: UInt(status.st_ino), length: Int(status.st_size),

@@ -64,8 +64,7 @@ public enum FileState: Sendable, Equatable {
     }
 
     private static func remove(_ path: String) throws(SystemError) {
-        var status = stat()
-        guard unsafe lstat(path, &status) == 0 else { return }
+        guard let status = SystemFile.status(ofLink: path) else { return }
         if status.st_mode & S_IFMT == S_IFDIR {
             if unsafe rmdir(path) != 0, errno != ENOTEMPTY { throw SystemError("rmdir", path, code: errno) }
         } else {

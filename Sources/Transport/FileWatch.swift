@@ -185,16 +185,13 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
     private static func event(_ bytes: Span<UInt8>, _ offset: inout Int) -> Event? {
         let head = MemoryLayout<inotify_event>.size
         guard offset + head <= bytes.count else { return nil }
-        // Sound: the bounds are checked above, and any bits are an integer.
-        func word(_ index: Int) -> UInt32 {
-            unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: offset + index * 4, as: UInt32.self)
-        }
-        let length = min(Int(word(3)), bytes.count - offset - head)
+        let length = min(Int(bytes.word(offset + 12)), bytes.count - offset - head)
         var name: [UInt8] = []
         for index in offset + head..<offset + head + length where bytes[index] != 0 { name.append(bytes[index]) }
         defer { offset += head + length }
         return Event(
-            watch: Int32(bitPattern: word(0)), mask: word(1), name: String(decoding: name, as: UTF8.self))
+            watch: Int32(bitPattern: bytes.word(offset)), mask: bytes.word(offset + 4),
+            name: String(decoding: name, as: UTF8.self))
     }
 
     /// Nil: the event is not about the files.
@@ -212,8 +209,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
     /// Whether a newly created path is complete: a symbolic link, a folder, a pipe, or a further link to a file. A new
     /// regular file is not: its program has yet to write it.
     private static func isWhole(_ path: String) -> Bool {
-        var status = stat()
-        guard unsafe lstat(path, &status) == 0 else { return false }
+        guard let status = SystemFile.status(ofLink: path) else { return false }
         return status.st_mode & S_IFMT != S_IFREG || status.st_nlink > 1
     }
 }

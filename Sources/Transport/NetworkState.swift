@@ -23,6 +23,7 @@ struct NetworkState {
 
     /// The most routes remembered, which is fewer than the Internet's whole routing table.
     static let routeLimit = 1024
+
     /// Takes the messages of one datagram of rtnetlink(7).
     /// - Returns: Whether they report a change that matters to a connection.
     mutating func apply(_ datagram: Span<UInt8>) -> Bool {
@@ -34,7 +35,8 @@ struct NetworkState {
         return isChanged || !isWhole
     }
 
-    private mutating func apply(_ type: Int, replaces: Bool, _ body: Span<UInt8>) -> Bool {
+    /// Takes one message.
+    mutating func apply(_ type: Int, replaces: Bool, _ body: Span<UInt8>) -> Bool {
         switch type {
         case RTM_NEWLINK, RTM_DELLINK: link(body, isGone: type == RTM_DELLINK)
         case RTM_NEWADDR, RTM_DELADDR: address(body, isGone: type == RTM_DELADDR)

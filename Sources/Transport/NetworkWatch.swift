@@ -81,12 +81,8 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
     /// Asks the kernel for the present state. If it does not answer, the first repetition of each object counts as a
     /// change.
     private func learn() {
-        for type in [RTM_GETLINK, RTM_GETADDR] {
-            guard let socket = try? Descriptor.socket(AF_NETLINK, .raw) else { return }
-            let request = Netlink.dumpRequest(type: type)
-            guard (try? socket.send(request.span)) != nil else { return }
-            // The kernel fills in the next part of a dump when one is read; at the end nothing waits.
-            while (try? receive(from: socket)) != nil {}
+        for request in [RTM_GETLINK, RTM_GETADDR] {
+            Routes.dump(request) { type, body in _ = state.apply(type, replaces: false, body) }
         }
     }
 }

@@ -10,9 +10,8 @@ public enum OwnFolder {
 
     /// Whether it exists, and no other user can change its contents.
     public static func isOwn(_ path: String) -> Bool {
-        var status = stat()
-        return unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid()
-            && status.st_mode & 0o022 == 0
+        guard let status = SystemFile.status(ofLink: path) else { return false }
+        return status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid() && status.st_mode & 0o022 == 0
     }
 
     /// Makes it, if it does not exist.

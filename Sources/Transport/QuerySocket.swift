@@ -12,16 +12,6 @@ public struct QuerySocket: ~Copyable, Sendable {
     /// The resolver's address.
     public let resolver: SocketAddress
 
-    /// The result of a receiving call.
-    public enum Received: Equatable, Sendable {
-        /// A datagram of this many octets from the resolver; it may be empty.
-        case bytes(Int)
-        /// A datagram from another address or port, which came before the socket was connected. The buffer's contents
-        /// are undefined.
-        case stranger
-        case wouldBlock
-    }
-
     public static func open(to endpoint: Endpoint, by egress: Egress = Egress()) throws(SystemError) -> QuerySocket {
         let isIPv4 = endpoint.address.isIPv4
         let descriptor = try Descriptor.socket(isIPv4 ? AF_INET : AF_INET6, .datagram)
@@ -40,44 +30,8 @@ public struct QuerySocket: ~Copyable, Sendable {
         return QuerySocket(descriptor: descriptor, resolver: resolver)
     }
 
-    /// Sends one datagram; false: there is no room for it now. Fails at once if there is no route.
-    public func send(_ message: Span<UInt8>) throws(SystemError) -> Bool {
-        // Sound: the kernel reads `count` bytes during the call.
-        let outcome = unsafe message.withUnsafeBufferPointer { data in
-            SystemCall.attempt { unsafe Glibc.send(descriptor.raw, data.baseAddress, data.count, 0) }
-        }
-        switch outcome {
-        case .done: return true
-        case .wouldBlock: return false
-        case .failed(let code): throw SystemError("send", resolver.description, code: code)
-        }
-    }
-
-    /// Reads one datagram; a part that does not fit is lost. Throws the error of an ICMP message, which may be forged:
-    /// see ``takeErrors()``.
-    public func receive(into buffer: inout MutableSpan<UInt8>) throws(SystemError) -> Received {
-        var sender: SocketAddress?
-        // Sound: the kernel writes at most `count` bytes.
-        let outcome = unsafe buffer.withUnsafeMutableBufferPointer { room in
-            SystemCall.attempt {
-                let received = unsafe SocketAddress.filled { name, length in
-                    Int32(
-                        truncatingIfNeeded: unsafe recvfrom(
-                            descriptor.raw, room.baseAddress, room.count, 0, name, length))
-                }
-                sender = received.address
-                return Int(received.result)
-            }
-        }
-        switch outcome {
-        case .done(let count): return sender.map(resolver.isReached(as:)) ?? false ? .bytes(count) : .stranger
-        case .wouldBlock: return .wouldBlock
-        case .failed(let code): throw SystemError("recv", code: code)
-        }
-    }
-
-    /// Sends the committed datagrams of a batch to the resolver. Fails as ``send(_:)-(Span<UInt8>)`` does; then some
-    /// may have been sent.
+    /// Sends the committed datagrams of a batch to the resolver. Fails at once if there is no route; then some may have
+    /// been sent.
     /// - Parameter isDropped: Called with the index of each datagram that the kernel has refused, whether the call
     ///   fails or not.
     public func send(_ batch: inout SendBatch, isDropped: (Int) -> Void) throws(SystemError) {
@@ -108,7 +62,7 @@ public struct QuerySocket: ~Copyable, Sendable {
     }
 
     /// Takes the ICMP errors out of their queue.
-    public func takeErrors() -> [ReportedError] {
+    private func takeErrors() -> [ReportedError] {
         var errors: [ReportedError] = []
         // More may come meanwhile; the loop reads them later.
         while errors.count < Self.mostErrors {

@@ -23,8 +23,7 @@ public struct ReplacementFile: ~Copyable {
     /// - Throws: The system's error; EAGAIN if another process is writing, EEXIST if the path is neither free nor a
     ///   regular file.
     public static func begin(_ path: String) throws(SystemError) -> ReplacementFile {
-        var status = stat()
-        if unsafe stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+        if let status = SystemFile.status(of: path), status.st_mode & S_IFMT != S_IFREG {
             throw SystemError("replace", path, code: EEXIST)
         }
         let temporary = path + ".new"
@@ -56,10 +55,9 @@ public struct ReplacementFile: ~Copyable {
             let file = Descriptor(adopting: try SystemCall.require("open", path) { unsafe open(path, flags, 0o600) })
             try SystemCall.require("flock", path) { flock(file.raw, LOCK_EX | LOCK_NB) }
             var locked = stat()
-            var named = stat()
             // If it was renamed between the two calls, it is the other writer's finished file.
-            if unsafe fstat(file.raw, &locked) == 0, unsafe stat(path, &named) == 0, locked.st_ino == named.st_ino,
-                locked.st_dev == named.st_dev
+            if unsafe fstat(file.raw, &locked) == 0, let named = SystemFile.status(of: path),
+                locked.st_ino == named.st_ino, locked.st_dev == named.st_dev
             {
                 return file
             }

@@ -30,11 +30,12 @@ public enum NetworkLink {
         return oldest
     }
 
-    /// The number of the link that a zone names, by name or number; nil: there is none.
+    /// The number of the link that a zone names; nil: there is none. As in glibc, a zone is first looked up as a name, and
+    /// then read as a number.
     static func number(of zone: Zone) -> UInt32? {
         let text = zone.description
         let number = unsafe if_nametoindex(text)
-        return number == 0 ? UInt32(text) : number
+        return number > 0 ? number : UInt32(text).flatMap { $0 > 0 ? $0 : nil }
     }
 }
 
@@ -80,7 +81,7 @@ extension Routes {
     /// Asks the kernel for all objects of a type.
     /// - Returns: false: it does not list them all, or there are too many.
     @discardableResult
-    fileprivate static func dump(_ request: Int, _ take: (_ type: Int, _ body: Span<UInt8>) -> Void) -> Bool {
+    static func dump(_ request: Int, _ take: (_ type: Int, _ body: Span<UInt8>) -> Void) -> Bool {
         var (count, isAtEnd) = (0, false)
         guard let socket = try? Descriptor.socket(AF_NETLINK, .raw),
             (try? socket.send(Netlink.dumpRequest(type: request).span)) != nil

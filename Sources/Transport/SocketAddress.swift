@@ -19,7 +19,11 @@ public struct SocketAddress: Hashable, Sendable {
     /// - Throws: ENODEV if its zone names no present interface.
     init(reaching endpoint: Endpoint) throws(SystemError) {
         self.init(endpoint)
-        if let zone = endpoint.zone { scope = try zone.interfaceIndex() }
+        guard let zone = endpoint.zone else { return }
+        guard let number = NetworkLink.number(of: zone) else {
+            throw SystemError("if_nametoindex", zone.description, code: ENODEV)
+        }
+        scope = number
     }
 
     public var endpoint: Endpoint { Endpoint(address, port: port) }
@@ -32,19 +36,6 @@ public struct SocketAddress: Hashable, Sendable {
 
 extension SocketAddress: CustomStringConvertible {
     public var description: String { endpoint.description }
-}
-
-extension Zone {
-    /// The number of the interface. As in glibc, a zone is first looked up as a name, and then read as a number.
-    fileprivate func interfaceIndex() throws(SystemError) -> UInt32 {
-        let text = description
-        let index = unsafe if_nametoindex(text)
-        if index != 0 { return index }
-        guard let number = UInt32(text), number > 0 else {
-            throw SystemError("if_nametoindex", text, code: ENODEV)
-        }
-        return number
-    }
 }
 
 /// The kernel's form of an address: `sockaddr_in` or `sockaddr_in6` in memory of at least `storageSize` bytes, aligned

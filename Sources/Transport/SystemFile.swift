@@ -36,9 +36,16 @@ public enum SystemFile {
         path.indices.filter { path[$0] == "/" }.map { $0 == path.startIndex ? "/" : String(path[..<$0]) }
     }
 
-    private static func status(of path: String) -> stat? {
+    /// Nil: there is no file, or it cannot be examined.
+    static func status(of path: String) -> stat? {
         var status = stat()
         return unsafe stat(path, &status) == 0 ? status : nil
+    }
+
+    /// The same of a link itself.
+    static func status(ofLink path: String) -> stat? {
+        var status = stat()
+        return unsafe lstat(path, &status) == 0 ? status : nil
     }
 
     /// Reads a file to its end. It waits for no program, since the caller's thread may be one that all other work waits

@@ -114,8 +114,7 @@ private struct FileIdentity: Equatable {
 
     /// Nil: there is no file, or it cannot be examined.
     init?(_ path: String) {
-        var status = stat()
-        guard unsafe lstat(path, &status) == 0 else { return nil }
+        guard let status = SystemFile.status(ofLink: path) else { return nil }
         (device, number, kind) = (status.st_dev, status.st_ino, status.st_mode & S_IFMT)
     }
 }

@@ -24,9 +24,6 @@ import Testing
             #expect((1748...2348).contains(ones), "bit \(bit)")
         }
         #expect(random.uint64() != random.uint64())
-        #expect(Random.bytes(0) == [])
-        #expect(Set(Random.bytes(1000)).count > 200)
-        #expect(Random.bytes(1000).count == 1000)
     }
 
     @Test func anErrorIsOneLine() {

@@ -99,15 +99,7 @@ func isDNSName(_ text: String, wildcard: Bool) -> Bool {
     var labels = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)[...]
     if wildcard, labels.count > 1, labels.first?.elementsEqual("*".utf8) == true { labels = labels.dropFirst() }
     return labels.allSatisfy { label in
-        1...63 ~= label.count
-            && label.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-                    true
-                default: false
-                }
-            }
+        1...63 ~= label.count && label.allSatisfy { isUnreserved($0) && $0 != UInt8(ascii: "~") }
     }
 }
 

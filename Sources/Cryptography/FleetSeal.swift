@@ -27,8 +27,8 @@ public final class FleetSeal {
 
     /// - Parameter secret: 32 unpredictable octets or more.
     public init(secret: [UInt8]) throws(CryptographyError) {
-        namingKey = try Self.derive(secret, "httpdnsd shared cache, names")
-        sealingKey = try Self.derive(secret, "httpdnsd shared cache, values")
+        namingKey = Self.derive(secret, "httpdnsd shared cache, names")
+        sealingKey = Self.derive(secret, "httpdnsd shared cache, values")
         context = try .cipher("AES-256-GCM", encrypts: 1)
     }
 
@@ -105,20 +105,9 @@ public final class FleetSeal {
         return digest
     }
 
-    private static func derive(_ secret: [UInt8], _ purpose: String) throws(CryptographyError) -> [UInt8] {
-        try withClearErrors { () throws(CryptographyError) in
-            let (salt, info) = (Array("h1".utf8), Array(purpose.utf8))
-            var key = [UInt8](repeating: 0, count: keyLength)
-            var length = key.count
-            guard let derivation = unsafe Owned(EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nil), freedBy: EVP_PKEY_CTX_free),
-                unsafe EVP_PKEY_derive_init(derivation.pointer) == 1,
-                unsafe EVP_PKEY_CTX_set_hkdf_md(derivation.pointer, EVP_sha256()) == 1,
-                unsafe EVP_PKEY_CTX_set1_hkdf_salt(derivation.pointer, salt, Int32(salt.count)) == 1,
-                unsafe EVP_PKEY_CTX_set1_hkdf_key(derivation.pointer, secret, Int32(secret.count)) == 1,
-                unsafe EVP_PKEY_CTX_add1_hkdf_info(derivation.pointer, info, Int32(info.count)) == 1,
-                unsafe EVP_PKEY_derive(derivation.pointer, &key, &length) == 1
-            else { throw .library(code: ERR_peek_error()) }
-            return key
-        }
+    /// The key for a purpose: the first block of HKDF, which is as long as a key.
+    private static func derive(_ secret: [UInt8], _ purpose: String) -> [UInt8] {
+        let pseudorandom = authenticator(of: secret, under: Array("h1".utf8))
+        return authenticator(of: Array(purpose.utf8) + [1], under: pseudorandom)
     }
 }

@@ -1,10 +1,12 @@
 internal import Base
 internal import COpenSSL
 
-/// SHA-256 digests, one of which a verified chain must have.
-private struct RequiredDigests {
+/// SHA-256 digests, one of which a verified chain must have: of keys (pins), or of certificates.
+struct RequiredDigests {
     /// Octets of a SHA-256 digest.
-    static let length = 32
+    private static let length = 32
+    /// The most keys of a chain that a refusal lists; real chains have two to four.
+    private static let keysShown = 8
 
     private let digests: [[UInt8]]
 
@@ -13,10 +15,25 @@ private struct RequiredDigests {
         self.digests = digests
     }
 
+    /// Why the chain that OpenSSL has accepted in `verification` is still refused, by digests of SubjectPublicKeyInfos (RFC
+    /// 7469 §2.4); nil: it is accepted.
+    func refusal(ofKeys verification: OpaquePointer) -> TLSError? {
+        guard let keys = unsafe mismatch(verification, Self.digest(ofKey:)) else { return nil }
+        let has = keys.prefix(Self.keysShown).map { "sha256/\(Base64.standard.encode($0))" }
+        return .pinMismatch(has: keys.count > Self.keysShown ? has + ["…"] : has)
+    }
+
+    /// The same by digests of the certificates' signed parts (TBSCertificate, RFC 5280 §4.1.1.1), as in a DNS stamp.
+    func refusal(ofCertificates verification: OpaquePointer) -> TLSError? {
+        unsafe mismatch(verification, Self.digest(ofCertificate:)).map { _ in .certificateHash }
+    }
+
     /// The digests of the chain that OpenSSL has accepted in `verification` (an X509_STORE_CTX), if none of them is
     /// required; nil: one is, or none is required. Only the verified chain counts, not all certificates that the server
     /// sent: any server can send a public certificate.
-    func mismatch(_ verification: OpaquePointer, _ digest: (OpaquePointer?) -> [UInt8]?) -> [[UInt8]]? {
+    private func mismatch(
+        _ verification: OpaquePointer, _ digest: (OpaquePointer?) -> [UInt8]?
+    ) -> [[UInt8]]? {
         guard !digests.isEmpty else { return nil }
         let chain = unsafe X509_STORE_CTX_get0_chain(verification)
         var found: [[UInt8]] = []
@@ -28,48 +45,19 @@ private struct RequiredDigests {
         }
         return found
     }
-}
-
-/// The keys, one of which a verified chain must have, as SHA-256 digests of SubjectPublicKeyInfos (RFC 7469 §2.4).
-struct Pins {
-    /// The most keys of a chain that a refusal lists; real chains have two to four.
-    private static let shown = 8
-
-    private let required: RequiredDigests
-
-    init(_ digests: [[UInt8]]) throws(TLSError) { required = try RequiredDigests(digests) }
-
-    /// Why the chain that OpenSSL has accepted in `verification` is still refused; nil: it is accepted.
-    func refusal(_ verification: OpaquePointer) -> TLSError? {
-        guard let keys = unsafe required.mismatch(verification, Self.digest) else { return nil }
-        let has = keys.prefix(Self.shown).map { "sha256/\(Base64.standard.encode($0))" }
-        return .pinMismatch(has: keys.count > Self.shown ? has + ["…"] : has)
-    }
 
     /// The SHA-256 digest of an X509's SubjectPublicKeyInfo.
-    private static func digest(_ certificate: OpaquePointer?) -> [UInt8]? {
+    private static func digest(ofKey certificate: OpaquePointer?) -> [UInt8]? {
         guard let key = unsafe X509_get_X509_PUBKEY(certificate) else { return nil }
-        var digest = [UInt8](repeating: 0, count: RequiredDigests.length)
+        var digest = [UInt8](repeating: 0, count: length)
         // Sound: the item describes an X509_PUBKEY, and `digest` has room for the octets of SHA-256.
         let isDone = unsafe ASN1_item_digest(
             X509_PUBKEY_it(), EVP_sha256(), UnsafeMutableRawPointer(key), &digest, nil)
         return isDone == 1 ? digest : nil
     }
-}
 
-/// The certificates, one of which a verified chain must have, as SHA-256 digests of their signed parts (TBSCertificate,
-/// RFC 5280 §4.1.1.1), as in a DNS stamp.
-struct CertificateHashes {
-    private let required: RequiredDigests
-
-    init(_ digests: [[UInt8]]) throws(TLSError) { required = try RequiredDigests(digests) }
-
-    /// Why the chain that OpenSSL has accepted in `verification` is still refused; nil: it is accepted.
-    func refusal(_ verification: OpaquePointer) -> TLSError? {
-        unsafe required.mismatch(verification, Self.digest).map { _ in .certificateHash }
-    }
-
-    private static func digest(_ certificate: OpaquePointer?) -> [UInt8]? {
+    /// The SHA-256 digest of an X509's signed part.
+    private static func digest(ofCertificate certificate: OpaquePointer?) -> [UInt8]? {
         // Sound: without an output buffer, only the length is returned; then there is room for that many octets.
         let count = unsafe Int(i2d_X509(certificate, nil))
         guard count > 0 else { return nil }
@@ -81,7 +69,7 @@ struct CertificateHashes {
         // The signed part, as its issuer signed it: the first element inside the outer one.
         guard let outer = element(encoded, at: 0), let signed = element(encoded, at: outer.content) else { return nil }
         let part = Array(encoded[outer.content..<signed.end])
-        var digest = [UInt8](repeating: 0, count: RequiredDigests.length)
+        var digest = [UInt8](repeating: 0, count: length)
         // Sound: `digest` has room for the octets of SHA-256.
         return unsafe EVP_Digest(part, part.count, &digest, nil, EVP_sha256(), nil) == 1 ? digest : nil
     }

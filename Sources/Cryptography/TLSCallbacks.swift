@@ -46,8 +46,8 @@ extension TLSSession {
                 guard let verification = unsafe verification,
                     let session = unsafe TLSSession.of(verification: verification), let client = session.client
                 else { return 0 }
-                guard let refusal = unsafe client.pins.refusal(verification) ?? client.hashes.refusal(verification)
-                else {
+                let refusal = unsafe client.pins.refusal(ofKeys: verification)
+                guard let refusal = unsafe refusal ?? client.hashes.refusal(ofCertificates: verification) else {
                     let end = unsafe min(chainEnd(verification), client.began + SessionMemory.longestTrust)
                     session.trust = client.began..<max(client.began, end)
                     return 1

@@ -14,7 +14,7 @@ public final class TLSClientContext {
     /// The peer of the policy; nil: the target of each session names it.
     private let peer: ExpectedPeer?
     private let validatesName: Bool
-    private let pins: Pins
+    private let pins: RequiredDigests
     private let hasCertificate: Bool
     private let memory = SessionMemory()
     private let scratch = Scratch(TLSSession.pieceLength)
@@ -39,7 +39,7 @@ public final class TLSClientContext {
         guard policy.validatesName || policy.anchors != nil && policy.anchorsOnly else { throw .namelessWithoutAnchors }
         validatesName = policy.validatesName
         refusesUnsetClock = policy.refusesUnsetClock
-        pins = try Pins(policy.pins)
+        pins = try RequiredDigests(policy.pins)
         hasCertificate = policy.clientCertificate != nil
         if let name = policy.serverName, !name.isEmpty {
             peer = try ExpectedPeer(serverName: name, or: policy.serverAddress)
@@ -119,7 +119,7 @@ public final class TLSClientContext {
             ssl,
             client: .init(
                 peer: expected, key: key, began: now, memory: memory, pins: pins,
-                hashes: try CertificateHashes(target.hashes), hasCertificate: hasCertificate,
+                hashes: try RequiredDigests(target.hashes), hasCertificate: hasCertificate,
                 systemFile: made.systemFile),
             trust: trust, scratch: scratch)
     }

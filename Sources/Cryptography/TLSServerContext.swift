@@ -6,7 +6,9 @@ internal import COpenSSL
 public final class TLSServerContext {
     private let context: Owned
     private let scratch = Scratch(TLSSession.pieceLength)
-    private let protocols: AcceptedProtocols
+    /// The names of the protocols that are accepted by ALPN, each in its wire form.
+    fileprivate let protocols: [[UInt8]]
+    fileprivate let refusesOthers: Bool
 
     /// - Parameters:
     ///   - certificatePEM: The server's certificate, followed by the intermediate ones in order.
@@ -17,7 +19,7 @@ public final class TLSServerContext {
         certificatePEM: [UInt8], keyPEM: [UInt8], newestVersion: Int32 = TLS1_3_VERSION,
         protocols: [String] = [ApplicationProtocol.http1], refusesOthers: Bool = false
     ) throws(TLSError) {
-        self.protocols = AcceptedProtocols(names: protocols, refusesOthers: refusesOthers)
+        (self.protocols, self.refusesOthers) = (protocols.map { protocolList([$0]) }, refusesOthers)
         guard let certificates = Certificate.read(pem: certificatePEM), let leaf = certificates.first else {
             throw .certificateUnreadable
         }
@@ -76,20 +78,8 @@ public final class TLSServerContext {
     public func session() throws(TLSError) -> TLSSession {
         guard let ssl = unsafe Owned(SSL_new(context.pointer), freedBy: SSL_free) else { throw .library(code: 0) }
         let session = try TLSSession(ssl, client: nil, scratch: scratch)
-        session.accepted = protocols
+        session.server = self
         return session
-    }
-}
-
-/// The protocols that a server accepts by ALPN.
-final class AcceptedProtocols {
-    /// Each name in its wire form.
-    let names: [[UInt8]]
-    let refusesOthers: Bool
-
-    init(names: [String], refusesOthers: Bool) {
-        self.names = names.map { protocolList([$0]) }
-        self.refusesOthers = refusesOthers
     }
 }
 
@@ -97,10 +87,10 @@ final class AcceptedProtocols {
 private let chooseProtocol: SSL_CTX_alpn_select_cb_func = { ssl, chosen, chosenLength, offered, offeredLength, _ in
     // Sound: OpenSSL has checked that the list is whole; the choice is returned as a pointer into it.
     guard let chosen = unsafe chosen, let chosenLength = unsafe chosenLength, let offered = unsafe offered,
-        let protocols = unsafe TLSSession.of(ssl)?.accepted
+        let server = unsafe TLSSession.of(ssl)?.server
     else { return SSL_TLSEXT_ERR_NOACK }
     let list = unsafe UnsafeBufferPointer(start: offered, count: Int(offeredLength))
-    for name in protocols.names {
+    for name in server.protocols {
         var index = 0
         while index < list.count {
             let length = unsafe Int(list[index])
@@ -112,5 +102,5 @@ private let chooseProtocol: SSL_CTX_alpn_select_cb_func = { ssl, chosen, chosenL
             index += 1 + length
         }
     }
-    return protocols.refusesOthers ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_NOACK
+    return server.refusesOthers ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_NOACK
 }

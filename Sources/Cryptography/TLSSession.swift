@@ -26,8 +26,8 @@ public final class TLSSession {
         /// The start of the session, in seconds since 1970.
         let began: UInt64
         let memory: SessionMemory
-        let pins: Pins
-        let hashes: CertificateHashes
+        let pins: RequiredDigests
+        let hashes: RequiredDigests
         /// Whether there is a certificate for a server that asks for one.
         let hasCertificate: Bool
         /// The system's authorities; nil: they are not trusted.
@@ -76,8 +76,8 @@ public final class TLSSession {
     private let input: Owned
     private let output: Owned
     let client: Client?
-    /// The protocols that a server's session accepts.
-    var accepted: AcceptedProtocols?
+    /// The context of a server's session.
+    var server: TLSServerContext?
     private let scratch: Scratch
     /// The period in which the verification of this session, or of the one that it resumes, is valid, in seconds since
     /// 1970.

@@ -1,3 +1,5 @@
+import Base
+
 /// Commands to a store and its replies, in the order of the commands (RESP2, the protocol of Redis and Valkey).
 ///
 /// Only commands with a line, a number or one value as reply are used, so any other reply breaks the protocol. So does
@@ -6,8 +8,6 @@
 package final class RESP: ClientConversation {
     /// The commands that await their replies, the oldest first; nil: the reply is no longer needed.
     private var underWay: [RequestID?] = []
-    /// The number of them that were answered: the array is shortened now and then.
-    private var answered = 0
     private var incoming: [UInt8] = []
     private var output: [UInt8] = []
     private var isEnded = false
@@ -21,9 +21,9 @@ package final class RESP: ClientConversation {
 
     package init() {}
 
-    package var room: Int { mayTakeMore ? max(0, Self.maximumUnderWay - (underWay.count - answered)) : 0 }
+    package var room: Int { mayTakeMore ? max(0, Self.maximumUnderWay - underWay.count) : 0 }
     package var mayTakeMore: Bool { !isEnded }
-    package var isIdle: Bool { underWay.count == answered && incoming.isEmpty }
+    package var isIdle: Bool { underWay.isEmpty && incoming.isEmpty }
 
     /// The octets of a command (RESP2: an array of strings).
     package static func command(_ words: [[UInt8]]) -> [UInt8] {
@@ -47,26 +47,24 @@ package final class RESP: ClientConversation {
 
     package func cancel(_ id: RequestID) -> Bool {
         // The newest are at the end.
-        if let place = underWay.lastIndex(of: id), place >= answered { underWay[place] = nil }
+        if let place = underWay.lastIndex(of: id) { underWay[place] = nil }
         return true
     }
 
     package func receive(
         _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
-        incoming.reserveCapacity(incoming.count + bytes.count)
-        for index in bytes.indices { incoming.append(bytes[index]) }
-        var offset = 0
-        defer { incoming.removeFirst(offset) }
+        incoming.append(bytes)
+        var (offset, answered) = (0, 0)
+        defer {
+            incoming.removeFirst(offset)
+            underWay.removeFirst(answered)
+        }
         while let (reply, length) = try read(at: offset) {
             offset += length
             guard answered < underWay.count else { throw ConversationFailure("an unsolicited reply") }
             if let id = underWay[answered] { events.append(.answered(id, .store(reply))) }
             answered += 1
-            if answered >= Self.maximumUnderWay || answered == underWay.count {
-                underWay.removeFirst(answered)
-                answered = 0
-            }
         }
     }
 

@@ -27,7 +27,8 @@ public final class PayloadCipher {
     public static let maximumLength = 65_536
 
     private let blockLength: Int
-    private let ivLength: Int
+    /// The bytes before each ciphertext.
+    public let ivLength: Int
     private let encryption: Owned
     private let decryption: Owned
     /// Random bytes for future IVs, taken from the end: fetched several at a time, because a call of the generator

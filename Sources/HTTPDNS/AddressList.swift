@@ -8,11 +8,8 @@ struct AddressList {
     /// Whether there was an address that no machine can have: then the list counts as empty. The owner of a zone can
     /// write such an address, so it is not a failure of the service.
     private(set) var isOfNoMachine = false
-    var ttl = ServiceProtocol.defaultTTL
-    var hasTTL = false
-
-    /// An empty list: no record.
-    init() {}
+    /// In seconds; nil: the list has none.
+    var ttl: UInt32?
 
     var isEmpty: Bool { ipv4.isEmpty && ipv6.isEmpty }
 
@@ -40,9 +37,9 @@ extension NameAddresses {
     ///   - first: The list of the IPv4 addresses.
     ///   - second: The list of the IPv6 addresses; the same if one list has both.
     init(_ name: Name, _ first: AddressList, _ second: AddressList, asked: Families) {
-        func family(_ addresses: [IPAddress], _ ttl: UInt32, isAsked: Bool) -> FamilyAddresses {
+        func family(_ addresses: [IPAddress], _ ttl: UInt32?, isAsked: Bool) -> FamilyAddresses {
             guard isAsked else { return .notAsked }
-            return addresses.isEmpty ? .noRecord : .addresses(addresses, ttl: ttl)
+            return addresses.isEmpty ? .noRecord : .addresses(addresses, ttl: ttl ?? ServiceProtocol.defaultTTL)
         }
         self.init(
             name: name, ipv4: family(first.ipv4, first.ttl, isAsked: asked.contains(.ipv4)),

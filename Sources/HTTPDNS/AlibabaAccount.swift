@@ -10,7 +10,6 @@ public import HTTP
 /// that needs an escape there. An answer in another mode than the request's is refused, as an attacker on the path
 /// could have written it.
 public final class AlibabaAccount: ServiceAccount {
-    public var hasExpiry: Bool { true }
     public let sessionID: String?
 
     private let id: [UInt8]
@@ -18,8 +17,6 @@ public final class AlibabaAccount: ServiceAccount {
     private let route: [UInt8]
     private let validity: UInt64
     private let signer: RequestSigner
-    /// ``sessionID`` as an unsigned parameter; empty: there is none.
-    private let session: [UInt8]
     /// Octets of the session's identifier, written as twice as many digits: twelve characters, as in the service's own
     /// SDKs.
     private static let sessionLength = 6
@@ -29,7 +26,7 @@ public final class AlibabaAccount: ServiceAccount {
 
     /// - Parameter traces: Whether requests have a random ``sessionID``.
     init(_ signing: Signing, aesKey: [UInt8]?, traces: Bool = false) throws(RequestError) {
-        let secret = signing.digest.secret
+        let secret = signing.secret
         guard let key = Hexadecimal.decode(secret.span), !key.isEmpty else { throw .badSecret(key: "dnsKey") }
         id = Array("\(signing.id)".utf8)
         let (before, after) = aesKey != nil ? (",\"cip\":\"", "\"") : ("cip=", "&")
@@ -38,7 +35,6 @@ public final class AlibabaAccount: ServiceAccount {
         var digits: [UInt8] = []
         if traces { Hexadecimal.append(randomBytes(Self.sessionLength).span, to: &digits) }
         sessionID = traces ? String(decoding: digits, as: UTF8.self) : nil
-        session = traces ? Array("&sid=".utf8) + digits : []
         list = AlibabaList(signing)
         do throws(CryptographyError) {
             signer = try RequestSigner(hmacSHA256: key)
@@ -77,18 +73,12 @@ public final class AlibabaAccount: ServiceAccount {
         if cipher == nil { request.append(queried) }
         request.append("&v=1.0")
         signer.appendSignature(from: signed, as: "&s=", to: &request)
-        if !session.isEmpty { request += session }
+        // Not signed.
+        if let sessionID { request += "&sid=\(sessionID)".utf8 }
     }
 
     /// Reads `{"code":"success","mode":0,"data":…}`, with the addresses in `data`: an object, or its ciphertext after
     /// the initialization vector, in base64.
-    public func parse(
-        _ response: HTTPResponse, names: [Name], family: Families
-    ) throws(ServiceFailure) -> [NameAddresses] {
-        var reasons: [AbsenceReason] = []
-        return try parse(response, names: names, family: family, reasons: &reasons)
-    }
-
     public func parse(
         _ response: HTTPResponse, names: [Name], family: Families, reasons: inout [AbsenceReason]
     ) throws(ServiceFailure) -> [NameAddresses] {

@@ -8,8 +8,7 @@ internal import HTTP
 /// often as the documentation requires at least. The signature is the plain MD5 of the documentation's own vector,
 /// although its text mentions HMAC-MD5.
 struct AlibabaList {
-    private let id: UInt32
-    private let digest: SecretDigest
+    private let signing: Signing
 
     /// The documentation's longest time between two requests.
     static let minutes = 480
@@ -18,7 +17,7 @@ struct AlibabaList {
     /// Octets of the random number, written as twice as many digits; the documentation allows 8 to 16 digits.
     static let nonceLength = 8
 
-    init(_ signing: Signing) { (id, digest) = (signing.id, signing.digest) }
+    init(_ signing: Signing) { self.signing = signing }
 
     func target(at unixSeconds: UInt64) -> [UInt8] {
         var nonce: [UInt8] = []
@@ -27,9 +26,9 @@ struct AlibabaList {
     }
 
     func target(nonce: [UInt8], at unixSeconds: UInt64) -> [UInt8] {
-        var target = Array("/\(id)/ss?n=".utf8) + nonce
+        var target = Array("/\(signing.id)/ss?n=".utf8) + nonce
         let subject = target.count - nonce.count..<target.count
-        digest.appendEnd(of: subject, until: unixSeconds &+ Self.validity, as: "&s=", to: &target)
+        signing.appendEnd(of: subject, until: unixSeconds &+ Self.validity, as: "&s=", to: &target)
         return target
     }
 

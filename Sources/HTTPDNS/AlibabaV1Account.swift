@@ -8,8 +8,6 @@ public import HTTP
 /// An answer to several names has an object for each name, or for each name and family (`type` 1 and 28), and IPv6
 /// addresses may be in `ips` or in `ipsv6`; both forms are read.
 public final class AlibabaV1Account: ServiceAccount {
-    public var hasExpiry: Bool { true }
-
     private let start: [UInt8]
     private let signing: Signing
     private let list: AlibabaList
@@ -30,13 +28,13 @@ public final class AlibabaV1Account: ServiceAccount {
         let subject = first..<request.count
         request.append(family.choose("&query=4", "&query=6", both: "&query=4,6"))
         request.append("&ip=", signing.route)
-        signing.digest.appendEnd(of: subject, until: unixSeconds &+ signing.validity, as: "&s=", to: &request)
+        signing.appendEnd(of: subject, until: unixSeconds &+ signing.validity, as: "&s=", to: &request)
     }
 
     /// Reads `{"dns":[…]}` of several names, or for one name its element:
     /// `{"host":…,"ips":[…],"ipsv6":[…],"ttl":…,"type":…}`.
     public func parse(
-        _ response: HTTPResponse, names: [Name], family: Families
+        _ response: HTTPResponse, names: [Name], family: Families, reasons: inout [AbsenceReason]
     ) throws(ServiceFailure) -> [NameAddresses] {
         let json = try response.json()
         var answer = JSONAnswer(names, family)

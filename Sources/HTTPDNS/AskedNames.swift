@@ -7,13 +7,18 @@ struct AskedNames {
     /// Whether the case of letters counts: an attacker who flips one bit of a hidden name would otherwise learn from
     /// the answer's acceptance that it is a letter.
     let isExact: Bool
+    /// The name to compare first: services answer in the order of the names.
+    private var next = 0
+
+    init(_ names: [Name], isExact: Bool) { (self.names, self.isExact) = (names, isExact) }
 
     /// The index of the name that the text is; nil: the request does not have it.
-    /// - Parameter next: The name to compare first: services answer in the order of the names.
-    func index(of text: Span<UInt8>, _ range: Range<Int>, next: Int) -> Int? {
+    mutating func index(of text: Span<UInt8>, _ range: Range<Int>) -> Int? {
         guard !range.isEmpty else { return nil }
-        if next < names.count, isName(names[next], text, range) { return next }
-        return names.firstIndex { isName($0, text, range) }
+        let isNext = next < names.count && isName(names[next], text, range)
+        guard let index = isNext ? next : names.firstIndex(where: { isName($0, text, range) }) else { return nil }
+        next = index + 1
+        return index
     }
 
     private func isName(_ name: Name, _ text: Span<UInt8>, _ range: Range<Int>) -> Bool {

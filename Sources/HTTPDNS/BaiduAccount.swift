@@ -9,8 +9,6 @@ public import HTTP
 /// the answer for any name: the request has the service's own name, so that none of the operator's is needed, and its
 /// result is ignored. They have no TTL.
 public final class BaiduAccount: ServiceAccount {
-    public var hasExpiry: Bool { true }
-
     private let start: [UInt8]
     private let signing: Signing
 
@@ -28,12 +26,12 @@ public final class BaiduAccount: ServiceAccount {
         let subject = first..<request.count
         request.append(family.choose("&type=ipv4", "&type=ipv6", both: "&type=dual_stack"))
         request.append("&ip=", signing.route)
-        signing.digest.appendEnd(of: subject, until: unixSeconds &+ signing.validity, as: "&sign=", to: &request)
+        signing.appendEnd(of: subject, until: unixSeconds &+ signing.validity, as: "&sign=", to: &request)
     }
 
     /// Reads `{"msg":"ok","data":{NAME:{"ipv4":{"ip":[…],"ttl":…},"ipv6":{…}}},"timestamp":…}`.
     public func parse(
-        _ response: HTTPResponse, names: [Name], family: Families
+        _ response: HTTPResponse, names: [Name], family: Families, reasons: inout [AbsenceReason]
     ) throws(ServiceFailure) -> [NameAddresses] {
         let json = try response.json(("msg", "ok"))
         var answer = JSONAnswer(names, family)
@@ -49,7 +47,7 @@ public final class BaiduAccount: ServiceAccount {
         var target = start + Array(Provider.baidu.facts.certificateName.utf8)
         let subject = start.count..<target.count
         target.append("&type=dual_stack&alt_server_ip=true")
-        signing.digest.appendEnd(of: subject, until: unixSeconds &+ signing.validity, as: "&sign=", to: &target)
+        signing.appendEnd(of: subject, until: unixSeconds &+ signing.validity, as: "&sign=", to: &target)
         return target
     }
 

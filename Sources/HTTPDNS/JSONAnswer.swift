@@ -4,14 +4,13 @@ internal import HTTP
 
 /// The results of a JSON answer for the names of the request.
 struct JSONAnswer {
-    private let asked: AskedNames
+    private var asked: AskedNames
     private let families: Families
     private let isEncrypted: Bool
     private var found: [NameAddresses?]
-    private var next = 0
 
     init(_ names: [Name], _ families: Families, isEncrypted: Bool = false) {
-        asked = AskedNames(names: names, isExact: isEncrypted)
+        asked = AskedNames(names, isExact: isEncrypted)
         (self.families, self.isEncrypted) = (families, isEncrypted)
         found = [NameAddresses?](repeating: nil, count: names.count)
     }
@@ -30,7 +29,7 @@ struct JSONAnswer {
         let ttl = try json.member("ttl", of: object)
         if !json.isMissing(ttl) {
             let most = isEncrypted ? ServiceProtocol.maximumEncryptedTTL : ServiceProtocol.maximumTTL
-            (list.ttl, list.hasTTL) = (UInt32(try json.integer(ttl, maximum: Int(most))), true)
+            list.ttl = UInt32(try json.integer(ttl, maximum: Int(most)))
         }
         return list
     }
@@ -56,10 +55,7 @@ struct JSONAnswer {
     mutating func add(
         _ json: JSONText, _ name: Range<Int>, _ ipv4: AddressList, _ ipv6: AddressList, joins: Bool = false
     ) throws(ServiceFailure) -> Int {
-        guard let index = asked.index(of: json.octets.span, name, next: next) else {
-            throw .otherName
-        }
-        next = index + 1
+        guard let index = asked.index(of: json.octets.span, name) else { throw .otherName }
         var result = NameAddresses(asked.names[index], ipv4, ipv6, asked: families)
         if let before = found[index] {
             guard joins else { throw .unparsable }

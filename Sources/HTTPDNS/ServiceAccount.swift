@@ -19,11 +19,9 @@ public protocol ServiceAccount: AnyObject {
     ) throws(RequestError)
 
     /// Reads the service's answer to a request of the same `names` and `family`.
+    /// - Parameter reasons: Gets the service's own reasons for absent addresses, as far as it gives them.
     /// - Returns: At least one result, in the order of `names`; a name that the answer does not mention is absent. At
     ///   most ``ServiceProtocol/addressesPerFamily`` addresses a family, in the service's order and each once.
-    func parse(_ response: HTTPResponse, names: [Name], family: Families) throws(ServiceFailure) -> [NameAddresses]
-
-    /// The same, with the service's own reasons for absent addresses, as far as it gives them.
     func parse(
         _ response: HTTPResponse, names: [Name], family: Families, reasons: inout [AbsenceReason]
     ) throws(ServiceFailure) -> [NameAddresses]
@@ -40,12 +38,14 @@ public protocol ServiceAccount: AnyObject {
 }
 
 extension ServiceAccount {
-    /// For services that give no reasons.
+    /// Reads an answer without the service's reasons.
     public func parse(
-        _ response: HTTPResponse, names: [Name], family: Families, reasons: inout [AbsenceReason]
+        _ response: HTTPResponse, names: [Name], family: Families
     ) throws(ServiceFailure) -> [NameAddresses] {
-        try parse(response, names: names, family: family)
+        var reasons: [AbsenceReason] = []
+        return try parse(response, names: names, family: family, reasons: &reasons)
     }
 
+    public var hasExpiry: Bool { true }
     public var sessionID: String? { nil }
 }

@@ -36,6 +36,4 @@ public enum ServiceProtocol {
     /// Echo the name, send the TTL and the client address: always requested, so that an answer can be checked and
     /// cached.
     static let flags = "&ttl=1&query=1&clientip=1"
-    /// The length of the initialization vector of AES-CBC, which precedes each ciphertext.
-    static let initializationVectorLength = 16
 }

@@ -13,8 +13,6 @@ public final class TencentAccount: ServiceAccount {
     private let cipher: PayloadCipher?
     /// The route address that is encrypted for each request; nil: it is sent in clear, or not at all.
     private let routeIpToEncrypt: [UInt8]?
-    /// The length of an encrypted empty text without padding: that of AES's initialization vector.
-    private let emptyPayloadLength: Int
     /// Seconds for which a request is valid; 0: without limit.
     private let authExpirySeconds: UInt64
 
@@ -41,7 +39,7 @@ public final class TencentAccount: ServiceAccount {
         case .signed: throw .badToken
         }
         self.authExpirySeconds = UInt64(max(0, authExpirySeconds))
-        (cipher, emptyPayloadLength) = try Self.cipher(credential)
+        cipher = try Self.cipher(credential)
         let route = routeIp.map { Array($0.description.utf8) }
         routeIpToEncrypt = routeIpEncrypted && cipher != nil ? route : nil
         var tail = Array(ServiceProtocol.flags.utf8)
@@ -56,13 +54,12 @@ public final class TencentAccount: ServiceAccount {
 
     public var hasExpiry: Bool { authExpirySeconds > 0 }
 
-    private static func cipher(_ credential: ServiceCredential) throws(RequestError) -> (PayloadCipher?, Int) {
+    private static func cipher(_ credential: ServiceCredential) throws(RequestError) -> PayloadCipher? {
         do throws(CryptographyError) {
             switch credential {
-            case .https, .signed: return (nil, 0)
-            case .aes(_, let key):
-                return (try PayloadCipher(.aes, key: key), ServiceProtocol.initializationVectorLength)
-            case .des(_, let key): return (try PayloadCipher(.des, key: key), 0)
+            case .https, .signed: return nil
+            case .aes(_, let key): return try PayloadCipher(.aes, key: key)
+            case .des(_, let key): return try PayloadCipher(.des, key: key)
             }
         } catch {
             throw .encryption(error)
@@ -89,7 +86,7 @@ public final class TencentAccount: ServiceAccount {
     }
 
     public func parse(
-        _ response: HTTPResponse, names: [Name], family: Families
+        _ response: HTTPResponse, names: [Name], family: Families, reasons: inout [AbsenceReason]
     ) throws(ServiceFailure) -> [NameAddresses] {
         try read(response) { text throws(ServiceFailure) in
             try TencentAnswer.read(text, names: names, family: family, isEncrypted: cipher != nil)
@@ -112,7 +109,8 @@ public final class TencentAccount: ServiceAccount {
     /// The text of an encrypted body, which may be empty; nil: it cannot be decrypted.
     private func decrypted(_ body: Span<UInt8>, _ cipher: PayloadCipher) -> [UInt8]? {
         guard let payload = Hexadecimal.decode(body.extracting(trimmed(body, 0..<body.count))) else { return nil }
-        if payload.isEmpty || payload.count == emptyPayloadLength { return [] }
+        // An empty text, encrypted without padding.
+        if payload.isEmpty || payload.count == cipher.ivLength { return [] }
         return try? cipher.decrypt(payload.span)
     }
 

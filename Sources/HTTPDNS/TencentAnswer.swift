@@ -8,7 +8,7 @@ internal import DNSWire
 /// attacker on the path can change ciphertext without the key. Such a change also produces random octets, which could
 /// hide in skipped text.
 struct TencentAnswer {
-    private let asked: AskedNames
+    private var asked: AskedNames
     private let family: Families
     /// Whether the text came encrypted, in a mode in which an attacker may have changed it.
     private let isEncrypted: Bool
@@ -17,31 +17,26 @@ struct TencentAnswer {
     static func read(
         _ text: Span<UInt8>, names: [Name], family: Families, isEncrypted: Bool
     ) throws(ServiceFailure) -> [NameAddresses] {
-        let answer = TencentAnswer(
-            asked: AskedNames(names: names, isExact: isEncrypted), family: family, isEncrypted: isEncrypted)
+        var answer = TencentAnswer(
+            asked: AskedNames(names, isExact: isEncrypted), family: family, isEncrypted: isEncrypted)
         let whole = trimmed(text, 0..<text.count)
         guard !whole.isEmpty else { return names.map(answer.noRecord) }
-        var results: [NameAddresses?] = []
-        results.reserveCapacity(names.count)
-        for _ in names { results.append(nil) }
-        // The service answers in the order of the names, so the name after the last match is compared first.
-        var next = 0
+        var results = [NameAddresses?](repeating: nil, count: names.count)
         var start = whole.lowerBound
         while start < whole.upperBound {
             let end = firstIndex(of: UInt8(ascii: "\n"), in: text, start..<whole.upperBound) ?? whole.upperBound
             let hasReturn = end > start && text[end - 1] == UInt8(ascii: "\r")
-            let (result, index) = try answer.line(text, start..<end - (hasReturn ? 1 : 0), next: next)
+            let (result, index) = try answer.line(text, start..<end - (hasReturn ? 1 : 0))
             guard results[index] == nil || results[index] == result else { throw .unparsable }
             results[index] = result
-            next = index + 1
             start = end + 1
         }
         return results.compactMap { $0 }
     }
 
     /// The order of the cuts separates correctly: IPv6 addresses contain `:`, names contain `-`.
-    private func line(
-        _ text: Span<UInt8>, _ range: Range<Int>, next: Int
+    private mutating func line(
+        _ text: Span<UInt8>, _ range: Range<Int>
     ) throws(ServiceFailure) -> (NameAddresses, index: Int) {
         var body = range
         if let bar = lastIndex(of: UInt8(ascii: "|"), in: text, range) {
@@ -51,10 +46,10 @@ struct TencentAnswer {
         if let colon = firstIndex(of: UInt8(ascii: ":"), in: text, body), colon > body.lowerBound,
             text[colon - 1] == UInt8(ascii: ".")
         {
-            guard let index = asked.index(of: text, body.lowerBound..<colon - 1, next: next) else { throw .otherName }
+            guard let index = asked.index(of: text, body.lowerBound..<colon - 1) else { throw .otherName }
             return (try lists(text, colon + 1..<body.upperBound, of: asked.names[index]), index)
         }
-        guard let index = asked.index(of: text, body, next: next) else { throw .unparsable }
+        guard let index = asked.index(of: text, body) else { throw .unparsable }
         return (noRecord(of: asked.names[index]), index)
     }
 
@@ -77,41 +72,30 @@ struct TencentAnswer {
         }
     }
 
+    /// Reads `0[,TTL]` or `ADDRESS;…[;][,TTL]`.
     private func list(
         _ text: Span<UInt8>, _ range: Range<Int>, of family: Families
     ) throws(ServiceFailure) -> AddressList {
-        var list = try AddressList(text, range, of: family)
-        if isEncrypted {
-            // A short text could be in the single block that an attacker can write at will, so it must have a TTL.
-            guard list.hasTTL || list.isEmpty else { throw .unparsable }
-            list.ttl = min(list.ttl, ServiceProtocol.maximumEncryptedTTL)
+        var list = AddressList()
+        var end = range.upperBound
+        if let comma = lastIndex(of: UInt8(ascii: ","), in: text, range) {
+            let seconds = decimal(text, comma + 1..<end, maximum: Int(ServiceProtocol.maximumTTL))
+            guard let seconds else { throw .unparsable }
+            list.ttl = isEncrypted ? min(UInt32(seconds), ServiceProtocol.maximumEncryptedTTL) : UInt32(seconds)
+            end = comma
         }
+        if end - range.lowerBound == 1, text[range.lowerBound] == UInt8(ascii: "0") { return list }
+        try forEachAddress(text, range.lowerBound..<end) { address throws(ServiceFailure) in
+            guard family.contains(address.isIPv4 ? .ipv4 : .ipv6) else { throw .unparsable }
+            list.add(address)
+        }
+        list.finish()
+        // A short text could be in the single block that an attacker can write at will, so it must have a TTL.
+        guard !isEncrypted || list.ttl != nil || list.isEmpty else { throw .unparsable }
         return list
     }
 
     private func result(_ name: Name, _ first: AddressList, _ second: AddressList) -> NameAddresses {
         NameAddresses(name, first, second, asked: family)
-    }
-}
-
-extension AddressList {
-    /// Reads `0[,TTL]` or `ADDRESS;…[;][,TTL]`.
-    fileprivate init(
-        _ text: Span<UInt8>, _ range: Range<Int>, of family: Families
-    ) throws(ServiceFailure) {
-        self.init()
-        var end = range.upperBound
-        if let comma = lastIndex(of: UInt8(ascii: ","), in: text, range) {
-            let maximum = Int(ServiceProtocol.maximumTTL)
-            guard let seconds = decimal(text, comma + 1..<end, maximum: maximum) else { throw .unparsable }
-            (ttl, hasTTL) = (UInt32(seconds), true)
-            end = comma
-        }
-        if end - range.lowerBound == 1, text[range.lowerBound] == UInt8(ascii: "0") { return }
-        try forEachAddress(text, range.lowerBound..<end) { address throws(ServiceFailure) in
-            guard family.contains(address.isIPv4 ? .ipv4 : .ipv6) else { throw .unparsable }
-            add(address)
-        }
-        finish()
     }
 }

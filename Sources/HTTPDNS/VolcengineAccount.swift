@@ -8,8 +8,6 @@ public import HTTP
 /// documented; without `type` the service gives both families. Of `svc_meta` only addresses are used: a name would have
 /// to be looked up before names can be.
 public final class VolcengineAccount: ServiceAccount {
-    public var hasExpiry: Bool { true }
-
     private let id: [UInt8]
     private let signing: Signing
 
@@ -33,19 +31,17 @@ public final class VolcengineAccount: ServiceAccount {
         request.append("&type=", type)
         request.append("&ip=", signing.route)
         // A parameter that is not sent is signed as an empty value.
-        signing.digest.appendSignature(of: [name, id, time, type, signing.route, signing.digest.secret], to: &request)
+        signing.appendSignature(of: [name, id, time, type, signing.route, signing.secret], to: &request)
     }
 
     /// The end of the validity of a request made now, in milliseconds since 1970.
     private func time(at unixSeconds: UInt64) -> [UInt8] {
-        var time: [UInt8] = []
-        time.appendDecimal((unixSeconds &+ signing.validity) &* 1000)
-        return time
+        Array("\((unixSeconds &+ signing.validity) &* 1000)".utf8)
     }
 
     /// Reads `{"host":…,"ips":[…],"ttl":…}`, with the addresses of both families in one list.
     public func parse(
-        _ response: HTTPResponse, names: [Name], family: Families
+        _ response: HTTPResponse, names: [Name], family: Families, reasons: inout [AbsenceReason]
     ) throws(ServiceFailure) -> [NameAddresses] {
         let json = try response.json()
         var answer = JSONAnswer(names, family)
@@ -59,7 +55,7 @@ public final class VolcengineAccount: ServiceAccount {
         var target = Array("/svc_meta?account_id=".utf8) + id
         target.append("&svc_meta_ts=", version)
         target.append("&timestamp=", time)
-        signing.digest.appendSignature(of: [id, version, time, signing.digest.secret], to: &target)
+        signing.appendSignature(of: [id, version, time, signing.secret], to: &target)
         return target
     }
 

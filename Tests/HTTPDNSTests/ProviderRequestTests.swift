@@ -147,10 +147,10 @@ import Testing
     }
 
     @Test func volcengine() throws {
-        let digest = try SecretDigest(Array("QlgAuFMwNUwN".utf8))
+        let signing = try Signing(id: 1023, secret: Array("QlgAuFMwNUwN".utf8), routeIp: nil, validity: 600)
         var target = Array("/resolve".utf8)
         let values = ["1566808387000", "", "QlgAuFMwNUwN", "1023", "www.a.com,www.b.com", ""]
-        digest.appendSignature(of: values.map { Array($0.utf8) }, to: &target)
+        signing.appendSignature(of: values.map { Array($0.utf8) }, to: &target)
         #expect(text(target) == "/resolve&sign=4b00a808d49a334991b7e50d324a9287")
         let account = try Self.account(
             .volcengine, id: 1023, secret: Array("QlgAuFMwNUwN".utf8), routeIp: .v4(203, 0, 113, 7))

@@ -29,9 +29,8 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
     private let library: HTTP2Library
     /// The longest body of a request, in octets.
     private let bodyLimit: Int
-    /// The open exchanges, few enough for a search; and the one that was found last.
+    /// The open exchanges, few enough for a search.
     private var exchanges: [Exchange] = []
-    private var last: Exchange?
     /// The requests to pass on, in order.
     private var ready: [Exchange] = []
     /// Streams that are answered although the client has not sent its whole request.
@@ -129,11 +128,7 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
 
     // MARK: Callbacks of the library
 
-    private func find(_ stream: Int32) -> Exchange? {
-        if let last, last.request.stream == stream { return last }
-        last = exchanges.last { $0.request.stream == stream }
-        return last
-    }
+    private func find(_ stream: Int32) -> Exchange? { exchanges.last { $0.request.stream == stream } }
 
     /// Trailers are ignored.
     override func beganHead(_ stream: Int32) {
@@ -142,9 +137,7 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
             refused = stream
             return library.reset(stream, .refusedStream)
         }
-        let exchange = Exchange(stream)
-        exchanges.append(exchange)
-        last = exchange
+        exchanges.append(Exchange(stream))
     }
 
     override func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) -> Bool {
@@ -175,7 +168,6 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
 
     override func closed(_ stream: Int32, _ code: HTTP2Code) {
         guard let exchange = find(stream) else { return }
-        last = nil
         held -= exchange.kept
         unsent -= exchange.answer?.count ?? 0
         if let place = exchanges.firstIndex(where: { $0 === exchange }) { exchanges.remove(at: place) }

@@ -41,8 +41,6 @@ package final class HTTP2Session: HTTP2Owner {
     private var abandoned = 0
     private var output: [UInt8] = []
     private var events: [HTTP2Event] = []
-    /// The number of taken `events`.
-    private var taken = 0
     private var hasStarted = false
     private var isGoingAway = false
     private var hasEnded = false
@@ -86,8 +84,6 @@ package final class HTTP2Session: HTTP2Owner {
     /// when another request needs the room, or when more than ``abandonedLimit`` such streams wait.
     /// - Returns: False: it was not open, and its answer or failure was reported before.
     @discardableResult package func cancel(_ id: UInt64) -> Bool {
-        events.removeSubrange(..<taken)
-        taken = 0
         let count = events.count
         events.removeAll { $0.request == id }
         guard let index = exchanges.firstIndex(where: { $0.id == id && !$0.isAbandoned }) else {
@@ -135,33 +131,15 @@ package final class HTTP2Session: HTTP2Owner {
         end(.closed)
     }
 
-    package var hasOutput: Bool { !output.isEmpty }
-
-    /// Appends the bytes to send to the server.
-    package func takeOutput(into bytes: inout [UInt8]) {
-        guard !output.isEmpty else { return }
-        let wasFull = output.count >= Self.backlogLimit
-        if bytes.isEmpty {
-            swap(&bytes, &output)
-        } else {
-            bytes += output
-        }
-        output.removeAll(keepingCapacity: output.capacity <= Self.backlogLimit)
-        // All output was in it, unless it was full.
-        if wasFull { pump() }
+    /// The bytes to send to the server; empty if there are none.
+    package func takeOutput() -> [UInt8] {
+        // All output is in it, unless it is full.
+        let isFull = output.count >= Self.backlogLimit
+        defer { if isFull { pump() } }
+        return exchange(&output, with: [])
     }
 
-    package func nextEvent() -> HTTP2Event? {
-        guard taken + 1 < events.count else {
-            let last = events.popLast()
-            // `removeAll(keepingCapacity:)` takes some 200 instructions, and there is usually one event.
-            while events.popLast() != nil {}
-            taken = 0
-            return last
-        }
-        taken += 1
-        return events[taken - 1]
-    }
+    package func nextEvent() -> HTTP2Event? { events.isEmpty ? nil : events.removeFirst() }
 
     /// Whether the connection can be closed: there is nothing to send and nothing to read.
     package var isFinished: Bool { output.isEmpty && (hasEnded || library.isFinished) }

@@ -1,16 +1,10 @@
 import Base
 
 /// The head of a response, and the length of the body that it defines (RFC 9112 §4, §5, §6.3).
-struct HTTPHead: Equatable {
-    enum Framing: Equatable {
-        case empty
-        case length(Int)
-        case chunked
-        case untilClose
-    }
-
+struct HTTPHead {
     private(set) var status: Int
-    private(set) var framing = Framing.untilClose
+    /// What is read after it.
+    private(set) var next = HTTPResponseReader.State.untilClose
     private(set) var keepAlive: Bool
     private(set) var fields = ResponseFields(keepingAll: false)
 
@@ -42,11 +36,11 @@ struct HTTPHead: Equatable {
         }
         if isChunked, fields.length != nil { throw .twoLengths }
         if status < 200 || status == 204 || status == 304 {
-            framing = .empty
+            next = .complete
         } else if isChunked {
-            framing = .chunked
+            next = .chunks
         } else if let length = fields.length {
-            framing = .length(length)
+            next = .body(remaining: length)
         } else {
             keepAlive = false
         }

@@ -18,15 +18,14 @@ public struct HTTPResponse: Sendable, Equatable {
     /// Seconds for which a cache on the way has stored it (RFC 9111 §5.1); nil: there is no such field, or it is not a
     /// number.
     public var age: Int?
-    /// Content-Type in lower case and without parameters; nil: there is no such field; empty: it is malformed or there
-    /// are several that differ.
-    public var mediaType: String?
+    /// Whether each Content-Type is that of DNS messages; nil: there is no such field.
+    public var isDNSMessage: Bool?
     /// The URL in Location (RFC 9110 §10.2.2), without its query; nil: there is no such field, or it is malformed.
     public var location: String?
 
     public init(
         status: Int, body: [UInt8], keepAlive: Bool = true, isWhole: Bool = true, retryAfter: Int? = nil,
-        date: UInt64? = nil, age: Int? = nil, mediaType: String? = nil, location: String? = nil
+        date: UInt64? = nil, age: Int? = nil, isDNSMessage: Bool? = nil, location: String? = nil
     ) {
         self.status = status
         self.body = body
@@ -35,14 +34,14 @@ public struct HTTPResponse: Sendable, Equatable {
         self.retryAfter = retryAfter
         self.date = date
         self.age = age
-        self.mediaType = mediaType
+        self.isDNSMessage = isDNSMessage
         self.location = location
     }
 
     init(status: Int, fields: ResponseFields, body: [UInt8], keepAlive: Bool = true, isWhole: Bool = true) {
         self.init(
             status: status, body: body, keepAlive: keepAlive, isWhole: isWhole, retryAfter: fields.retryAfter,
-            date: fields.date, age: fields.age, mediaType: fields.mediaType, location: fields.location)
+            date: fields.date, age: fields.age, isDNSMessage: fields.isDNSMessage, location: fields.location)
     }
 }
 

@@ -14,7 +14,7 @@ public struct HTTPResponseReader: Sendable {
     /// The most 1xx responses before the final one.
     public static let interimLimit = 8
 
-    private enum State {
+    enum State {
         case head
         case body(remaining: Int)
         case chunks
@@ -131,15 +131,8 @@ public struct HTTPResponseReader: Sendable {
             guard head.status != 101, interims <= Self.interimLimit else { throw .interim }
             return true
         }
-        self.head = head
-        switch head.framing {
-        case .empty: state = .complete
-        case .length(let length):
-            guard length <= bodyLimit else { throw .bodyTooLong }
-            state = .body(remaining: length)
-        case .chunked: (state, chunks) = (.chunks, ChunkReader())
-        case .untilClose: state = .untilClose
-        }
+        if case .body(let length) = head.next, length > bodyLimit { throw .bodyTooLong }
+        (self.head, state, chunks) = (head, head.next, ChunkReader())
         return true
     }
 

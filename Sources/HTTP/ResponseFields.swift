@@ -2,8 +2,7 @@ import Base
 
 /// The header fields of a response that are used here, read one by one, for HTTP/1.x and HTTP/2.
 struct ResponseFields: Equatable {
-    /// The longest media type (RFC 6838 §4.2), and the longest Location that is read, in octets.
-    static let mediaTypeLimit = 255
+    /// The longest Location that is read, in octets.
     static let locationLimit = 1024
 
     /// The body's length in octets by Content-Length.
@@ -12,7 +11,7 @@ struct ResponseFields: Equatable {
     /// The server's time in seconds since 1970.
     private(set) var date: UInt64?
     private(set) var age: Int?
-    private(set) var mediaType: String?
+    private(set) var isDNSMessage: Bool?
     private(set) var location: String?
     /// Whether age, media type and location are read, which only HTTP/2's users need.
     private let keepsAll: Bool
@@ -37,8 +36,7 @@ struct ResponseFields: Equatable {
         } else if !keepsAll {
             return
         } else if isEqual(name, name.indices, to: "content-type") {
-            let another = Self.mediaType(value)
-            mediaType = mediaType == nil || mediaType == another ? another : ""
+            isDNSMessage = isDNSMessage ?? true && DNSMediaType.isNamed(by: value)
         } else if isEqual(name, name.indices, to: "age") {
             // Of several members the first counts, and a value that is not a number is ignored (RFC 9111 §5.1).
             let end = firstIndex(of: UInt8(ascii: ","), in: value, value.indices) ?? value.count
@@ -46,22 +44,6 @@ struct ResponseFields: Equatable {
         } else if isEqual(name, name.indices, to: "location") {
             location = location ?? Self.location(value)
         }
-    }
-
-    /// The media type without parameters and in lower case; empty if the value is malformed.
-    private static func mediaType(_ value: Span<UInt8>) -> String {
-        let end = firstIndex(of: UInt8(ascii: ";"), in: value, value.indices) ?? value.count
-        let range = trimmed(value, 0..<end)
-        // The only expected media type is not built again.
-        if isEqual(value, range, to: "application/dns-message") { return "application/dns-message" }
-        guard range.count <= mediaTypeLimit else { return "" }
-        var text: [UInt8] = []
-        text.reserveCapacity(range.count)
-        for index in range {
-            guard value[index] == UInt8(ascii: "/") || HTTPFields.isToken(value[index]) else { return "" }
-            text.append(lowercased(value[index]))
-        }
-        return String(decoding: text, as: UTF8.self)
     }
 
     /// The URL up to its query, which may contain the name of a lookup; nil: the value is not a URL.
@@ -73,5 +55,16 @@ struct ResponseFields: Equatable {
             text.append(value[index])
         }
         return String(decoding: text, as: UTF8.self)
+    }
+}
+
+/// The media type of DNS messages (RFC 8484 §6).
+package enum DNSMediaType {
+    package static let name: StaticString = "application/dns-message"
+
+    /// Whether a value of Content-Type is this type, with any parameters.
+    package static func isNamed(by value: Span<UInt8>) -> Bool {
+        let end = firstIndex(of: UInt8(ascii: ";"), in: value, value.indices) ?? value.count
+        return isEqual(value, trimmed(value, 0..<end), to: name)
     }
 }

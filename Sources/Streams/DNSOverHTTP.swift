@@ -15,7 +15,6 @@ package import HTTP
 /// The caller checks whether the octets are a DNS message: octets that would get no answer over UDP get 400.
 package enum DNSOverHTTP {
     package static let path: StaticString = "/dns-query"
-    package static let mediaType: StaticString = "application/dns-message"
     package static let methods: StaticString = "GET, POST"
     /// The longest message, in octets.
     package static let longestMessage = 65_535
@@ -30,11 +29,8 @@ package enum DNSOverHTTP {
         guard isSame(target, 0..<end, as: path) else { throw Refused(status: .notFound) }
         switch request.method {
         case .post:
-            let type = request.contentType.span
-            let typeEnd = firstIndex(of: UInt8(ascii: ";"), in: type, type.indices) ?? type.count
-            guard isEqual(type, trimmed(type, 0..<typeEnd), to: mediaType) else {
-                throw Refused(status: .unsupportedMediaType)
-            }
+            let isMessage = DNSMediaType.isNamed(by: request.contentType.span)
+            guard isMessage else { throw Refused(status: .unsupportedMediaType) }
             return request.body
         case .get:
             guard let message = parameter(in: target, from: end) else { throw Refused(status: .badRequest) }

@@ -77,9 +77,5 @@ package final class HTTP2: ClientConversation {
         }
     }
 
-    package func takeOutput() -> [UInt8] {
-        var output: [UInt8] = []
-        session?.takeOutput(into: &output)
-        return output
-    }
+    package func takeOutput() -> [UInt8] { session?.takeOutput() ?? [] }
 }

@@ -64,7 +64,7 @@ package final class ServerHTTP: ServerConversation {
         server?.answer(
             Int32(id),
             HTTPAnswer(
-                .ok, contentType: DNSOverHTTP.mediaType, maximumAge: Reply.lifetime(reply), date: clock.date, body: body
+                .ok, contentType: DNSMediaType.name, maximumAge: Reply.lifetime(reply), date: clock.date, body: body
             ))
     }
 

@@ -194,13 +194,11 @@ import Testing
         for _ in 0..<8 { other.receive(pings.span) }
         #expect(other.nextEvent() == nil)
         #expect(other.room == 0, "whose output nobody takes gets no more requests")
-        var output: [UInt8] = []
-        other.takeOutput(into: &output)
+        var output = other.takeOutput()
         #expect(output.count <= HTTP2Session.backlogLimit + 16_384 + 9)
         var all = output
-        while other.hasOutput {
-            output = []
-            other.takeOutput(into: &output)
+        while !output.isEmpty {
+            output = other.takeOutput()
             all += output
         }
         #expect(try Frame.read(all).filter { $0.kind == .ping }.count == 4000)

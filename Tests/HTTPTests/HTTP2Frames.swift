@@ -167,7 +167,7 @@ final class Client {
     }
 
     func take() {
-        repeat { session.takeOutput(into: &sent) } while session.hasOutput
+        while case let part = session.takeOutput(), !part.isEmpty { sent += part }
         while let event = session.nextEvent() { events.append(event) }
     }
 

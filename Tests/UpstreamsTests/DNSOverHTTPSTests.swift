@@ -62,11 +62,11 @@ import Testing
     }
 
     @Test func aPageIsNoAnswer() {
-        let page = read(HTTPResponse(status: 200, body: Array("<html>".utf8), mediaType: "text/html"))
+        let page = read(HTTPResponse(status: 200, body: Array("<html>".utf8), isDNSMessage: false))
         #expect(failure(page)?.kind == .badAnswer && failure(page)?.detail.contains("login page") == true)
-        #expect(failure(read(HTTPResponse(status: 200, body: reply(), mediaType: "")))?.kind == .badAnswer)
-        #expect(answer(read(HTTPResponse(status: 200, body: reply(), mediaType: "application/dns-message"))) != nil)
-        #expect(answer(read(HTTPResponse(status: 200, body: reply(), mediaType: nil))) != nil)
+        #expect(failure(read(HTTPResponse(status: 200, body: reply(), isDNSMessage: false)))?.kind == .badAnswer)
+        #expect(answer(read(HTTPResponse(status: 200, body: reply(), isDNSMessage: true))) != nil)
+        #expect(answer(read(HTTPResponse(status: 200, body: reply(), isDNSMessage: nil))) != nil)
     }
 
     @Test func whatIsNoAnswerToTheQuestionFails() {

@@ -13,7 +13,7 @@ final class DNSOverHTTPS: Dialect {
     private let path: String
     private let usesGET: Bool
 
-    private static let mediaType = "application/dns-message"
+    private static let mediaType = DNSMediaType.name.description
     /// The pause without `Retry-After`, and that after a server refuses the request itself, in seconds.
     private static let usualPause = 5
     private static let longPause = 60
@@ -50,7 +50,7 @@ final class DNSOverHTTPS: Dialect {
     func read(_ answer: ConversationAnswer, to ask: Ask, isRewritten: Bool, at now: Tick) -> Reading {
         guard case .http(let response) = answer else { return .outOfSync("no HTTP") }
         guard (200..<300).contains(response.status) else { return reading(ofStatus: response) }
-        if let mediaType = response.mediaType, mediaType != Self.mediaType {
+        guard response.isDNSMessage ?? true else {
             return .failed(.badAnswer, "an answer that is no DNS message, as a network's login page gives one")
         }
         // HTTP keeps connections open by its own rules.

@@ -110,11 +110,10 @@ private final class HTTP2Conversation {
     }
 
     private func take() {
-        repeat {
-            guard takesOutput else { return }
-            var output: [UInt8] = []
-            session.takeOutput(into: &output)
+        while takesOutput {
+            let output = session.takeOutput()
             check(output.count <= HTTP2Session.backlogLimit + 16_384 + 9, "an output of \(output.count)")
-        } while session.hasOutput
+            if output.isEmpty { return }
+        }
     }
 }

@@ -49,16 +49,8 @@ public final class DatagramSocket: Sendable {
         try descriptor.setOption(SOL_SOCKET, SO_RCVBUF, DatagramSocket.bufferSize)
         try descriptor.setOption(SOL_SOCKET, SO_SNDBUF, DatagramSocket.bufferSize)
         // Path MTU messages are ignored: a forged ICMP message could force replies into fragments, which can be forged.
-        if local.address.isIPv4 {
-            try descriptor.setOption(Int32(IPPROTO_IP), IP_MTU_DISCOVER, IP_PMTUDISC_OMIT)
-        } else {
-            try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_MTU_DISCOVER, IPV6_PMTUDISC_OMIT)
-        }
-        guard isWildcard else { return }
-        if local.address.isIPv4 {
-            try descriptor.setOption(Int32(IPPROTO_IP), IP_PKTINFO, 1)
-        } else {
-            try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_RECVPKTINFO, 1)
-        }
+        let isIPv4 = local.address.isIPv4
+        try descriptor.setOption(isIPv4, (IP_MTU_DISCOVER, IP_PMTUDISC_OMIT), (IPV6_MTU_DISCOVER, IPV6_PMTUDISC_OMIT))
+        if isWildcard { try descriptor.setOption(isIPv4, (IP_PKTINFO, 1), (IPV6_RECVPKTINFO, 1)) }
     }
 }

@@ -263,11 +263,9 @@ extension EventLoop {
                 throw error
             }
         }
-        slots[Int(index)].handler = handler
-        slots[Int(index)].descriptor = descriptor.raw
-        slots[Int(index)].interest = interest
-        slots[Int(index)].isWatched = !interest.isEmpty
-        slots[Int(index)].givesWay = givesWay
+        slots[Int(index)] = Slot(
+            generation: registration.generation, handler: handler, descriptor: descriptor.raw, interest: interest,
+            isWatched: !interest.isEmpty, givesWay: givesWay)
         return registration
     }
 

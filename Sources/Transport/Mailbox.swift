@@ -1,3 +1,4 @@
+internal import Base
 internal import Synchronization
 
 /// The work that other threads submit to an event loop, first in, first out. It wakes the loop once for all work until
@@ -36,8 +37,7 @@ final class Mailbox: Sendable {
     func close() {
         let dropped = state.withLock { state in
             state.isOpen = false
-            defer { state.work = [] }
-            return state.work
+            return exchange(&state.work, with: [])
         }
         // Released outside the lock: a deinit of the work may post again.
         withExtendedLifetime(dropped) {}
@@ -48,12 +48,7 @@ final class Mailbox: Sendable {
     func runWork() {
         // First the descriptor, then the work: work posted in between is run now or wakes the loop again.
         wakeup.acknowledge()
-        let work = state.withLock { state in
-            let work = state.work
-            state.work = []
-            state.work.reserveCapacity(min(work.count, 64))
-            return work
-        }
+        let work = state.withLock { exchange(&$0.work, with: []) }
         for item in work { item() }
     }
 }

@@ -17,11 +17,7 @@ public struct QuerySocket: ~Copyable, Sendable {
         let descriptor = try Descriptor.socket(isIPv4 ? AF_INET : AF_INET6, .datagram)
         // Makes the kernel queue ICMP errors with the datagrams that they quote: an error alone does not identify its
         // query.
-        if isIPv4 {
-            try descriptor.setOption(Int32(IPPROTO_IP), IP_RECVERR, 1)
-        } else {
-            try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_RECVERR, 1)
-        }
+        try descriptor.setOption(isIPv4, (IP_RECVERR, 1), (IPV6_RECVERR, 1))
         try descriptor.leave(by: egress, to: endpoint)
         let resolver = try SocketAddress(reaching: endpoint)
         let code = descriptor.connect(resolver)

@@ -3,7 +3,7 @@ internal import Glibc
 
 /// Unpredictable numbers from the kernel, read in pools so that most cost no system call.
 public struct Random: ~Copyable, Sendable {
-    /// Bytes in a pool: 128 query IDs a system call, and the most of getentropy(3).
+    /// Bytes in a pool: 128 query IDs a system call, which is never short for so few (getrandom(2)).
     private static let poolSize = 256
 
     private var pool: [UInt8] = []
@@ -23,8 +23,11 @@ public struct Random: ~Copyable, Sendable {
     private mutating func take(_ count: Int) -> UInt64 {
         if used + count > pool.count {
             pool = [UInt8](repeating: 0, count: Random.poolSize)
-            // Without random bytes each ID could be guessed: better no daemon.
-            guard unsafe getentropy(&pool, pool.count) == 0 else { fatalError("the kernel gives no random bytes") }
+            guard case .done(Random.poolSize) = SystemCall.attempt({ unsafe getrandom(&pool, Random.poolSize, 0) })
+            else {
+                // Without random bytes each ID could be guessed: better no daemon.
+                fatalError("the kernel gives no random bytes")
+            }
             used = 0
         }
         var value: UInt64 = 0

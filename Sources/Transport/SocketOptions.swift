@@ -36,6 +36,14 @@ extension Descriptor {
         }
     }
 
+    /// Sets an option of an IP socket that has other names, and perhaps another value, for IPv4 than for IPv6.
+    func setOption(_ isIPv4: Bool, _ ipv4: (name: Int32, value: Int32), _ ipv6: (name: Int32, value: Int32))
+        throws(SystemError)
+    {
+        let (name, value) = isIPv4 ? ipv4 : ipv6
+        try setOption(Int32(isIPv4 ? IPPROTO_IP : IPPROTO_IPV6), name, value)
+    }
+
     func option(_ level: Int32, _ name: Int32) throws(SystemError) -> Int32 {
         var value: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)

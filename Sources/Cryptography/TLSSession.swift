@@ -82,11 +82,8 @@ public final class TLSSession {
     /// The period in which the verification of this session, or of the one that it resumes, is valid, in seconds since
     /// 1970.
     var trust: Range<UInt64>?
-    /// The most octets that `output` may contain: to ask it each time would cost more than to count.
-    private var mostOutput = 0
-    /// The most octets that a record adds to its plaintext, and the most plaintext of a record (RFC 8446 §5.2).
-    private static let recordOverhead = 256
-    private static let recordLength = 16_384
+    /// The number of bytes for the peer.
+    private var pending: Int { unsafe BIO_ctrl_pending(output.pointer) }
     private var early: [UInt8] = []
     private var plaintext: [UInt8] = []
     /// Why the peer's certificate was refused; recorded by the verification and used when the handshake then fails.
@@ -171,14 +168,10 @@ public final class TLSSession {
     public func isTrusted(at now: UInt64) -> Bool { trust?.contains(now) ?? false }
 
     /// Whether there are bytes to send to the peer.
-    public var hasCiphertext: Bool { mostOutput > 0 }
+    public var hasCiphertext: Bool { pending > 0 }
 
     /// Appends the bytes to send to the peer.
-    public func takeCiphertext(into bytes: inout [UInt8]) {
-        guard mostOutput > 0 else { return }
-        mostOutput = 0
-        unsafe drain(output.pointer, into: &bytes)
-    }
+    public func takeCiphertext(into bytes: inout [UInt8]) { unsafe drain(output.pointer, into: &bytes) }
 
     /// Appends the decrypted bytes from the peer. Those from before the end or a failure can still be taken.
     public func takePlaintext(into bytes: inout [UInt8]) {
@@ -196,9 +189,7 @@ public final class TLSSession {
         let wasOpen = isEstablished
         state = .closed
         early = []
-        guard wasOpen else { return }
-        mostOutput += Self.recordOverhead
-        unsafe _ = SSL_shutdown(ssl.pointer)
+        if wasOpen { unsafe _ = SSL_shutdown(ssl.pointer) }
     }
 
     private var isAlive: Bool { state == .handshaking || isEstablished }
@@ -209,8 +200,7 @@ public final class TLSSession {
         if state == .handshaking { shakeHands() }
         if state == .open { read() }
         // A peer can cause output here without reading any of it (KeyUpdate, RFC 8446 §4.6.3).
-        mostOutput = unsafe BIO_ctrl_pending(output.pointer)
-        if isAlive, mostOutput > Self.backlogLimit { fail(.backlog) }
+        if isAlive, pending > Self.backlogLimit { fail(.backlog) }
     }
 
     private func shakeHands() {
@@ -259,9 +249,7 @@ public final class TLSSession {
     }
 
     private func write(_ bytes: Span<UInt8>) {
-        if mostOutput + bytes.count > Self.backlogLimit { mostOutput = unsafe BIO_ctrl_pending(output.pointer) }
-        guard mostOutput + bytes.count <= Self.backlogLimit else { return fail(.backlog) }
-        mostOutput += bytes.count + (bytes.count / Self.recordLength + 1) * Self.recordOverhead
+        guard pending + bytes.count <= Self.backlogLimit else { return fail(.backlog) }
         let outcome = unsafe bytes.withUnsafeBufferPointer { bytes in
             var count = 0
             return attempt { unsafe SSL_write_ex(ssl.pointer, bytes.baseAddress, bytes.count, &count) }

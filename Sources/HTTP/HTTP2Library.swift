@@ -93,9 +93,11 @@ internal import CNGHTTP2
     /// - Returns: The request's stream; nil: none can be opened. The body is fetched later by a callback.
     func submit(_ request: HTTP2Request) -> Int32? {
         let hasBody = !request.body.isEmpty
+        var head = request.head
+        if hasBody { head.add("content-length") { $0.appendDecimal(UInt64(request.body.count)) } }
         var body = unsafe nghttp2_data_provider()
         unsafe body.read_callback = readBody
-        let stream = unsafe Self.withFields(request.head, length: hasBody ? request.body.count : nil) { fields, count in
+        let stream = unsafe Self.withFields(head) { fields, count in
             unsafe hasBody
                 ? nghttp2_submit_request(session, nil, fields, count, &body, nil)
                 : nghttp2_submit_request(session, nil, fields, count, nil, nil)
@@ -111,53 +113,29 @@ internal import CNGHTTP2
         var body = unsafe nghttp2_data_provider()
         unsafe body.read_callback = readBody
         // It fails without memory, which the next call reports, or if the client is gone.
-        _ = unsafe Self.withFields(head, length: nil) { fields, count in
+        _ = unsafe Self.withFields(head) { fields, count in
             unsafe hasBody
                 ? nghttp2_submit_response(session, stream, fields, count, &body)
                 : nghttp2_submit_response(session, stream, fields, count, nil)
         }
     }
 
-    private static let lengthName = Array("content-length".utf8)
-
     /// Converts a head to the library's form.
-    /// - Parameter length: The body's length, for a Content-Length field; nil: there is no such field.
-    @inline(__always)
-    private static func withFields(
-        _ head: HTTP2Head, length: Int?, _ take: (UnsafePointer<nghttp2_nv>?, Int) -> Int32
-    ) -> Int32 {
-        let length: [UInt8] =
-            length.map { length in
-                var field: [UInt8] = []
-                field.reserveCapacity(lengthName.count + 20)
-                field += lengthName
-                field.appendDecimal(UInt64(length))
-                return field
-            } ?? []
+    private static func withFields(_ head: HTTP2Head, _ take: (UnsafePointer<nghttp2_nv>?, Int) -> Int32) -> Int32 {
         // Sound: the library copies the fields during the call, and names are within the memory that they point to.
-        return unsafe head.text.withUnsafeBufferPointer { text in
-            unsafe length.withUnsafeBufferPointer { length in
-                unsafe withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: head.lengths.count + 1) { fields in
-                    var count = 0
-                    var position = 0
-                    func add(_ bytes: UnsafeBufferPointer<UInt8>, _ name: Int, _ value: Int) {
-                        let start = unsafe UnsafeMutablePointer(mutating: bytes.baseAddress)
-                        unsafe fields.initializeElement(
-                            at: count,
-                            to: nghttp2_nv(
-                                name: start, value: start.map { unsafe $0 + name }, namelen: name, valuelen: value,
-                                flags: flag(NGHTTP2_NV_FLAG_NONE)))
-                        count += 1
-                    }
-                    for (name, value) in head.lengths {
-                        unsafe add(UnsafeBufferPointer(rebasing: text[position...]), name, value)
-                        position += name + value
-                    }
-                    if !length.isEmpty {
-                        unsafe add(length, lengthName.count, length.count - lengthName.count)
-                    }
-                    return unsafe take(fields.baseAddress, count)
+        unsafe head.text.withUnsafeBufferPointer { text in
+            unsafe withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: head.lengths.count) { fields in
+                var next = unsafe UnsafeMutablePointer(mutating: text.baseAddress)
+                for (index, (name, value)) in head.lengths.enumerated() {
+                    let start = unsafe next
+                    unsafe next = start.map { unsafe $0 + name + value }
+                    unsafe fields.initializeElement(
+                        at: index,
+                        to: nghttp2_nv(
+                            name: start, value: start.map { unsafe $0 + name }, namelen: name, valuelen: value,
+                            flags: flag(NGHTTP2_NV_FLAG_NONE)))
                 }
+                return unsafe take(fields.baseAddress, head.lengths.count)
             }
         }
     }

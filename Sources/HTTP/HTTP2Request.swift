@@ -1,7 +1,6 @@
 import Base
 
-/// One request over HTTPS. Copies share the head, so a request that differs from the one before only in its ``body``
-/// costs only that body.
+/// One request over HTTPS. Copies share the head, for requests that differ only in their ``body``.
 package struct HTTP2Request: Sendable {
     package enum Method: String, Sendable {
         case get = "GET"
@@ -54,7 +53,7 @@ struct HTTP2Head: Sendable {
         add("content-length") { $0.appendDecimal(UInt64(answer.body.count)) }
     }
 
-    private mutating func add(_ name: StaticString, _ value: (inout [UInt8]) -> Void) {
+    mutating func add(_ name: StaticString, _ value: (inout [UInt8]) -> Void) {
         let start = text.count
         text.append(name)
         let middle = text.count

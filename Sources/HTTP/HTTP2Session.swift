@@ -64,6 +64,9 @@ package final class HTTP2Session: HTTP2Owner {
         return max(0, mostAtOnce - exchanges.count + abandoned)
     }
 
+    /// Whether no request is open.
+    package var isIdle: Bool { exchanges.count == abandoned }
+
     /// The most requests open at once, as far as the server has announced it.
     package var mostAtOnce: Int { min(Self.requestLimit, library.streamLimit) }
 

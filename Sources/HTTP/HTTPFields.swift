@@ -56,12 +56,10 @@ struct HeadEnd {
     private(set) var looked = 0
     private var lineStart = 0
 
-    /// - Parameters:
-    ///   - octets: All octets so far, the head and perhaps its successors.
-    ///   - start: The offset of the head.
+    /// - Parameter octets: All octets so far, the head and perhaps its successors.
     /// - Returns: The length of the head, with the empty line; nil: that has not come.
-    mutating func find(in octets: [UInt8], from start: Int = 0) -> Int? {
-        let head = octets.span.extracting(start...)
+    mutating func find(in octets: [UInt8]) -> Int? {
+        let head = octets.span
         while let feed = firstIndex(of: UInt8(ascii: "\n"), in: head, looked..<head.count) {
             looked = feed + 1
             let length = feed - lineStart

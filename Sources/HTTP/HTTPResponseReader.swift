@@ -24,9 +24,8 @@ public struct HTTPResponseReader: Sendable {
     }
 
     private var state = State.head
-    /// The received bytes that are not consumed yet; `position` is the first of them.
+    /// The received bytes that are not consumed yet.
     private var buffer: [UInt8] = []
-    private var position = 0
     private var headEnd = HeadEnd()
     private var interims = 0
     private var head: HTTPHead?
@@ -41,7 +40,7 @@ public struct HTTPResponseReader: Sendable {
     /// Whether no byte of a response is buffered: the server may close the connection now, and any byte that it sends
     /// before a request is unsolicited.
     public var isIdle: Bool {
-        if case .head = state { position == buffer.count && interims == 0 } else { false }
+        if case .head = state { buffer.isEmpty && interims == 0 } else { false }
     }
 
     /// Takes bytes from the connection, perhaps none.
@@ -50,7 +49,6 @@ public struct HTTPResponseReader: Sendable {
         do throws(HTTPError) {
             buffer.append(bytes)
             let response = try advance()
-            compact()
             guard buffer.count <= Self.headLimit + bodyLimit else { throw HTTPError.excess }
             return response
         } catch {
@@ -95,13 +93,12 @@ public struct HTTPResponseReader: Sendable {
                 state = left == 0 ? .complete : .body(remaining: left)
                 guard left == 0 else { return nil }
             case .chunks:
-                let taken = try chunks.read(buffer[position...], into: &body, limit: bodyLimit)
-                position += taken
+                buffer.removeSubrange(..<(try chunks.read(buffer[...], into: &body, limit: bodyLimit)))
                 guard chunks.isWhole else { return nil }
                 state = .complete
             case .untilClose:
-                guard buffer.count - position <= bodyLimit - body.count else { throw .bodyTooLong }
-                _ = take(buffer.count - position)
+                guard buffer.count <= bodyLimit - body.count else { throw .bodyTooLong }
+                _ = take(buffer.count)
                 return nil
             case .complete:
                 return finish()
@@ -115,17 +112,17 @@ public struct HTTPResponseReader: Sendable {
     private mutating func readHead() throws(HTTPError) -> Bool {
         // Any other protocol is recognised at its first byte, not when the head's limit is reached.
         let start = HTTPHead.start
-        for offset in 0..<min(start.count, buffer.count - position) where buffer[position + offset] != start[offset] {
+        for index in 0..<min(start.count, buffer.count) where buffer[index] != start[index] {
             throw .badStatusLine
         }
-        guard let length = headEnd.find(in: buffer, from: position) else {
-            guard buffer.count - position <= Self.headLimit else { throw .headTooLong }
+        guard let length = headEnd.find(in: buffer) else {
+            guard buffer.count <= Self.headLimit else { throw .headTooLong }
             return false
         }
         headEnd = HeadEnd()
         guard length <= Self.headLimit else { throw .headTooLong }
-        let head = try HTTPHead(buffer.span.extracting(position..<position + length))
-        position += length
+        let head = try HTTPHead(buffer.span.extracting(..<length))
+        buffer.removeSubrange(..<length)
         guard head.status >= 200 else {
             interims += 1
             guard head.status != 101, interims <= Self.interimLimit else { throw .interim }
@@ -138,9 +135,9 @@ public struct HTTPResponseReader: Sendable {
 
     /// Moves at most `count` bytes to the body and returns their number.
     private mutating func take(_ count: Int) -> Int {
-        let taken = min(count, buffer.count - position)
-        body.append(contentsOf: buffer[position..<position + taken])
-        position += taken
+        let taken = min(count, buffer.count)
+        body += buffer[..<taken]
+        buffer.removeSubrange(..<taken)
         return taken
     }
 
@@ -155,19 +152,8 @@ public struct HTTPResponseReader: Sendable {
         return response
     }
 
-    private mutating func compact() {
-        guard position > 0 else { return }
-        if position == buffer.count {
-            buffer.removeAll(keepingCapacity: true)
-        } else {
-            buffer.removeSubrange(0..<position)
-        }
-        position = 0
-    }
-
     private mutating func fail(_ error: HTTPError) {
         state = .failed(error)
         buffer = []
-        position = 0
     }
 }

@@ -64,10 +64,6 @@ public struct AccountKeys: Sendable {
             secrets = [secret, aesKey ?? [], digits]
         }
         let octets = text.utf8.map(lowercased)
-        return secrets.allSatisfy { secret in
-            let secret = secret.map(lowercased)
-            guard !secret.isEmpty, secret.count <= octets.count else { return true }
-            return !(0...octets.count - secret.count).contains { octets[$0..<$0 + secret.count].elementsEqual(secret) }
-        }
+        return secrets.allSatisfy { $0.isEmpty || !octets.contains($0.map(lowercased)) }
     }
 }

@@ -26,8 +26,6 @@ struct AddressList {
 
     private static func append(_ address: IPAddress, to addresses: inout [IPAddress]) {
         guard addresses.count < ServiceProtocol.addressesPerFamily, !addresses.contains(address) else { return }
-        // Few names have more: one allocation is enough for nearly all.
-        if addresses.isEmpty { addresses.reserveCapacity(4) }
         addresses.append(address)
     }
 }

@@ -7,11 +7,10 @@ import Base
 /// the connection is given up.
 package final class DNSFrames: ClientConversation {
     private let nextID: () -> UInt16
-    /// The wire IDs in use and, at the same indices, their requests; nil: the request was cancelled, but its ID is not
-    /// reused until it is answered, or until ``maximumCancelled`` others wait for their answers.
-    private var wireIDs: [UInt16] = []
-    private var requests: [RequestID?] = []
-    private var waiting = 0
+    /// The wire IDs in use and their requests; nil: the request was cancelled, but its ID is not reused until it is
+    /// answered, or until ``maximumCancelled`` others wait for their answers.
+    private var underWay: [(wireID: UInt16, request: RequestID?)] = []
+    private var cancelled = 0
     private var incoming = FramedMessages(shortest: headerLength)
     private var output: [UInt8] = []
     /// The number of stray answers that may still come: each answer makes up for one, since some servers answer twice.
@@ -30,34 +29,30 @@ package final class DNSFrames: ClientConversation {
     /// - Parameter nextID: Returns unpredictable IDs; one in use is skipped.
     package init(nextID: @escaping () -> UInt16) { self.nextID = nextID }
 
-    package var room: Int { max(0, Self.maximumUnderWay - waiting) }
+    package var room: Int { max(0, Self.maximumUnderWay - underWay.count + cancelled) }
     package var mostAtOnce: Int { Self.maximumUnderWay }
     package var mayTakeMore: Bool { straysLeft >= 0 }
-    package var isIdle: Bool { waiting == 0 && incoming.count == 0 }
+    package var isIdle: Bool { underWay.count == cancelled && incoming.count == 0 }
 
     /// - Parameter request: A message of 12 to 65,535 octets, whose ID is replaced.
     package func open(_ request: [UInt8], as id: RequestID) {
         precondition(room > 0 && Self.headerLength...Int(UInt16.max) ~= request.count)
         var wireID = nextID()
         // Ends soon: far fewer IDs are in use than exist.
-        while wireIDs.contains(wireID) { wireID = nextID() }
-        wireIDs.append(wireID)
-        requests.append(id)
-        waiting += 1
+        while underWay.contains(where: { $0.wireID == wireID }) { wireID = nextID() }
+        underWay.append((wireID, id))
         output.append16(UInt16(request.count))
         output.append16(wireID)
         output.append(request.span.extracting(2...))
     }
 
     package func cancel(_ id: RequestID) -> Bool {
-        if let place = requests.firstIndex(of: id) {
-            requests[place] = nil
-            waiting -= 1
-            if requests.count - waiting > Self.maximumCancelled, let oldest = requests.firstIndex(where: { $0 == nil })
-            {
-                wireIDs.remove(at: oldest)
-                requests.remove(at: oldest)
-            }
+        guard let place = underWay.firstIndex(where: { $0.request == id }) else { return true }
+        underWay[place].request = nil
+        cancelled += 1
+        if cancelled > Self.maximumCancelled, let oldest = underWay.firstIndex(where: { $0.request == nil }) {
+            underWay.remove(at: oldest)
+            cancelled -= 1
         }
         return true
     }
@@ -74,17 +69,16 @@ package final class DNSFrames: ClientConversation {
     private func readMessage(
         _ message: Span<UInt8>, _ events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
-        guard let place = wireIDs.firstIndex(of: UInt16(message[0]) << 8 | UInt16(message[1])) else {
+        let wireID = UInt16(message[0]) << 8 | UInt16(message[1])
+        guard let place = underWay.firstIndex(where: { $0.wireID == wireID }) else {
             straysLeft -= 1
             guard mayTakeMore else { throw ConversationFailure("unsolicited answers") }
             return
         }
-        // The last one moves to its index.
-        wireIDs.swapAt(place, wireIDs.count - 1)
-        requests.swapAt(place, requests.count - 1)
-        wireIDs.removeLast()
-        guard let request = requests.removeLast() else { return }
-        waiting -= 1
+        guard let request = underWay.remove(at: place).request else {
+            cancelled -= 1
+            return
+        }
         straysLeft = min(straysLeft + 1, Self.maximumStrays + Self.maximumUnderWay)
         var answer: [UInt8] = []
         answer.append(message)

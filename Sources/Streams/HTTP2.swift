@@ -6,7 +6,6 @@ package final class HTTP2: ClientConversation {
     /// Nil: there was no memory for it, and no request is taken.
     private let session: HTTP2Session?
     private let makeRequest: ([UInt8]) -> HTTP2Request?
-    private var underWay = 0
     private var isGoingAway = false
 
     /// - Parameters:
@@ -23,16 +22,15 @@ package final class HTTP2: ClientConversation {
 
     package var mayTakeMore: Bool { !isGoingAway }
 
-    package var isIdle: Bool { underWay == 0 }
+    package var isIdle: Bool { session?.isIdle ?? true }
 
     /// A request that cannot be sent gets no answer; its owner's deadline ends it.
     package func open(_ request: [UInt8], as id: RequestID) {
-        guard let request = makeRequest(request), session?.open(request, as: id) ?? false else { return }
-        underWay += 1
+        if let request = makeRequest(request) { _ = session?.open(request, as: id) }
     }
 
     package func cancel(_ id: RequestID) -> Bool {
-        if session?.cancel(id) ?? false { underWay -= 1 }
+        session?.cancel(id)
         return true
     }
 
@@ -55,19 +53,13 @@ package final class HTTP2: ClientConversation {
     private func takeEvents(into events: inout [ConversationEvent]) throws(ConversationFailure) {
         while let event = session?.nextEvent() {
             switch event {
-            case .answered(let id, let response):
-                underWay -= 1
-                events.append(.answered(id, .http(response)))
-            case .failed(let id, .refused):
-                underWay -= 1
-                events.append(.refused(id))
+            case .answered(let id, let response): events.append(.answered(id, .http(response)))
+            case .failed(let id, .refused): events.append(.refused(id))
             // The event of the connection's end covers these requests.
-            case .failed(_, .lost): underWay -= 1
+            case .failed(_, .lost): break
             case .failed(let id, .reset(let code)):
-                underWay -= 1
                 events.append(.givenUp(id, ConversationFailure(HTTP2Failure.reset(code).description)))
             case .failed(let id, let failure):
-                underWay -= 1
                 events.append(.failed(id, ConversationFailure(failure.description)))
             case .goingAway:
                 isGoingAway = true

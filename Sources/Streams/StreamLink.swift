@@ -23,8 +23,6 @@ package final class StreamLink {
     private var isHearing = false
     /// Output in parts that get a TLS record each, before the conversation's next output.
     private var apart: [[UInt8]] = []
-    /// Events that are not reported yet, the last one first; empty except while octets are taken.
-    private var events: [ConversationEvent] = []
 
     /// For the requesting side.
     package init(client: any ClientConversation, owner: (any LinkOwner)? = nil) {
@@ -187,14 +185,11 @@ package final class StreamLink {
         _ give: (inout [ConversationEvent]) throws(ConversationFailure) -> Void
     ) -> ConversationFailure? {
         var failure: ConversationFailure?
-        var events = exchange(&events, with: [])
+        var events: [ConversationEvent] = []
         isHearing = true
         do throws(ConversationFailure) { try give(&events) } catch { failure = error }
-        if events.count > 1 { events.reverse() }
-        while let event = events.popLast() { if !isClosed { owner.happened(event, on: self) } }
+        for event in events where !isClosed { owner.happened(event, on: self) }
         isHearing = false
-        // Reuses the memory.
-        swap(&self.events, &events)
         return failure
     }
 }

@@ -12,8 +12,6 @@ final class StreamConnection {
     let link: StreamLink
     var dialling = Dialling()
     private(set) var isClosed = false
-    /// When the octets came whose events are being reported.
-    private var heard: Tick?
 
     init(_ number: ConnectionNumber, _ pool: StreamPool) {
         (self.number, self.pool) = (number, pool)
@@ -88,13 +86,11 @@ final class StreamConnection {
 
 extension StreamConnection: LinkOwner {
     func happened(_ event: ConversationEvent, on link: StreamLink) {
-        let now = heard ?? upstream.now()
-        heard = now
-        pool.happened(event, on: number, at: now)
+        pool.happened(event, on: number, at: upstream.now())
     }
 
     func advanced(_ link: StreamLink) {
-        let now = heard.take() ?? upstream.now()
+        let now = upstream.now()
         pool.tell(at: now) { [number] plan in
             if link.state == .draining { plan.drain(number) }
             plan.advanced(number, mostAtOnce: link.mostAtOnce, at: now)

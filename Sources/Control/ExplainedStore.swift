@@ -1,4 +1,3 @@
-import Base
 import DNSWire
 import Forwarding
 

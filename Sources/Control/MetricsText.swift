@@ -1,4 +1,3 @@
-import Base
 import Counters
 
 /// Prometheus' text format, version 0.0.4.

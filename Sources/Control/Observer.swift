@@ -1,9 +1,7 @@
 import Base
 package import Configuration
 package import Counters
-import DNSCache
 import Dispatch
-import Forwarding
 package import Synchronization
 import Transport
 

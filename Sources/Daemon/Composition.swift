@@ -1,8 +1,6 @@
 import Base
 import Configuration
-import Counters
 import Cryptography
-import DNSCache
 import DNSWire
 import Forwarding
 import HTTPDNS

@@ -1,10 +1,8 @@
 public import Base
 public import Configuration
 import Control
-import DNSCache
 public import DNSWire
 import Forwarding
-import Log
 import Transport
 import Upstreams
 

@@ -1,4 +1,3 @@
-import Base
 public import Configuration
 import Transport
 

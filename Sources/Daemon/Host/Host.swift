@@ -1,7 +1,6 @@
 public import Base
 public import Configuration
 public import DNSWire
-import Forwarding
 import Log
 import Transport
 

@@ -1,7 +1,6 @@
 import Base
 import Counters
 import DNSWire
-import Forwarding
 import Transport
 
 /// One UDP socket and the queue that reads it: hits are answered here, in batches; misses go to the forwarder's loop

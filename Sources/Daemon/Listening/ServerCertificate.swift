@@ -1,4 +1,3 @@
-import Base
 import Cryptography
 import Transport
 

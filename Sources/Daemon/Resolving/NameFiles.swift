@@ -1,7 +1,6 @@
 import Base
 import Configuration
 import Log
-import Names
 import Transport
 
 /// The assignment of names to groups, read again when its files change.

@@ -1,5 +1,4 @@
 import Configuration
-import Forwarding
 import Log
 
 /// The source of settings, for an operator.

@@ -1,7 +1,6 @@
 import Base
 import Configuration
 import DNSCache
-import DNSWire
 import Dispatch
 import Forwarding
 import Log

@@ -2,7 +2,6 @@ import Base
 import Configuration
 import Cryptography
 import Forwarding
-import Log
 import Transport
 import Upstreams
 

@@ -1,10 +1,8 @@
 import Base
 import Configuration
-import Control
 import Counters
 import Cryptography
 import Forwarding
-import HTTPDNS
 import Log
 import Transport
 import Upstreams

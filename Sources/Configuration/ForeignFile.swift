@@ -19,89 +19,48 @@ public enum ForeignFile {
     private static let mostLines = 2000
 
     private struct Program {
-        let title: String
-        /// The usual names of its file.
-        let files: [String]
+        let title: Substring
+        /// The usual name of its file.
+        let file: Substring
         /// Beginnings of lines that no other program has.
-        let signs: [String]
+        let signs: ArraySlice<Substring>
     }
 
     /// The number of lines that are this program's alone. The file's name counts as two lines, and only if there is one
     /// line.
     private static func rank(_ program: Program, _ name: String, _ lines: [Substring]) -> Int {
         let count = lines.count { line in program.signs.contains { line.hasPrefix($0) } }
-        return count > 1 || count > 0 && program.files.contains(name)
-            ? count + (program.files.contains(name) ? 2 : 0) : 0
+        let isNamed = program.file == name
+        return count > (isNamed ? 0 : 1) ? count + (isNamed ? 2 : 0) : 0
     }
 
-    private static let programs = [
-        Program(
-            title: "CoreDNS", files: ["Corefile"],
-            signs: [
-                ".:", ". {", "forward .", "cache {", "errors", "health", "kubernetes ", "reload", "loadbalance",
-                "prometheus",
-            ]),
-        Program(
-            title: "smartdns", files: ["smartdns.conf"],
-            signs: [
-                "server ", "server-tls ", "server-https ", "server-tcp ", "bind ", "bind-", "nameserver /", "address /",
-                "domain-",
-                "speed-check-mode ", "force-AAAA-SOA", "rr-ttl", "cache-size ", "conf-file ", "serve-expired ",
-                "prefetch-domain ",
-                "group-begin", "dualstack-ip-selection ",
-            ]),
-        Program(
-            title: "dnsmasq", files: ["dnsmasq.conf"],
-            signs: [
-                "server=", "local=", "address=", "no-resolv", "bogus-priv", "domain-needed", "cache-size=",
-                "listen-address=",
-                "addn-hosts=", "bogus-nxdomain=", "dhcp-", "cname=", "conf-dir=", "resolv-file=", "rev-server=",
-                "expand-hosts",
-            ]),
-        Program(
-            title: "stubby", files: ["stubby.yml"],
-            signs: [
-                "resolution_type:", "dns_transport_list:", "upstream_recursive_servers:", "- address_data:",
-                "tls_auth_name:",
-                "tls_authentication:", "round_robin_upstreams:",
-            ]),
-        Program(
-            title: "unbound", files: ["unbound.conf"],
-            signs: [
-                "forward-zone:", "forward-addr:", "stub-zone:", "access-control:", "interface:", "local-zone:",
-                "local-data:",
-                "private-address:", "msg-cache-size:", "auto-trust-anchor-file:", "forward-tls-upstream:",
-                "remote-control:",
-            ]),
-        Program(
-            title: "dnscrypt-proxy", files: ["dnscrypt-proxy.toml"],
-            signs: [
-                "server_names", "listen_addresses", "[sources", "[static", "bootstrap_resolvers", "require_",
-                "dnscrypt_servers",
-                "doh_servers", "lb_strategy", "[anonymized_dns", "forwarding_rules", "cloaking_rules", "[blocked_names",
-            ]),
-        Program(
-            title: "AdGuard Home", files: ["AdGuardHome.yaml"],
-            signs: [
-                "upstream_dns:", "bind_hosts:", "schema_version:", "blocking_mode:", "querylog:", "whitelist_filters:",
-                "safe_search:", "bootstrap_dns:", "filtering:", "user_rules:",
-            ]),
-        Program(
-            title: "dnsproxy", files: ["dnsproxy.yaml"],
-            signs: ["listen-addrs:", "listen-ports:", "upstream:", "ipv6-disabled:", "hosts-files:", "upstream-mode:"]),
-        Program(
-            title: "systemd-resolved", files: ["resolved.conf"],
-            signs: [
-                "[Resolve]", "DNS=", "FallbackDNS=", "Domains=", "DNSOverTLS=", "DNSSEC=", "LLMNR=", "DNSStubListener",
-            ]),
-        Program(
-            title: "cloudflared", files: ["config.yml"],
-            signs: ["proxy-dns:", "proxy-dns-", "tunnel:", "credentials-file:"]),
-        Program(
-            title: "nextdns", files: ["nextdns.conf"],
-            signs: [
-                "profile ", "config ", "report-client-info ", "detect-captive-portals ", "setup-router ",
-                "auto-activate ",
-            ]),
-    ]
+    private static let programs = table.split(separator: "\n").map { row in
+        let words = row.split(separator: "|")
+        return Program(title: words[0], file: words[1], signs: words[2...])
+    }
+
+    /// Each row: the program, the name of its file, and its signs, whose blanks count.
+    private static let table = """
+        CoreDNS|Corefile|.:|. {|forward .|cache {|errors|health|kubernetes |reload|loadbalance|prometheus
+        smartdns|smartdns.conf|server |server-tls |server-https |server-tcp |bind |bind-|nameserver /|address /|\
+        domain-|speed-check-mode |force-AAAA-SOA|rr-ttl|cache-size |conf-file |serve-expired |prefetch-domain |\
+        group-begin|dualstack-ip-selection |
+        dnsmasq|dnsmasq.conf|server=|local=|address=|no-resolv|bogus-priv|domain-needed|cache-size=|listen-address=|\
+        addn-hosts=|bogus-nxdomain=|dhcp-|cname=|conf-dir=|resolv-file=|rev-server=|expand-hosts
+        stubby|stubby.yml|resolution_type:|dns_transport_list:|upstream_recursive_servers:|- address_data:|\
+        tls_auth_name:|tls_authentication:|round_robin_upstreams:
+        unbound|unbound.conf|forward-zone:|forward-addr:|stub-zone:|access-control:|interface:|local-zone:|\
+        local-data:|private-address:|msg-cache-size:|auto-trust-anchor-file:|forward-tls-upstream:|remote-control:
+        dnscrypt-proxy|dnscrypt-proxy.toml|server_names|listen_addresses|[sources|[static|bootstrap_resolvers|\
+        require_|dnscrypt_servers|doh_servers|lb_strategy|[anonymized_dns|forwarding_rules|cloaking_rules|\
+        [blocked_names
+        AdGuard Home|AdGuardHome.yaml|upstream_dns:|bind_hosts:|schema_version:|blocking_mode:|querylog:|\
+        whitelist_filters:|safe_search:|bootstrap_dns:|filtering:|user_rules:
+        dnsproxy|dnsproxy.yaml|listen-addrs:|listen-ports:|upstream:|ipv6-disabled:|hosts-files:|upstream-mode:
+        systemd-resolved|resolved.conf|[Resolve]|DNS=|FallbackDNS=|Domains=|DNSOverTLS=|DNSSEC=|LLMNR=|\
+        DNSStubListener
+        cloudflared|config.yml|proxy-dns:|proxy-dns-|tunnel:|credentials-file:
+        nextdns|nextdns.conf|profile |config |report-client-info |detect-captive-portals |setup-router |\
+        auto-activate |
+        """
 }

@@ -19,7 +19,7 @@ struct KeyPlace: Hashable {
     init?(path: String) {
         guard let dot = path.lastIndex(of: ".") else { return nil }
         self.init(section: String(path[..<dot]), name: String(path[dot...].dropFirst()))
-        guard Key.named(section, name) != nil || isOfGroup && Key.ofGroup.contains(where: { $0.name == name }) else {
+        guard Key.named(self) != nil || isOfGroup && Key.ofGroup.contains(where: { $0.name == name }) else {
             return nil
         }
     }

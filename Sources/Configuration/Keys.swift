@@ -2,13 +2,8 @@ extension Key where Root == Settings {
     /// All keys except those of groups.
     static var all: [Key] { sectionKeys }
 
-    /// The key of this section and name; nil if there is none.
-    static func named(_ section: String, _ name: String) -> Key? {
-        all.first { $0.section.rawValue == section && $0.name == name }
-    }
-
     /// The key of this section and name; nil if there is none, or it is a group's.
-    static func named(_ place: KeyPlace) -> Key? { named(place.section, place.name) }
+    static func named(_ place: KeyPlace) -> Key? { all.first { $0.place == place } }
 
     /// The key set by this environment variable; nil if there is none, or it is a group's.
     static func variable(_ variable: String) -> Key? {

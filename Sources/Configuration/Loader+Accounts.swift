@@ -2,12 +2,6 @@ import Base
 
 /// Accounts of HTTPDNS, in `[httpdns]` and in groups.
 extension Loader {
-    /// Reads the octets of a secret's file.
-    /// - Parameters:
-    ///   - key: The key that names the file.
-    ///   - name: The secret's name for messages.
-    typealias ReadSecret = (_ path: String, _ key: String, _ name: String) throws(ConfigurationError) -> [UInt8]
-
     /// Refuses keys of other kinds of groups. `answer` or `provider` decides the kind of a group.
     func checkKind(of group: Settings.Group) throws(ConfigurationError) {
         func isGiven(_ name: String) -> Bool { origins.keys["\(group.section).\(name)"] != nil }
@@ -50,12 +44,12 @@ extension Loader {
     }
 
     /// Completes the account that a group's keys describe, with only the secrets that it uses.
-    func completeAccount(of group: inout Settings.Group, _ readSecret: ReadSecret) throws(ConfigurationError) {
+    func completeAccount(of group: inout Settings.Group, _ files: Files) throws(ConfigurationError) {
         guard var account = group.account else { return }
         let (section, facts) = (group.section, account.provider.facts)
         try refuseMissingKeys(of: facts, account, in: section)
         account.secretsFromFiles = account.secrets.fromFiles
-        account.credential = try credential(account, in: section, readSecret)
+        account.credential = try credential(account, in: section, files)
         let port = account.credential.defaultPort
         func withPort(_ endpoint: Endpoint) -> Endpoint {
             endpoint.port == 0 ? Endpoint(endpoint.address, port: port) : endpoint
@@ -97,13 +91,13 @@ extension Loader {
     /// The credential for `provider` and `encryptType`. Secrets for other kinds are ignored, so they may stay in the
     /// file.
     private func credential(
-        _ given: Settings.Account, in section: String, _ readSecret: ReadSecret
+        _ given: Settings.Account, in section: String, _ files: Files
     ) throws(ConfigurationError) -> Settings.Account.Credential {
         let (provider, encryption) = (given.provider, given.encryptType)
         /// The value that requires the keys read here.
         let needing = quoted(provider == .tencent ? encryption.rawValue : provider.rawValue)
         if provider == .tencent, encryption == .https {
-            let (token, key) = try secret("token", given.secrets.token, in: section, needing, readSecret)
+            let (token, key) = try secret("token", given.secrets.token, in: section, needing, files)
             // The token is inserted into a URL without escapes.
             guard token.allSatisfy(isUnreserved) else {
                 let right = "letters, digits, \"-\", \".\", \"_\" and \"~\" alone"
@@ -114,9 +108,9 @@ extension Loader {
         guard given.dnsId > 0 else {
             throw origins.error(section + ".dnsId", "\(needing) needs an authorization ID; give 1 to \(UInt32.max)")
         }
-        let (bytes, key) = try secret("dnsKey", given.secrets.dnsKey, in: section, needing, readSecret)
+        let (bytes, key) = try secret("dnsKey", given.secrets.dnsKey, in: section, needing, files)
         guard provider == .tencent else {
-            let aesKey = try encryption == .aes ? aesKey(given, in: section, readSecret) : nil
+            let aesKey = try encryption == .aes ? aesKey(given, in: section, files) : nil
             return .signed(provider, id: given.dnsId, secret: Secret(bytes), aesKey: aesKey)
         }
         let length = encryption == .aes ? 16 : 8
@@ -128,9 +122,9 @@ extension Loader {
     }
 
     private func aesKey(
-        _ given: Settings.Account, in section: String, _ readSecret: ReadSecret
+        _ given: Settings.Account, in section: String, _ files: Files
     ) throws(ConfigurationError) -> Secret {
-        let (digits, key) = try secret("aesKey", given.secrets.aesKey, in: section, quoted("aes"), readSecret)
+        let (digits, key) = try secret("aesKey", given.secrets.aesKey, in: section, quoted("aes"), files)
         guard digits.count == 32 else {
             throw origins.error(key, "the key has \(digits.count) bytes; it is 32 hexadecimal digits in the console")
         }
@@ -140,13 +134,13 @@ extension Loader {
     /// The bytes of a secret, never empty, and the key by which it was given.
     private func secret(
         _ name: String, _ source: Settings.Account.SecretSource, in section: String, _ needing: String,
-        _ readSecret: ReadSecret
+        _ files: Files
     ) throws(ConfigurationError) -> (bytes: [UInt8], key: String) {
         if !source.value.bytes.isEmpty { return (source.value.bytes, "\(section).\(name)") }
         guard !source.file.isEmpty else {
             throw origins.error("\(section).\(name)", "missing; \(needing) needs it: give \(name) or \(name)File")
         }
         let key = "\(section).\(name)File"
-        return (try readSecret(source.file, key, name), key)
+        return (try secretFile(source.file, key: key, holds: name, files).bytes, key)
     }
 }

@@ -16,9 +16,6 @@ extension Loader {
             let name = settings.cache.rank[twice].name
             throw origins.error("cache.rank", item: twice + 1, "\(name) is listed with two ports; give it one")
         }
-        func secret(_ path: String, _ key: String, _ name: String) throws(ConfigurationError) -> [UInt8] {
-            try secretFile(path, key: key, holds: name, files).bytes
-        }
         try settings.changeGroups { group throws(ConfigurationError) in
             group.tls = try tls(group.tls, group.tlsSection, files)
             group.domainsFile = group.domainsFile.map(besideFile)
@@ -34,7 +31,7 @@ extension Loader {
         for index in settings.upstreams.indices {
             try checkKind(of: settings.upstreams[index])
             try completeRoute(of: &settings.upstreams[index])
-            try completeAccount(of: &settings.upstreams[index], secret)
+            try completeAccount(of: &settings.upstreams[index], files)
         }
         try completeRoute(of: &settings.ownAccount)
         if origins.keys["private.servers"] == nil {
@@ -42,7 +39,7 @@ extension Loader {
             if settings.privateNames.egress == Egress() { settings.privateNames.egress = settings.fallback.egress }
         }
         try checkGroups(of: settings)
-        if settings.hasHTTPDNS { try completeAccount(of: &settings.ownAccount, secret) }
+        if settings.hasHTTPDNS { try completeAccount(of: &settings.ownAccount, files) }
         return settings
     }
 

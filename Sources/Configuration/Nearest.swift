@@ -1,3 +1,5 @@
+import Base
+
 /// Suggests the name that an operator most likely meant by an unknown one.
 public enum Nearest {
     /// The word nearest to a name; nil: none is near.
@@ -43,9 +45,5 @@ public enum Nearest {
             }
         }
         return row[right.count]
-    }
-
-    private static func lowercased(_ octet: UInt8) -> UInt8 {
-        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(octet) ? octet | 0x20 : octet
     }
 }

@@ -15,25 +15,16 @@ enum ServiceLink {
         return words.indices.contains { isEnd(words[$0...], text) }
     }
 
-    /// Whether words are a link's suffix: `SERVICE_HOST`, `SERVICE_PORT`, `SERVICE_PORT_NAME`, `PORT`, `PORT_53_UDP`,
-    /// or the last followed by `PROTO`, `PORT` or `ADDR`.
+    /// Whether words are a link's suffix, with a value of its kind; the port and the protocol may be any.
     private static func isEnd(_ words: ArraySlice<Substring>, _ text: String) -> Bool {
-        var words = words
-        switch words.popFirst() {
-        case "SERVICE":
-            let kind = words.popFirst()
-            return kind == "HOST" && words.isEmpty ? IPAddress(text) != nil : kind == "PORT" && isPort(text)
-        case "PORT":
-            if words.isEmpty { return isLink(text) }
-            guard words.count <= 3, isPort(words.removeFirst()), let name = words.popFirst() else { return false }
-            switch words.first {
-            case nil: return isProtocol(name) && isLink(text)
-            case "PROTO": return isProtocol(name) && isProtocol(text)
-            case "PORT": return isProtocol(name) && isPort(text)
-            case "ADDR": return isProtocol(name) && IPAddress(text) != nil
-            default: return false
-            }
-        default: return false
+        let form = words.map { isPort($0) ? "53" : isProtocol($0) ? "UDP" : $0 }.joined(separator: "_")
+        switch form {
+        case "SERVICE_HOST", "PORT_53_UDP_ADDR": return IPAddress(text) != nil
+        case "SERVICE_PORT", "PORT_53_UDP_PORT": return isPort(text)
+        case "PORT", "PORT_53_UDP": return isLink(text)
+        case "PORT_53_UDP_PROTO": return isProtocol(text)
+        // The name of one of several ports.
+        default: return form.hasPrefix("SERVICE_PORT_") && isPort(text)
         }
     }
 

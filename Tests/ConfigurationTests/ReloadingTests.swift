@@ -126,8 +126,11 @@ import Testing
         for number in (0..<40).map({ $0 % 20 }) {
             #expect(try load("[listen]\ntcpIdleSeconds = \(number + 1)").listen.tcpIdleSeconds == number + 1)
         }
-        #expect(Digest("a".utf8) == Digest("a".utf8) && Digest("a".utf8) != Digest("b".utf8))
-        #expect(Digest("".utf8) != Digest("\0".utf8))
+        let contents = FileContents(Array("a".utf8))
+        var forgotten = contents
+        forgotten.forget()
+        #expect(forgotten.bytes == nil && forgotten == contents && contents != FileContents(Array("b".utf8)))
+        #expect(FileContents([]) != FileContents([0]))
     }
 
     @Test("a section that comes or goes is one change, beside what needs a restart")

@@ -3,7 +3,7 @@ import Synchronization
 import Transport
 
 /// Takes lines for the log, and drops those below a level.
-public struct Logger: Sendable {
+public final class Logger: Sendable {
     /// The severities of syslog(3).
     public enum Level: Int, Sendable, CustomStringConvertible {
         case error = 3
@@ -32,24 +32,20 @@ public struct Logger: Sendable {
         }
     }
 
-    private let threshold: Threshold
+    /// The least important level that is written.
+    private let threshold: Atomic<Int>
     private let write: @Sendable (LogText) -> Void
 
-    /// The least important level that is written, shared by all copies of a logger.
-    private final class Threshold: Sendable {
-        let level: Atomic<Int>
-        init(_ level: Level) { self.level = Atomic(level.rawValue) }
-    }
-
     package init(_ level: Level, _ write: @escaping @Sendable (LogText) -> Void) {
-        (threshold, self.write) = (Threshold(level), write)
+        threshold = Atomic(level.rawValue)
+        self.write = write
     }
 
     /// Whether lines of a level are written.
-    private func takes(_ level: Level) -> Bool { level.rawValue <= threshold.level.load(ordering: .relaxed) }
+    private func takes(_ level: Level) -> Bool { level.rawValue <= threshold.load(ordering: .relaxed) }
 
-    /// Sets the least important level that is written, for all copies of the logger. From any thread.
-    package func setLevel(_ level: Level) { threshold.level.store(level.rawValue, ordering: .relaxed) }
+    /// Sets the least important level that is written. From any thread.
+    package func setLevel(_ level: Level) { threshold.store(level.rawValue, ordering: .relaxed) }
 
     /// Sets the level to this one at least.
     package func allow(_ level: Level) { if !takes(level) { setLevel(level) } }

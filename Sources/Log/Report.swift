@@ -3,15 +3,10 @@ package import Transport
 
 /// Writes the daemon's log lines. Each line is a function in an extension beside its subject, called when a state
 /// changes and never for each query. No query names, no client addresses, no secrets.
-package struct Report: Sendable {
+package final class Report: Sendable {
     /// For lines that are no events, and are always written.
     package let log: Logger
-    private let throttle = Throttle()
-
-    /// Shared by all threads.
-    private final class Throttle: Sendable {
-        let state = Mutex(LogThrottle())
-    }
+    private let throttle = Mutex(LogThrottle())
 
     /// - Parameter log: The destination of the lines.
     package init(log: Logger) { self.log = log }
@@ -29,7 +24,7 @@ package struct Report: Sendable {
         fields["event"] = event.name
         guard let subject else { return log.log(level, text, fields) }
         // The line is written under the lock, so lines are in the order of the decisions.
-        throttle.state.withLock { throttle in
+        throttle.withLock { throttle in
             guard let note = throttle.take(about: subject, at: Clock.now()) else { return }
             if note.missing > 0 { fields["repeated"] = "\(note.missing)" }
             log.log(level, text + note.text, fields)

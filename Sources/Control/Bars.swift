@@ -21,10 +21,16 @@ struct Bars {
             columns.append(
                 "<rect x=\"\(place * 10 + 1)\" y=\"\(top)\" width=\"8\" height=\"\(Overview.decimal(height, 1))\"/>")
         }
-        return """
-            <svg class="bars" viewBox="0 0 \(counts.count * 10) 100" preserveAspectRatio="none" role="img" \
-            aria-label="\(label)">\(columns)</svg>
-            """
+        return Self.picture("bars", counts.count * 10, 100, label, "\(columns)")
+    }
+
+    /// A picture as wide as its place on the page.
+    /// - Parameter label: A text alternative.
+    static func picture(_ name: HTML, _ width: Int, _ height: Int, _ label: String, _ content: HTML) -> HTML {
+        """
+        <svg class="\(name)" viewBox="0 0 \(width) \(height)" preserveAspectRatio="none" role="img" \
+        aria-label="\(label)">\(content)</svg>
+        """
     }
 
     /// The mean round trip of each minute as columns, the newest on the right; minutes with failures are marked, and a
@@ -46,10 +52,7 @@ struct Bars {
                 height="\(Overview.decimal(tall, 1))"/>
                 """)
         }
-        return """
-            <svg class="spark" viewBox="0 0 \(places * 10) 100" preserveAspectRatio="none" role="img" \
-            aria-label="\(label)">\(columns)</svg>
-            """
+        return picture("spark", places * 10, 100, label, "\(columns)")
     }
 
     /// A bar of adjacent parts, each by the class of its exposure.
@@ -69,10 +72,7 @@ struct Bars {
                 """)
             left += width
         }
-        return """
-            <svg class="stack" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" \
-            aria-label="\(label)">\(pieces)</svg>
-            """
+        return picture("stack", 100, 4, label, "\(pieces)")
     }
 
     /// The style sheet's class for this way.
@@ -88,10 +88,8 @@ struct Bars {
     /// A bar that is filled to a share, 0…1.
     static func meter(_ share: Double, label: String) -> HTML {
         let width = Overview.decimal(min(max(share, 0), 1) * 100, 1)
-        return """
-            <svg class="meter" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" \
-            aria-label="\(label), \(Overview.percent(share))">\
-            <rect class="empty" width="100" height="4"/><rect width="\(width)" height="4"/></svg>
-            """
+        return picture(
+            "meter", 100, 4, "\(label), \(Overview.percent(share))",
+            "<rect class=\"empty\" width=\"100\" height=\"4\"/><rect width=\"\(width)\" height=\"4\"/>")
     }
 }

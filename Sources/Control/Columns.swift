@@ -34,8 +34,10 @@ struct Columns {
             <p class="axis">\(axis.map { text -> HTML in "<span>\(text)</span>" })</p>
             </div>
             <ul class="parts">
-            \(all.parts.filter { $0.count > 0 || $0.exposure == .clear }.map { Self.legend($0, of: all) })
-            \(Self.failed(all))
+            \(all.parts.filter { $0.count > 0 || $0.exposure == .clear }.map {
+                Self.legend(Bars.name($0.exposure), $0.words, $0.count, of: all)
+            })
+            \(Self.legend("bad", "failed", all.failed, of: all))
             </ul>
             <p class="quiet">\(order)</p>
             \(table)
@@ -43,16 +45,9 @@ struct Columns {
     }
 
     /// The meaning of a colour, with its share and count.
-    static func legend(_ part: Hour.Questions.Part, of all: Hour.Questions) -> HTML {
+    private static func legend(_ name: HTML, _ words: String, _ count: UInt64, of all: Hour.Questions) -> HTML {
         """
-        <li class="\(Bars.name(part.exposure))"><b>\(all.share(of: part.count))</b> \
-        \(part.words) <span>\(Overview.grouped(part.count))</span></li>
-        """
-    }
-
-    private static func failed(_ all: Hour.Questions) -> HTML {
-        """
-        <li class="bad"><b>\(all.share(of: all.failed))</b> failed <span>\(Overview.grouped(all.failed))</span></li>
+        <li class="\(name)"><b>\(all.share(of: count))</b> \(words) <span>\(Overview.grouped(count))</span></li>
         """
     }
 
@@ -81,15 +76,15 @@ struct Columns {
         // The largest sum first: each area hides the part of the previous one below its own edge.
         let areas = all.parts.indices.reversed().filter { all.parts[$0].count > 0 }.map { index -> HTML in
             let tops = course.steps.map { top(of: $0, through: index) }
-            return "<path class=\"\(Bars.name(all.parts[index].exposure))\" d=\"\(Self.area(tops, from: missing))\"/>"
+            let area = Self.outline(tops, from: missing, base: Self.height)
+            return "<path class=\"\(Bars.name(all.parts[index].exposure))\" d=\"\(area)\"/>"
         }
         let line = Self.height + Self.gap
         let failed = all.failed > 0 ? HTML("<path class=\"bad\" d=\"\(below(from: missing))\"/>") : ""
-        return """
-            <svg class="columns" viewBox="0 0 \(places) \(Overview.decimal(line + Self.depth, 0))" \
-            preserveAspectRatio="none" role="img" aria-label="\(title): \(all.words), \(Overview.grouped(all.failed)) failed">\
-            <path class="grid" d="M0 0H\(places)M0 50H\(places)M0 100H\(places)"/>\(areas)\(failed)</svg>
-            """
+        let grid: HTML = "<path class=\"grid\" d=\"M0 0H\(places)M0 50H\(places)M0 100H\(places)\"/>"
+        return Bars.picture(
+            "columns", places, Int(line + Self.depth), "\(title): \(all.words), \(Overview.grouped(all.failed)) failed",
+            "\(grid)\(areas)\(failed)")
     }
 
     /// The upper edge of a part in one column, as a distance from the top.
@@ -98,11 +93,6 @@ struct Columns {
             part.count == 0 ? sum : sum + max(Self.least, Double(part.count) / Double(scale) * Self.height)
         }
         return max(0, Self.height - height)
-    }
-
-    /// The area below an edge of steps, each one unit wide.
-    private static func area(_ tops: [Double], from start: Int) -> HTML {
-        outline(tops, from: start, base: height)
     }
 
     private func below(from start: Int) -> HTML {
@@ -115,7 +105,7 @@ struct Columns {
         return Self.outline(ends, from: start, base: line)
     }
 
-    /// The area between a straight base and an edge of steps.
+    /// The area between a straight base and an edge of steps, each one unit wide.
     private static func outline(_ edge: [Double], from start: Int, base: Double) -> HTML {
         var path = "M\(start) \(Overview.decimal(base, 0))"
         var last: String?

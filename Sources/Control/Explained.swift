@@ -115,13 +115,11 @@ extension Explained {
 extension Explained.Said {
     /// Why the server gave no answer; nil: it gave one, or was not asked.
     var failure: String? {
-        guard case .outcome(let outcome) = result else { return nil }
-        switch outcome {
-        case .failed(let failure): return failure.detail
-        case .addresses: return nil
-        case .answer(let answer):
-            let code = answer.head.responseCode
-            return code == .noError || code == .nxDomain ? nil : "it says \(code)"
+        switch result {
+        case .outcome(.failed(let failure)): failure.detail
+        case .outcome(.answer(let answer)) where !answer.head.responseCode.isAnswer:
+            "it says \(answer.head.responseCode)"
+        case .outcome, .notAsked: nil
         }
     }
 
@@ -131,40 +129,35 @@ extension Explained.Said {
 
     /// Whether its certificate was refused, or TLS could not be agreed on.
     var isUntrusted: Bool {
-        if case .outcome(.failed(let failure)) = result {
-            [.untrusted, .insecure].contains(failure.kind)
-        } else {
-            false
-        }
+        guard case .outcome(.failed(let failure)) = result else { return false }
+        return [.untrusted, .insecure].contains(failure.kind)
     }
 
     var responseCode: ResponseCode? {
-        guard case .outcome(let outcome) = result else { return nil }
-        switch outcome {
-        case .failed: return nil
-        case .addresses: return .noError
-        case .answer(let answer): return answer.head.responseCode
+        switch result {
+        case .outcome(.addresses): .noError
+        case .outcome(.answer(let answer)): answer.head.responseCode
+        case .outcome(.failed), .notAsked: nil
         }
     }
 
-    /// The records that answer a question for a type, as text without owner and TTL; nil: it is no answer.
-    func data(_ type: RecordType) -> Set<String>? {
-        guard isAnswer, case .outcome(let outcome) = result else { return nil }
-        switch outcome {
-        case .failed: return nil
-        case .addresses(let results, _): return Set(results.flatMap { $0.addresses(type) }.map(\.0.description))
-        case .answer(let answer): return answer.data(type)
+    /// The records that answer a question for a type, as text without owner and TTL; empty: it is no answer.
+    func data(_ type: RecordType) -> Set<String> {
+        switch result {
+        case .outcome(.addresses(let results, _)): Set(results.flatMap { $0.addresses(type) }.map(\.0.description))
+        case .outcome(.answer(let answer)) where isAnswer: answer.data(type)
+        case .outcome, .notAsked: []
         }
     }
 
     var addresses: [IPAddress] {
-        guard case .outcome(let outcome) = result else { return [] }
-        switch outcome {
-        case .failed: return []
-        case .addresses(let results, _): return results.flatMap { $0.addresses(.a) + $0.addresses(.aaaa) }.map(\.0)
-        case .answer(let answer):
-            return answer.records().filter { $0.type == .a || $0.type == .aaaa }
+        switch result {
+        case .outcome(.addresses(let results, _)):
+            results.flatMap { $0.addresses(.a) + $0.addresses(.aaaa) }.map(\.0)
+        case .outcome(.answer(let answer)):
+            answer.records().filter { $0.type == .a || $0.type == .aaaa }
                 .compactMap { IPAddress(bytes: $0.rdata.span) }
+        case .outcome(.failed), .notAsked: []
         }
     }
 }

@@ -96,7 +96,7 @@ extension Explained {
     private func differs(_ said: Said, from group: GroupID) -> Bool {
         guard let held = explanation.held, held.isFresh, explanation.origin?.id == group else { return false }
         if held.answer.head.responseCode != said.responseCode { return true }
-        let (cached, current) = (held.answer.data(explanation.type), said.data(explanation.type) ?? [])
+        let (cached, current) = (held.answer.data(explanation.type), said.data(explanation.type))
         return cached.isDisjoint(with: current) && !(cached.isEmpty && current.isEmpty)
     }
 }

@@ -93,7 +93,7 @@ extension Explained {
             "kind": part.group.kind,
             "after": part.place == 0 ? nil : part.part.after.keys,
             "hedgeAfterMilliseconds": part.part.hedgeAfter,
-            "standing": part.part.standing.label,
+            "standing": words(part.part.standing).label,
             "reason": part.part.standing.code,
             "shared": part.part.group.isShared,
             "servers": servers.enumerated().map { place, server -> JSON in
@@ -152,21 +152,6 @@ extension Explained {
 extension Explanation.Standing {
     /// The account's own reason for having no record of the name.
     fileprivate var code: String? { if case .withoutRecord(let code) = self { code } else { nil } }
-
-    fileprivate var label: String {
-        switch self {
-        case .ready: "ready"
-        case .noServer: "noServer"
-        case .withoutRecord: "withoutRecord"
-        case .budgetSpent: "budgetSpent"
-        case .planExceeded: "planExceeded"
-        case .leftOut: "leftOut"
-        case .full: "full"
-        case .waiting: "waiting"
-        case .paused: "paused"
-        case .down: "down"
-        }
-    }
 }
 
 extension Settings.Origins.Place {

@@ -41,7 +41,7 @@ extension Explained {
         var lines = [""]
         var left = Self.mostServers
         for part in parts {
-            let standing = standingText(part.part.standing).map { " (\($0))" } ?? ""
+            let standing = words(part.part.standing).text.map { " (\($0))" } ?? ""
             lines.append("\(part.group.title)\(standing):")
             let servers = part.group.servers
             for (place, server) in servers.prefix(left).enumerated() {

@@ -152,20 +152,24 @@ extension Explained {
         }
     }
 
-    /// Why a group would not be asked in its turn; nil: it would.
-    func standingText(_ standing: Explanation.Standing) -> String? {
+    /// The state of a group in its turn, for programs, and why it would not be asked, for people; nil: it would.
+    func words(_ standing: Explanation.Standing) -> (label: String, text: String?) {
         switch standing {
-        case .ready: nil
-        case .noServer: "it has no server"
+        case .ready: ("ready", nil)
+        case .noServer: ("noServer", "it has no server")
         case .withoutRecord(let code):
-            "passed over: it has no record of the name\(Self.because(code)), as was found lately"
-        case .budgetSpent: "passed over: too many names below the same domain had no record"
-        case .planExceeded: "queriesPerSecond is reached"
-        case .full: "each server has as much under way as concurrency allows"
-        case .waiting: "names that came before it wait as well"
-        case .leftOut: "it is not asked for \(explanation.type), of which there is no record then (without)"
-        case .paused: "passed over: each server wants to be left alone for a while"
-        case .down: "passed over: none of its servers answers, and another question finds out when one does"
+            (
+                "withoutRecord",
+                "passed over: it has no record of the name\(Self.because(code)), as was found lately"
+            )
+        case .budgetSpent: ("budgetSpent", "passed over: too many names below the same domain had no record")
+        case .planExceeded: ("planExceeded", "queriesPerSecond is reached")
+        case .full: ("full", "each server has as much under way as concurrency allows")
+        case .waiting: ("waiting", "names that came before it wait as well")
+        case .leftOut:
+            ("leftOut", "it is not asked for \(explanation.type), of which there is no record then (without)")
+        case .paused: ("paused", "passed over: each server wants to be left alone for a while")
+        case .down: ("down", "passed over: none of its servers answers, and another question finds out when one does")
         }
     }
 

@@ -21,37 +21,33 @@ extension UInt64: Growing {
 
 /// The increase of totals in each of the latest steps of one width.
 struct Growth<Total: Growing>: Sendable {
-    /// Full steps, the newest last.
-    private(set) var full: [Total] = []
-    /// The count of the present step from before the restart.
-    private var carried = Total()
-    private var before: Total
+    /// The newest last, which is not over yet.
+    private var steps: [Total]
+    /// The totals when growth was added last.
+    private var before = Total()
     private let most: Int
 
-    /// - Parameter most: The most full steps that are stored.
-    init(from total: Total, most: Int) { (before, self.most) = (total, most) }
-
-    /// Continues another growth, with totals that begin at 0.
-    /// - Parameter steps: Its full steps and the unfinished one.
-    init(_ steps: [Total], most: Int) {
-        (full, carried, before) = (steps.dropLast().suffix(most), steps.last ?? Total(), Total())
-        self.most = most
+    /// - Parameters:
+    ///   - steps: Those to continue, with totals that begin at 0.
+    ///   - most: The most full steps that are stored.
+    init(_ steps: [Total] = [Total()], most: Int = Steps.Width.minute.most) {
+        (self.steps, self.most) = (steps, most)
     }
 
     /// - Parameter passed: The steps that have passed, at least 1. More than one: the machine or the daemon slept, and
     ///   all growth is attributed to the first of them.
     mutating func pass(_ passed: Int, _ total: Total) {
-        full.append(underWay(total))
-        for _ in 1..<max(1, min(passed, most)) { full.append(Total()) }
-        full.removeFirst(max(0, full.count - most))
-        (before, carried) = (total, Total())
+        (steps, before) = (all(total), total)
+        steps += repeatElement(Total(), count: min(passed, most))
+        steps.removeFirst(max(0, steps.count - most - 1))
     }
 
-    /// The growth since the last full step.
-    func underWay(_ total: Total) -> Total { carried + total.since(before) }
-
     /// The full steps and the one under way.
-    func all(_ total: Total) -> [Total] { full + [underWay(total)] }
+    func all(_ total: Total) -> [Total] {
+        var steps = steps
+        steps.append(steps.removeLast() + total.since(before))
+        return steps
+    }
 }
 
 /// Steps of time of one width, by a clock that is never set: changes of the wall clock have no effect.

@@ -18,7 +18,7 @@ struct Course: Sendable, Equatable {
 /// observation once a minute: the queues that answer questions need no counting for it.
 struct History {
     private var minutes: Steps
-    private var questions = Growth<Hour.Questions>(from: Hour.Questions(), most: Steps.Width.minute.most)
+    private var questions = Growth<Hour.Questions>()
     private var servers: [Member: Growth<Hour.Answers>] = [:]
     /// Names sent to accounts.
     private var names: [GroupID: Growth<UInt64>] = [:]
@@ -33,13 +33,12 @@ struct History {
     private static let longest: UInt64 = 366 * 86_400
 
     /// - Parameters:
-    ///   - kept: The stored past of an earlier run, for each of ``widths``; nil: none.
+    ///   - kept: The stored past of an earlier run, for each of ``widths``; empty: none.
     ///   - away: Seconds since then.
-    init(at now: UInt64, _ kept: [Course]? = nil, away: UInt64 = 0) {
+    init(at now: UInt64, _ kept: [Course] = [], away: UInt64 = 0) {
         minutes = Steps(.minute, at: now)
-        past = Self.widths.map { (Steps($0, at: now), Growth(from: Hour.Questions(), most: $0.most)) }
-        guard let kept else { return }
-        for (index, course) in zip(past.indices, kept) {
+        past = Self.widths.map { (Steps($0, at: now), Growth(most: $0.most)) }
+        for (index, course) in kept.enumerated() {
             let width = Self.widths[index]
             let (passed, elapsed) = (min(away, Self.longest) + course.elapsed)
                 .quotientAndRemainder(dividingBy: width.seconds)
@@ -68,8 +67,8 @@ struct History {
     mutating func take(_ observation: Observation) -> Bool {
         if case let passed = minutes.take(), passed > 0 {
             questions.pass(passed, observation.questionTotals)
-            Self.pass(passed, &servers, observation.answerTotals, atMost: Self.maximumServers)
-            Self.pass(passed, &names, observation.nameTotals, atMost: Self.maximumServers)
+            Self.pass(passed, &servers, observation.answerTotals)
+            Self.pass(passed, &names, observation.nameTotals)
         }
         var hasGrown = false
         for index in past.indices {
@@ -83,17 +82,17 @@ struct History {
 
     /// Ends the minutes of each existing key, and begins those of new ones.
     private static func pass<Key, Total>(
-        _ passed: Int, _ kept: inout [Key: Growth<Total>], _ totals: [Key: Total], atMost most: Int
+        _ passed: Int, _ kept: inout [Key: Growth<Total>], _ totals: [Key: Total]
     ) {
         var new: [Key: Growth<Total>] = [:]
-        var room = most - totals.keys.count { kept[$0] != nil }
+        var room = maximumServers - totals.keys.count { kept[$0] != nil }
         for (key, total) in totals {
             if kept[key] == nil {
                 guard room > 0 else { continue }
                 room -= 1
             }
             // The counts of a new key belong to the minute that is over.
-            var growth = kept[key] ?? Growth(from: Total(), most: Steps.Width.minute.most)
+            var growth = kept[key] ?? Growth()
             growth.pass(passed, total)
             new[key] = growth
         }
@@ -103,7 +102,7 @@ struct History {
     /// The last hour, up to this observation.
     func hour(_ observation: Observation) -> Hour {
         func minutes<Total>(_ growth: Growth<Total>?, _ total: Total) -> [Total] {
-            (growth ?? Growth(from: Total(), most: Steps.Width.minute.most)).all(total)
+            (growth ?? Growth()).all(total)
         }
         var hour = Hour(minutes: questions.all(observation.questionTotals))
         for (member, total) in observation.answerTotals { hour.answers[member] = minutes(servers[member], total) }
@@ -203,8 +202,6 @@ extension Observation {
     }
 
     fileprivate var nameTotals: [GroupID: UInt64] {
-        var totals: [GroupID: UInt64] = [:]
-        for group in groups where group.carriesAddresses { totals[group.id] = group.counters.names }
-        return totals
+        Dictionary(uniqueKeysWithValues: groups.filter(\.carriesAddresses).map { ($0.id, $0.counters.names) })
     }
 }

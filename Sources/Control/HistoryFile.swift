@@ -34,11 +34,10 @@ package final class HistoryFile: @unchecked Sendable {
             let octets = try SystemFile.read(file.path, limit: HistoryRecord.mostOctets)
             if let record = HistoryRecord(octets) { return record.history(at: now, moment()) }
             report.historyFails("the history is not taken over: \(HistoryRecord.fault(of: octets))")
-            return History(at: now)
         } catch {
             if !error.isNotFound { report.historyFails("the history is not taken over: \(error)") }
-            return History(at: now)
         }
+        return History(at: now)
     }
 
     /// Writes the past. From any thread.

@@ -207,40 +207,25 @@ extension FallbackReason {
     ]
 
     /// The reason as a label of metrics and in JSON.
-    var label: String {
-        switch self {
-        case .slow: "slow"
-        case .noRecord: "no_record"
-        case .plan: "plan"
-        case .noRecordBudget: "no_record_budget"
-        case .signed: "signed"
-        case .timedOut: "timed_out"
-        case .unreachable: "unreachable"
-        case .untrusted: "untrusted"
-        case .insecure: "insecure"
-        case .unauthorized: "unauthorized"
-        case .tooOften: "too_often"
-        case .denied: "denied"
-        case .badAnswer: "bad_answer"
-        }
-    }
+    var label: String { words.label }
+    /// The reason in a sentence.
+    var text: String { words.text }
 
-    /// The reason in words.
-    var text: String {
+    private var words: (label: String, text: String) {
         switch self {
-        case .slow: "HTTPDNS was slow (hedgeAfter)"
-        case .noRecord: "HTTPDNS has no record of the name"
-        case .plan: "queriesPerSecond was reached"
-        case .noRecordBudget: "too many names below its domain had no record"
-        case .signed: "the client validates (signed)"
-        case .timedOut: "HTTPDNS did not answer in time"
-        case .unreachable: "HTTPDNS could not be reached"
-        case .untrusted: "the certificate of HTTPDNS was refused"
-        case .insecure: "TLS with HTTPDNS could not be agreed on"
-        case .unauthorized: "HTTPDNS refused the account"
-        case .tooOften: "HTTPDNS was asked too often"
-        case .denied: "HTTPDNS did not serve the account"
-        case .badAnswer: "HTTPDNS failed, or its answer was no use"
+        case .slow: ("slow", "HTTPDNS was slow (hedgeAfter)")
+        case .noRecord: ("no_record", "HTTPDNS has no record of the name")
+        case .plan: ("plan", "queriesPerSecond was reached")
+        case .noRecordBudget: ("no_record_budget", "too many names below its domain had no record")
+        case .signed: ("signed", "the client validates (signed)")
+        case .timedOut: ("timed_out", "HTTPDNS did not answer in time")
+        case .unreachable: ("unreachable", "HTTPDNS could not be reached")
+        case .untrusted: ("untrusted", "the certificate of HTTPDNS was refused")
+        case .insecure: ("insecure", "TLS with HTTPDNS could not be agreed on")
+        case .unauthorized: ("unauthorized", "HTTPDNS refused the account")
+        case .tooOften: ("too_often", "HTTPDNS was asked too often")
+        case .denied: ("denied", "HTTPDNS did not serve the account")
+        case .badAnswer: ("bad_answer", "HTTPDNS failed, or its answer was no use")
         }
     }
 }

@@ -15,15 +15,15 @@ import Testing
 
     @Test("as many steps as are kept, whatever the clock does")
     func steps() {
-        var growth = Growth<UInt64>(from: 0, most: 60)
+        var growth = Growth<UInt64>(most: 60)
         growth.pass(1, 10)
-        #expect(growth.full == [10])
+        #expect(growth.all(10) == [10, 0])
         growth.pass(3, 15)
-        #expect(growth.full == [10, 5, 0, 0] && growth.all(17) == [10, 5, 0, 0, 2])
+        #expect(growth.all(17) == [10, 5, 0, 0, 2])
         growth.pass(10_000, 16)
-        #expect(growth.full.count == 60 && growth.full.first == 1)
+        #expect(growth.all(16).count == 61 && growth.all(16).first == 1)
         // A count that began again.
-        #expect(growth.underWay(3) == 0)
+        #expect(growth.all(3).last == 0)
     }
 
     @Test("a minute is over once, and those in which the machine slept as well")

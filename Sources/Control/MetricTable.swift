@@ -38,20 +38,20 @@ extension Metric {
     ]
 
     private static let ofCache: [Metric] = [
-        one("httpdnsd_cache_entries", "Answers in the cache, expired ones included") { $0.cache.entries },
-        one("httpdnsd_cache_bytes", "Memory that the answers in the cache take") { $0.cache.bytes },
-        one("httpdnsd_cache_limit_bytes", "Memory that the cache may take") { $0.cacheLimit },
-        one("httpdnsd_cache_hits_total", "Questions answered from the cache") { $0.cache.hits },
-        one("httpdnsd_cache_misses_total", "Questions that the cache had no answer to") { $0.cache.misses },
-        one("httpdnsd_cache_evictions_total", "Answers removed from the cache to make room for newer ones") {
-            $0.cache.evictions
-        },
-        one("httpdnsd_cache_served_stale_total", "Expired answers given to clients because no server answered") {
-            $0.counters.servedStale
-        },
-        one("httpdnsd_cache_prefetch_total", "Answers looked up again before their end, as clients ask for them") {
-            $0.prefetches
-        },
+        one("httpdnsd_cache_entries", "Answers in the cache, expired ones included", \.cache.entries),
+        one("httpdnsd_cache_bytes", "Memory that the answers in the cache take", \.cache.bytes),
+        one("httpdnsd_cache_limit_bytes", "Memory that the cache may take", \.cacheLimit),
+        one("httpdnsd_cache_hits_total", "Questions answered from the cache", \.cache.hits),
+        one("httpdnsd_cache_misses_total", "Questions that the cache had no answer to", \.cache.misses),
+        one(
+            "httpdnsd_cache_evictions_total", "Answers removed from the cache to make room for newer ones",
+            \.cache.evictions),
+        one(
+            "httpdnsd_cache_served_stale_total", "Expired answers given to clients because no server answered",
+            \.counters.servedStale),
+        one(
+            "httpdnsd_cache_prefetch_total", "Answers looked up again before their end, as clients ask for them",
+            \.prefetches),
     ]
 
     private static let ofSharedCache: [Metric] = [
@@ -65,8 +65,7 @@ extension Metric {
         },
         shared(
             "httpdnsd_shared_cache_late_total",
-            "Reads of the shared cache that took longer than a question waits for it"
-        ) { $0.counters.late },
+            "Reads of the shared cache that took longer than a question waits for it", \.counters.late),
         shared(
             "httpdnsd_shared_cache_writes_total", ["result"],
             "Writes to the shared cache, by result: written, failed, or dropped because too many waited"
@@ -78,19 +77,17 @@ extension Metric {
         },
         shared(
             "httpdnsd_shared_cache_refused_total",
-            "Entries deleted because no daemon of this fleet sealed them, or because they are not answers"
-        ) { $0.counters.refused },
+            "Entries deleted because no daemon of this fleet sealed them, or because they are not answers",
+            \.counters.refused),
         shared(
             "httpdnsd_shared_cache_future_total",
-            "Entries ignored because they are from the future: the clock of a machine is wrong"
-        ) { $0.counters.ignored },
+            "Entries ignored because they are from the future: the clock of a machine is wrong", \.counters.ignored),
         shared(
             "httpdnsd_shared_cache_leases_lost_total",
-            "Refreshes left out because another daemon of the fleet does them"
-        ) { $0.counters.leasesLost },
-        shared("httpdnsd_shared_cache_outages_total", "Times that the use of the shared cache was ended") {
-            $0.counters.outages
-        },
+            "Refreshes left out because another daemon of the fleet does them", \.counters.leasesLost),
+        shared(
+            "httpdnsd_shared_cache_outages_total", "Times that the use of the shared cache was ended",
+            \.counters.outages),
         shared("httpdnsd_shared_cache_wait_seconds", "Longest time that a question waits for the shared cache") {
             $0.isOn ? Double($0.budget) / 1000 : 0
         },
@@ -114,7 +111,7 @@ extension Metric {
             "0 while the last attempt at this server failed, or other servers are asked before it for having failed or refused"
         ) { $0.standing == .answers || $0.standing == .unknown ? 1 : 0 },
         server("httpdnsd_server_in_use", "1 for the server of its group that is asked first") { $0.isInUse ? 1 : 0 },
-        server("httpdnsd_server_failures_total", "Attempts at this server that failed") { $0.health.failures },
+        server("httpdnsd_server_failures_total", "Attempts at this server that failed", \.health.failures),
         server("httpdnsd_server_failing", ["reason"], "1 while the last attempt at this server failed for this reason")
         { server in
             FallbackReason.failures.map { ([$0.label], server.isFailing && $0 == server.last?.kind ? 1 : 0) }
@@ -124,24 +121,19 @@ extension Metric {
         },
         server(
             "httpdnsd_server_certificate_expiry_seconds",
-            "Time until the certificate expires that this server showed at the last handshake"
-        ) { $0.certificateSeconds },
+            "Time until the certificate expires that this server showed at the last handshake", \.certificateSeconds),
     ]
 
     private static let ofGroups: [Metric] = [
-        group("httpdnsd_group_questions_total", "Questions that came to this group") { $0.counters.questions },
+        group("httpdnsd_group_questions_total", "Questions that came to this group", \.counters.questions),
         group(
             "httpdnsd_group_queries_total", "Requests and queries to the servers of this group, repeated ones included"
         ) { $0.counters.queries + $0.counters.repeats },
         group(
             "httpdnsd_group_repeats_total",
-            "Queries that were asked once more since their server was silent, or the network had changed; not those whose connection ended"
-        ) {
-            $0.counters.repeats
-        },
-        group("httpdnsd_group_failures_total", "Requests and queries to this group that failed") {
-            $0.counters.failures
-        },
+            "Queries that were asked once more since their server was silent, or the network had changed; not those whose connection ended",
+            \.counters.repeats),
+        group("httpdnsd_group_failures_total", "Requests and queries to this group that failed", \.counters.failures),
         group(
             "httpdnsd_group_names_total",
             "Names in requests that an HTTPDNS account was sent, counted each time: it is billed for at most these"
@@ -164,17 +156,15 @@ extension Metric {
     ]
 
     private static let ofLookups: [Metric] = [
-        one("httpdnsd_lookups_in_flight", "Lookups under way") { $0.limits.flights },
-        one("httpdnsd_lookups_joined_total", "Questions that waited for the answer to an equal one") {
-            $0.counters.joined
-        },
-        one("httpdnsd_lookups_overdue_total", "Lookups that took too long: clients got an expired answer or SERVFAIL") {
-            $0.counters.overdue
-        },
+        one("httpdnsd_lookups_in_flight", "Lookups under way", \.limits.flights),
+        one("httpdnsd_lookups_joined_total", "Questions that waited for the answer to an equal one", \.counters.joined),
+        one(
+            "httpdnsd_lookups_overdue_total", "Lookups that took too long: clients got an expired answer or SERVFAIL",
+            \.counters.overdue),
         one(
             "httpdnsd_short_total",
-            "Queries that could not be sent because this machine was short of something, such as descriptors or ports"
-        ) { $0.counters.short },
+            "Queries that could not be sent because this machine was short of something, such as descriptors or ports",
+            \.counters.short),
         each(
             "httpdnsd_lookups_sent_total", ["way"],
             "Lookups that were sent to a server, by the most readable way in which they were sent"
@@ -194,13 +184,12 @@ extension Metric {
                 (["tcp_clients_of_source"], limits.clients.refusedOfOneSource),
             ]
         },
-        one("httpdnsd_not_allowed_total", "Questions of clients that listen.allow does not have, which are refused") {
-            $0.limits.notAllowed
-        },
+        one(
+            "httpdnsd_not_allowed_total", "Questions of clients that listen.allow does not have, which are refused",
+            \.limits.notAllowed),
         one(
             "httpdnsd_private_addresses_refused_total",
-            "Answers that private addresses were removed from (domains.privateAddresses)"
-        ) { $0.counters.withoutPrivate },
+            "Answers that private addresses were removed from (domains.privateAddresses)", \.counters.withoutPrivate),
         each(
             "httpdnsd_rank_connections_total", ["result"],
             "Connections made to addresses to find out which answers first (cache.rank)"
@@ -248,16 +237,15 @@ extension Metric {
         ) { $0.reloads.lastSucceeded ? 1 : 0 },
         one(
             "httpdnsd_config_last_reload_success_timestamp_seconds",
-            "When the settings in effect were read, in seconds since 1970"
-        ) { $0.reloads.lastSuccess },
-        one("httpdnsd_log_lines_lost_total", "Lines of the log that were lost because they were not read in time") {
-            $0.logLinesLost
-        },
+            "When the settings in effect were read, in seconds since 1970", \.reloads.lastSuccess),
+        one(
+            "httpdnsd_log_lines_lost_total", "Lines of the log that were lost because they were not read in time",
+            \.logLinesLost),
         one("process_cpu_seconds_total", "User and system time of the processor", \.process.cpuSeconds),
         one("process_resident_memory_bytes", "Resident memory", \.process.residentBytes),
         one("process_virtual_memory_bytes", "Virtual memory", \.process.virtualBytes),
         one("process_open_fds", "Open file descriptors", \.process.descriptors),
         one("process_max_fds", "Most file descriptors that may be open", \.process.maximumDescriptors),
-        one("process_start_time_seconds", "When the daemon started, in seconds since 1970") { $0.startedAt },
+        one("process_start_time_seconds", "When the daemon started, in seconds since 1970", \.startedAt),
     ]
 }

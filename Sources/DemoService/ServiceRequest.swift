@@ -44,8 +44,8 @@ final class ServiceAccounts {
         let query = firstIndex(of: UInt8(ascii: "?"), in: bytes, 0..<bytes.count) ?? bytes.count
         let isConfiguration = isEqual(bytes, 0..<query, to: "/conf")
         guard isConfiguration || isEqual(bytes, 0..<query, to: "/d") else { throw .notFound }
-        let parameters = Parameters(target, from: min(query + 1, bytes.count))
-        let cipher = try isSecure ? checkToken(parameters) : chooseCipher(parameters)
+        let parameters = Parameters(query: target.dropFirst(query + 1))
+        let cipher = try cipher(parameters, isSecure: isSecure)
         return isConfiguration ? .configuration(cipher) : .lookup(try lookup(parameters, cipher))
     }
 
@@ -62,12 +62,11 @@ final class ServiceAccounts {
             wantsClient: parameters.isSet("clientip"))
     }
 
-    private func checkToken(_ parameters: Parameters) throws(HTTPStatus) -> PayloadCipher? {
-        guard parameters["token"] == account.token else { throw .unauthorized }
-        return nil
-    }
-
-    private func chooseCipher(_ parameters: Parameters) throws(HTTPStatus) -> PayloadCipher? {
+    private func cipher(_ parameters: Parameters, isSecure: Bool) throws(HTTPStatus) -> PayloadCipher? {
+        if isSecure {
+            guard parameters["token"] == account.token else { throw .unauthorized }
+            return nil
+        }
         guard parameters["id"] == Array(String(account.id).utf8) else { throw .unauthorized }
         // The documented default is DES.
         guard let algorithm = parameters["alg"] else { return des }
@@ -117,17 +116,11 @@ final class ServiceAccounts {
 
 /// `NAME=VALUE&…` of a URL, without percent-encoding: no value of the service needs it.
 struct Parameters {
-    private let target: [UInt8]
-    private let start: Int
-
-    init(_ target: [UInt8], from start: Int) {
-        self.target = target
-        self.start = start
-    }
+    let query: ArraySlice<UInt8>
 
     /// The value of the first parameter of that name.
     subscript(_ name: String) -> [UInt8]? {
-        for parameter in target[start...].split(separator: UInt8(ascii: "&")) {
+        for parameter in query.split(separator: UInt8(ascii: "&")) {
             let parts = parameter.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             if parts[0].elementsEqual(name.utf8) { return parts.count > 1 ? Array(parts[1]) : [] }
         }

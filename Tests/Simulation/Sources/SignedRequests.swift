@@ -34,7 +34,7 @@ final class SignedRequests {
             return nil
         }
         let start = min(query + 1, target.count)
-        let parameters = Parameters(target, from: start)
+        let parameters = Parameters(query: target[start...])
         guard let listed = parameters[form.names], let time = parameters[form.time],
             let expiry = decimal(time.span, time.indices, maximum: .max)
         else { throw .badRequest }

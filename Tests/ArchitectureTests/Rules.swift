@@ -76,7 +76,7 @@ enum Rules {
         "Sources/Upstreams/Locating/ServerLookup.swift", "Sources/Upstreams/Store/Generations.swift",
         "Sources/Upstreams/Locating/ServerAddressFile.swift", "Sources/Daemon/Resolving/CacheFile.swift",
         "Sources/Daemon/Host/HostFacts.swift", "Sources/Daemon/Listening/CertificateFiles.swift",
-        "Sources/Daemon/Settings/NameCopy.swift", "Sources/Daemon/Systemd/PortUse.swift",
+        "Sources/Daemon/Systemd/PortUse.swift",
     ]
 
     /// Files of a module of which each leads to each other, at most.

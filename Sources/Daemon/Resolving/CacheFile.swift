@@ -15,7 +15,7 @@ final class CacheFile: @unchecked Sendable {
     private let report: Report
     let loop: EventLoop
     private let boot = CacheFile.bootIdentifier()
-    private var isFailing = false
+    /// See ``trouble``.
     private let cannotWrite = Mutex<String?>(nil)
     /// The value of ``DNSCache/changes`` when the file was written.
     private var savedChanges: UInt64 = 0
@@ -61,7 +61,7 @@ final class CacheFile: @unchecked Sendable {
     func saveSoon() {
         loop.submit { [self] in
             save()
-            if isFailing { SystemFile.remove(path) }
+            if trouble != nil { SystemFile.remove(path) }
             setDeadline()
         }
     }
@@ -143,14 +143,12 @@ extension CacheFile {
             }
             try file.commit()
             (savedChanges, savedOctets) = (changes, octets)
-            if isFailing { report.log.notice("cache.file can be written again") }
-            isFailing = false
+            if trouble != nil { report.log.notice("cache.file can be written again") }
             cannotWrite.withLock { $0 = nil }
         } catch {
             let words = "cache.file cannot be written, so a restart forgets what is learnt from now on: \(error)"
             // Logged once; further attempts follow.
-            if !isFailing { report.cacheFileFails(words) }
-            isFailing = true
+            if trouble == nil { report.cacheFileFails(words) }
             cannotWrite.withLock { $0 = words }
         }
     }

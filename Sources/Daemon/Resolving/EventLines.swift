@@ -1,4 +1,6 @@
 import Base
+import Configuration
+import DNSWire
 import Forwarding
 import Log
 
@@ -62,10 +64,25 @@ extension Report {
                 .warning, .questionsRefused, about: "limits",
                 "questions are refused: \(refusal.text); their clients get SERVFAIL, or what is stale; httpdnsd watch shows who asks",
                 ["reason": refusal.text])
-        case .sharedCacheOff, .sharedCacheOn, .sharedCacheTakesNothing, .sharedCacheTakesAgain, .sharedCacheClock:
-            sharedCache(event)
+        case .sharedCacheOff(let why):
+            say(.warning, .sharedCacheOff, about: Self.store, Self.withoutStore(why), ["reason": why])
+        case .sharedCacheOn: say(.notice, .sharedCacheOn, about: Self.store, "shared cache: in use")
+        case .sharedCacheTakesNothing(let why):
+            say(
+                .warning, .sharedCacheTakesNothing, about: Self.store,
+                "shared cache: it takes no answers, so other daemons look up again what this one knows: \(why)",
+                ["reason": why])
+        case .sharedCacheTakesAgain:
+            say(.notice, .sharedCacheTakesAgain, about: Self.store, "shared cache: it takes answers again")
+        case .sharedCacheClock:
+            say(
+                .warning, .sharedCacheClock, about: Self.store,
+                "shared cache: answers from the future are ignored: the clock of this machine or of another daemon's is wrong; timedatectl on each says which"
+            )
         }
     }
+
+    private static let store = "shared cache"
 
     /// The group that is asked instead of an account; nil: there is none.
     private func next(_ account: GroupOverview, _ group: (GroupID) -> GroupOverview) -> String? {
@@ -110,30 +127,6 @@ extension Report {
     static func withoutStore(_ why: String) -> String {
         "shared cache: not in use, names are looked up without it: \(why)"
     }
-
-    private func sharedCache(_ event: Event) {
-        let subject = "shared cache"
-        switch event {
-        case .sharedCacheOff(let why):
-            say(
-                .warning, .sharedCacheOff, about: subject,
-                Self.withoutStore(why), ["reason": why])
-        case .sharedCacheOn: say(.notice, .sharedCacheOn, about: subject, "shared cache: in use")
-        case .sharedCacheTakesNothing(let why):
-            say(
-                .warning, .sharedCacheTakesNothing, about: subject,
-                "shared cache: it takes no answers, so other daemons look up again what this one knows: \(why)",
-                ["reason": why])
-        case .sharedCacheTakesAgain:
-            say(.notice, .sharedCacheTakesAgain, about: subject, "shared cache: it takes answers again")
-        case .sharedCacheClock:
-            say(
-                .warning, .sharedCacheClock, about: subject,
-                "shared cache: answers from the future are ignored: the clock of this machine or of another daemon's is wrong; timedatectl on each says which"
-            )
-        default: break
-        }
-    }
 }
 
 extension Failure {
@@ -154,6 +147,31 @@ extension Refusal {
         switch self {
         case .tooManyFlights: "too many are under way"
         case .tooManyWaiting: "too many clients wait"
+        }
+    }
+}
+
+extension Report {
+    /// An account's `debug`: logs each lookup with its names.
+    func lookup(_ outcome: Outcome, at group: String) {
+        let prefix = group == Settings.Group.httpdnsName ? "" : "\(group): "
+        switch outcome {
+        case .addresses(let results, _):
+            for result in results {
+                log.info("\(prefix)lookup \(result.name): \(result.ipv4.text) \(result.ipv6.text)")
+            }
+        case .failed(let failure): log.info("\(prefix)lookup failed: \(failure.detail)")
+        case .answer: break
+        }
+    }
+}
+
+extension FamilyAddresses {
+    fileprivate var text: String {
+        switch self {
+        case .addresses(let addresses, let ttl): "\(addresses.map(\.description).joined(separator: ";")),\(ttl)"
+        case .noRecord: "0"
+        case .notAsked: "-"
         }
     }
 }

@@ -8,8 +8,6 @@ struct Outages {
     /// The count of failed queries when the groups were last examined.
     private var failuresSeen: UInt64 = 0
 
-    init() {}
-
     /// The failures in a row that each server must have: a single one may be an accident.
     static let failures = ServerState.mostFailures
 

@@ -1,10 +1,8 @@
 import Base
 import Configuration
 import DNSCache
-import Dispatch
 import Forwarding
 import Log
-import Synchronization
 import Transport
 import Upstreams
 
@@ -59,14 +57,9 @@ final class SettingsInEffect: @unchecked Sendable {
     /// - Parameter settings: Those in effect; nil: the loop does not run yet.
     private func knownNames(_ settings: Settings?) -> NameLists.Known? {
         guard let settings, settings.hasFilesOfNames else { return nil }
-        let known = Mutex<NameLists.Known?>(nil)
-        let isKnown = DispatchSemaphore(value: 0)
-        loop.submit { [self] in
-            known.withLock { $0 = nameFiles.known(cacheFile: settings.cache.file) }
-            isKnown.signal()
+        return waiting { done in
+            loop.submit { [self] in done(nameFiles.known(cacheFile: settings.cache.file)) }
         }
-        isKnown.wait()
-        return known.withLock { $0 }
     }
 
     /// The servers of each group that are named and not asked, by the group's name.

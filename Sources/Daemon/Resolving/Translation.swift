@@ -14,11 +14,11 @@ final class Translation {
     private var settings: Settings.NAT64?
     private var search = PrefixSearch()
     private let lookup: ServerLookup
-    private let report: Report?
+    private let report: Report
     /// The last log line about it.
     private var said: String?
 
-    init(_ lookup: ServerLookup, report: Report? = nil) { (self.lookup, self.report) = (lookup, report) }
+    init(_ lookup: ServerLookup, report: Report) { (self.lookup, self.report) = (lookup, report) }
 
     /// The prefix of the AAAA records that are made from A records; nil: none are made.
     var synthesis: NAT64Prefix? { reach.isSynthesizing ? reach.prefix : nil }
@@ -84,7 +84,7 @@ final class Translation {
         }
         if !isSearching, new.words != said {
             said = new.words
-            report?.log.notice("\(new.words ?? "IPv4 is reached without a translator")")
+            report.log.notice("\(new.words ?? "IPv4 is reached without a translator")")
         }
     }
 }

@@ -25,16 +25,11 @@ final class UpstreamRegistry {
     let outbox = Outbox()
     private let inquiries = Inquiries()
     /// Called with the outcome of each query.
-    var settle: Settle = { _, _, _ in } {
-        didSet { for upstream in all { upstream.settle = settle } }
-    }
+    var settle: Settle = { _, _, _ in }
+    /// Called when the kernel has refused a query's datagram; perhaps several times.
+    var lost: (QueryID) -> Void = { _ in }
     /// Called with each query that was sent.
-    var lost: (QueryID) -> Void = { _ in } {
-        didSet { for upstream in all { upstream.lost = lost } }
-    }
-    var wrote: (QueryID) -> Void = { _ in } {
-        didSet { for upstream in all { upstream.wrote = wrote } }
-    }
+    var wrote: (QueryID) -> Void = { _ in }
 
     /// The parts of settings that can fail; made on any thread.
     struct Prepared: @unchecked Sendable {

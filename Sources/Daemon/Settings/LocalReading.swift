@@ -146,9 +146,6 @@ struct LocalReading: Sendable {
     /// The key that names a group's servers.
     private static func key(_ group: Settings.Group) -> String { "\(group.section).servers" }
 
-    /// The servers of a group, by this reading alone.
-    func servers(of group: Settings.Group) -> [Server] { servers(of: group, found: found ?? []).usable }
-
     /// The servers of `[fallback]`, and those left out.
     func fallback(of settings: Settings) -> (usable: [Server], leftOut: [LeftOutServer]) {
         servers(of: settings.fallback.group, found: found ?? [])

@@ -20,8 +20,9 @@ struct AliasChain {
     private(set) var destination = Destination.unrelated
     /// The queried name, followed by the target of each alias.
     private var names: [Name]
-    /// The owners of the records of the answer section; nil: the queried name owns all, as in nearly all answers.
-    private var owners: Owners?
+    /// The indices of the records of the answer section, by their owner; nil: the queried name owns all, as in nearly all
+    /// answers.
+    private let owned: [Name: [Int]]?
     /// The DNAME records that lead from a name of the chain to the next one, and their signatures: the index of that
     /// name, by the record's index.
     private var leading: [Int: Int] = [:]
@@ -31,14 +32,13 @@ struct AliasChain {
 
     init(_ asked: Asked, _ records: borrowing ResponseRecords, _ message: Span<UInt8>) {
         names = [asked.name]
-        if !records.belongToTheQuestion(message) { owners = Owners(records, message) }
+        owned = records.belongToTheQuestion(message) ? nil : Self.owned(records, message)
+        let hasDNAMEs = records.all.prefix(records.answerCount).contains { $0.type == .dname }
         while true {
             let name = names[names.count - 1]
-            let number = owners.map { $0.number(of: name) }
+            let indices = owned.map { $0[name] ?? [] } ?? Array(0..<(names.count == 1 ? records.answerCount : 0))
             var alias: Name?
-            for index in 0..<records.answerCount where records[index].recordClass == asked.recordClass {
-                // Without `owners`, all are the queried name.
-                guard number.map({ $0 == owners?.numbers[index] }) ?? (names.count == 1) else { continue }
+            for index in indices where records[index].recordClass == asked.recordClass {
                 if records[index].type == asked.type || asked.type == .any {
                     destination = .found
                     return
@@ -47,9 +47,7 @@ struct AliasChain {
                     alias = try? Name.read(message, at: records[index].dataOffset).name
                 }
             }
-            if let owners, !owners.dnames.isEmpty {
-                lead(name, &alias, by: owners, asked.recordClass, records, message)
-            }
+            if hasDNAMEs { lead(name, &alias, asked.recordClass, records, message) }
             guard let alias else {
                 if names.count > 1 || records.answerCount == 0 { destination = .nothing(of: name) }
                 return
@@ -63,14 +61,23 @@ struct AliasChain {
         }
     }
 
+    private static func owned(_ records: borrowing ResponseRecords, _ message: Span<UInt8>) -> [Name: [Int]] {
+        var (reader, owned) = (NameReader(), [Name: [Int]]())
+        for index in 0..<records.answerCount {
+            owned[reader.name(message, at: records[index].ownerOffset) ?? .root, default: []].append(index)
+        }
+        return owned
+    }
+
     /// Finds the DNAME records that lead from a name to the next one, and synthesizes it if no CNAME does; or to none,
     /// if the name would exceed 255 octets (RFC 6672 §2.2).
     private mutating func lead(
-        _ name: Name, _ alias: inout Name?, by owners: Owners, _ recordClass: RecordClass,
-        _ records: borrowing ResponseRecords, _ message: Span<UInt8>
+        _ name: Name, _ alias: inout Name?, _ recordClass: RecordClass, _ records: borrowing ResponseRecords,
+        _ message: Span<UInt8>
     ) {
         for parent in name.parents {
-            guard let owner = owners.number(of: parent), let index = owners.dnames[owner],
+            // A name can have only one DNAME (RFC 6672 §2.4).
+            guard let indices = owned?[parent], let index = indices.first(where: { records[$0].type == .dname }),
                 records[index].recordClass == recordClass,
                 let target = try? Name.read(message, at: records[index].dataOffset).name
             else { continue }
@@ -78,8 +85,7 @@ struct AliasChain {
             guard alias == nil || alias == next else { continue }
             alias = next
             leading[index] = names.count - 1
-            for signature in 0..<records.answerCount
-            where owners.numbers[signature] == owner && records[signature].covered(message) == .dname {
+            for signature in indices where records[signature].covered(message) == .dname {
                 leading[signature] = names.count - 1
             }
         }
@@ -92,16 +98,13 @@ struct AliasChain {
     /// - In the authority section: records at or above one of them. Also NSEC and NSEC3 with their signatures, at other
     ///   names: they count only with a valid signature.
     func order(_ records: borrowing ResponseRecords, _ message: Span<UInt8>) -> [Int]? {
-        guard owners != nil || records.answerCount < records.count else { return nil }
+        guard owned != nil || records.answerCount < records.count else { return nil }
         var order: [Int] = []
         order.reserveCapacity(records.count)
-        if let owners {
-            var ranks: [Int: Int] = [:]
-            for (rank, name) in names.enumerated() { if let number = owners.number(of: name) { ranks[number] = rank } }
-            let ranked = (0..<records.answerCount).compactMap { index in
-                (ranks[owners.numbers[index]] ?? leading[index]).map { (rank: $0, index: index) }
-            }
-            order += ranked.sorted { ($0.rank, $0.index) < ($1.rank, $1.index) }.map(\.index)
+        if let owned {
+            var ranks = leading
+            for (rank, name) in names.enumerated() { for index in owned[name] ?? [] { ranks[index] = rank } }
+            order += ranks.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map(\.key)
         } else {
             order += 0..<records.answerCount
         }
@@ -118,47 +121,14 @@ struct AliasChain {
     }
 }
 
-/// The names that own the records of an answer section, each with a number.
-private struct Owners {
-    /// By the index of the record: the number of its owner.
-    private(set) var numbers: [Int] = []
-    /// By the number of the owner: its first DNAME record. A name can have only one (RFC 6672 §2.4).
-    private(set) var dnames: [Int: Int] = [:]
-    private var numberOf: [Name: Int] = [:]
-
-    init(_ records: borrowing ResponseRecords, _ message: Span<UInt8>) {
-        var reader = NameReader()
-        numbers.reserveCapacity(records.answerCount)
-        for index in 0..<records.answerCount {
-            if index > 0, reader.isTheSame(message, at: records[index].ownerOffset) {
-                numbers.append(numbers[index - 1])
-            } else {
-                let name = reader.name(message, at: records[index].ownerOffset) ?? .root
-                let count = numberOf.count
-                numbers.append(numberOf[name, default: count])
-                if numbers[index] == count { numberOf[name] = count }
-            }
-            if records[index].type == .dname, dnames[numbers[index]] == nil { dnames[numbers[index]] = index }
-        }
-    }
-
-    /// Nil: it owns no record.
-    func number(of name: Name) -> Int? { numberOf[name] }
-}
-
 /// Reads the owners of consecutive records, most of which are the same pointer as the one before.
 private struct NameReader {
     private var pointer: UInt16?
     private var latest: Name?
 
-    /// Whether a name is the same pointer as the one before.
-    func isTheSame(_ message: Span<UInt8>, at offset: Int) -> Bool {
-        pointer != nil && message.integer16(at: offset) == pointer
-    }
-
     mutating func name(_ message: Span<UInt8>, at offset: Int) -> Name? {
-        if isTheSame(message, at: offset) { return latest }
         let octets = message.integer16(at: offset)
+        if octets == pointer { return latest }
         pointer = octets >= 0xC000 ? octets : nil
         latest = try? Name.read(message, at: offset).name
         return latest

@@ -34,12 +34,7 @@ extension Answer {
 
     /// SVCB records with the given data.
     public static func services(_ name: Name, _ records: [[UInt8]], ttl: UInt32) -> Answer {
-        var answer = Answer(name, type: .svcb, .noError, keep: ttl, isCacheable: true)
-        for data in records.prefix(Int(UInt8.max)) {
-            answer.appendRecord(.svcb, ttl: ttl, data: data)
-            answer.head.answerCount += 1
-        }
-        return answer
+        Answer(name, type: .svcb, .svcb, records, ttl: ttl)
     }
 
     /// The targets of a reverse name (RFC 1035 §3.5), or of an alias.
@@ -47,13 +42,7 @@ extension Answer {
     public static func pointers(
         _ name: Name, type: RecordType = .ptr, _ targets: [Name], ttl: UInt32
     ) -> Answer {
-        let ttl = min(ttl, RecordHeader.maximumTTL)
-        var answer = Answer(name, type: type, .noError, keep: ttl, isCacheable: true)
-        for target in targets.prefix(Int(UInt8.max)) {
-            answer.appendRecord(type, ttl: ttl, data: target.wire)
-            answer.head.answerCount += 1
-        }
-        return answer
+        Answer(name, type: type, type, targets.map(\.wire), ttl: ttl)
     }
 
     /// The name exists and has no such record (RFC 2308 §2.2): NOERROR with a synthetic SOA.
@@ -95,11 +84,7 @@ extension Answer {
 
     /// The minimal answer to type ANY: one HINFO that names the RFC that allows it (RFC 8482 §4.2).
     public static func hinfo(_ name: Name, ttl: UInt32) -> Answer {
-        let ttl = min(ttl, RecordHeader.maximumTTL)
-        var answer = Answer(name, type: .any, .noError, keep: ttl, isCacheable: true)
-        answer.appendRecord(.hinfo, ttl: ttl, data: [7] + "RFC8482".utf8 + [0])
-        answer.head.answerCount = 1
-        return answer
+        Answer(name, type: .any, .hinfo, [[7] + "RFC8482".utf8 + [0]], ttl: ttl)
     }
 
     /// - Parameter room: The octets of its records, if known.
@@ -116,9 +101,15 @@ extension Answer {
             head: AnswerHead(responseCode: code.inHeaderAlone), body: body, keep: keep, isCacheable: isCacheable)
     }
 
-    private mutating func appendRecord(_ type: RecordType, ttl: UInt32, data: [UInt8]) {
-        appendRecordHeader(type, ttl: ttl, dataLength: data.count)
-        body.append(contentsOf: data)
+    /// An answer with records of one type, with the given data; 255 at most.
+    private init(_ name: Name, type: RecordType, _ answerType: RecordType, _ records: [[UInt8]], ttl: UInt32) {
+        let ttl = min(ttl, RecordHeader.maximumTTL)
+        self.init(name, type: type, .noError, keep: ttl, isCacheable: true)
+        for data in records.prefix(Int(UInt8.max)) {
+            appendRecordHeader(answerType, ttl: ttl, dataLength: data.count)
+            body.append(contentsOf: data)
+            head.answerCount += 1
+        }
     }
 
     /// Octets of a record before its data, with a pointer as owner.

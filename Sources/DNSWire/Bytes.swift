@@ -73,6 +73,13 @@ extension [UInt8] {
     }
 }
 
+extension Hasher {
+    mutating func combine(octets: [UInt8]) {
+        // Sound: they are hashed during the call.
+        unsafe octets.withUnsafeBytes { unsafe combine(bytes: $0) }
+    }
+}
+
 extension OutputSpan<UInt8> {
     /// Appends a copy of the octets; traps if there is no room.
     @inline(__always)
@@ -97,18 +104,4 @@ extension OutputSpan<UInt8> {
         append16(UInt16(truncatingIfNeeded: value >> 16))
         append16(UInt16(truncatingIfNeeded: value))
     }
-}
-
-/// Whether two spans, both longer than a range, have the same octets in it.
-func isSame(_ a: Span<UInt8>, _ b: Span<UInt8>, _ range: Range<Int>) -> Bool {
-    var at = range.lowerBound
-    while range.upperBound &- at >= 8 {
-        guard a.integer64(at: at) == b.integer64(at: at) else { return false }
-        at &+= 8
-    }
-    while at < range.upperBound {
-        guard a[at] == b[at] else { return false }
-        at &+= 1
-    }
-    return true
 }

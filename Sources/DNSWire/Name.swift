@@ -15,19 +15,8 @@ public struct Name: Hashable, Sendable {
     /// - Parameter wire: A whole valid name in lower case.
     package init(canonical wire: [UInt8]) { self.wire = wire }
 
-    /// Eight octets at a time: a hash of each octet is slow for names.
-    public func hash(into hasher: inout Hasher) {
-        let wire = wire.span
-        var index = 0
-        while index &+ 8 <= wire.count {
-            hasher.combine(wire.integer64(at: index))
-            index &+= 8
-        }
-        while index < wire.count {
-            hasher.combine(wire[index])
-            index &+= 1
-        }
-    }
+    /// As a whole: a hash of each octet is slow for names.
+    public func hash(into hasher: inout Hasher) { hasher.combine(octets: wire) }
 
     /// Copies a validated uncompressed name, in lower case. Length octets (at most 63) cannot be confused with letters,
     /// so all octets are treated alike.
@@ -38,22 +27,6 @@ public struct Name: Hashable, Sendable {
         var octets = copy.mutableSpan
         for index in octets.indices { octets[index] = lowercased(octets[index]) }
         self.wire = copy
-    }
-
-    /// Whether the octets of a message from `offset` on are this name, in any case of letters. There must be as many.
-    func isSame(as message: Span<UInt8>, at offset: Int) -> Bool {
-        let wire = wire.span
-        var index = 0
-        while index &+ 8 <= wire.count {
-            let octets = message.integer64(at: offset &+ index)
-            guard octets.asciiLowercased == wire.integer64(at: index) else { return false }
-            index &+= 8
-        }
-        while index < wire.count {
-            guard lowercased(message[offset &+ index]) == wire[index] else { return false }
-            index &+= 1
-        }
-        return true
     }
 
     /// The number of labels before the root: 0 for the root, 3 for `www.example.com`.
@@ -160,14 +133,9 @@ extension Name: CustomStringConvertible {
     }
 
     private static func append(escaped octet: UInt8, to text: inout [UInt8]) {
-        switch octet {
-        case UInt8(ascii: "."), UInt8(ascii: "\\"), UInt8(ascii: "\""), UInt8(ascii: "("), UInt8(ascii: ")"),
-            UInt8(ascii: ";"), UInt8(ascii: "@"), UInt8(ascii: "$"):
-            text.append(UInt8(ascii: "\\"))
-            text.append(octet)
-        case 0x21...0x7E: text.append(octet)
-        default: text.append(contentsOf: ("\\" + decimalEscape(octet)).utf8)
-        }
+        guard 0x21...0x7E ~= octet else { return text.append(contentsOf: ("\\" + decimalEscape(octet)).utf8) }
+        if ".\\\"();@$".utf8.contains(octet) { text.append(UInt8(ascii: "\\")) }
+        text.append(octet)
     }
 
     /// An unprintable octet as `\DDD`.

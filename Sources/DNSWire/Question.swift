@@ -130,8 +130,6 @@ private struct QueryRecords {
     var offset: Int
     var edns: EDNS?
 
-    init(offset: Int) { self.offset = offset }
-
     /// Reads all records to the end of the message; false: one is broken. An OPT read before that stays, since a reply
     /// to a query with OPT must have one too (RFC 6891 §6.1.1).
     mutating func read(_ message: Span<UInt8>, isIXFR: Bool) -> Bool {

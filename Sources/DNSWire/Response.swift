@@ -27,7 +27,7 @@ public enum Response {
     public static func repeatsQuestion(_ message: Span<UInt8>, of query: Span<UInt8>) -> Bool? {
         guard message.count > Header.length, message.integer16(at: 4) == 1 else { return nil }
         guard let end = RecordHeader.skipName(query, at: Header.length), end <= message.count else { return false }
-        return isSame(message, query, Header.length..<end)
+        return (Header.length..<end).allSatisfy { message[$0] == query[$0] }
     }
 
     /// Validates a whole message and turns it into an answer.
@@ -132,7 +132,7 @@ struct Asked {
         guard message.integer16(at: 4) == 1 else { throw .mismatch }
         let end = Header.length + name.wire.count
         guard message.count >= end + 4 else { throw .truncated(at: message.count) }
-        guard name.isSame(as: message, at: Header.length) else { throw .mismatch }
+        guard name.contains(message.extracting(Header.length..<end)) else { throw .mismatch }
         guard message.integer16(at: end) == type.rawValue, message.integer16(at: end + 2) == recordClass.rawValue else {
             throw .mismatch
         }
@@ -211,7 +211,6 @@ struct ResponseRecords: ~Copyable {
     var count: Int { rewritten.records.count }
     /// One of ``all``; access to the whole array would retain a reference.
     subscript(place: Int) -> RecordHeader { rewritten.records[place] }
-    var answer: ArraySlice<RecordHeader> { all[..<answerCount] }
     var authority: ArraySlice<RecordHeader> { all[answerCount...] }
 
     private mutating func record(

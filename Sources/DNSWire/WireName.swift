@@ -125,11 +125,13 @@ struct DataLayout {
     let names: Int
     /// Octets after the names; nil: any number.
     let suffix: Int?
-    /// Whether these names may be written compressed: only in the types of RFC 1035 (RFC 3597 §4).
+    /// Whether these names may be written compressed: only in the types of RFC 1035 (RFC 3597 §4), the last of which is
+    /// TXT.
     let isCompressed: Bool
 
     init?(_ type: RecordType) {
         strings = type == .naptr ? 3 : 0
+        isCompressed = type.rawValue <= RecordType.txt.rawValue
         switch type {
         case .ns, .cname, .ptr, .mb, .md, .mf, .mg, .mr, .dname: (prefix, names, suffix) = (0, 1, 0)
         case .mx, .afsdb, .rt, .kx: (prefix, names, suffix) = (2, 1, 0)
@@ -141,10 +143,6 @@ struct DataLayout {
         case .sig: (prefix, names, suffix) = (18, 1, nil)
         case .nxt: (prefix, names, suffix) = (0, 1, nil)
         default: return nil
-        }
-        switch type {
-        case .dname, .afsdb, .rt, .kx, .rp, .px, .srv, .naptr, .sig, .nxt: isCompressed = false
-        default: isCompressed = true
         }
     }
 }

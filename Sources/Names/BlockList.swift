@@ -173,14 +173,8 @@ public struct BlockList: Sendable {
     /// Whether the rest of a line makes it a rule about the contents of pages: `##.ad`, `#@#`, `#?#`, `#$#`, `#%#` and
     /// the like.
     private static func isCosmetic(_ text: Span<UInt8>, _ rest: Range<Int>) -> Bool {
-        for index in rest.dropFirst().prefix(4) {
-            switch text[index] {
-            case UInt8(ascii: "#"): return true
-            case UInt8(ascii: "@"), UInt8(ascii: "?"), UInt8(ascii: "$"), UInt8(ascii: "%"): continue
-            default: return false
-            }
-        }
-        return false
+        rest.dropFirst().prefix(4).first { !"@?$%".utf8.contains(text[$0]) }.map { text[$0] == UInt8(ascii: "#") }
+            ?? false
     }
 
     /// Whether a line has the syntax of a filter list's rule.

@@ -130,12 +130,8 @@ extension DomainList {
         while offset < octets.count {
             let start = offset
             let mark = Mark(rawValue: octets[start])
-            if mark == .linesWithout {
-                offset += 2
-                continue
-            }
-            if mark == .sameLine {
-                offset += 1
+            if mark == .linesWithout || mark == .sameLine {
+                offset += mark == .sameLine ? 1 : 2
                 continue
             }
             let nameStart = start + (mark.bits == 0 ? 1 : 2)

@@ -108,20 +108,22 @@ public final class DNSCache: @unchecked Sendable {
     /// The answer to a question for a client of `audience`, fresh or at most `staleSeconds` past its TTL: the one that
     /// was stored for it, or one that was got with DO, without its signatures. It changes no state.
     public func find(_ name: Name, type: RecordType, for audience: Audience, at now: UInt32) -> Held? {
-        let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
-        return unsafe segments[Self.segment(hash)].withLock { segment in
-            segment.held(hash: hash, name, type: type, audience: audience, at: now)
-        }
+        withSegment(of: name, type) { $0.held(hash: $1, name, type: type, audience: audience, at: now) }
     }
 
     /// The result of ``find(_:type:for:at:)``, for a client that gets it if it is fresh: the answer counts as asked
     /// for, and may be due for a refresh. An answer that was got with DO is stored for these clients from then on, so
     /// that ``answer(_:_:query:at:limit:into:)`` finds it.
     public func take(_ name: Name, type: RecordType, for audience: Audience, at now: UInt32) -> Held? {
+        withSegment(of: name, type) { $0.take(hash: $1, name, type: type, audience: audience, at: now) }
+    }
+
+    /// Calls the closure with the segment of a question, locked, and the question's hash.
+    private func withSegment<Result: Sendable>(
+        of name: Name, _ type: RecordType, _ body: (inout Segment, UInt64) -> Result
+    ) -> Result {
         let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
-        return unsafe segments[Self.segment(hash)].withLock { segment in
-            segment.take(hash: hash, name, type: type, audience: audience, at: now)
-        }
+        return unsafe segments[Self.segment(hash)].withLock { body(&$0, hash) }
     }
 
     /// Stores an answer and replaces those for the same question that serve no other clients. An answer with `keep` 0
@@ -137,8 +139,7 @@ public final class DNSCache: @unchecked Sendable {
         _ answer: Answer, to name: Name, type: RecordType, for audience: Audience, at now: UInt32,
         isStandIn: Bool = false, origin: UInt16 = 0, basis: Basis? = nil
     ) {
-        let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
-        unsafe segments[Self.segment(hash)].withLock { segment in
+        withSegment(of: name, type) { segment, hash in
             segment.store(
                 answer, hash: hash, name, type: type, audience: audience, at: now, isStandIn: isStandIn, origin: origin,
                 basis: basis)
@@ -152,8 +153,7 @@ public final class DNSCache: @unchecked Sendable {
     ) {
         let question = name.wire.count + 4
         guard body.count >= question, body[..<question] == answer.body[..<question] else { return }
-        let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
-        unsafe segments[Self.segment(hash)].withLock { segment in
+        withSegment(of: name, type) { segment, hash in
             segment.replaceBody(
                 answer.body, by: body, hash: hash, name, type: type, clients: Entry.Flags(asking: audience))
         }
@@ -210,10 +210,7 @@ public final class DNSCache: @unchecked Sendable {
     /// Removes the answers to a question that are substitutes for a better one, for all audiences: see
     /// ``store(_:to:type:for:at:isStandIn:origin:)``.
     public func removeStandIn(_ name: Name, type: RecordType) {
-        let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
-        unsafe segments[Self.segment(hash)].withLock { segment in
-            segment.removeStandIn(hash: hash, name, type: type)
-        }
+        withSegment(of: name, type) { $0.removeStandIn(hash: $1, name, type: type) }
     }
 
     /// Changes the rules that decide which answers are right: a new epoch begins.

@@ -136,10 +136,7 @@ struct Ring: ~Copyable {
         pad(before: extent)
         let place = head % capacity
         // The ring has `extent` free octets from `place` on, and the body fits into them after the entry.
-        unsafe body.withUnsafeBytes { bytes in
-            guard let base = bytes.baseAddress else { return }
-            unsafe (memory + place + Entry.size).copyMemory(from: base, byteCount: bytes.count)
-        }
+        write(body, after: place)
         link(new, at: place)
         advanceHead(extent)
         return true
@@ -148,6 +145,11 @@ struct Ring: ~Copyable {
     /// Overwrites the first octets of an entry's body, which must be as long at least.
     mutating func overwriteBody(at place: Int, _ octets: Span<UInt8>) {
         precondition(octets.count <= Int(entry(at: place).bodyLength))
+        write(octets, after: place)
+    }
+
+    /// Writes a body; the caller has checked that it fits.
+    private func write(_ octets: Span<UInt8>, after place: Int) {
         unsafe octets.withUnsafeBytes { bytes in
             guard let base = bytes.baseAddress else { return }
             unsafe (memory + place + Entry.size).copyMemory(from: base, byteCount: bytes.count)
@@ -283,4 +285,31 @@ struct Ring: ~Copyable {
     private func bucket(of hash: UInt64) -> Int { Int(Ring.tag(hash)) & bucketMask }
     private static func reference(_ place: Int) -> UInt32 { UInt32(place / Entry.alignment + 1) }
     static func place(_ reference: UInt32) -> Int { (Int(reference) - 1) * Entry.alignment }
+}
+
+/// The address of a ring's memory, which never changes: enough to prefetch an entry before the lock is taken.
+///
+/// Sound without the lock for as long as the ring lives: a bucket is read atomically, and the memory of an entry is
+/// prefetched but not read; if another entry is there meanwhile, the prefetch was only useless.
+@safe
+struct RingMap: @unchecked Sendable {
+    let memory: UnsafeMutableRawPointer
+    let buckets: UnsafeMutablePointer<Atomic<UInt32>>
+    let bucketMask: Int
+
+    func prefetchBucket(of hash: UInt64) {
+        unsafe cmemory_prefetch(buckets + Int(Ring.tag(hash)) & bucketMask)
+    }
+
+    /// Prefetches the first entry of the bucket, nearly always the right one: there are no more entries than buckets.
+    func prefetchEntry(of hash: UInt64) {
+        let reference = unsafe buckets[Int(Ring.tag(hash)) & bucketMask].load(ordering: .relaxed)
+        guard reference != 0 else { return }
+        let entry = unsafe memory + Ring.place(reference)
+        unsafe cmemory_prefetch(entry)
+        unsafe cmemory_prefetch(entry + RingMap.cacheLine)
+    }
+
+    /// Octets of a cache line; an entry with its body usually takes two lines.
+    static let cacheLine = 64
 }

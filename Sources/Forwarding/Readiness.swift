@@ -1,4 +1,3 @@
-import Base
 import DNSWire
 
 /// Whether uncached questions can be expected to be answered, judged by those that no server answered.
@@ -23,8 +22,6 @@ struct Readiness {
     static let failures = 3
     /// The root's name servers, which every resolver knows.
     static let own = Flight.Key(name: NameKey(.root), type: .ns, audience: .plain)
-
-    init() {}
 
     /// Notes a question that no server answered.
     /// - Parameter answers: Answers of servers since the start.

@@ -58,3 +58,98 @@ public enum ResolverList {
         return (servers.filter { !isLoop($0) }, servers.filter(isLoop))
     }
 }
+
+/// A resolver of a network link, with the names that it is for. systemd-resolved writes the resolvers of all links into
+/// one file, even a VPN's, which must not be asked for all names.
+///
+/// | a link has | another link has `~.` | its resolvers are |
+/// | --- | --- | --- |
+/// | `~.` | either | asked |
+/// | the default route | no | asked |
+/// | the default route | yes | left out, as by systemd-resolved |
+/// | neither | either | left out |
+///
+/// A resolver of several links is asked if it is for one of them. A resolver of no known link is asked. A link whose
+/// only resolver is this daemon does not affect the others: that is how systemd-resolved is set to ask the daemon for
+/// all names.
+public struct LinkServer: Sendable, Hashable {
+    public let address: IPAddress
+    /// The link's name; empty: the resolver is of the machine as a whole.
+    public let link: String
+    public let use: Use
+
+    /// The names that a link is for, fewest first.
+    public enum Use: Int, Sendable {
+        /// Some names only.
+        case someNames
+        /// The names that no other link is for.
+        case otherNames
+        /// All names (`~.`).
+        case allNames
+    }
+
+    /// Each parameter sets the property of the same name.
+    public init(_ address: IPAddress, of link: String, for use: Use) {
+        (self.address, self.link, self.use) = (address, link, use)
+    }
+
+    /// Splits servers by the table above.
+    /// - Parameter servers: Without this daemon.
+    /// - Returns: The servers to ask, and the others with their links.
+    public static func split(
+        _ servers: [Endpoint], by known: [LinkServer]
+    ) -> (usable: [Endpoint], others: [(server: Endpoint, link: String)]) {
+        let isTaken = known.contains { one in
+            one.use == .allNames && servers.contains { $0.address == one.address }
+        }
+        let least: Use = isTaken ? .allNames : .otherNames
+        var (usable, others): ([Endpoint], [(Endpoint, String)]) = ([], [])
+        for server in servers {
+            let links = known.filter { $0.address == server.address }
+            if let other = links.first, links.allSatisfy({ $0.use.rawValue < least.rawValue }) {
+                others.append((server, other.link))
+            } else {
+                usable.append(server)
+            }
+        }
+        return (usable, others)
+    }
+}
+
+/// A server of a file or key that is not asked.
+public struct LeftOutServer: Sendable, Hashable {
+    public let server: Endpoint
+    /// The file or key that names it.
+    public let source: String
+    public let reason: Reason
+
+    public enum Reason: Sendable, Hashable {
+        /// It is this daemon itself, or asks it.
+        case loop
+        /// It is of a network link with this name, which is not for all names.
+        case link(String)
+    }
+
+    /// Each parameter sets the property of the same name.
+    public init(_ server: Endpoint, in source: String, _ reason: Reason) {
+        (self.server, self.source, self.reason) = (server, source, reason)
+    }
+
+    /// The reason, to follow the server.
+    public var brief: String {
+        switch reason {
+        case .loop: "is left out: it is this daemon itself or asks it"
+        case .link(let name): "is left out: it is of \(name), which is not for all names"
+        }
+    }
+
+    /// The server and the reason, as a sentence without its end.
+    public var words: String {
+        switch reason {
+        case .loop:
+            "\(source) names \(server), which is this daemon itself or asks it: left out, since it would ask itself without end"
+        case .link(let name):
+            "\(source) names \(server) of \(name), which is not for all names: left out; for the names of that network, a group in [upstreams] can name it"
+        }
+    }
+}

@@ -37,14 +37,12 @@ struct TokenBucket {
             let seconds = Double(now.nanoseconds - filledAt.nanoseconds) / 1e9
             let before = perSecond - tokens
             tokens = min(perSecond, tokens + seconds * perSecond)
-            if before > 0, most > 0 { forget(by: (perSecond - tokens) / before) }
+            if before > 0, most > 0 {
+                spent.scale(by: (perSecond - tokens) / before, least: Self.leastPart)
+                most = spent.most
+            }
         }
         filledAt = filledAt.map { max($0, now) } ?? now
-    }
-
-    private mutating func forget(by factor: Double) {
-        spent.scale(by: factor, least: Self.leastPart)
-        most = spent.most
     }
 
     /// Whether one more name of a source may be sent now. Fill the bucket first.

@@ -65,11 +65,9 @@ public final class DomainRules: Sendable {
             }
         }
         listCount = lists.count
-        let listed = Set(lists.compactMap { if case .listed(let group) = $1 { group } else { nil } })
         hasReleased = lists.contains { list in
             switch list.1 {
-            case .released: true
-            case .except(let group): listed.contains(group)
+            case .released, .except: true
             case .group, .listed: false
             }
         }
@@ -158,7 +156,7 @@ public final class DomainRules: Sendable {
     public func group(of name: Name) -> GroupID? { find(name).group }
 
     /// The longest pattern by which a group excludes a name.
-    func exception(_ name: Name) -> (group: GroupID, pattern: DomainPattern, place: DomainPlace)? {
+    func exception(_ name: Name) -> PolicyDecision.Exception? {
         var longest: (GroupID, DomainTable<Rule>.Match)?
         guard let first = table.candidate(name.wire.span, from: (0, -1)) else { return nil }
         table.forEach(holding: name, from: first) { match in
@@ -169,7 +167,8 @@ public final class DomainRules: Sendable {
             }
         }
         guard let (group, match) = longest, let pattern = table.pattern(match) else { return nil }
-        return (group, pattern, table.place(match.list, match.offset))
+        return PolicyDecision.Exception(
+            group: group, pattern: pattern, place: table.place(match.list, match.offset))
     }
 
     func pattern(_ finding: Finding) -> DomainPattern? { finding.match.flatMap { table.pattern($0) } }

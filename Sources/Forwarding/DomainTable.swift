@@ -147,12 +147,12 @@ extension DomainTable {
         }
     }
 
-    /// Whether any pattern matches a name.
-    func holds(_ name: Name) -> Bool {
-        guard let first = candidate(name.wire.span, from: (0, -1)) else { return false }
-        var isHeld = false
-        forEach(holding: name, from: first) { _ in isHeld = true }
-        return isHeld
+    /// The longest pattern that matches a name; nil: none does.
+    func longest(_ name: Name) -> Match? {
+        guard let first = candidate(name.wire.span, from: (0, -1)) else { return nil }
+        var longest: Match?
+        forEach(holding: name, from: first) { if longest == nil { longest = $0 } }
+        return longest
     }
 
     private static var rootBit: UInt64 { 1 }
@@ -167,30 +167,19 @@ extension DomainTable {
     /// Visits the patterns for the end of a name at `offset`, whose preceding label is at `before`.
     private func look(_ wire: Span<UInt8>, _ offset: Int, _ before: Int, _ visit: (Match) -> Void) {
         if networkBits != 0, before >= 0 { lookForNetworks(wire, offset, before, visit) }
-        var (ranks, entries) = (0 as UInt8, 0)
-        var only = (list: 0, offset: 0)
+        var ranks: UInt8 = 0
         probe(wire, offset, bits: 0, value: 0) { list, entry in
-            guard holdsHere(list, entry, offset) else { return }
-            ranks |= 1 << Self.rank(lists[list].octets[entry])
-            entries += 1
-            only = (list, entry)
+            if holdsHere(list, entry, offset) { ranks |= 1 << Self.rank(lists[list].octets[entry]) }
         }
         // `*.x` needs a label before x; the pattern of single labels needs none before or after.
         if before < 0 { ranks &= ~(1 << Self.belowRank) }
         if before != 0 { ranks &= ~(1 << Self.singleLabelsRank) }
-        guard ranks != 0 else { return }
         let octets = (wire.count - offset) << 4
-        var rank = Self.belowRank
-        while true {
-            if ranks & 1 << rank != 0 {
-                if entries == 1 { return visit(match(only.list, only.offset, octets | Int(rank))) }
-                probe(wire, offset, bits: 0, value: 0) { list, entry in
-                    guard Self.rank(lists[list].octets[entry]) == rank, holdsHere(list, entry, offset) else { return }
-                    visit(match(list, entry, octets | Int(rank)))
-                }
+        for rank in (0...Self.belowRank).reversed() where ranks & 1 << rank != 0 {
+            probe(wire, offset, bits: 0, value: 0) { list, entry in
+                guard Self.rank(lists[list].octets[entry]) == rank, holdsHere(list, entry, offset) else { return }
+                visit(match(list, entry, octets | Int(rank)))
             }
-            guard rank > 0 else { return }
-            rank -= 1
         }
     }
 

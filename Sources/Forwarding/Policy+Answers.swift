@@ -1,17 +1,13 @@
 import Base
 import DNSCache
 import DNSWire
+import Names
 
 /// The answers of the daemon's own.
 extension Policy {
     /// The answer for a type that an HTTPDNS account cannot be asked, if no other group may be.
     func notSupported(_ name: Name, _ type: RecordType) -> Answer {
         .noData(name, type: type, negativeTTL: negativeTTL, extendedError: .notSupported)
-    }
-
-    /// The answer for a private name while no server knows it.
-    func noPrivateNames(_ name: Name, _ type: RecordType) -> Answer {
-        .nxDomain(name, type: type, negativeTTL: negativeTTL)
     }
 
     /// The answer for a private name while the network has not named its resolvers yet. NXDOMAIN would be final to
@@ -84,5 +80,98 @@ extension Policy {
         case .aaaa: .addresses(name, type: .aaaa, [IPAddress(v6: 0, 1)], ttl: Self.fixedTTL)
         default: .noData(name, type: type, negativeTTL: Self.fixedTTL)
         }
+    }
+}
+
+/// `without` of a group: the types that it is not asked for; its names have no such records.
+///
+/// | the group that leaves a type out | clients get |
+/// | --- | --- |
+/// | takes the name, or is the first on the route | NODATA at once; no group is asked |
+/// | comes later in the route | NODATA when the groups before it have ended so that it would be asked |
+/// | the same, and the group before it, an account, is slow | the account's answer: no group is asked beside it |
+///
+/// NODATA is the group's answer, so no later group is asked, whatever `thenTryOn` is, and no AAAA record is made from A
+/// records.
+extension Policy {
+    /// Whether a group is not asked for a type.
+    func leavesOut(_ group: GroupID, _ type: RecordType) -> Bool {
+        kinds.without[group]?.contains(type) ?? false
+    }
+
+    /// The answer of a group that is not asked for a type.
+    func leftOut(_ name: Name, _ type: RecordType) -> Answer { .noData(name, type: type, negativeTTL: negativeTTL) }
+
+    /// The steps of a question of a type: the last one is the first whose group leaves the type out.
+    func limited(_ steps: [Step], to type: RecordType) -> [Step] {
+        guard let end = steps.firstIndex(where: { leavesOut($0.group, type) }) else { return steps }
+        var limited = Array(steps[...end])
+        limited[end].hedgeAfter = nil
+        return limited
+    }
+
+    /// The mark of the step whose group leaves the type out, for a basis; 0: there is none.
+    /// - Parameter ofAccounts: For accounts' answers, which other groups do not decide.
+    func markOfLeftOut(_ row: Row, _ type: RecordType, ofAccounts: Bool) -> UInt64 {
+        let route = groupRoutes[row.index]
+        let steps = row.kind == .messages ? route.messageSteps : route.steps
+        let end = steps.firstIndex {
+            leavesOut($0.group, type) && (!ofAccounts || kinds.marks[$0.group]?.isAccount ?? false)
+        }
+        return end.map { UInt64($0) + 1 } ?? 0
+    }
+}
+
+/// `signed` of accounts: validating clients (DO without CD) would find an account's addresses bogus in signed zones, so
+/// their questions go to the groups of the route that have signatures and whose queries cannot be read on the way.
+extension Policy {
+    /// The account whose name a validating client asks at another group; nil: this question takes the common route.
+    func leavesToValidators(_ key: Flight.Key) -> GroupID? {
+        guard hasSignedSteps, key.audience.validates else { return nil }
+        return leavesToValidators(key.name.name, key.type)
+    }
+
+    /// The clients that an answer for an audience serves: validating clients have answers of their own for a name whose
+    /// other answers come from an account.
+    func served(_ audience: Audience, _ name: Name, _ type: RecordType) -> Audience {
+        guard hasSignedSteps, audience == .everyone || audience.validates, leavesToValidators(name, type) != nil else {
+            return audience
+        }
+        return audience.validates ? .validators : .exceptValidators
+    }
+
+    private func leavesToValidators(_ name: Name, _ type: RecordType) -> GroupID? {
+        let finding = find(name, type)
+        guard Self.isAnsweredByAccounts(type), Self.canBeAddressed(name) else { return nil }
+        let way = groupRoutes[index(finding)]
+        return way.signedSteps == nil ? nil : way.steps.first?.group
+    }
+
+    /// The types for which an account's answer, or the lack of one, counts.
+    static func isAnsweredByAccounts(_ type: RecordType) -> Bool {
+        type == .a || type == .aaaa || type == .https || type == .svcb
+    }
+}
+
+/// The effect of a network's NAT64 prefix on questions.
+extension Policy {
+    /// The prefix of the answers that are made for a client; nil: none are made.
+    func synthesis(for audience: Audience) -> NAT64Prefix? {
+        audience == .those(dnssecOK: true, checkingDisabled: true) ? nil : synthesis
+    }
+
+    /// The reverse name of the IPv4 address in a reverse name under the prefix; nil for any other name.
+    func translatedReverse(_ name: Name) -> Name? {
+        guard let prefix = synthesis, let network = ReverseNetwork(name: name, bits: 0, value: 0).network,
+            network.prefixLength == 128, let inside = prefix.ipv4(in: network.address)
+        else { return nil }
+        return prefix.address(of: inside).map { _ in Name.reverse(of: inside) }
+    }
+
+    func isTranslated(_ address: IPAddress) -> Bool { synthesis?.ipv4(in: address) != nil }
+
+    /// Whether an address is private, or the translation of a private one.
+    func isPrivate(_ address: IPAddress) -> Bool {
+        address.isPrivate || synthesis?.ipv4(in: address)?.isPrivate ?? false
     }
 }

@@ -49,15 +49,11 @@ extension Policy {
     func basis(_ key: NameKey, _ type: RecordType, _ audience: Audience) -> Basis {
         let client: Audience = audience.isOfAccounts ? .everyone : audience == .validators ? .validating : audience
         guard case .group(let row) = way(key, type, for: client).way else { return 0 }
-        let group = groupRoutes[row.index]
-        let number =
-            audience.isOfAccounts && row.kind == .addresses
-            ? (type == .a ? group.bases.ofAccounts.ipv4 : group.bases.ofAccounts.ipv6) : number(of: row, type)
-        let leftOut = markOfLeftOut(row, type, ofAccounts: audience.isOfAccounts && row.kind == .addresses)
-        let leavesValidators = audience == .everyone && row.kind == .addresses && group.signedSteps != nil
+        let areAddresses = row.kind == .addresses
         return basis(
-            number, (refusesPrivate(key.name) ? 1 : 0) + (leavesValidators ? 2 : 0) + leftOut << 2,
-            isTranslated: type == .aaaa && synthesis(for: client) != nil)
+            row, type, for: client, refusesPrivate: refusesPrivate(key.name),
+            ofAccounts: audience.isOfAccounts && areAddresses,
+            leavesValidators: audience == .everyone && areAddresses && groupRoutes[row.index].signedSteps != nil)
     }
 
     /// The bases of the answers to a question under way, for its present clients.
@@ -70,38 +66,40 @@ extension Policy {
 
     /// - Parameter row: The groups that the rules ask for it.
     func bases(_ key: Flight.Key, by row: Row) -> AnswerBases {
-        let (group, refuses) = (groupRoutes[row.index], UInt64(refusesPrivate(key.name.name) ? 1 : 0))
-        func mark(_ type: RecordType, ofAccounts: Bool = false) -> UInt64 {
-            refuses + markOfLeftOut(row, type, ofAccounts: ofAccounts) << 2
-        }
+        let (group, refuses) = (groupRoutes[row.index], refusesPrivate(key.name.name))
         var bases = AnswerBases()
-        bases.ofMessages = basis(
-            number(of: row, key.type), mark(key.type),
-            isTranslated: key.type == .aaaa && synthesis(for: key.audience) != nil)
+        bases.ofMessages = basis(row, key.type, for: key.audience, refusesPrivate: refuses, ofAccounts: false)
         if row.kind == .addresses, group.messageSteps.count < group.steps.count {
-            bases.ipv4 = basis(group.bases.ofAccounts.ipv4, mark(.a, ofAccounts: true), isTranslated: false)
-            bases.ipv6 = basis(
-                group.bases.ofAccounts.ipv6, mark(.aaaa, ofAccounts: true), isTranslated: synthesis != nil)
+            bases.ipv4 = basis(row, .a, for: .everyone, refusesPrivate: refuses, ofAccounts: true)
+            bases.ipv6 = basis(row, .aaaa, for: .everyone, refusesPrivate: refuses, ofAccounts: true)
         }
         return bases
     }
 
-    private func number(of row: Row, _ type: RecordType) -> UInt64 {
+    /// - Parameters:
+    ///   - ofAccounts: For an account's answer.
+    ///   - leavesValidators: Validating clients are sent elsewhere.
+    private func basis(
+        _ row: Row, _ type: RecordType, for client: Audience, refusesPrivate: Bool, ofAccounts: Bool,
+        leavesValidators: Bool = false
+    ) -> Basis {
         let bases = groupRoutes[row.index].bases
-        return switch row.kind {
-        case .messages: bases.messages
-        case .signed: bases.signed
-        case .binding: bases.binding
-        case .addresses: type == .a ? bases.ofOthers.ipv4 : bases.ofOthers.ipv6
+        let number: UInt64
+        switch row.kind {
+        case .messages: number = bases.messages
+        case .signed: number = bases.signed
+        case .binding: number = bases.binding
+        case .addresses:
+            let both = ofAccounts ? bases.ofAccounts : bases.ofOthers
+            number = type == .a ? both.ipv4 : both.ipv6
         }
-    }
-
-    private func basis(_ number: UInt64, _ mark: UInt64, isTranslated: Bool) -> Basis {
         guard number != 0 else { return 0 }
         var hash = FNV()
         hash.add(number)
-        hash.add(mark)
-        if isTranslated { hash.add(prefixMark) }
+        hash.add(
+            (refusesPrivate ? 1 : 0) + (leavesValidators ? 2 : 0) + markOfLeftOut(row, type, ofAccounts: ofAccounts)
+                << 2)
+        if type == .aaaa, synthesis(for: client) != nil { hash.add(prefixMark) }
         return max(Basis(truncatingIfNeeded: hash.value ^ hash.value >> 32), 1)
     }
 

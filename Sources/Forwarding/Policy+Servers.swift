@@ -1,4 +1,3 @@
-import Base
 public import DNSWire
 
 /// The groups that find a server whose host is a name.

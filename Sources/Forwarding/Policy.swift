@@ -20,19 +20,7 @@ public struct Policy: Sendable {
     /// The names whose answers may hold private addresses; nil: all.
     private var privateAllowed: NameSet?
 
-    // A reference, so that the copy of the policy in each turn of the loop is cheap.
-
-    private final class Translator: Sendable {
-        let prefix: NAT64Prefix
-        let mark: UInt64
-
-        init(prefix: NAT64Prefix) {
-            self.prefix = prefix
-            var hash = FNV()
-            hash.add("\(prefix)")
-            mark = hash.value
-        }
-    }
+    /// A reference, so that the copy of the policy in each turn of the loop is cheap.
     private final class NameSet: Sendable {
         let table: DomainTable<Void>
         init(_ names: [Name]) { table = DomainTable(subtrees: [(names, ())]) }
@@ -47,12 +35,14 @@ public struct Policy: Sendable {
     public var ranked: RankedNames?
     /// The prefix of the AAAA records that are made from A records (RFC 6147); nil: none are made.
     public internal(set) var synthesis: NAT64Prefix? {
-        get { translator?.prefix }
-        set { translator = newValue.map { Translator(prefix: $0) } }
+        didSet {
+            var hash = FNV()
+            if let synthesis { hash.add("\(synthesis)") }
+            prefixMark = hash.value
+        }
     }
     /// The mark of the prefix in a basis.
-    var prefixMark: UInt64 { translator?.mark ?? 0 }
-    private var translator: Translator?
+    private(set) var prefixMark: UInt64 = 0
     /// The encrypted ways to ask the daemon (RFC 9462); nil: clients learn of none.
     public var designation: Designation?
     /// The names that the daemon itself looks up.
@@ -61,8 +51,6 @@ public struct Policy: Sendable {
     public internal(set) var network: UInt64 = 0 {
         didSet { setBases() }
     }
-    /// Whether any group answers by itself.
-    private(set) var hasAnswers = false
     /// TTL of the answers that never change (RFC 6761 names), in seconds.
     static let fixedTTL: UInt32 = 3600
 
@@ -71,7 +59,6 @@ public struct Policy: Sendable {
         var steps: [Step] = []
         /// The steps whose groups carry messages.
         var messageSteps: [Step] = []
-        var beginsWithAddresses = false
         /// The group's own answer; nil: its steps are asked.
         var answer: (GroupAnswer, name: String)?
         /// The steps for A and for AAAA; nil: the group's `addressType` excludes the family, so the answer is NODATA.
@@ -81,11 +68,12 @@ public struct Policy: Sendable {
         /// The steps for clients that validate; nil: the same as for all clients.
         var signedSteps: [Step]?
         var bases = Bases()
+
+        /// Whether an account is the first.
+        var beginsWithAddresses: Bool { steps.first != messageSteps.first }
     }
     /// Traits of the groups.
     var kinds: GroupKinds
-    /// Whether any group is not asked for some types.
-    let leavesOutTypes: Bool
     var hasSignedSteps = false
 
     /// - Parameters:
@@ -114,22 +102,17 @@ public struct Policy: Sendable {
         groupRoutes = (0...last).map { number in
             let steps = routes[GroupID(number)] ?? []
             precondition(steps.count <= Flight.maximumSteps)
-            return GroupRoute(
-                steps: steps, messageSteps: steps.filter { !carriers.contains($0.group) },
-                beginsWithAddresses: steps.first.map { carriers.contains($0.group) } ?? false)
+            return GroupRoute(steps: steps, messageSteps: steps.filter { !carriers.contains($0.group) })
         }
         kinds = GroupKinds(groups)
-        leavesOutTypes = !kinds.without.isEmpty
         self.privateAllowed = privateAllowed.map { NameSet($0) }
         setFamilies([:])
         for group in groups {
             setPrivateServers(group)
             guard let answer = group.answer, groupRoutes.indices.contains(group.id.rawValue) else { continue }
             groupRoutes[group.id.rawValue].answer = (answer, group.name)
-            hasAnswers = true
         }
-        setSignedSteps()
-        setBindingSteps()
+        setStepsByServers()
         setBases()
     }
 
@@ -150,7 +133,7 @@ public struct Policy: Sendable {
             let own = groupRoutes[index].steps.first { $0.group == GroupID(index) }
             return own == nil || own == asked.first ? asked : nil
         }
-        excludesFamilies = leavesOutTypes
+        excludesFamilies = !kinds.without.isEmpty
         for index in groupRoutes.indices {
             (groupRoutes[index].ipv4Steps, groupRoutes[index].ipv6Steps) = (asked(index, .ipv4), asked(index, .ipv6))
             let route = groupRoutes[index]
@@ -174,18 +157,14 @@ public struct Policy: Sendable {
         let finding = find(name, type)
         let taker: PolicyDecision.Taker =
             if let reason = finding.reserved { .reserved(reason) } else { .group(finding.group ?? otherwise) }
-        let exception = rules.exception(name).flatMap { exception in
-            taker == .group(exception.group)
-                ? nil
-                : PolicyDecision.Exception(group: exception.group, pattern: exception.pattern, place: exception.place)
-        }
+        let exception = rules.exception(name).flatMap { taker == .group($0.group) ? nil : $0 }
         return PolicyDecision(
             taker: taker, pattern: rules.pattern(finding), place: rules.place(finding), exception: exception)
     }
 
     /// Whether private addresses are removed from answers to questions for a name.
     func refusesPrivate(_ name: Name) -> Bool {
-        guard let privateAllowed, !privateAllowed.table.holds(name) else { return false }
+        guard let privateAllowed, privateAllowed.table.longest(name) == nil else { return false }
         let finding = rules.find(name)
         if finding.reserved == .privateName { return false }
         return !finding.isNamed || finding.group == .httpdns
@@ -268,13 +247,13 @@ public struct Policy: Sendable {
         case .noData: return (.answer(.noData(name, type: type, negativeTTL: Self.fixedTTL)), .noData)
         default: break
         }
-        if hasAnswers, let own = answerOfGroup(key, type, finding, isOfThisHost: isOfThisHost) { return own }
+        if let own = answerOfGroup(key, type, finding, isOfThisHost: isOfThisHost) { return own }
         if type == .any { return (.answer(.hinfo(name, ttl: Self.fixedTTL)), .any) }
         if let answer = hosts.answer(key, type, ttl: 0, isOfThisHost: isOfThisHost) { return (.answer(answer), .hosts) }
         if hasNoPrivateNames, finding.reserved != nil {
             return awaitsPrivateNames
                 ? (.answer(privateNamesAwaited(name, type)), .privateNamesAwaited)
-                : (.answer(noPrivateNames(name, type)), .noPrivateNames)
+                : (.answer(.nxDomain(name, type: type, negativeTTL: negativeTTL)), .noPrivateNames)
         }
         let index = index(finding)
         if leavesOut(GroupID(index), type) { return (.answer(leftOut(name, type)), .typeLeftOut) }
@@ -282,9 +261,7 @@ public struct Policy: Sendable {
         guard Self.canBeAddressed(name) else {
             return (.group(Row(index, .messages)), name.labelCount <= 1 ? .singleLabel : .notHostname)
         }
-        if hasSignedSteps, audience.validates, Self.isAnsweredByAccounts(type),
-            groupRoutes[index].signedSteps != nil
-        {
+        if audience.validates, Self.isAnsweredByAccounts(type), groupRoutes[index].signedSteps != nil {
             return (.group(Row(index, .signed)), .addresses)
         }
         switch type {
@@ -347,17 +324,22 @@ public struct Policy: Sendable {
     mutating func setServers(of group: UpstreamGroup) {
         setPrivateServers(group)
         kinds = GroupKinds(kinds, with: group)
-        setSignedSteps()
-        setBindingSteps()
+        setStepsByServers()
         setBases()
     }
 
-    private mutating func setBindingSteps() {
+    /// Sets the steps that depend on how the servers of groups are asked.
+    private mutating func setStepsByServers() {
         for index in groupRoutes.indices {
-            let isBound = groupRoutes[index].steps.first.map { kinds.bindingAccounts.contains($0.group) } ?? false
+            guard let account = groupRoutes[index].steps.first?.group else { continue }
+            let signing = groupRoutes[index].messageSteps.filter { kinds.signing.contains($0.group) }
+            groupRoutes[index].signedSteps =
+                kinds.leavingValidators.contains(account) && !signing.isEmpty ? signing : nil
             groupRoutes[index].bindingStep =
-                isBound ? groupRoutes[index].steps.firstIndex { kinds.encrypted.contains($0.group) } : nil
+                kinds.bindingAccounts.contains(account)
+                ? groupRoutes[index].steps.firstIndex { kinds.encrypted.contains($0.group) } : nil
         }
+        hasSignedSteps = groupRoutes.contains { $0.signedSteps != nil }
     }
 
     private mutating func setPrivateServers(_ group: UpstreamGroup) {

@@ -13,12 +13,5 @@ public final class RankedNames: Sendable {
     }
 
     /// The port of the longest of the names that are this one or above it; nil: there is none.
-    func port(of name: Name) -> UInt16? {
-        guard let first = table.candidate(name.wire.span, from: (0, -1)) else { return nil }
-        var port: UInt16?
-        table.forEach(holding: name, from: first) { match in
-            if port == nil { port = match.value }
-        }
-        return port
-    }
+    func port(of name: Name) -> UInt16? { table.longest(name)?.value }
 }

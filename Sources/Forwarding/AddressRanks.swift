@@ -40,7 +40,6 @@ struct AddressRanks {
 
     private var orders = Remembered<Subject, Order>(atMost: mostOrders)
     private var trials = Table<Trial>()
-    private var subjects: Set<Subject> = []
 
     /// Milliseconds after which a silent address counts as failed.
     static let patience = 300
@@ -66,13 +65,14 @@ struct AddressRanks {
     ) -> (id: TableID, addresses: [IPAddress])? {
         var seen: Set<IPAddress> = []
         let addresses = Array(all.filter { seen.insert($0).inserted }.prefix(Self.mostAddresses))
-        guard addresses.count > 1, trials.count < Self.mostTrials, !subjects.contains(subject) else { return nil }
+        guard addresses.count > 1, trials.count < Self.mostTrials,
+            !trials.ids.contains(where: { trials[$0]?.subject == subject })
+        else { return nil }
         if let known = order(of: subject, at: now), now < known.since.advanced(milliseconds: Self.holds),
             addresses.allSatisfy(known.knows)
         {
             return nil
         }
-        subjects.insert(subject)
         return (trials.insert(Trial(subject: subject, addresses: addresses, order: Order(since: now))), addresses)
     }
 
@@ -90,7 +90,6 @@ struct AddressRanks {
     /// - Returns: Its result, and whether addresses are still awaited; nil: there is no such trial.
     mutating func end(_ id: TableID, at now: Tick) -> (subject: Subject, order: Order, isWaiting: Bool)? {
         guard let trial = trials.remove(id) else { return nil }
-        subjects.remove(trial.subject)
         var order = trial.order
         order.failed = trial.addresses.filter { !order.answered.contains($0) }
         orders.insert(trial.subject, order, until: now.advanced(milliseconds: Self.remembered))
@@ -104,7 +103,7 @@ struct AddressRanks {
     mutating func forgetAll() -> [TableID] {
         let ids = trials.ids
         for id in ids { trials.remove(id) }
-        (orders, subjects) = (Remembered(atMost: Self.mostOrders), [])
+        orders.removeAll()
         return ids
     }
 }

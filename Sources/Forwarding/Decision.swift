@@ -75,7 +75,9 @@ extension Forwarder {
         let steps = decision.route
         let count = decision.before.count
         if count == steps.count, !decision.before.isLastUnproven {
-            return .answer(noRecord(key, at: steps.last?.group, now))
+            let group = steps.last?.group
+            let code = group.flatMap { desk.absenceCode(of: key.name, at: $0, now) }
+            return .answer(noRecord(name, type, at: group, because: code))
         }
         if !key.findsServer {
             decision.known = cache.find(name, type: type, for: key.audience, at: now.seconds)
@@ -106,7 +108,6 @@ extension Forwarder {
 
     /// Takes the route of a service binding.
     /// - Returns: The answer if no group is asked for it.
-    @inline(never)
     private mutating func bind(
         _ key: Flight.Key, to steps: [Step], asked: Int?, _ decision: inout Decision, at now: Tick
     ) -> Answer? {
@@ -119,12 +120,6 @@ extension Forwarder {
         decision.route = policy.limited(steps, to: key.type)
         decision.before = desk.withoutRecord(decision.route, key.name, at: now)
         return decision.before.count == decision.route.count ? policy.notSupported(key.name.name, key.type) : nil
-    }
-
-    @inline(never)
-    private mutating func noRecord(_ key: Flight.Key, at group: GroupID?, _ now: Tick) -> Answer {
-        let code = group.flatMap { desk.absenceCode(of: key.name, at: $0, now) }
-        return noRecord(key.name.name, key.type, at: group, because: code)
     }
 
     /// Whether a group must not be asked for a name, since too many names below its domain had no record. The limit

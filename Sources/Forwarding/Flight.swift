@@ -47,7 +47,8 @@ final class Flight {
     private(set) var phase: FlightPhase
     /// When the next step begins even if the last is under way; nil: it has begun.
     private(set) var hedgeAt: Tick?
-    private(set) var secondBest: SecondBest?
+    /// The answer for the case that no better one comes.
+    private(set) var secondBest: StepAnswer?
     private(set) var trouble: Trouble?
     /// The bases of its answers, by the rules at its begin.
     let bases: AnswerBases
@@ -58,8 +59,10 @@ final class Flight {
     private(set) var isOver = false
     /// Whether it asks for a service binding instead of the account. In this position it adds no size to the flight.
     let isBinding: Bool
-    /// The waiting clients, and the source for which the flight counts.
-    private(set) var crowd: Crowd
+    /// The waiting clients.
+    private(set) var clients: SmallList<Waiter>
+    /// The source for which the flight counts.
+    private(set) var source: Source
 
     /// The most steps of a route: it names each group once.
     static var maximumSteps: Int { 64 }
@@ -74,31 +77,30 @@ final class Flight {
         bases: AnswerBases = AnswerBases()
     ) {
         (self.key, self.route, self.id, self.isBinding, isCurrent) = (key, route, id, isBinding, !key.findsServer)
-        self.bases = bases
-        crowd = Crowd(clients: SmallList(waiter), source: source)
+        (self.bases, self.source, clients) = (bases, source, SmallList(waiter))
         phase = .open(isWanted: waiter != nil, staleAt: staleAt, answerBy: answerBy)
-        for step in 0..<before.count { steps[step] = before.state(of: step) }
+        for step in before.states.indices { steps[step] = before.states[step] }
     }
 
     /// A copy whose changes do not affect the flight.
     init(copying flight: Flight) {
         (key, id, route, steps, phase) = (flight.key, flight.id, flight.route, flight.steps, flight.phase)
-        (secondBest, trouble, isCurrent, crowd) = (flight.secondBest, flight.trouble, flight.isCurrent, flight.crowd)
-        (isBinding, bases) = (flight.isBinding, flight.bases)
+        (secondBest, trouble, isCurrent) = (flight.secondBest, flight.trouble, flight.isCurrent)
+        (isBinding, bases, clients, source) = (flight.isBinding, flight.bases, flight.clients, flight.source)
     }
 
     // MARK: Waiting clients
 
-    func add(_ waiter: Waiter) { crowd.clients.append(waiter) }
+    func add(_ waiter: Waiter) { clients.append(waiter) }
 
     /// Removes the waiting clients, to answer them now.
-    func takeClients() -> SmallList<Waiter> { exchange(&crowd.clients, with: SmallList()) }
+    func takeClients() -> SmallList<Waiter> { exchange(&clients, with: SmallList()) }
 
     /// Removes the second best answer, to give it now.
-    func takeSecondBest() -> SecondBest? { exchange(&secondBest, with: nil) }
+    func takeSecondBest() -> StepAnswer? { exchange(&secondBest, with: nil) }
 
     /// Counts the flight for another source from now on.
-    func count(for source: Source) { crowd.source = source }
+    func count(for source: Source) { self.source = source }
 
     /// Marks that the rules have changed: see ``isCurrent``.
     func outdate() { isCurrent = false }
@@ -124,18 +126,15 @@ extension Flight {
         case .waitedBefore(let phase): waited(as: phase, &orders)
         case .due(let hasStale): due(hasStale: hasStale, rules, at: now, &orders)
         case .failed(let trouble): self.trouble = trouble
-        case .refused(let step, let answer, let answerer):
+        case .refused(let refusal):
             // An answer of an earlier group is better than SERVFAIL and the like, which are better than REFUSED.
-            let isRefused = answer.head.responseCode == .refused
+            let isRefused = refusal.answer.head.responseCode == .refused
             if isRefused ? secondBest == nil : secondBest?.answer.head.responseCode.isAnswer != true {
-                secondBest = SecondBest(answer: answer, by: answerer, step: step)
+                secondBest = refusal
             }
-        case .answered(let step, let answer, let answerer):
-            answered(SecondBest(answer: answer, by: answerer, step: step), rules, at: now, &orders)
-        case .stored(let step, let answer, let answerer):
-            deliver(SecondBest(answer: answer, by: answerer, step: step), isFromStore: true, rules, &orders)
-        case .withoutRecord(let step, let isProven, let answer, let answerer):
-            withoutRecord(SecondBest(answer: answer, by: answerer, step: step), isProven, rules, at: now, &orders)
+        case .answered(let answer): answered(answer, rules, at: now, &orders)
+        case .stored(let answer): deliver(answer, isFromStore: true, rules, &orders)
+        case .withoutRecord(let answer, let isProven): withoutRecord(answer, isProven, rules, at: now, &orders)
         case .exhausted(let step, let end, let trouble, let because):
             exhausted(step, end, trouble, because, rules, at: now, &orders)
         case .staleFound:
@@ -204,7 +203,7 @@ extension Flight {
     }
 
     private func deliver(
-        _ best: SecondBest, isFromStore: Bool, _ rules: FlightRules, _ orders: inout FlightOrders
+        _ best: StepAnswer, isFromStore: Bool, _ rules: FlightRules, _ orders: inout FlightOrders
     ) {
         steps[best.step] = .answered
         secondBest = best
@@ -267,7 +266,7 @@ extension Flight {
     }
 
     private func answered(
-        _ best: SecondBest, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders
+        _ best: StepAnswer, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders
     ) {
         guard let end = StepEnds(of: best.answer),
             let next = route[(best.step + 1)...].first(where: { !$0.after.isDisjoint(with: end) })
@@ -281,7 +280,7 @@ extension Flight {
     }
 
     private func withoutRecord(
-        _ best: SecondBest, _ isProven: Bool, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders
+        _ best: StepAnswer, _ isProven: Bool, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders
     ) {
         let (step, state) = (best.step, isProven ? StepState.noRecord : .unproven)
         guard step + 1 < route.count, route[step + 1].after.contains(.noRecord) else {

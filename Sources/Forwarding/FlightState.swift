@@ -45,13 +45,6 @@ extension StepEnds {
     static let any: StepEnds = [.failure, .refused, .nxDomain, .noData, .noRecord]
 }
 
-extension Flight {
-    struct Crowd {
-        var clients: SmallList<Waiter>
-        var source: Source
-    }
-}
-
 /// A client that waits for a flight's answer.
 struct Waiter {
     let number: ClientNumber
@@ -109,8 +102,8 @@ struct Trouble {
     var server: Server?
 }
 
-/// An answer for the case that no better one comes.
-struct SecondBest {
+/// The answer of a step.
+struct StepAnswer {
     var answer: Answer
     var by: Answerer
     /// The step whose group gave it.
@@ -119,36 +112,22 @@ struct SecondBest {
 
 /// The known state of a route's first steps before a flight begins: their groups are not asked.
 struct StepsBefore {
-    /// The number of these steps.
-    private(set) var count = 0
-    /// How many of them were checked; nil: all.
-    private var known: Int?
-    private var unproven: UInt64 = 0
-    /// Whether the last of them is not asked because too many names below its domain had no record.
-    private(set) var isBudgetSpent = false
+    private(set) var states: [StepState] = []
 
-    /// Whether the last of them may still have a record.
-    private(set) var isLastUnproven = false
+    var count: Int { states.count }
+    /// Whether the last of them is not asked because too many names below its domain had no record.
+    var isBudgetSpent: Bool { states.last == .failed }
+    /// Whether the last of them that is known to have no record may still have one.
+    var isLastUnproven: Bool { states.last { $0 != .passedOver } == .unproven }
 
     /// Adds a group that is known to have no record of the name.
-    mutating func addWithoutRecord(isProven: Bool) {
-        isLastUnproven = !isProven
-        if !isProven { unproven |= 1 &<< count }
-        count += 1
-    }
+    mutating func addWithoutRecord(isProven: Bool) { states.append(isProven ? .noRecord : .unproven) }
 
-    mutating func addPastBudget() {
-        isBudgetSpent = true
-        count += 1
-    }
+    mutating func addPastBudget() { states.append(.failed) }
 
     /// Marks all steps of the route as not to be asked: the end of the last known step does not lead on.
-    mutating func addAll(of route: [Step]) { (known, count) = (count, route.count) }
-
-    func state(of step: Int) -> StepState {
-        if let known, step >= known { return .passedOver }
-        if isBudgetSpent, step == count - 1 { return .failed }
-        return unproven & 1 &<< step == 0 ? .noRecord : .unproven
+    mutating func addAll(of route: [Step]) {
+        states += repeatElement(.passedOver, count: route.count - states.count)
     }
 }
 
@@ -167,19 +146,19 @@ enum FlightEvent {
     /// A server has failed, and the group goes on to its next one.
     case failed(Trouble)
     /// A server has returned SERVFAIL or the like, or REFUSED, and the group goes on to its next one.
-    case refused(step: Int, Answer, by: Answerer)
+    case refused(StepAnswer)
     /// A group that carries messages has an answer.
-    case answered(step: Int, Answer, by: Answerer)
+    case answered(StepAnswer)
     /// The group's answer is known without asking it: the fleet's store has it, or the group leaves the type out.
-    case stored(step: Int, Answer, by: Answerer)
+    case stored(StepAnswer)
     /// An account has no record of the name.
     /// - Parameter answer: The clients' answer if no other group is to be asked.
-    case withoutRecord(step: Int, isProven: Bool, Answer, by: Answerer)
+    case withoutRecord(StepAnswer, isProven: Bool)
     /// A group can give no answer.
     /// - Parameters:
     ///   - end: ``StepEnds/failure`` or ``StepEnds/refused``.
     ///   - because: Why an account's name goes to the next group, for the counters.
-    case exhausted(step: Int, StepEnds, Trouble?, because: FallbackReason?)
+    case exhausted(step: Int, StepEnds, Trouble?, because: FallbackReason? = nil)
     /// The store had a stale answer, which is in the cache now.
     case staleFound
     /// A step is not asked after all: no client waits, or another daemon of the fleet refreshes the entry.
@@ -226,4 +205,88 @@ struct AnswerBases: Equatable {
     var ofMessages: Basis = 0
     /// The basis of the addresses that an account gives, by family.
     var ipv4: Basis = 0, ipv6: Basis = 0
+}
+
+/// The readable properties of a flight.
+extension Flight {
+    /// Whether a client has asked this question.
+    var isWanted: Bool {
+        switch phase {
+        case .open(let isWanted, _, _), .answered(let isWanted): isWanted
+        }
+    }
+
+    /// Whether the clients have a stale answer or a failure.
+    var isAnswered: Bool { if case .answered = phase { true } else { isOver } }
+
+    /// When a deadline is due that does not depend on a server.
+    var nextMoment: Tick? {
+        guard case .open(_, let staleAt, let answerBy) = phase else { return hedgeAt }
+        return min(min(hedgeAt ?? answerBy, staleAt ?? answerBy), answerBy)
+    }
+
+    /// Whether the event that is due gives a stale answer.
+    func isStaleDue(at now: Tick) -> Bool {
+        if case .open(_, let staleAt?, _) = phase { staleAt <= now } else { false }
+    }
+
+    func isUnderWay(_ step: Int) -> Bool { steps[step] == .asked }
+
+    /// Whether a group that carries messages has answered; an earlier step may still be under way.
+    var wasAnswered: Bool { has(.answered, in: 0..<route.count) }
+
+    /// Whether no step can still answer.
+    var isDone: Bool { !has(.asked, in: 0..<route.count) }
+
+    func has(_ state: StepState, in range: Range<Int>) -> Bool { range.contains { steps[$0] == state } }
+
+    /// The last step that has begun or was passed over; nil: none has.
+    var last: Int? { route.indices.last { steps[$0] != .ahead } }
+
+    /// The last step that may still answer; at least one may while the flight is open.
+    var lastUnderWay: Int { route.indices.last { isUnderWay($0) } ?? 0 }
+
+    /// The next step whose group has servers and follows this end of the step before; nil: there is none.
+    /// - Parameter step: The step before; nil: the last one that has begun.
+    func nextStep(after end: StepEnds, behind step: Int? = nil, _ rules: FlightRules) -> Int? {
+        let first = (step ?? last).map { $0 + 1 } ?? 0
+        return route[first...].firstIndex { !$0.after.isDisjoint(with: end) && rules.hasServers($0) }
+    }
+
+    /// Whether another group is asked after a step has failed, or is being asked already.
+    func leadsOn(from step: Int, _ rules: FlightRules) -> Bool {
+        if let last, last > step { return has(.asked, in: (step + 1)..<route.count) }
+        return nextStep(after: .failure, behind: step, rules) != nil
+    }
+
+    /// Whether an answer of this step is only a substitute, since a group before it still owes one. That group
+    /// - failed, or has not proven that it has no record,
+    /// - is still being asked, or
+    /// - is an account that could not be asked. An account's answer is as good as another account's.
+    ///
+    /// - Parameter step: The number of steps, if the answering one is not known.
+    func standsIn(_ step: Int, _ rules: FlightRules) -> Bool {
+        let isAccount = step < route.count && rules.carriesAddresses(route[step])
+        for before in 0..<step {
+            let isBeforeAccount = rules.carriesAddresses(route[before])
+            switch steps[before] {
+            case .failed, .unproven, .asked: if !(isAccount && isBeforeAccount) { return true }
+            case .withoutServer: if !isAccount && isBeforeAccount { return true }
+            default: continue
+            }
+        }
+        return false
+    }
+
+    /// The index of a group in the route, in which it occurs once.
+    func step(of group: GroupID) -> Int { route.firstIndex { $0.group == group }! }
+
+    /// The question in the form for groups that carry messages.
+    var question: MessageQuestion {
+        var question = MessageQuestion(name: key.name.name, type: key.type)
+        if case .those(let dnssecOK, let checkingDisabled) = key.audience {
+            (question.dnssecOK, question.checkingDisabled) = (dnssecOK, checkingDisabled)
+        }
+        return question
+    }
 }

@@ -15,9 +15,7 @@ extension Forwarder {
     public mutating func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick) {
         switch outcome {
         case .answer(let answer):
-            guard
-                let to = desk.answered(id.id, answer.head.responseCode, toRepeat: toRepeat, at: now, &actions)
-            else { break }
+            guard let to = desk.answered(id.id, answer.head.responseCode, toRepeat: toRepeat, at: now) else { break }
             // First the desk's events: the end of an outage removes substitutes, and must not remove the answer cached
             // below.
             handleDeskEvents(at: now)
@@ -30,28 +28,27 @@ extension Forwarder {
                 settle(answer, to, at: now)
             }
         case .addresses(let results, let reasons):
-            guard let found = desk.found(id.id, results, reasons, toRepeat: toRepeat, at: now, &actions) else { break }
+            guard let found = desk.found(id.id, results, reasons, toRepeat: toRepeat, at: now) else { break }
             handleDeskEvents(at: now)
             for (lookup, index) in found.names { settle(lookup, results[index], reasons, found, at: now) }
-        case .failed(let failure): desk.end(id.id, at: now, &actions) { _ in .failed(failure) }
+        case .failed(let failure): desk.end(id.id, at: now) { _ in .failed(failure) }
         }
         handleDeskEvents(at: now)
     }
 
     /// Takes the answer of a group that carries messages.
-    @inline(__always)
     mutating func settle(_ answer: Answer, _ to: GroupDesk.Answered, at now: Tick) {
         let answer = permitted(answer, to: to.flight.key, at: now)
+        let best = StepAnswer(answer: answer, by: to.by, step: to.messages.step)
         if answer.head.responseCode.isAnswer {
-            tell(to.flight, .answered(step: to.messages.step, answer, by: to.by), at: now)
+            tell(to.flight, .answered(best), at: now)
         } else {
-            tell(to.flight, .refused(step: to.messages.step, answer, by: to.by), at: now)
-            desk.sendNext(to.messages, at: now, &actions)
+            tell(to.flight, .refused(best), at: now)
+            desk.sendNext(to.messages, at: now)
         }
     }
 
     /// The answer instead of one that leads elsewhere, such as to a provider's search page.
-    @inline(never)
     private func noSuchName(_ to: GroupDesk.Answered, since address: IPAddress) -> Answer {
         let key = to.flight.key
         var answer = Answer.nxDomain(
@@ -62,14 +59,9 @@ extension Forwarder {
 
     /// Handles the desk's events.
     /// - Returns: Whether there were any.
-    @discardableResult @inline(__always)
+    @discardableResult
     mutating func handleDeskEvents(at now: Tick) -> Bool {
         guard desk.hasEvents || translations.hasArrivals else { return false }
-        return handleAllEvents(at: now)
-    }
-
-    @inline(never)
-    private mutating func handleAllEvents(at now: Tick) -> Bool {
         while desk.hasEvents || translations.hasArrivals {
             for event in desk.takeEvents() { handle(event, at: now) }
             handleArrivals(at: now)
@@ -87,7 +79,7 @@ extension Forwarder {
         case .outageEnded(let keys):
             for key in keys { cache.removeStandIn(key.name.name, type: key.type) }
         case .lookAgain(let key):
-            receive(key.name.name, key.type, for: key.audience, from: nil, by: .daemon, at: now)
+            receive(key, nil, of: .daemon, at: now)
         }
     }
 
@@ -112,23 +104,15 @@ extension Forwarder {
             return
         }
         let isStandIn = lookup.flights.contains { $0.standsIn($0.step(of: group), desk.rules) }
-        let a = cacheFamily(
-            lookup, .a, result.ipv4, beside: result.ipv6, reasons, at: group, isStandIn: isStandIn, lookup.bases.ipv4,
-            now)
+        let a = cacheFamily(lookup, .a, result, reasons, at: group, isStandIn: isStandIn, now)
         let both = made(of: a, result.ipv6, lookup, at: group)
         let aaaa =
-            both?.absence
-            ?? cacheFamily(
-                lookup, .aaaa, result.ipv6, beside: result.ipv4, reasons, at: group, isStandIn: isStandIn,
-                lookup.bases.ipv6,
-                now)
+            both?.absence ?? cacheFamily(lookup, .aaaa, result, reasons, at: group, isStandIn: isStandIn, now)
         if let both, !isStandIn { cacheMade(both, lookup, by: group, at: now) }
         if isShared, lookup.isCurrent, !isStandIn {
             for (type, answer) in [(RecordType.a, a), (.aaaa, aaaa)] {
                 guard let answer else { continue }
-                share(
-                    .answer(answer), by: group, to: lookup.key.name, type, for: .everyone, lifetime: answer.keep,
-                    at: now)
+                share(.answer(answer), by: group, to: lookup.key.name, type, for: .everyone, at: now)
             }
         }
         for flight in lookup.flights where !askForOther(than: found.families, flight, at: group, now) {
@@ -136,7 +120,7 @@ extension Forwarder {
             let answer =
                 (type == .a
                     ? a : both.flatMap { policy.synthesis(for: flight.key.audience) == nil ? nil : $0.made } ?? aaaa)
-                ?? withoutAddresses(lookup, type, beside: type == .a ? result.ipv6 : result.ipv4, reasons, at: group)
+                ?? withoutAddresses(lookup, type, result, reasons, at: group)
             if isStandIn { desk.noteStandIn(flight, at: now) }
             end(flight, with: answer, by: answerer)
         }
@@ -158,24 +142,25 @@ extension Forwarder {
     /// which could then insert any address. It is cached as long as those addresses: an earlier request would only be
     /// billed.
     private func withoutAddresses(
-        _ lookup: Lookup, _ type: RecordType, beside other: FamilyAddresses, _ reasons: [AbsenceReason],
-        at group: GroupID
+        _ lookup: Lookup, _ type: RecordType, _ result: NameAddresses, _ reasons: [AbsenceReason], at group: GroupID
     ) -> Answer {
         var answer = Answer.noData(lookup.key.name, type: type, negativeTTL: desk.rules.negativeTTL(of: group))
         say(reasons.code(of: lookup.key.name, Families(of: type)), of: group, in: &answer)
-        if case .addresses(_, let ttl) = other { answer.keep = max(answer.keep, timing.clamped(ttl)) }
+        if case .addresses(_, let ttl) = type == .a ? result.ipv6 : result.ipv4 {
+            answer.keep = max(answer.keep, timing.clamped(ttl))
+        }
         return answer
     }
 
     /// Caches the result for one family of a name.
     /// - Returns: The answer; nil: that family was not asked for.
     private mutating func cacheFamily(
-        _ lookup: Lookup, _ type: RecordType, _ family: FamilyAddresses, beside other: FamilyAddresses,
-        _ reasons: [AbsenceReason], at group: GroupID, isStandIn: Bool, _ basis: Basis, _ now: Tick
+        _ lookup: Lookup, _ type: RecordType, _ result: NameAddresses, _ reasons: [AbsenceReason], at group: GroupID,
+        isStandIn: Bool, _ now: Tick
     ) -> Answer? {
         let name = lookup.key.name
         var answer: Answer
-        switch family {
+        switch type == .a ? result.ipv4 : result.ipv6 {
         case .addresses(let addresses, let ttl):
             let permitted = lookup.findsServer ? addresses : permitted(addresses, of: name, at: now)
             if permitted.isEmpty {
@@ -185,14 +170,15 @@ extension Forwarder {
             } else {
                 answer = Answer.addresses(name, type: type, permitted, ttl: timing.clamped(ttl))
             }
-        case .noRecord: answer = withoutAddresses(lookup, type, beside: other, reasons, at: group)
+        case .noRecord: answer = withoutAddresses(lookup, type, result, reasons, at: group)
         default: return nil
         }
         if isStandIn { answer.limitToStandIn() }
         rank(&answer, of: lookup.key, type, at: now)
         if lookup.isCurrent, policy.mayCache(type, of: name, by: group) {
             cacheAnswer(
-                answer, by: group, to: lookup.key, type, for: .everyone, at: now, isStandIn: isStandIn, basis: basis)
+                answer, by: group, to: lookup.key, type, for: .everyone, at: now, isStandIn: isStandIn,
+                basis: type == .a ? lookup.bases.ipv4 : lookup.bases.ipv6)
         }
         return answer
     }
@@ -200,11 +186,7 @@ extension Forwarder {
     /// Shares "no record" of a proven account only: the whole fleet would believe a forged one.
     private mutating func shareNoRecord(_ name: Name, by group: GroupID, at now: Tick) {
         guard desk.rules[group].isProven else { return }
-        for type in [RecordType.a, .aaaa] {
-            share(
-                .noRecord, by: group, to: name, type, for: .everyone, lifetime: desk.rules.negativeTTL(of: group),
-                at: now)
-        }
+        for type in [RecordType.a, .aaaa] { share(.noRecord, by: group, to: name, type, for: .everyone, at: now) }
     }
 
     /// An account has no record of a flight's name.
@@ -212,9 +194,10 @@ extension Forwarder {
     func noRecordEvent(
         _ flight: Flight, at group: GroupID, by answerer: Answerer, because code: String? = nil
     ) -> FlightEvent {
-        .withoutRecord(
-            step: flight.step(of: group), isProven: desk.rules[group].isProven,
-            noRecord(flight.key.name.name, flight.key.type, at: group, because: code), by: answerer)
+        let answer = noRecord(flight.key.name.name, flight.key.type, at: group, because: code)
+        return .withoutRecord(
+            StepAnswer(answer: answer, by: answerer, step: flight.step(of: group)), isProven: desk.rules[group].isProven
+        )
     }
 
     /// The answer when an account has no record and no other group may be asked.
@@ -237,7 +220,7 @@ extension Forwarder {
     ///   - isFromStore: The store has the answer already.
     /// - Returns: The answer for the clients.
     mutating func cacheAndShare(
-        _ best: SecondBest, of flight: Flight, isStandIn: Bool, isFromStore: Bool, at now: Tick
+        _ best: StepAnswer, of flight: Flight, isStandIn: Bool, isFromStore: Bool, at now: Tick
     ) -> Answer {
         var answer = best.answer
         let (key, group) = (flight.key, flight.route[best.step].group)
@@ -251,15 +234,13 @@ extension Forwarder {
         if store.isOn, !isFromStore, !isStandIn, !flight.isBinding, answer.isCacheable,
             !answer.addresses.contains(where: policy.isTranslated)
         {
-            share(
-                .answer(answer), by: group, to: key.name.name, key.type, for: key.audience, lifetime: answer.keep,
-                at: now)
+            share(.answer(answer), by: group, to: key.name.name, key.type, for: key.audience, at: now)
         }
         return answer
     }
 
     /// The same for an account's "no record".
-    mutating func cacheNoRecord(_ best: SecondBest, of flight: Flight, isStandIn: Bool, at now: Tick) -> Answer {
+    mutating func cacheNoRecord(_ best: StepAnswer, of flight: Flight, isStandIn: Bool, at now: Tick) -> Answer {
         var answer = best.answer
         if isStandIn { answer.limitToStandIn() }
         guard flight.isCurrent else { return answer }

@@ -50,12 +50,12 @@ extension Forwarder {
         case .synthesis(let prefix): if prefix != policy.synthesis { obey { $0.synthesis = prefix } }
         case .hosts(let hosts): obey { $0.hosts = hosts }
         case .network:
-            desk.networkChanged(at: now, &actions)
+            desk.networkChanged(at: now)
             admission.forgetFailures()
             forgetRanks()
         case .otherNetwork(let network): if network != policy.network { obey { $0.network = network } }
         case .sharedCache(let settings):
-            store.begin(settings, at: now, &actions)
+            store.begin(settings, at: now, &desk.actions)
             takeFindings(at: now)
         case .wanted(let preResolve, let keepAlive):
             start(preResolve: preResolve, keepAlive: keepAlive, at: now)
@@ -70,15 +70,13 @@ extension Forwarder {
         desk.each { $0.namesWithoutRecord.remove(where: isMeant) }
         admission.forgetFailures(of: isMeant)
         ranks.forget(isMeant)
-        outdate {
-            key, _ in
-            isMeant(key.name)
-        } lookups: {
-            key, _ in
-            isMeant(key)
+        outdate(where: { key, _ in isMeant(key.name) }, lookups: { key, _ in isMeant(key) })
+        if case .only(let name) = scope {
+            forgetShared(name)
+        } else if store.settings != nil {
+            // An entry of the store does not contain its name.
+            act(.shared(.beginGeneration))
         }
-        // An entry of the store does not contain its name.
-        if case .only(let name) = scope { forgetShared(name) } else { forgetAllShared() }
         defer { handleDeskEvents(at: now) }
         return cache.remove(scope)
     }
@@ -145,7 +143,7 @@ extension Forwarder {
                         flight.isUnderWay($0) && !policy.mayAsk(flight.route[$0].group, flight.key)
                     })
         }
-        desk.takeBack(unless: { policy.mayAsk($0, $1) }, at: now, &actions)
+        desk.takeBack(unless: { policy.mayAsk($0, $1) }, at: now)
         beginAgain(barred, at: now)
     }
 
@@ -166,10 +164,6 @@ extension Forwarder {
                 receive(key, asking, of: client.source, at: now)
             }
         }
-    }
-
-    private mutating func forgetAllShared() {
-        if store.settings != nil { act(.shared(.beginGeneration)) }
     }
 }
 

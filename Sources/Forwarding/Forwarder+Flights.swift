@@ -7,7 +7,7 @@ extension Forwarder {
     /// Passes an event to a flight, and carries out its orders.
     mutating func tell(_ flight: Flight, _ event: FlightEvent, at now: Tick) {
         let orders = flight.take(event, desk.rules, at: now)
-        if let step = orders.leave { desk.leave(flight, step, &actions) }
+        if let step = orders.leave { desk.leave(flight, step) }
         if let step = orders.ask {
             if let reason = orders.because, !flight.key.findsServer { counters.fellBack(because: reason) }
             askStoreOrGroup(flight, step, at: now)
@@ -23,15 +23,15 @@ extension Forwarder {
         case .answer(let isStandIn, let isFromStore):
             guard let best = flight.takeSecondBest() else { return }
             let cached = cacheAndShare(best, of: flight, isStandIn: isStandIn, isFromStore: isFromStore, at: now)
-            reply(flight, flight.takeClients(), cached, age: .elapsed(0), by: best.by)
+            reply(flight, flight.takeClients(), cached, by: best.by)
         case .noRecord(let isStandIn):
             guard let best = flight.takeSecondBest() else { return }
             let cached = cacheNoRecord(best, of: flight, isStandIn: isStandIn, at: now)
-            reply(flight, flight.takeClients(), cached, age: .elapsed(0), by: best.by)
+            reply(flight, flight.takeClients(), cached, by: best.by)
         case .stale:
             if let known = known(flight, at: now) { replyKnown(flight, flight.takeClients(), known) }
         case .bestSoFar:
-            if !flight.crowd.clients.isEmpty, !flight.key.findsServer { counters.overdue += 1 }
+            if !flight.clients.isEmpty, !flight.key.findsServer { counters.overdue += 1 }
             giveFailure(flight, timedOut: true)
         case .failure: fail(flight, at: now)
         }
@@ -42,9 +42,9 @@ extension Forwarder {
         let group = flight.route[step].group
         // Under the present settings the group may not learn the name.
         if !flight.isCurrent, !policy.mayAsk(group, flight.key) {
-            return tell(flight, .exhausted(step: step, .failure, nil, because: nil), at: now)
+            return tell(flight, .exhausted(step: step, .failure, nil), at: now)
         }
-        desk.ask(flight, step, at: now, &actions)
+        desk.ask(flight, step, at: now)
     }
 
     /// The cached answer for the clients of a flight.
@@ -87,8 +87,8 @@ extension Forwarder {
         if let last = flight.last, last > 0, !flight.isDone { desk.withdraw(flight) }
         guard flights.remove(flight.id) != nil else { return }
         flight.end()
-        admission.end(flight.crowd.source)
-        let exposure = desk.end(flight, &actions)
+        admission.end(flight.source)
+        let exposure = desk.end(flight)
         if !flight.key.findsServer { counters.ended(exposure) }
         flightOf.remove(flight, forKey: flight.key)
         store.ended(flight.id)
@@ -102,25 +102,24 @@ extension Forwarder {
         if flight.isBinding {
             // Without a service binding, clients use the addresses.
             let none = policy.noServiceBinding(flight.key.name.name, flight.key.type)
-            return reply(flight, clients, none, age: .elapsed(0), by: .noServer)
+            return reply(flight, clients, none, by: .noServer)
         }
         if let absence = translations.absence(of: flight.id) {
             // The A records are not known yet, but the absence of an AAAA record is.
-            return reply(flight, clients, absence.answer, age: .elapsed(0), by: absence.by)
+            return reply(flight, clients, absence.answer, by: absence.by)
         }
         if let best = secondBest(of: flight) {
-            reply(
-                flight, clients, explained(best.answer, flight.route[best.step].group), age: .elapsed(0), by: best.by)
+            reply(flight, clients, explained(best.answer, flight.route[best.step].group), by: best.by)
         } else {
             var reason = reason(flight)
             if timedOut { reason.code = .noReachableAuthority }
-            reply(flight, clients, failure(flight.key, reason), age: .elapsed(0), by: .noServer)
+            reply(flight, clients, failure(flight.key, reason), by: .noServer)
         }
     }
 
     /// The second best answer to give. REFUSED is one only if every server of the group has refused: another server might
     /// have answered.
-    private func secondBest(of flight: Flight) -> SecondBest? {
+    private func secondBest(of flight: Flight) -> StepAnswer? {
         flight.secondBest.flatMap { best in
             best.answer.head.responseCode == .refused && flight.steps[best.step] != .refused ? nil : best
         }
@@ -177,7 +176,8 @@ extension Forwarder {
 extension Forwarder {
     /// Answers clients of a flight.
     mutating func reply(
-        _ flight: Flight, _ clients: SmallList<Waiter>, _ answer: Answer, age: Reply.Age, by answerer: Answerer
+        _ flight: Flight, _ clients: SmallList<Waiter>, _ answer: Answer, age: Reply.Age = .elapsed(0),
+        by answerer: Answerer
     ) {
         guard !clients.isEmpty else { return }
         let numbers = clients.map { client in

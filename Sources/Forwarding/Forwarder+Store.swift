@@ -10,14 +10,14 @@ extension Forwarder {
         let (key, group) = (flight.key, flight.route[step].group)
         if policy.leavesOut(group, key.type), flight.isCurrent || policy.leads(key.name.name, key.type, to: group) {
             let answer = policy.leftOut(key.name.name, key.type)
-            return tell(flight, .stored(step: step, answer, by: .group(group)), at: now)
+            return tell(flight, .stored(StepAnswer(answer: answer, by: .group(group), step: step)), at: now)
         }
         if store.isOn, flight.isCurrent, !flight.isBinding, desk.rules[group].isShared {
             let subject = StoreSubject(
                 flight: flight.id, step: step, key: key, bases: flight.bases,
                 question: sharedQuestion(group, key.name.name, key.type, for: key.audience),
                 isAccount: desk.rules[group].carriesAddresses)
-            if store.look(for: subject, isWanted: flight.isWanted, at: now, &actions) { return }
+            if store.look(for: subject, isWanted: flight.isWanted, at: now, &desk.actions) { return }
         }
         askGroup(flight, step, at: now)
     }
@@ -38,7 +38,7 @@ extension Forwarder {
     /// Takes the result of an action for the store.
     /// - Parameter wall: Seconds since 1970.
     public mutating func handle(_ event: SharedEvent, wall: UInt64, at now: Tick) {
-        store.handle(event, wall: wall, maxTTL: timing.maxTTL, at: now, &actions)
+        store.handle(event, wall: wall, maxTTL: timing.maxTTL, at: now, &desk.actions)
         takeFindings(at: now)
     }
 
@@ -80,22 +80,17 @@ extension Forwarder {
             desk.noRecord(key.name, after: elapsed, at: group, now)
             return tell(flight, noRecordEvent(flight, at: group, by: .sharedCache(group)), at: now)
         }
+        var aged = StepAnswer(answer: answer, by: .sharedCache(group), step: step)
+        aged.answer.spend(seconds: Int(elapsed))
+        if lookForA(flight, after: aged, at: now) { return }
         guard subject.isAccount || !flight.standsIn(step, desk.rules) else {
-            answer.spend(seconds: Int(elapsed))
-            let said = SecondBest(answer: answer, by: .sharedCache(group), step: step)
-            if key.type == .aaaa, policy.synthesis != nil, lookForA(flight, after: said, at: now) { return }
-            return tell(flight, .stored(step: step, answer, by: .sharedCache(group)), at: now)
-        }
-        if key.type == .aaaa, policy.synthesis != nil {
-            var said = SecondBest(answer: answer, by: .sharedCache(group), step: step)
-            said.answer.spend(seconds: Int(elapsed))
-            if lookForA(flight, after: said, at: now) { return }
+            return tell(flight, .stored(aged), at: now)
         }
         rank(&answer, of: key.name, key.type, at: now)
         cacheShared(answer, elapsed, subject, at: now)
         desk.withdraw(flight)
         end(flight, with: answer, age: .elapsed(elapsed), by: .sharedCache(group))
-        if isDue { receive(key.name.name, key.type, for: key.audience, from: nil, by: .daemon, at: now) }
+        if isDue { receive(key, nil, of: .daemon, at: now) }
     }
 
     /// Caches an entry that comes too late or has expired, unless the cache has one.
@@ -121,10 +116,12 @@ extension Forwarder {
     /// Writes a group's answer to the store.
     mutating func share(
         _ content: SharedContent, by group: GroupID, to name: Name, _ type: RecordType, for audience: Audience,
-        lifetime: UInt32, at now: Tick
+        at now: Tick
     ) {
         guard store.isOn, desk.rules[group].isShared else { return }
-        store.write(sharedQuestion(group, name, type, for: audience), content, lifetime: lifetime, at: now, &actions)
+        let lifetime = if case .answer(let answer) = content { answer.keep } else { desk.rules.negativeTTL(of: group) }
+        store.write(
+            sharedQuestion(group, name, type, for: audience), content, lifetime: lifetime, at: now, &desk.actions)
     }
 
     /// Deletes a name's entries in the store, in all shared groups: of an account also those of other families, as each

@@ -28,13 +28,12 @@ extension Forwarder {
 
     /// Handles a message group's answer of which clients get a changed form: a service binding with other hints, or
     /// AAAA made from A.
-    @inline(never)
     mutating func settleRemade(_ said: Answer, _ to: GroupDesk.Answered, at now: Tick) {
         var answer = said
         if to.flight.isBinding { answer = bound(answer, to: to.flight.key, at: now) }
         if synthesis(to.flight.key) != nil {
             if let rest = answer.without({ $0.unmapped.isIPv4 && !$0.isIPv4 }) { answer = rest }
-            let absence = SecondBest(answer: answer, by: to.by, step: to.messages.step)
+            let absence = StepAnswer(answer: answer, by: to.by, step: to.messages.step)
             if answer.head.responseCode.isAnswer, lookForA(to.flight, after: absence, at: now) { return }
         }
         settle(answer, to, at: now)
@@ -43,15 +42,14 @@ extension Forwarder {
     /// Asks for the A records of a flight's name, if its answer is to be made from them.
     /// - Parameter absence: The result for AAAA; nil: its clients are about to get the failure.
     /// - Returns: false: the answer is given as it is.
-    @inline(never)
-    mutating func lookForA(_ flight: Flight, after absence: SecondBest?, at now: Tick) -> Bool {
+    mutating func lookForA(_ flight: Flight, after absence: StepAnswer?, at now: Tick) -> Bool {
         guard synthesis(flight.key) != nil, flight.isCurrent else { return false }
         let said = absence ?? flight.secondBest
         guard let said, said.answer.lacksTheType, !said.answer.isSigned else { return false }
         if translations.isAwaited(by: flight.id) { return true }
-        if let absence { desk.leave(flight, absence.step, &actions) }
+        if let absence { desk.leave(flight, absence.step) }
         let number = translations.add(.synthesis(flight.id, absence: absence))
-        let source = flight.crowd.source
+        let source = flight.source
         let key = Flight.Key(name: flight.key.name, type: .a, audience: flight.key.audience)
         // The refresh of a made answer is the refresh of the A records.
         receive(
@@ -60,7 +58,6 @@ extension Forwarder {
     }
 
     /// Asks the target of which the queried name is an alias.
-    @inline(never)
     mutating func follow(
         _ key: Flight.Key, _ client: AskingClient?, to target: Name, of source: Source, at now: Tick
     ) {
@@ -77,7 +74,6 @@ extension Forwarder {
 
     /// Removes the numbers of the forwarder's own questions from those of an answer, and passes the answer to their
     /// askers.
-    @inline(never)
     mutating func takeOwn(
         _ numbers: SmallList<ClientNumber>, _ answer: Answer, _ age: Reply.Age, by answerer: Answerer, way: Exposure
     ) -> SmallList<ClientNumber> {
@@ -90,25 +86,20 @@ extension Forwarder {
     }
 
     /// Passes the answers of the forwarder's own questions to the flights that wait for them.
-    @inline(never)
     mutating func handleArrivals(at now: Tick) {
-        while translations.hasArrivals {
-            for arrival in translations.takeArrivals() {
-                switch arrival.subject {
-                case .alias(let name, let type, let client):
-                    let answer =
-                        arrival.answer.aliased(from: name)
-                        ?? .failure(name, type: type, .servFail)
-                    reply(client, answer, age: arrival.age, by: arrival.by, way: arrival.way)
-                case .synthesis(let id, let absence):
-                    if let flight = flights[id] { synthesize(flight, absence, arrival, at: now) }
-                }
+        for arrival in translations.takeArrivals() {
+            switch arrival.subject {
+            case .alias(let name, let type, let client):
+                let answer = arrival.answer.aliased(from: name) ?? .failure(name, type: type, .servFail)
+                reply(client, answer, age: arrival.age, by: arrival.by, way: arrival.way)
+            case .synthesis(let id, let absence):
+                if let flight = flights[id] { synthesize(flight, absence, arrival, at: now) }
             }
         }
     }
 
     private mutating func synthesize(
-        _ flight: Flight, _ absence: SecondBest?, _ arrival: Translations.Arrival, at now: Tick
+        _ flight: Flight, _ absence: StepAnswer?, _ arrival: Translations.Arrival, at now: Tick
     ) {
         var a = arrival.answer
         switch arrival.age {
@@ -127,10 +118,10 @@ extension Forwarder {
             guard let made else { return failFinally(flight, at: now) }
             return end(flight, with: made, by: arrival.by)
         }
-        var best = made.map { SecondBest(answer: $0, by: arrival.by, step: absence.step) } ?? absence
+        var best = made.map { StepAnswer(answer: $0, by: arrival.by, step: absence.step) } ?? absence
         // There may be A records.
         if made == nil, !a.head.responseCode.isAnswer { (best.answer.keep, best.answer.isCacheable) = (0, false) }
-        tell(flight, .answered(step: best.step, best.answer, by: best.by), at: now)
+        tell(flight, .answered(best), at: now)
     }
 
     /// A service binding whose hints are the addresses that clients get for the name, as far as they are known; an

@@ -15,8 +15,6 @@ public struct Forwarder: ~Copyable {
     /// The present rules.
     public internal(set) var policy: Policy
     let cache: DNSCache
-    /// The actions for the shell, in order.
-    var actions: [Action] = []
     /// Counts of the decisions.
     public internal(set) var counters = Counters()
     /// Asks the groups.
@@ -57,23 +55,16 @@ public struct Forwarder: ~Copyable {
     /// Queries that have failed, over all groups.
     public var failedQueries: UInt64 { desk.failedQueries }
 
-    /// Returns the actions to carry out, and empties the list.
-    public mutating func takeActions() -> [Action] {
-        var taken: [Action] = []
-        takeActions(into: &taken)
-        return taken
-    }
-
     /// Swaps the actions to carry out for an empty list, whose memory serves the next ones.
     public mutating func takeActions(into list: inout [Action]) {
         precondition(list.isEmpty)
-        swap(&list, &actions)
-        if actions.capacity > Self.actionsCapacity { actions = [] }
+        swap(&list, &desk.actions)
+        if desk.actions.capacity > Self.actionsCapacity { desk.actions = [] }
     }
     /// Memory for so many actions is retained between turns, some 300 octets each.
     private static var actionsCapacity: Int { 64 }
 
-    mutating func act(_ action: Action) { actions.append(action) }
+    mutating func act(_ action: Action) { desk.actions.append(action) }
 
     // MARK: Questions
 
@@ -178,11 +169,11 @@ public struct Forwarder: ~Copyable {
     /// so the server counts as failing.
     /// - Returns: false: there is no loop.
     private mutating func endLoop(_ flight: Flight, _ client: AskingClient?, at now: Tick) -> Bool {
-        guard let client, client.source != .host, client.source != flight.crowd.source,
+        guard let client, client.source != .host, client.source != flight.source,
             let query = desk.query(of: flight, at: client.asker.address)
         else { return false }
         reply(client, failure(flight.key, FailureReason(code: .other, text: Failure.loop.detail)))
-        desk.cancel(query, as: .failed(Failure.loop), at: now, &actions)
+        desk.cancel(query, as: .failed(Failure.loop), at: now)
         return true
     }
 
@@ -196,10 +187,10 @@ public struct Forwarder: ~Copyable {
             // RFC 8767 §5: while a refresh is known to fail, a stale answer is given at once.
             return replyKnown(client, known)
         }
-        guard admission.mayWait(client, with: flight.crowd.clients) else {
+        guard admission.mayWait(client, with: flight.clients) else {
             return refuse(flight.key, client, known, .tooManyWaiting)
         }
-        if admission.takesOver(from: flight.crowd.source, client.source) { flight.count(for: client.source) }
+        if admission.takesOver(from: flight.source, client.source) { flight.count(for: client.source) }
         flight.add(admission.wait(client))
         if !flight.key.findsServer { counters.joined += 1 }
         if flight.isAnswered { tell(flight, .reopened, at: now) }
@@ -213,7 +204,7 @@ public struct Forwarder: ~Copyable {
         let place = admission.place(for: source)
         if case .free = place { return true }
         guard isClients, case .ofNewest(let other) = place,
-            let newest = flights.newest(where: { $0.crowd.source == other })
+            let newest = flights.newest(where: { $0.source == other })
         else { return false }
         say(.tooManyFlights)
         let clients = newest.takeClients()
@@ -221,7 +212,7 @@ public struct Forwarder: ~Copyable {
         if let known = known(newest, at: now) {
             replyKnown(newest, clients, known)
         } else {
-            reply(newest, clients, failure(newest.key, nil), age: .elapsed(0), by: .daemon)
+            reply(newest, clients, failure(newest.key, nil), by: .daemon)
         }
         desk.withdraw(newest)
         end(newest)
@@ -258,18 +249,18 @@ public struct Forwarder: ~Copyable {
     /// Counts a name that is not sent to an account, since too many names below its domain had no record.
     private mutating func notePastBudget(_ group: GroupID, at now: Tick) {
         counters.pastNoRecordBudget += 1
-        desk.notePastBudget(group, at: now, &actions)
+        desk.notePastBudget(group, at: now)
     }
 
     // MARK: Time
 
     /// Handles all that is due by `now`.
     public mutating func expire(at now: Tick) {
-        store.expire(at: now, &actions)
+        store.expire(at: now, &desk.actions)
         takeFindings(at: now)
         while true {
             if let first = desk.nextDeadline, first <= now, deadlines.next.map({ first <= $0 }) ?? true {
-                desk.expireFirst(at: now, &actions)
+                desk.expireFirst(at: now)
             } else if let moment = deadlines.popDue(at: now) {
                 switch moment {
                 case .flight(let id): flightMoment(id, at: now)
@@ -297,7 +288,7 @@ public struct Forwarder: ~Copyable {
     /// at once may make room for further names.
     public mutating func endTurn(at now: Tick) {
         // A name that its group cannot take goes on to a group whose turn was over.
-        repeat { desk.endTurn(policy, at: now, &actions) } while handleDeskEvents(at: now)
+        repeat { desk.endTurn(policy, at: now) } while handleDeskEvents(at: now)
     }
 
     private mutating func flightMoment(_ id: TableID, at now: Tick) {

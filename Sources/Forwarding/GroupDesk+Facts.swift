@@ -1,5 +1,4 @@
 import Base
-import DNSCache
 import DNSWire
 
 /// Knowledge about groups, and its limits.
@@ -25,7 +24,7 @@ extension GroupDesk {
     }
 
     /// Logs that a name is not sent to a group, since too many names below its domain had no record.
-    mutating func notePastBudget(_ group: GroupID, at now: Tick, _ actions: inout [Action]) {
+    mutating func notePastBudget(_ group: GroupID, at now: Tick) {
         if groups[group.rawValue].noRecordNews.isNews(at: now) { actions.append(.report(.noRecordBudgetSpent(group))) }
     }
 
@@ -80,9 +79,8 @@ extension GroupDesk {
 
     /// The bogus address in an answer, if it has one: see ``UpstreamGroup/bogusAddresses``.
     func bogusAddress(in answer: Answer, of group: GroupID) -> IPAddress? {
-        if groups[group.rawValue].group.bogusAddresses.isEmpty { return nil }
         let bogus = groups[group.rawValue].group.bogusAddresses
-        return answer.firstAddress { address in bogus.contains { $0.contains(address) } }
+        return bogus.isEmpty ? nil : answer.firstAddress { address in bogus.contains { $0.contains(address) } }
     }
 
     func name(of group: GroupID) -> String { groups[group.rawValue].group.name }

@@ -1,5 +1,4 @@
 import Base
-import DNSCache
 import DNSWire
 
 /// Ends queries.
@@ -50,16 +49,14 @@ extension GroupDesk {
     /// its question goes to another server.
     /// - Returns: nil: it had ended before.
     @discardableResult
-    mutating func end(
-        _ id: TableID, at now: Tick, _ actions: inout [Action], as verdict: (Query) -> ServerChoice.Verdict
-    ) -> Query? {
+    mutating func end(_ id: TableID, at now: Tick, as verdict: (Query) -> ServerChoice.Verdict) -> Query? {
         guard let query = queries.remove(id) else { return nil }
         if case .message(let messages) = query.subject { messages.underWay.removeAll { $0 == id } }
         let verdict = verdict(query)
         switch verdict {
         // An answer proves that the query was sent.
         case .answered: if !query.isWritten { noteWritten(query.subject, query.group, query.server.exposure) }
-        case .failed(let failure) where failure.kind == .here: noteShort(failure, at: now, &actions)
+        case .failed(let failure) where failure.kind == .here: noteShort(failure, at: now)
         case .failed:
             groups[query.group.rawValue].counters.failures += 1
             failedQueries += 1
@@ -72,18 +69,16 @@ extension GroupDesk {
             outageEnded(of: query.group, at: now)
         }
         noteTraits(of: query.group.rawValue)
-        if case .failed(let failure) = verdict { goOn(query, after: failure, at: now, &actions) }
+        if case .failed(let failure) = verdict { goOn(query, after: failure, at: now) }
         return query
     }
 
     /// A server has answered with a message.
     /// - Parameter toRepeat: Whether the answer is to the second attempt; the round trip is measured from that.
     /// - Returns: The question that the answer is for; nil: it is not needed. After a refusal, call
-    ///   ``sendNext(_:at:_:)`` next.
-    mutating func answered(
-        _ id: TableID, _ code: ResponseCode, toRepeat: Bool, at now: Tick, _ actions: inout [Action]
-    ) -> Answered? {
-        let query = end(id, at: now, &actions) { query in
+    ///   ``sendNext(_:at:)`` next.
+    mutating func answered(_ id: TableID, _ code: ResponseCode, toRepeat: Bool, at now: Tick) -> Answered? {
+        let query = end(id, at: now) { query in
             query.subject.isNames
                 ? .failed(Self.answerToAnother) : .answered(hasAnswer: code.isAnswer, toRepeat: toRepeat)
         }
@@ -94,12 +89,11 @@ extension GroupDesk {
     }
 
     /// A server has answered a request for names.
-    /// - Parameter toRepeat: See ``answered(_:_:toRepeat:at:_:)``.
+    /// - Parameter toRepeat: See ``answered(_:_:toRepeat:at:)``.
     mutating func found(
-        _ id: TableID, _ results: [NameAddresses], _ reasons: [AbsenceReason], toRepeat: Bool, at now: Tick,
-        _ actions: inout [Action]
+        _ id: TableID, _ results: [NameAddresses], _ reasons: [AbsenceReason], toRepeat: Bool, at now: Tick
     ) -> Found? {
-        let query = end(id, at: now, &actions) { query in
+        let query = end(id, at: now) { query in
             guard case .names(let lookups, _) = query.subject else { return .failed(Self.answerToAnother) }
             let speaks = lookups.count > 1 || results.contains { $0.name == lookups[0].key.name }
             return speaks ? .answered(hasAnswer: true, toRepeat: toRepeat) : .failed(Self.answerWithoutTheName)
@@ -138,7 +132,7 @@ extension GroupDesk {
         Failure(.badAnswer, "the answer does not speak of the name asked")
     }
 
-    private mutating func goOn(_ query: Query, after failure: Failure, at now: Tick, _ actions: inout [Action]) {
+    private mutating func goOn(_ query: Query, after failure: Failure, at now: Tick) {
         let group = query.group.rawValue
         if failure.kind == .here { return stopHere(query, failure) }
         let trouble = Trouble(failure: failure, group: query.group, server: query.server)
@@ -147,10 +141,10 @@ extension GroupDesk {
             report(
                 AbnormalLookup(
                     group: query.group, names: lookups.map(\.key.name), families: families, server: query.server,
-                    failure: failure, spend: now.milliseconds(since: query.sent), fellBack: false), &actions)
+                    failure: failure, spend: now.milliseconds(since: query.sent), fellBack: false))
             for lookup in lookups where lookup.query != nil {
                 lookup.trouble = trouble
-                for flight in lookup.flights { tell(.flight(flight, .failed(trouble))) }
+                for flight in lookup.flights { tell(flight, .failed(trouble)) }
                 if failure.kind == .badAnswer, lookups.count > 1 {
                     // One unusual name must not cost the other names of its request their answers.
                     lookup.wasLeftOut = true
@@ -161,9 +155,9 @@ extension GroupDesk {
                 groups[group].outbox.append(lookup)
             }
         case .message(let messages):
-            tell(.flight(messages.flight, .failed(trouble)))
+            tell(messages.flight, .failed(trouble))
             messages.hasFailed = true
-            sendNext(messages, at: now, &actions)
+            sendNext(messages, at: now)
         case .measurement: break
         }
     }
@@ -179,17 +173,17 @@ extension GroupDesk {
                 groups[query.group.rawValue].remove(lookup)
                 for flight in lookup.flights {
                     let step = flight.step(of: query.group)
-                    tell(.flight(flight, .exhausted(step: step, .failure, trouble, because: nil)))
+                    tell(flight, .exhausted(step: step, .failure, trouble))
                 }
             }
         case .message(let messages):
             guard messages.underWay.isEmpty, !messages.isWaiting else { return }
-            tell(.flight(messages.flight, .exhausted(step: messages.step, .failure, trouble, because: nil)))
+            tell(messages.flight, .exhausted(step: messages.step, .failure, trouble))
         case .measurement: break
         }
     }
 
-    func report(_ lookup: AbnormalLookup, _ actions: inout [Action]) {
+    mutating func report(_ lookup: AbnormalLookup) {
         if rules.timing.reportsLookups { actions.append(.reportLookup(lookup)) }
     }
 

@@ -1,18 +1,18 @@
 import Base
-import DNSCache
-import DNSWire
 
 /// Asks the groups: it chooses servers, queues lookups, sets the time of each query, and knows the state of groups and
 /// servers.
 ///
 /// It reads flights and never changes one: it appends their events to a list for the forwarder (``takeEvents()``), and
-/// the shell's orders to the caller's `actions`.
+/// the shell's orders to ``actions``.
 struct GroupDesk: ~Copyable {
     /// The rules that flights read.
     private(set) var rules: FlightRules
     /// By `GroupID.rawValue`; a group that is no longer configured has no servers.
     var groups: [GroupState] = []
     var queries = Table<Query>()
+    /// The forwarder's actions for the shell, in order.
+    var actions: [Action] = []
     private(set) var deadlines = Deadlines<Moment>()
     private var events: [DeskEvent] = []
     /// By the number in ``Flight/id``.
@@ -87,7 +87,7 @@ struct GroupDesk: ~Copyable {
     // MARK: Flights
 
     /// Begins a step of a flight.
-    mutating func ask(_ flight: Flight, _ step: Int, at now: Tick, _ actions: inout [Action]) {
+    mutating func ask(_ flight: Flight, _ step: Int, at now: Tick) {
         let number = flight.id.number
         while records.count <= number { records.append(Record()) }
         records[number].flight = flight.id
@@ -99,7 +99,7 @@ struct GroupDesk: ~Copyable {
             let messages = MessageStep(flight, step)
             records[number].messages.removeAll { $0.step == step }
             records[number].messages.append(messages)
-            sendNext(messages, at: now, &actions)
+            sendNext(messages, at: now)
         }
     }
 
@@ -112,13 +112,13 @@ struct GroupDesk: ~Copyable {
     }
 
     /// Ends the queries of a step; their answers are not needed.
-    mutating func leave(_ flight: Flight, _ step: Int, _ actions: inout [Action]) {
-        for messages in messages(of: flight) where messages.step == step { leave(messages, &actions) }
+    mutating func leave(_ flight: Flight, _ step: Int) {
+        for messages in messages(of: flight) where messages.step == step { leave(messages) }
     }
 
-    private mutating func leave(_ messages: MessageStep, _ actions: inout [Action]) {
+    private mutating func leave(_ messages: MessageStep) {
         messages.isWaiting = false
-        for query in messages.underWay { leave(query, &actions) }
+        for query in messages.underWay { leave(query) }
     }
 
     /// Withdraws a flight from its lookups. A request already sent goes on: its answer is worth caching.
@@ -130,11 +130,11 @@ struct GroupDesk: ~Copyable {
 
     /// Forgets a flight that has ended.
     /// - Returns: The most readable way in which its question was sent.
-    mutating func end(_ flight: Flight, _ actions: inout [Action]) -> Exposure {
+    mutating func end(_ flight: Flight) -> Exposure {
         let number = flight.id.number
         guard number < records.count else { return .none }
         let record = exchange(&records[number], with: Record())
-        for messages in record.messages { leave(messages, &actions) }
+        for messages in record.messages { leave(messages) }
         return record.exposure
     }
 
@@ -164,6 +164,7 @@ struct GroupDesk: ~Copyable {
     // MARK: Events
 
     mutating func tell(_ event: DeskEvent) { events.append(event) }
+    mutating func tell(_ flight: Flight, _ event: FlightEvent) { events.append(.flight(flight, event)) }
 
     var hasEvents: Bool { !events.isEmpty }
 
@@ -178,7 +179,7 @@ struct GroupDesk: ~Copyable {
     ///   - isTrial: see ``Query/isTrial``.
     mutating func send(
         _ subject: Query.Subject, _ ask: Ask, to index: Int, of group: Int, for source: Source?, isTrial: Bool,
-        at now: Tick, _ actions: inout [Action]
+        at now: Tick
     ) -> TableID {
         groups[group].choice.take(.asked(index, for: source, isTrial: isTrial), at: now)
         groups[group].counters.queries += 1
@@ -209,36 +210,35 @@ struct GroupDesk: ~Copyable {
 
     /// Ends a query whose answer is not needed. The query of an overtaken server or of a group that is down goes on:
     /// its time, or its failure, decides on the servers of later questions.
-    private mutating func leave(_ id: TableID, _ actions: inout [Action]) {
+    private mutating func leave(_ id: TableID) {
         guard let query = queries[id] else { return }
         if query.isOvertaken || rules[query.group].isDown, case .message(let messages) = query.subject {
             queries[id]?.subject = .measurement(messages)
         } else {
             // It is no trial, so the moment has no effect.
-            cancel(id, as: .withdrawn, at: query.sent, &actions)
+            cancel(id, as: .withdrawn, at: query.sent)
         }
     }
 
     /// Ends a query whose answer is no longer awaited.
     @discardableResult
     mutating func cancel(
-        _ id: TableID, as verdict: ServerChoice.Verdict, isOverdue: Bool = false, at now: Tick,
-        _ actions: inout [Action]
+        _ id: TableID, as verdict: ServerChoice.Verdict, isOverdue: Bool = false, at now: Tick
     ) -> Query? {
         guard let group = queries.change(id, { $0.group }) else { return nil }
         actions.append(.cancel(QueryID(group, id), isOverdue: isOverdue))
-        return end(id, at: now, &actions) { _ in verdict }
+        return end(id, at: now) { _ in verdict }
     }
 
     // MARK: Time
 
     /// Handles a query that could not be sent for a shortage of this machine.
-    mutating func noteShort(_ failure: Failure, at now: Tick, _ actions: inout [Action]) {
+    mutating func noteShort(_ failure: Failure, at now: Tick) {
         tell(.short(failure.detail))
         if shortNews.isNews(at: now) { actions.append(.report(.short(failure.detail))) }
     }
 
-    /// When ``expireFirst(at:_:)`` must be called. Deadlines of ended queries do not count.
+    /// When ``expireFirst(at:)`` must be called. Deadlines of ended queries do not count.
     var nextDeadline: Tick? {
         mutating get {
             while case .query(let id) = deadlines.first, !queries.contains(id) { deadlines.removeFirst() }
@@ -247,9 +247,9 @@ struct GroupDesk: ~Copyable {
     }
 
     /// Handles the first deadline, if it is due.
-    mutating func expireFirst(at now: Tick, _ actions: inout [Action]) {
+    mutating func expireFirst(at now: Tick) {
         switch deadlines.popDue(at: now) {
-        case .query(let id): queryMoment(id, at: now, &actions)
+        case .query(let id): queryMoment(id, at: now)
         // The end of the turn checks the plan itself.
         case .plan(let group): groups[group].isPlanAwaited = false
         case .outage(let group): lookAgain(group, at: now)
@@ -259,7 +259,7 @@ struct GroupDesk: ~Copyable {
 
     mutating func schedule(_ moment: Moment, at tick: Tick) { deadlines.insert(moment, at: tick) }
 
-    private mutating func queryMoment(_ id: TableID, at now: Tick, _ actions: inout [Action]) {
+    private mutating func queryMoment(_ id: TableID, at now: Tick) {
         guard let query = queries[id] else { return }
         if query.endsAt <= now {
             let timeout = groups[query.group.rawValue].group.timeout
@@ -268,16 +268,16 @@ struct GroupDesk: ~Copyable {
                 query.isLost
                 ? Failure(.here, "the kernel did not take a datagram")
                 : Failure(.timedOut, "no answer within \(timeout) ms")
-            cancel(id, as: .failed(failure), isOverdue: true, at: now, &actions)
+            cancel(id, as: .failed(failure), isOverdue: true, at: now)
         }
-        if let moment = query.askAgainAt, moment <= now { askAgain(id, at: now, &actions) }
-        if let moment = query.askNextAt, moment <= now { askNextAsWell(id, at: now, &actions) }
+        if let moment = query.askAgainAt, moment <= now { askAgain(id, at: now) }
+        if let moment = query.askNextAt, moment <= now { askNextAsWell(id, at: now) }
         if let query = queries[id] { deadlines.insert(.query(id), at: query.nextMoment) }
     }
 
     /// Asks a silent server a second time: the datagram may be lost (RFC 1035 §4.2.1), or the connection dead without a
     /// sign. The first answer counts, and the deadline stays.
-    private mutating func askAgain(_ id: TableID, at now: Tick, _ actions: inout [Action]) {
+    private mutating func askAgain(_ id: TableID, at now: Tick) {
         guard var query = queries[id] else { return }
         let group = query.group.rawValue
         query.askAgainAt = nil
@@ -294,23 +294,23 @@ struct GroupDesk: ~Copyable {
 
     /// Asks the next server too when one takes longer than usual; the first answer counts. The usual time never ends
     /// the first query: a server needs longer for names that are not in its cache.
-    private mutating func askNextAsWell(_ id: TableID, at now: Tick, _ actions: inout [Action]) {
+    private mutating func askNextAsWell(_ id: TableID, at now: Tick) {
         guard var query = queries[id] else { return }
         query.askNextAt = nil
         query.isOvertaken = true
         queries[id] = query
         guard case .message(let messages) = query.subject else { return }
-        sendNext(messages, at: now, &actions)
+        sendNext(messages, at: now)
     }
 
     /// This machine's addresses or routes have changed: failed servers may work, and queries under way are repeated.
-    mutating func networkChanged(at now: Tick, _ actions: inout [Action]) {
+    mutating func networkChanged(at now: Tick) {
         for group in groups.indices {
             groups[group].networkChanged(at: now)
             noteTraits(of: group)
             outageEnded(of: GroupID(group), at: now)
         }
-        for id in queries.ids { askAgain(id, at: now, &actions) }
+        for id in queries.ids { askAgain(id, at: now) }
     }
 }
 

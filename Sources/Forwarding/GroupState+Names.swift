@@ -1,5 +1,4 @@
 import Base
-import DNSWire
 
 /// Names on their way to an account: they are gathered during a turn and sent several to a request.
 extension GroupState {
@@ -101,7 +100,7 @@ extension GroupState {
     /// The number of waiting names that go with the first.
     private mutating func batch(of first: Lookup, from start: Int) -> Int {
         guard !first.wasLeftOut else { return 1 }
-        let most = min(namesPerRequest, outbox.count - start)
+        let most = min(group.carries.namesPerRequest, outbox.count - start)
         var count = 1
         while count < most, canGo(outbox[start + count], with: first) {
             if plan != nil {

@@ -1,11 +1,8 @@
 import Base
-import DNSCache
 
 /// A group of upstreams and the state of its servers. `GroupState+Names.swift` has the queue of names and questions.
 struct GroupState {
     private(set) var group: UpstreamGroup
-    /// For a group that carries addresses: the most names in a request.
-    private(set) var namesPerRequest: Int
     /// Its servers, and the choice among them.
     var choice: ServerChoice
     var counters = GroupCounters()
@@ -42,7 +39,6 @@ struct GroupState {
 
     init(_ group: UpstreamGroup) {
         self.group = group
-        namesPerRequest = group.carries.namesPerRequest
         choice = ServerChoice(group)
         if group.namesPerSecond > 0 { plan = TokenBucket(perSecond: group.namesPerSecond) }
     }
@@ -71,7 +67,7 @@ struct GroupState {
         }
         // Servers from the settings do not count as servers from the network.
         let hadServers = group.isOfNetwork && group.hadServers
-        (group, namesPerRequest) = (new, new.carries.namesPerRequest)
+        group = new
         group.hadServers = new.isOfNetwork && (hadServers || !new.servers.isEmpty)
         choice.take(.settings(new), at: now)
     }
@@ -90,7 +86,7 @@ struct GroupState {
 
     /// The choice for a flight's question at this moment. `mutating`, so that reading a group copies nothing.
     mutating func pick(_ messages: MessageStep, _ rules: FlightRules, at now: Tick) -> ServerChoice.Pick {
-        let source = messages.flight.crowd.source
+        let source = messages.flight.source
         return choice.pick(
             for: waiting.hasOthers(than: source) ? source : nil, isFirst: messages.tried.isEmpty,
             leadsOn: { messages.flight.leadsOn(from: messages.step, rules) },

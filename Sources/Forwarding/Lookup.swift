@@ -63,10 +63,7 @@ final class Lookup {
     }
 
     /// The source for which the name counts: that of the first flight.
-    var source: Source {
-        var all = flights.makeIterator()
-        return all.next()?.crowd.source ?? .daemon
-    }
+    var source: Source { flights.first?.source ?? .daemon }
 
     /// Whether only the daemon itself needs the result.
     var findsServer: Bool { !flights.isEmpty && flights.allSatisfy(\.key.findsServer) }
@@ -81,21 +78,13 @@ final class Lookup {
     func add(_ flight: Flight) {
         // A lookup that began to find a server serves a client, too, from now on.
         if flight.isCurrent { (isCurrent, bases) = (true, flight.bases) }
-        var all = flights
-        all.append(flight)
-        flights = all
+        flights.append(flight)
     }
 
-    func drop(_ flight: Flight) { drop { $0 === flight } }
+    func drop(_ flight: Flight) { flights.removeAll { $0 === flight } }
 
     /// Flights may end while their lookup is outdated, and so is not found by its name.
-    func dropEnded() { if flights.contains(where: \.isOver) { drop(where: \.isOver) } }
-
-    private func drop(where isMeant: (Flight) -> Bool) {
-        var rest = flights
-        rest.removeAll(where: isMeant)
-        flights = rest
-    }
+    func dropEnded() { flights.removeAll(where: \.isOver) }
 }
 
 /// Why a question was not answered, for clients that understand RFC 8914.
@@ -110,4 +99,47 @@ extension Dictionary where Value: AnyObject {
     mutating func remove(_ value: Value, forKey key: Key) {
         if let place = index(forKey: key), values[place] === value { remove(at: place) }
     }
+}
+
+/// A query under way to a server.
+struct Query {
+    let group: GroupID
+    let server: Server
+    /// ``ServerState/number`` of the server.
+    let number: Int
+    let sent: Tick
+    var subject: Subject
+    /// The source for which it counts at the server; nil: the server takes any number.
+    let holder: Source?
+    /// When the attempt fails.
+    let endsAt: Tick
+    /// When the silent server is asked again; nil: it was, or is not to be.
+    var askAgainAt: Tick?
+    /// When the next server is asked too, since this one takes longer than usual; nil: it was, or is not to be.
+    var askNextAt: Tick?
+    /// When the silent server was asked again.
+    var repeated: Tick?
+    /// Whether the next server was asked too, since this one took longer than usual.
+    var isOvertaken = false
+    /// Whether it is the trial of a server that was set aside.
+    let isTrial: Bool
+    /// Whether it was sent: see ``GroupDesk/wrote(_:)``.
+    var isWritten = false
+    /// Whether the kernel has refused its first datagram, so that silence is no failure of the server.
+    var isLost = false
+
+    enum Subject {
+        /// The addresses of several names, of these families.
+        case names([Lookup], Families)
+        /// The question of a flight.
+        case message(MessageStep)
+        /// A query without a use for its answer: it only shows the state of the server. Its question was that of a
+        /// flight, which may have ended.
+        case measurement(MessageStep)
+
+        var isNames: Bool { if case .names = self { true } else { false } }
+    }
+
+    /// When a deadline is due that does not depend on the server.
+    var nextMoment: Tick { min(endsAt, askAgainAt ?? endsAt, askNextAt ?? endsAt) }
 }

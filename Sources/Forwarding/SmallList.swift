@@ -1,6 +1,7 @@
 /// A list that usually has one element, which needs no memory on the heap.
 public struct SmallList<Element>: Sequence {
-    private var first: Element?
+    /// The first element; nil: there is none.
+    public private(set) var first: Element?
     private var others: [Element] = []
 
     /// - Parameter element: nil: empty.
@@ -25,18 +26,8 @@ public struct SmallList<Element>: Sequence {
         return all
     }
 
-    /// Whether a condition holds for each element; true without elements.
-    public func allSatisfy(_ isMeant: (Element) -> Bool) -> Bool {
-        guard let first else { return true }
-        return isMeant(first) && (others.isEmpty || others.allSatisfy(isMeant))
-    }
-
     /// Removes some elements; the others stay in order.
     public mutating func removeAll(where isUnwanted: (Element) -> Bool) {
-        if others.isEmpty {
-            if let element = first, isUnwanted(element) { first = nil }
-            return
-        }
         let all = self
         self = SmallList()
         for element in all where !isUnwanted(element) { append(element) }

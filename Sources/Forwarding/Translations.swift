@@ -1,5 +1,4 @@
 import Base
-import DNSCache
 import DNSWire
 
 /// The flights and clients whose answers are made from the answer to another question: a flight for AAAA waits for the
@@ -9,7 +8,7 @@ import DNSWire
 struct Translations {
     enum Subject {
         /// - Parameter absence: The result for AAAA; nil: none, and the flight fails without an A record.
-        case synthesis(TableID, absence: SecondBest?)
+        case synthesis(TableID, absence: StepAnswer?)
         /// The name and type that the client asks for.
         case alias(Name, RecordType, AskingClient)
     }
@@ -39,7 +38,7 @@ struct Translations {
     func isAwaited(by flight: TableID) -> Bool { numbers[flight] != nil }
 
     /// The result for AAAA of a flight that waits for the A records.
-    func absence(of flight: TableID) -> SecondBest? {
+    func absence(of flight: TableID) -> StepAnswer? {
         guard let number = numbers[flight], case .synthesis(_, let absence)? = subjects[number] else { return nil }
         return absence
     }

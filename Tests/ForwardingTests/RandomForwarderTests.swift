@@ -343,7 +343,7 @@ import Testing
                     faults.append("a lookup of a flight that has ended")
                 }
             }
-            let waiting = forwarder.flightOf.values.reduce(0) { $0 + $1.crowd.clients.count }
+            let waiting = forwarder.flightOf.values.reduce(0) { $0 + $1.clients.count }
             if isFirst ? forwarder.admission.clients.all != waiting : forwarder.admission.clients.all < waiting {
                 faults.append("\(forwarder.admission.clients.all) clients, \(waiting) wait")
             }

@@ -4,6 +4,17 @@ import Names
 
 @testable import Forwarding
 
+extension Forwarder {
+    var actions: [Action] { desk.actions }
+
+    /// Returns the actions to carry out, and empties the list.
+    mutating func takeActions() -> [Action] {
+        var taken: [Action] = []
+        takeActions(into: &taken)
+        return taken
+    }
+}
+
 /// An HTTPDNS account before local resolvers, as the daemon's settings have them.
 struct TestUpstreams {
     var hasService = true

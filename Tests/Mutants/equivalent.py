@@ -2,7 +2,6 @@
 
 EQUIVALENT = {
     "Sources/Forwarding/GroupState+Names.swift: < as <=: count < outbox.count": "only how an empty list is emptied",
-    "Sources/Forwarding/Lookup.swift: negated: flights.contains(where: \\.isOver)": "a flight that has ended takes no event",
     "Sources/Forwarding/Forwarder.swift: <= as <: first <= $0": "which of two deadlines of one moment is first",
     "Sources/Forwarding/GroupDesk+Turns.swift: > as >=: groups[group].waiting.count > 2 * Shares.flights":
         "when memory is given back",

@@ -11,7 +11,7 @@ public enum ListeningSocket {
     ///   EPROTOTYPE: neither UDP nor TCP; EINVAL: a TCP socket that does not listen.
     public static func adopt(_ descriptor: consuming Descriptor) throws(SystemError) -> ListeningSocket {
         let subject = "descriptor \(descriptor.raw)"
-        try descriptor.setCloseOnExec()
+        try SystemCall.require("fcntl") { fcntl(descriptor.raw, F_SETFD, FD_CLOEXEC) }
         try descriptor.setBlocking(false)
         guard let local = try descriptor.boundEndpoint() else {
             throw SystemError("adopt", subject, code: EAFNOSUPPORT)

@@ -111,7 +111,7 @@ struct NetworkState {
             return nil
         }
         var route: [UInt8] = []
-        for index in 0..<8 { route.append(body[index]) }
+        route.append(body.extracting(first: 8))
         route.append(UInt8(truncatingIfNeeded: flags) & UInt8(RTNH_F_DEAD | RTNH_F_ONLINK | RTNH_F_LINKDOWN))
         var isOfOneLink = false
         Netlink.forEachAttribute(body, from: size) { type, value in
@@ -121,7 +121,7 @@ struct NetworkState {
             default: break
             }
             route += [UInt8(truncatingIfNeeded: type), UInt8(truncatingIfNeeded: value.count)]
-            for index in value.indices { route.append(value[index]) }
+            route.append(value)
         }
         return isOfOneLink ? nil : route
     }

@@ -48,7 +48,10 @@ extension Routes {
     public static func linksOfDefaultRoutes() -> Set<UInt32>? {
         var links: Set<UInt32> = []
         let isWhole = dump(RTM_GETROUTE) { type, body in
-            if type == RTM_NEWROUTE { links.formUnion(linksIfDefault(body)) }
+            guard type == RTM_NEWROUTE, body.count >= MemoryLayout<rtmsg>.size, body[1] == 0,
+                body[7] == UInt8(RTN_UNICAST)
+            else { return }
+            links.formUnion(self.links(of: body))
         }
         return isWhole ? links : nil
     }
@@ -131,12 +134,7 @@ extension Routes {
         return Netlink.forEachMessage(buffer.span.extracting(0..<count)) { type, _, body in take(type, body) }
     }
 
-    /// The links of a default route (`struct rtmsg`).
-    private static func linksIfDefault(_ route: Span<UInt8>) -> [UInt32] {
-        guard route.count >= MemoryLayout<rtmsg>.size, route[1] == 0, route[7] == UInt8(RTN_UNICAST) else { return [] }
-        return links(of: route)
-    }
-
+    /// The links of a route (`struct rtmsg`).
     private static func links(of route: Span<UInt8>) -> [UInt32] {
         var links: [UInt32] = []
         Netlink.forEachAttribute(route, from: MemoryLayout<rtmsg>.size) { type, value in

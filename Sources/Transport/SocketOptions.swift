@@ -96,10 +96,6 @@ extension Descriptor {
         let wanted = blocking ? flags & ~O_NONBLOCK : flags | O_NONBLOCK
         try SystemCall.require("fcntl") { fcntl(raw, F_SETFL, wanted) }
     }
-
-    func setCloseOnExec() throws(SystemError) {
-        try SystemCall.require("fcntl") { fcntl(raw, F_SETFD, FD_CLOEXEC) }
-    }
 }
 
 extension Egress {

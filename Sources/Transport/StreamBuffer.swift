@@ -1,3 +1,5 @@
+internal import Base
+
 /// The bytes that a stream could not take yet, in order, up to a limit.
 public struct StreamBuffer: ~Copyable, Sendable {
     /// The most memory retained while no bytes wait: enough for most DNS answers, little for an idle connection.
@@ -19,8 +21,7 @@ public struct StreamBuffer: ~Copyable, Sendable {
     /// Adds bytes at the end; false: more than the limit would wait, and none are added.
     public mutating func append(_ more: Span<UInt8>) -> Bool {
         guard more.count <= limit - count else { return false }
-        // Sound: the array copies the bytes during the call.
-        append { bytes in unsafe more.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) } }
+        append { $0.append(more) }
         return true
     }
 

@@ -74,10 +74,11 @@ public struct StreamSocket: ~Copyable, Sendable {
         try? descriptor.setOption(Int32(IPPROTO_TCP), TCP_QUICKACK, 1)
     }
 
-    /// Reads the available bytes, at most the buffer's size, which must not be 0.
-    public func receive(into buffer: inout MutableSpan<UInt8>) throws(SystemError) -> Received {
-        precondition(!buffer.isEmpty)
-        let received = try descriptor.receive(into: &buffer)
+    /// Reads the available bytes, at most the memory's size.
+    package func receive(into scratch: Scratch) throws(SystemError) -> Received {
+        let buffer = unsafe scratch.buffer
+        var room = unsafe buffer.mutableSpan
+        let received = try descriptor.receive(into: &room)
         return received == .bytes(0) ? .endOfStream : received
     }
 
@@ -125,13 +126,5 @@ extension Descriptor {
         case .wouldBlock: return nil
         case .failed(let code): throw SystemError("send", code: code)
         }
-    }
-}
-
-extension StreamSocket {
-    package func receive(into scratch: Scratch) throws(SystemError) -> Received {
-        let buffer = unsafe scratch.buffer
-        var room = unsafe buffer.mutableSpan
-        return try receive(into: &room)
     }
 }

@@ -31,8 +31,8 @@ public enum SystemFile {
         return may(file, 4) && folders(of: path).allSatisfy { status(of: $0).map { may($0, 1) } ?? false }
     }
 
-    /// The folders on the way to a file.
-    private static func folders(of path: String) -> [String] {
+    /// The folders on the way to a file, the one that contains it last; empty: it is in the present one.
+    static func folders(of path: String) -> [String] {
         path.indices.filter { path[$0] == "/" }.map { $0 == path.startIndex ? "/" : String(path[..<$0]) }
     }
 

@@ -26,7 +26,7 @@ public final class UnixListener: @unchecked Sendable {
     ///   error.
     public static func listen(_ path: String) throws(SystemError) -> UnixListener {
         guard let address = UnixAddress(path) else { throw SystemError("bind", path, code: ENAMETOOLONG) }
-        let folder = folder(of: path)
+        let folder = SystemFile.folders(of: path).last ?? "."
         if unsafe mkdir(folder, directoryMode) != 0, errno != EEXIST { throw SystemError("mkdir", folder, code: errno) }
         // So that two daemons that start together check and bind one after the other.
         let lock = Descriptor(
@@ -61,11 +61,6 @@ public final class UnixListener: @unchecked Sendable {
         let code = caller.connect(address)
         guard code == ECONNREFUSED else { throw SystemError("bind", path, code: code == 0 ? EADDRINUSE : code) }
         try SystemCall.require("unlink", path) { unsafe unlink(path) }
-    }
-
-    private static func folder(of path: String) -> String {
-        guard let slash = path.lastIndex(of: "/") else { return "." }
-        return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
     /// Begins to accept. Call on the loop, or before the loop starts.

@@ -12,7 +12,7 @@ private final class EchoConnection: EventHandler, @unchecked Sendable {
     var registration: Registration?
     let loop: EventLoop
     let waited: Counters
-    private var scratch = [UInt8](repeating: 0, count: 65_536)
+    private let scratch = Scratch(65_536)
     private var peerIsDone = false
 
     init(_ socket: consuming StreamSocket, _ loop: EventLoop, _ waited: Counters) throws {
@@ -25,10 +25,9 @@ private final class EchoConnection: EventHandler, @unchecked Sendable {
     func ready(_ readiness: Readiness) {
         do {
             if readiness.contains(.readable) {
-                var room = scratch.mutableSpan
-                switch try socket.receive(into: &room) {
+                switch try socket.receive(into: scratch) {
                 case .bytes(let count):
-                    let isKept = out.append(scratch.span.extracting(first: count))
+                    let isKept = out.append(scratch.first(count).span)
                     #expect(isKept)
                 case .wouldBlock: break
                 case .endOfStream: peerIsDone = true
@@ -177,13 +176,12 @@ private final class EchoConnection: EventHandler, @unchecked Sendable {
         socket.shutdownSending()
         var byte: UInt8 = 0
         #expect(read(server, &byte, 1) == 0)
-        var buffer = [UInt8](repeating: 0, count: 8)
-        var room = buffer.mutableSpan
-        #expect(try socket.receive(into: &room) == .wouldBlock)
+        let scratch = Scratch(8)
+        #expect(try socket.receive(into: scratch) == .wouldBlock)
         #expect(write(server, [1, 2, 3], 3) == 3)
-        #expect(try socket.receive(into: &room) == .bytes(3))
+        #expect(try socket.receive(into: scratch) == .bytes(3))
         close(server)
-        #expect(try socket.receive(into: &room) == .endOfStream)
+        #expect(try socket.receive(into: scratch) == .endOfStream)
     }
 
     @Test func aSecondListenFails() throws {

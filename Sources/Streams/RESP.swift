@@ -142,32 +142,42 @@ package enum StoreReply: Equatable, Sendable {
 }
 
 /// Why a store refuses a command: by the first word of its reply, since the rest may contain a key or a user's name.
-package enum StoreError: String, CaseIterable, Sendable {
-    /// The store has just started and still reads its data.
-    case loading = "LOADING"
-    case outOfMemory = "OOM"
-    case readOnly = "READONLY"
-    case authenticationNeeded = "NOAUTH"
-    /// Redis in protected mode: without a password it serves only its own machine.
-    case denied = "DENIED"
-    case wrongPassword = "WRONGPASS"
-    case notPermitted = "NOPERM"
-    /// The key holds something other than a string.
-    case wrongType = "WRONGTYPE"
-    /// The key is on another node of a cluster.
-    case moved = "MOVED"
-    case clusterDown = "CLUSTERDOWN"
-    case primaryDown = "MASTERDOWN"
-    /// A script runs.
-    case busy = "BUSY"
-    /// It cannot save its data and accepts no more.
-    case cannotSave = "MISCONF"
-    case tooFewReplicas = "NOREPLICAS"
-    /// Any other word.
-    case other = "ERR"
+package struct StoreError: Equatable, Sendable {
+    /// One of ``reasons``.
+    let word: String
 
+    package static let denied = StoreError(word: "DENIED")
+    package static let wrongType = StoreError(word: "WRONGTYPE")
+    /// Any other word.
+    static let other = StoreError(word: "ERR")
+
+    /// Why a store is unusable, in words.
+    package var text: String { "\(Self.reasons[word, default: ""]) (\(word))" }
+
+    /// The reasons by the first words of replies.
+    static let reasons = [
+        "LOADING": "it still reads its data",
+        "OOM": "its memory is full",
+        "READONLY": "it is a read-only replica",
+        "NOAUTH": "it asks for a password",
+        "DENIED": "it has no password and so serves its own machine alone: give it one, or protected-mode no",
+        "WRONGPASS": "it refuses user or password",
+        "NOPERM": "its access list does not permit it",
+        "WRONGTYPE": "the key holds something else",
+        "MOVED": "it is a cluster, which is not supported",
+        "CLUSTERDOWN": "its cluster is down",
+        "MASTERDOWN": "its primary is gone",
+        "BUSY": "it runs a script",
+        "MISCONF": "it cannot save its data",
+        "NOREPLICAS": "it has too few replicas",
+        "ERR": "it refuses the command",
+    ]
+}
+
+extension StoreError {
+    /// - Parameter line: An error's reply.
     init(_ line: ArraySlice<UInt8>) {
         let word = String(decoding: line.prefix { $0 != UInt8(ascii: " ") }, as: UTF8.self)
-        self = StoreError(rawValue: word) ?? .other
+        self = Self.reasons[word] == nil ? .other : StoreError(word: word)
     }
 }

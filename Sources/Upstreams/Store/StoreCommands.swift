@@ -222,27 +222,3 @@ extension StoreUpstream {
         handle(.connected)
     }
 }
-
-extension StoreError {
-    /// Why a store is unusable, in words.
-    var text: String {
-        switch self {
-        case .loading: "it still reads its data (LOADING)"
-        case .outOfMemory: "its memory is full (OOM)"
-        case .readOnly: "it is a read-only replica (READONLY)"
-        case .authenticationNeeded: "it asks for a password (NOAUTH)"
-        case .denied:
-            "it has no password and so serves its own machine alone: give it one, or protected-mode no (DENIED)"
-        case .wrongPassword: "it refuses user or password (WRONGPASS)"
-        case .notPermitted: "its access list does not permit it (NOPERM)"
-        case .wrongType: "the key holds something else (WRONGTYPE)"
-        case .moved: "it is a cluster, which is not supported (MOVED)"
-        case .clusterDown: "its cluster is down (CLUSTERDOWN)"
-        case .primaryDown: "its primary is gone (MASTERDOWN)"
-        case .busy: "it runs a script (BUSY)"
-        case .cannotSave: "it cannot save its data (MISCONF)"
-        case .tooFewReplicas: "it has too few replicas (NOREPLICAS)"
-        case .other: "it refuses the command (ERR)"
-        }
-    }
-}

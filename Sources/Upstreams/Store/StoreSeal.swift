@@ -121,14 +121,9 @@ package final class StoreSeal {
         // The head is longer than a message's, so 12 octets precede the body, like a message's header.
         let message = octets.span.extracting(body.startIndex - 12..<body.endIndex)
         let wire = Array(body)
-        do throws(WireError) {
-            let answered = try StoredAnswer.check(message, head)
-            guard answered.type == question.type,
-                Name(wire: wire.span, at: 0, length: answered.nameLength) == question.name
-            else { return nil }
-        } catch {
-            return nil
-        }
+        guard let answered = try? StoredAnswer.check(message, head), answered.type == question.type,
+            Name(wire: wire.span, at: 0, length: answered.nameLength) == question.name
+        else { return nil }
         let answer = Answer(head: head, body: wire, keep: seconds, isCacheable: true)
         return SharedEntry(.answer(answer), stored: stored, lifetime: seconds)
     }

@@ -67,8 +67,8 @@ public final class ControlClient: @unchecked Sendable {
                 ) { [self] _, outcome in
                     loop.setDeadline(nil)
                     switch outcome {
-                    case .failed(let failure): end(.failure(failed(failure.description)))
-                    case .answered(let response):
+                    case .failure(let failure): end(.failure(failed(failure.description)))
+                    case .success(let response):
                         let text = String(decoding: response.body, as: UTF8.self)
                         end(.success(Response(text: text, status: HTTPStatus(rawValue: response.status))))
                     }

@@ -10,17 +10,7 @@ internal import COpenSSL
 /// Has one OpenSSL context for each direction and only sets the IV again, because making a context costs more than
 /// encrypting a name. For one owner; not to be shared between queues.
 public final class PayloadCipher {
-    public enum Algorithm: Sendable {
-        case des, aes
-
-        /// Bytes in a key: 8 or 16.
-        public var keyLength: Int {
-            switch self {
-            case .des: 8
-            case .aes: 16
-            }
-        }
-    }
+    public enum Algorithm: Sendable { case des, aes }
 
     /// The most bytes that ``encrypt(_:)`` or ``decrypt(_:)`` accept: the length of the longest answer body that is
     /// read.
@@ -38,9 +28,8 @@ public final class PayloadCipher {
 
     /// A cipher for `key` of 8 (des) or 16 (aes) bytes, used without derivation.
     public init(_ algorithm: Algorithm, key: [UInt8]) throws(CryptographyError) {
-        guard key.count == algorithm.keyLength else {
-            throw .keyLength(key.count, wanted: algorithm.keyLength)
-        }
+        let wanted = algorithm == .aes ? 16 : 8
+        guard key.count == wanted else { throw .keyLength(key.count, wanted: wanted) }
         switch algorithm {
         case .aes:
             (blockLength, ivLength) = (16, 16)

@@ -42,18 +42,6 @@ public final class RequestSigner {
 
     /// Appends the signature of `text`; nothing if OpenSSL fails, so that the service refuses the request.
     public func appendSignature(of text: Span<UInt8>, to request: inout [UInt8]) {
-        let (digest, length) = digest(of: text)
-        Hexadecimal.append(digest.span.extracting(0..<length), to: &request)
-    }
-
-    /// Appends `parameter` and the signature of all octets of a request from `start` on.
-    public func appendSignature(from start: Int, as parameter: StaticString, to request: inout [UInt8]) {
-        let (digest, length) = digest(of: request.span.extracting(start...))
-        request.append(parameter)
-        Hexadecimal.append(digest.span.extracting(0..<length), to: &request)
-    }
-
-    private func digest(of text: Span<UInt8>) -> (InlineArray<32, UInt8>, length: Int) {
         var digest = InlineArray<32, UInt8>(repeating: 0)
         var length = 0
         // Sound: the digest has room for 32 octets, MD5 gives 16 and SHA-256 32; the text is read during the calls.
@@ -76,6 +64,6 @@ public final class RequestSigner {
                 }
             }
         }
-        return (digest, length)
+        Hexadecimal.append(digest.span.extracting(0..<length), to: &request)
     }
 }

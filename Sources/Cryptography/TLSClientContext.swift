@@ -84,13 +84,6 @@ public final class TLSClientContext {
         return Made(context, usesSystem: usesSystem)
     }
 
-    private func ready() throws(TLSError) -> Made {
-        if let made { return made }
-        let new = try make()
-        made = new
-        return new
-    }
-
     /// A session to an address where `target` must be found, which resumes the last one there if possible; its first
     /// flight is ready to be taken.
     /// - Parameter now: Seconds since 1970.
@@ -105,7 +98,8 @@ public final class TLSClientContext {
             expected = peer ?? .address(address)
         }
         let protocols = protocolList(target.protocols)
-        let made = try ready()
+        let made = if let made { made } else { try make() }
+        self.made = made
         guard let ssl = unsafe Owned(SSL_new(made.context.pointer), freedBy: SSL_free),
             unsafe expected.require(in: ssl.pointer, validating: validatesName),
             // Unlike its neighbours, this function returns 0 for success.

@@ -147,7 +147,7 @@ public final class TLSSession {
         switch state {
         case .handshaking:
             guard early.count + plaintext.count <= Self.earlyLimit else { return fail(.backlog) }
-            unsafe plaintext.withUnsafeBufferPointer { unsafe early.append(contentsOf: $0) }
+            early.append(plaintext)
         case .open, .peerClosed: write(plaintext)
         case .closed, .failed: break
         }

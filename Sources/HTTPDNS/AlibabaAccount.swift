@@ -72,7 +72,10 @@ public final class AlibabaAccount: ServiceAccount {
         request.append(cipher == nil ? "&m=0&q=" : "&m=1")
         if cipher == nil { request.append(queried) }
         request.append("&v=1.0")
-        signer.appendSignature(from: signed, as: "&s=", to: &request)
+        var signature: [UInt8] = []
+        signer.appendSignature(of: request.span.extracting(signed...), to: &signature)
+        request.append("&s=")
+        request += signature
         // Not signed.
         if let sessionID { request += "&sid=\(sessionID)".utf8 }
     }

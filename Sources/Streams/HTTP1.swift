@@ -33,27 +33,24 @@ package final class HTTP1: ClientConversation {
         _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
         guard request != nil else { throw ConversationFailure("unsolicited bytes") }
-        do throws(HTTPError) {
-            if let response = try reader.receive(bytes) { answered(response, &events) }
-        } catch {
-            throw ConversationFailure(error.description)
-        }
+        try report(into: &events) { reader throws(HTTPError) in try reader.receive(bytes) }
     }
 
     package func endOfStream(
         isCut: Bool, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
         mayTakeMore = false
-        do throws(HTTPError) {
-            if let response = try reader.endOfStream(isCut: isCut) { answered(response, &events) }
-        } catch {
-            throw ConversationFailure(error.description)
-        }
+        try report(into: &events) { reader throws(HTTPError) in try reader.endOfStream(isCut: isCut) }
     }
 
-    /// A response counts whatever bytes follow: it was complete before them.
-    private func answered(_ response: HTTPResponse, _ events: inout [ConversationEvent]) {
-        guard let request else { return }
+    /// Reports a response that the reader gives. It counts whatever bytes follow: it was complete before them.
+    private func report(
+        into events: inout [ConversationEvent],
+        _ read: (inout HTTPResponseReader) throws(HTTPError) -> HTTPResponse?
+    ) throws(ConversationFailure) {
+        let response: HTTPResponse?
+        do throws(HTTPError) { response = try read(&reader) } catch { throw ConversationFailure(error.description) }
+        guard let response, let request else { return }
         self.request = nil
         if !response.keepAlive || !reader.isIdle { mayTakeMore = false }
         events.append(.answered(request, .http(response)))

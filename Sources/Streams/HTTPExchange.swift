@@ -6,11 +6,7 @@ package import Transport
 /// One HTTP/1.1 request and its response on a connection of their own, plain or through TLS: for requests so rare that
 /// no connection stays open for them. Its owner sets the deadline.
 package final class HTTPExchange {
-    package enum Outcome {
-        case answered(HTTPResponse)
-        /// There is no response.
-        case failed(LinkEnd)
-    }
+    package typealias Outcome = Result<HTTPResponse, LinkEnd>
 
     private let done: (HTTPExchange, Outcome) -> Void
     private var link: StreamLink!
@@ -59,8 +55,8 @@ extension HTTPExchange: LinkOwner {
     package func happened(_ event: ConversationEvent, on link: StreamLink) {
         guard case .answered(_, .http(let response)) = event else { return }
         link.close()
-        done(self, .answered(response))
+        done(self, .success(response))
     }
 
-    package func ended(_ link: StreamLink, _ end: LinkEnd) { done(self, .failed(end)) }
+    package func ended(_ link: StreamLink, _ end: LinkEnd) { done(self, .failure(end)) }
 }

@@ -97,13 +97,12 @@ import Testing
     /// The vector of AES-GCM: signed as any other mode is. Nothing is sent in it, and no answer in it is taken.
     @Test func alibabaSignsEachModeTheSame() throws {
         let signer = try RequestSigner(hmacSHA256: Hexadecimal.decode(Self.alibabaSecret.span) ?? [])
-        var request = Array(
-            ("GET /v2/d?enc=101112131415161718191a1bbf0c67c12d75949860aa7390bf46864e56d95ae459994993a7ba0b2b45313d9bf0a43d25"
+        let signed = Array(
+            ("enc=101112131415161718191a1bbf0c67c12d75949860aa7390bf46864e56d95ae459994993a7ba0b2b45313d9bf0a43d25"
                 + "3118859f767972021363efe1d566&exp=1700000600&id=100000&m=2&v=1.0").utf8)
-        signer.appendSignature(from: "GET /v2/d?".utf8.count, as: "&s=", to: &request)
-        #expect(
-            text(request).hasSuffix(
-                "&v=1.0&s=f4e5780a8e66b3a3e9cc714184947ce2e6aa1ba813b45d0edc7ac3abbc1e29ac"))
+        var signature: [UInt8] = []
+        signer.appendSignature(of: signed.span, to: &signature)
+        #expect(text(signature) == "f4e5780a8e66b3a3e9cc714184947ce2e6aa1ba813b45d0edc7ac3abbc1e29ac")
     }
 
     @Test(arguments: [(Families.ipv4, "4"), (.ipv6, "6"), (.both, "4,6")])

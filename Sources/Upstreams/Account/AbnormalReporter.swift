@@ -138,8 +138,8 @@ package final class AbnormalReporter {
         self.exchange = nil
         let now = Tick(nanoseconds: Clock.now())
         switch outcome {
-        case .failed(let failure): settle(.failed, failure.description, at: now)
-        case .answered(let response):
+        case .failure(let failure): settle(.failed, failure.description, at: now)
+        case .success(let response):
             finder.worked(destination.server, endpoint)
             let reason = "HTTP status \(response.status)"
             switch response.status {

@@ -102,10 +102,10 @@ package final class ServiceList {
         self.exchange = nil
         let now = Tick(nanoseconds: Clock.now())
         switch outcome {
-        case .failed(let failure):
+        case .failure(let failure):
             lastFailure = Failure(failure)
             schedule.failed(at: now)
-        case .answered(let response):
+        case .success(let response):
             do throws(ServiceFailure) {
                 schedule.answered(try access.account.parseConfiguration(response), at: now)
             } catch {

@@ -72,13 +72,7 @@ private final class Attempt: EventHandler {
     }
 
     func ready(_ readiness: Readiness) {
-        let hasAnswered: Bool
-        do throws(SystemError) {
-            try socket.connectResult()
-            hasAnswered = true
-        } catch {
-            hasAnswered = false
-        }
+        let hasAnswered = (try? socket.connectResult()) != nil
         close()
         ended(self, hasAnswered)
     }

@@ -19,11 +19,13 @@ public struct SelfSignedCertificate {
         guard let subject = names.first ?? addresses.first?.description, 1...maximumDays ~= days else {
             throw .certificateRequest
         }
+        // In OpenSSL's own notation; the names were checked, so none can add another part to it.
+        let alternativeNames = names.map { "DNS:\($0)" } + addresses.map { "IP:\($0)" }
         return try withClearErrors { () throws(CryptographyError) in
             guard let key = unsafe Owned(copenssl_EVP_EC_gen("P-256"), freedBy: EVP_PKEY_free),
                 let certificate = unsafe Owned(X509_new(), freedBy: X509_free),
                 unsafe fill(certificate.pointer, subject: subject, key: key.pointer, days: days),
-                unsafe extend(certificate.pointer, alternativeNames: alternativeNames(names, addresses)),
+                unsafe extend(certificate.pointer, alternativeNames: alternativeNames.joined(separator: ",")),
                 unsafe X509_sign(certificate.pointer, key.pointer, EVP_sha256()) > 0,
                 let certificateText = Owned.memoryBIO(), let keyText = Owned.memoryBIO(),
                 unsafe PEM_write_bio_X509(certificateText.pointer, certificate.pointer) == 1,
@@ -34,11 +36,6 @@ public struct SelfSignedCertificate {
             unsafe drain(keyText.pointer, into: &pem.keyPEM)
             return pem
         }
-    }
-
-    /// The extension in OpenSSL's own notation; the names were checked, so none can add another part to it.
-    private static func alternativeNames(_ names: [String], _ addresses: [IPAddress]) -> String {
-        (names.map { "DNS:\($0)" } + addresses.map { "IP:\($0)" }).joined(separator: ",")
     }
 
     /// Sets all but the extensions and the signature.

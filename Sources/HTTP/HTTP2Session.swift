@@ -64,6 +64,9 @@ package final class HTTP2Session: HTTP2Owner {
         return max(0, mostAtOnce - exchanges.count + abandoned)
     }
 
+    /// False: the connection has ended, or the server takes no more requests (GOAWAY).
+    package var mayTakeMore: Bool { !isGoingAway && !hasEnded }
+
     /// Whether no request is open.
     package var isIdle: Bool { exchanges.count == abandoned }
 
@@ -88,7 +91,12 @@ package final class HTTP2Session: HTTP2Owner {
     /// - Returns: False: it was not open, and its answer or failure was reported before.
     @discardableResult package func cancel(_ id: UInt64) -> Bool {
         let count = events.count
-        events.removeAll { $0.request == id }
+        events.removeAll { event in
+            switch event {
+            case .answered(id, _), .failed(id, _): true
+            default: false
+            }
+        }
         guard let index = exchanges.firstIndex(where: { $0.id == id && !$0.isAbandoned }) else {
             return events.count < count
         }
@@ -251,15 +259,5 @@ package final class HTTP2Session: HTTP2Owner {
             if exchanges[middle].stream < stream { low = middle + 1 } else { high = middle }
         }
         return low < exchanges.count && exchanges[low].stream == stream ? low : nil
-    }
-}
-
-extension HTTP2Event {
-    /// The event's request.
-    fileprivate var request: UInt64? {
-        switch self {
-        case .answered(let id, _), .failed(let id, _): id
-        case .goingAway, .ended: nil
-        }
     }
 }

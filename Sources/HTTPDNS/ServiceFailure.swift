@@ -46,14 +46,14 @@ public enum ServiceFailure: Error, Equatable, Sendable {
     /// One line for an operator, with the key that is likely wrong; contains no secret.
     public func words(_ keys: AccountKeys) -> String {
         switch self {
-        case .status(401), .status(403):
+        case .status(let code) where code == 401 || code == 403:
             "the service refused the account (HTTP status \(code)): \(keys.areRight(keys.proof)) "
                 + "If so, the account may have run out (see the provider's console)"
         case .status(404): "there is no HTTPDNS service at this address (HTTP status 404): \(keys.areRight([.dnsIp]))"
         case .status(429):
             "the service was asked too often (HTTP status 429): does \(keys[.queriesPerSecond]) keep to its plan?"
-        case .status(500...): "the service failed (HTTP status \(code))"
-        case .status: "the service answered HTTP status \(code)"
+        case .status(let code) where code >= 500: "the service failed (HTTP status \(code))"
+        case .status(let code): "the service answered HTTP status \(code)"
         case .refused(let refusal): refusal.words(keys)
         case .cutOff: "the connection ended where the answer need not have ended"
         case .undecryptable:
@@ -61,10 +61,6 @@ public enum ServiceFailure: Error, Equatable, Sendable {
         case .unparsable: "the answer is not an HTTPDNS answer"
         case .otherName: "the answer is for a name that was not asked"
         }
-    }
-
-    private var code: Int {
-        if case .status(let code) = self { code } else { 200 }
     }
 }
 

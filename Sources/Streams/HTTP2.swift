@@ -6,7 +6,6 @@ package final class HTTP2: ClientConversation {
     /// Nil: there was no memory for it, and no request is taken.
     private let session: HTTP2Session?
     private let makeRequest: ([UInt8]) -> HTTP2Request?
-    private var isGoingAway = false
 
     /// - Parameters:
     ///   - bodyLimit: The longest body of a response, in octets.
@@ -20,7 +19,7 @@ package final class HTTP2: ClientConversation {
 
     package var mostAtOnce: Int { session?.mostAtOnce ?? 0 }
 
-    package var mayTakeMore: Bool { !isGoingAway }
+    package var mayTakeMore: Bool { session?.mayTakeMore ?? true }
 
     package var isIdle: Bool { session?.isIdle ?? true }
 
@@ -45,7 +44,6 @@ package final class HTTP2: ClientConversation {
         isCut: Bool, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
         session?.endOfStream()
-        isGoingAway = true
         // The stream reports the end of the connection, so errors are not needed here.
         do throws(ConversationFailure) { try takeEvents(into: &events) } catch {}
     }
@@ -61,9 +59,7 @@ package final class HTTP2: ClientConversation {
                 events.append(.givenUp(id, ConversationFailure(HTTP2Failure.reset(code).description)))
             case .failed(let id, let failure):
                 events.append(.failed(id, ConversationFailure(failure.description)))
-            case .goingAway:
-                isGoingAway = true
-                events.append(.goingAway)
+            case .goingAway: events.append(.goingAway)
             case .ended(let error): throw ConversationFailure(error.description)
             }
         }

@@ -13,7 +13,8 @@ public final class DatagramSocket: Sendable {
     /// Room for a burst while the listener is busy; the kernel lowers it to net.core.rmem_max and wmem_max.
     private static let bufferSize: Int32 = 1 << 20
 
-    private init(_ descriptor: consuming Descriptor, local: Endpoint) throws(SystemError) {
+    /// Takes over a UDP socket that is bound.
+    init(_ descriptor: consuming Descriptor, local: Endpoint) throws(SystemError) {
         self.local = local
         isWildcard = local.address.isUnspecified
         self.descriptor = descriptor
@@ -38,11 +39,6 @@ public final class DatagramSocket: Sendable {
             sockets.append(try DatagramSocket(descriptor, local: endpoint))
         }
         return sockets
-    }
-
-    /// Takes over a UDP socket that another process has bound.
-    static func adopt(_ descriptor: consuming Descriptor, local: Endpoint) throws(SystemError) -> DatagramSocket {
-        try DatagramSocket(descriptor, local: local)
     }
 
     private func prepare() throws(SystemError) {

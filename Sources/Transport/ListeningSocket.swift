@@ -19,7 +19,7 @@ public enum ListeningSocket {
         guard local.port != 0 else { throw SystemError("adopt", subject, code: EDESTADDRREQ) }
         switch try descriptor.option(SOL_SOCKET, SO_PROTOCOL) {
         case Int32(IPPROTO_UDP):
-            return .datagram(try DatagramSocket.adopt(descriptor, local: local))
+            return .datagram(try DatagramSocket(descriptor, local: local))
         case Int32(IPPROTO_TCP):
             guard try descriptor.option(SOL_SOCKET, SO_ACCEPTCONN) == 1 else {
                 throw SystemError("adopt", subject, code: EINVAL)

@@ -1,8 +1,8 @@
 internal import Base
 internal import Cryptography
 
-/// The common parts of accounts that sign their requests: with the MD5 of a text that contains the account's secret, or
-/// otherwise.
+/// The common parts of accounts that sign their requests, and the signatures of most: the MD5 of a text that contains the
+/// account's secret.
 final class Signing {
     let id: UInt32
     let secret: [UInt8]

@@ -32,8 +32,6 @@ package final class UpstreamTallies {
 
     /// How often requests found a connection, since the start.
     package struct Connections: Sendable {
-        /// Whether they go through TLS.
-        package let isSecure: Bool
         /// Requests that found an open connection.
         package var reused: UInt64 = 0
         /// Requests for which a new connection was opened.
@@ -51,8 +49,8 @@ package final class UpstreamTallies {
         }
 
         /// Counts a request that has got a connection.
-        package func connected(isSecure: Bool, isReused: Bool) {
-            var counts = figures.connections ?? Connections(isSecure: isSecure)
+        package func connected(isReused: Bool) {
+            var counts = figures.connections ?? Connections()
             if isReused { counts.reused += 1 } else { counts.fresh += 1 }
             figures.connections = counts
         }

@@ -187,7 +187,7 @@ import Testing
             Server(.https(path: "/a\"b\\", usesGET: false), name, port: 443, addresses: [IPAddress(address)!])
         }
         let tallies = UpstreamTallies()
-        for server in servers { tallies.server(server).connected(isSecure: true, isReused: false) }
+        for server in servers { tallies.server(server).connected(isReused: false) }
         let office = group(GroupID(2), "office", servers.map { ServerState($0, health: ServerHealth()) })
         let overview = overview([], [], own: [office]) { $0.upstreams = [GroupID(2): tallies.figures] }
         let lines = overview.metrics.split(separator: "\n").filter { $0.contains("dns.example") }

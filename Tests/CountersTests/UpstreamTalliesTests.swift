@@ -10,9 +10,9 @@ import Testing
     @Test func aServerIsCountedInOnePlace() {
         let tallies = UpstreamTallies()
         let first = server(1)
-        tallies.server(first).connected(isSecure: true, isReused: false)
-        tallies.server(first).connected(isSecure: true, isReused: true)
-        tallies.server(first).connected(isSecure: true, isReused: true)
+        tallies.server(first).connected(isReused: false)
+        tallies.server(first).connected(isReused: true)
+        tallies.server(first).connected(isReused: true)
         tallies.server(first).answered(.noError, nanoseconds: 1_000_000)
         tallies.server(first).answered(.servFail, nanoseconds: 3_000_000)
         let figures = tallies.figures[first]
@@ -38,9 +38,9 @@ import Testing
 
     @Test func serversPastTheBoundAreNotCounted() {
         let tallies = UpstreamTallies()
-        for number in 0..<1000 { tallies.server(server(UInt32(number))).connected(isSecure: false, isReused: false) }
+        for number in 0..<1000 { tallies.server(server(UInt32(number))).connected(isReused: false) }
         #expect(tallies.figures.count == 128)
-        tallies.server(server(5)).connected(isSecure: false, isReused: true)
+        tallies.server(server(5)).connected(isReused: true)
         #expect(tallies.figures[server(5)]?.connections?.reused == 1)
         #expect(tallies.figures[server(999)] == nil)
     }

@@ -133,7 +133,7 @@ final class StreamPool {
         // A query that did not fit a datagram was already counted as one.
         guard !query.isCounted, server.kind != .plain else { return }
         query.isCounted = true
-        tally.connected(isSecure: kind.isSecure, isReused: isReused)
+        tally.connected(isReused: isReused)
     }
 
     // MARK: Time and change

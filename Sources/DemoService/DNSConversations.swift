@@ -3,7 +3,6 @@ internal import Streams
 
 /// DNS over TLS (RFC 7858) or HTTPS (RFC 8484) with one client: answers its queries in order.
 final class DNSConversation: DemoConversation {
-    private let resolver = DemoResolver()
     private let send: Send
     private var conversation: (any ServerConversation)!
 
@@ -31,7 +30,7 @@ final class DNSConversation: DemoConversation {
 
 extension DNSConversation: MessageOwner {
     func asked(_ message: Span<UInt8>, as id: RequestID) {
-        let reply = resolver.answer(message.indices.map { message[$0] })
+        let reply = DemoResolver.answer(message.indices.map { message[$0] })
         conversation.answer(reply?.span, to: id)
     }
 }

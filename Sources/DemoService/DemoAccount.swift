@@ -9,13 +9,6 @@ public struct DemoAccount: Sendable, Equatable, CustomStringConvertible, CustomR
     /// Decimal digits.
     public let token: [UInt8]
 
-    public init(id: UInt32, aesKey: [UInt8], desKey: [UInt8], token: [UInt8]) {
-        self.id = id
-        self.aesKey = aesKey
-        self.desKey = desKey
-        self.token = token
-    }
-
     /// An account with unpredictable credentials.
     public static func random() -> DemoAccount {
         let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)

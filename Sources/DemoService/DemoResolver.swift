@@ -3,19 +3,17 @@ internal import DNSWire
 
 /// The answers of the demo's DNS servers: addresses of a documentation name that the HTTPDNS service does not know, and
 /// REFUSED for all other names.
-struct DemoResolver {
-    private let zone = DemoZone.resolver
-
+enum DemoResolver {
     /// The answer to one message; nil: the message is not a query and gets none.
-    func answer(_ message: [UInt8]) -> [UInt8]? {
+    static func answer(_ message: [UInt8]) -> [UInt8]? {
         switch Question.read(message.span) {
         case .silence: return nil
-        case .refuse(let code, let question): return Self.refusal(code, question, message)
-        case .cookieQuery(let question): return Self.refusal(.noError, question, message)
+        case .refuse(let code, let question): return refusal(code, question, message)
+        case .cookieQuery(let question): return refusal(.noError, question, message)
         case .question(let question):
             guard question.recordClass == .in,
-                let answer = zone.answer(question.name(in: message.span), question.type)
-            else { return Self.refusal(.refused, question, message) }
+                let answer = DemoZone.resolver.answer(question.name(in: message.span), question.type)
+            else { return refusal(.refused, question, message) }
             var reply = [UInt8](repeating: 0, count: answer.body.count + Reply.maximumRefusalLength)
             var room = reply.mutableSpan
             let length = Reply.write(

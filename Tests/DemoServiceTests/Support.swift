@@ -1,11 +1,12 @@
 import Base
 import Cryptography
 import DNSWire
-import DemoService
 import Foundation
 import Glibc
 import HTTP
 import HTTPDNS
+
+@testable import DemoService
 
 /// Key, id and vectors as in the tests of HTTPDNS.
 let account = DemoAccount(

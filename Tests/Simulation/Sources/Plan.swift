@@ -1,6 +1,7 @@
 import Base
-import DemoService
 import TestSupport
+
+@testable import DemoService
 
 /// Who is where: the same machines for all plans.
 enum Topology {

@@ -4,9 +4,8 @@ import Base
 public enum Nearest {
     /// The word nearest to a name; nil: none is near.
     public static func word(_ name: String, of words: [String]) -> String? {
-        words.min { distance($0, name) < distance($1, name) }.flatMap {
-            distance($0, name) <= tolerance(name) ? $0 : nil
-        }
+        let nearest = words.min { distance($0, name) < distance($1, name) }
+        return nearest.flatMap { distance($0, name) <= tolerance(name) ? $0 : nil }
     }
 
     /// The value of a setting most likely meant: it begins with the written text, or differs in at most a third of its

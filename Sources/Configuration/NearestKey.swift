@@ -45,8 +45,8 @@ extension Nearest {
         "the name in a server's certificate is given behind \"#\" in servers, as in \"tls://192.0.2.1#dns.example\""
 
     static func section(_ name: String) -> String {
-        let nearest = Section.allCases.min { distance($0.rawValue, name) < distance($1.rawValue, name) }
-        if let nearest, distance(nearest.rawValue, name) <= tolerance(name) { return "did you mean \(nearest.header)?" }
+        let nearest = word(name, of: Section.allCases.map(\.rawValue)).flatMap(Section.init)
+        if let nearest { return "did you mean \(nearest.header)?" }
         return "there are " + Section.allCases.map(\.header).joined(separator: ", ")
     }
 

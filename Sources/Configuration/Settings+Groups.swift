@@ -194,12 +194,6 @@ extension Settings {
         }
     }
 
-    /// The verification of the service of `[httpdns]`.
-    public var tls: TLS {
-        get { ownAccount.tls }
-        set { ownAccount.tls = newValue }
-    }
-
     /// The groups that are HTTPDNS accounts.
     public var accounts: [Group] { groups.filter { $0.account != nil } }
 

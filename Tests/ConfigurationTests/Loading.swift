@@ -1,5 +1,6 @@
-import Configuration
 import Testing
+
+@testable import Configuration
 
 /// Loads a configuration whose file is called `/etc/httpdnsd/test.toml`, or none if there are no contents.
 func load(
@@ -25,5 +26,13 @@ func message(
         #expect(!text.contains("\n"), sourceLocation: sourceLocation)
         let folder = "/etc/httpdnsd/"
         return text.hasPrefix(folder) ? String(text.dropFirst(folder.count)) : text
+    }
+}
+
+extension Settings {
+    /// `[tls]`.
+    var tls: TLS {
+        get { ownAccount.tls }
+        set { ownAccount.tls = newValue }
     }
 }

@@ -1,27 +1,22 @@
 import Base
 
 /// A chart of numbers as HTML: columns that fill the width of the page.
-struct Bars {
-    private let counts: [UInt64]
-    private let label: String
-
-    /// - Parameter label: A text alternative for the chart.
-    init(_ counts: [UInt64], label: String) { (self.counts, self.label) = (counts, label) }
-
+enum Bars {
     private static let height = 100.0
 
-    var svg: HTML {
+    /// - Parameter label: A text alternative for the chart.
+    static func columns(_ counts: [UInt64], label: String) -> HTML {
         let most = Double(counts.max() ?? 0)
         var columns: [HTML] = []
         for (place, count) in counts.enumerated() where count > 0 {
             let share = Double(count) / most
             // Each column above zero is visible, however small.
-            let height = max(2, share * Self.height)
-            let top = Overview.decimal(Self.height - height, 1)
+            let height = max(2, share * self.height)
+            let top = Overview.decimal(self.height - height, 1)
             columns.append(
                 "<rect x=\"\(place * 10 + 1)\" y=\"\(top)\" width=\"8\" height=\"\(Overview.decimal(height, 1))\"/>")
         }
-        return Self.picture("bars", counts.count * 10, 100, label, "\(columns)")
+        return picture("bars", counts.count * 10, 100, label, "\(columns)")
     }
 
     /// A picture as wide as its place on the page.

@@ -8,20 +8,11 @@ import Transport
 /// Collects an observation from the daemon's queues, each of which gives its own part. No caller is blocked, and no
 /// query waits longer than a few copies take.
 package final class Observer: Sendable {
-    /// A queue on the path of queries.
-    package struct Queue: Sendable {
-        /// Calls `turned` as soon as the queue makes a turn.
-        let ping: @Sendable (_ turned: @escaping @Sendable () -> Void) -> Void
-        /// Increases while the queue makes progress; from any thread.
-        let progress: @Sendable () -> UInt64
-
-        package init(
-            ping: @escaping @Sendable (_ turned: @escaping @Sendable () -> Void) -> Void,
-            progress: @escaping @Sendable () -> UInt64
-        ) {
-            (self.ping, self.progress) = (ping, progress)
-        }
-    }
+    /// A queue on the path of queries: calls `turned` as soon as it makes a turn; the progress increases while it makes
+    /// any, from any thread.
+    package typealias Queue = (
+        ping: @Sendable (_ turned: @escaping @Sendable () -> Void) -> Void, progress: @Sendable () -> UInt64
+    )
 
     /// The parts of the daemon that it observes.
     package struct Sources: Sendable {

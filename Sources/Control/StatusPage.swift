@@ -252,7 +252,7 @@ struct StatusPage {
         }
         return """
             <p>\(words)</p>
-            \(Bars(durations.counts, label: words).svg)
+            \(Bars.columns(durations.counts, label: words))
             <p class="axis">\(axis)</p>
             <p class="quiet">From bar to bar the time doubles.</p>
             """

@@ -34,10 +34,10 @@ extension Observer.Sources {
             },
             checkReadiness: { forwarderLoop.checkReadiness() },
             queues: ([forwarderLoop.loop] + streams.map(\.loop)).map { loop in
-                Observer.Queue(ping: { loop.submit($0) }, progress: { loop.turns })
+                (ping: { loop.submit($0) }, progress: { loop.turns })
             }
                 + datagrams.map { listener in
-                    Observer.Queue(ping: { listener.ping($0) }, progress: { listener.tallies[0].answered })
+                    (ping: { listener.ping($0) }, progress: { listener.tallies[0].answered })
                 },
             listeners: datagrams.flatMap(\.tallies) + streams.map(\.tally), forwarderLoop: forwarderLoop.tally,
             logLinesLost: logLinesLost)

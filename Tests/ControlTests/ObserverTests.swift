@@ -13,9 +13,10 @@ import Testing
 
         var source: Observer.Queue {
             let count = Count()
-            return Observer.Queue(
+            return (
                 ping: { if self == .answers { $0() } },
-                progress: { self == .goesOn ? count.next() : 7 })
+                progress: { self == .goesOn ? count.next() : 7 }
+            )
         }
     }
 

@@ -41,8 +41,20 @@ extension Report {
                 .notice, .serviceReturned, about: group.title,
                 "back from \(Self.name(group, former)) to \(Self.name(group, next))",
                 ["group": group.name, "server": "\(former)", "next": "\(next)"])
-        case .planExceeded(let id): planExceeded(group(id), before: next(group(id), group))
-        case .noRecordBudgetSpent(let id): noRecordBudgetSpent(group(id), before: next(group(id), group))
+        case .planExceeded(let id):
+            let (group, next) = (group(id), next(group(id), group))
+            say(
+                .warning, .planExceeded, about: "plan of \(group.name)",
+                "\(Self.section(group)).queriesPerSecond is reached: names beyond it \(next.map { "go to \($0)" } ?? "wait")",
+                ["group": group.name])
+        case .noRecordBudgetSpent(let id):
+            let (group, next) = (group(id), next(group(id), group))
+            say(
+                .warning, .noRecordBudgetSpent, about: "names without a record at \(group.name)",
+                "\(group.title) is asked for names without a record below one domain as if an attacker made them up: "
+                    + "\(next.map { "new ones below it go to \($0)" } ?? "new ones below it are refused"); "
+                    + "httpdnsd watch shows who asks",
+                ["group": group.name])
         case .leftToValidators(let account, let asked):
             let (group, asked) = (group(account), group(asked))
             say(
@@ -87,23 +99,6 @@ extension Report {
     /// The group that is asked instead of an account; nil: there is none.
     private func next(_ account: GroupOverview, _ group: (GroupID) -> GroupOverview) -> String? {
         account.thenTry.lazy.map(group).first { !$0.servers.isEmpty }?.title
-    }
-
-    private func planExceeded(_ group: GroupOverview, before next: String?) {
-        let text =
-            "\(Self.section(group)).queriesPerSecond is reached: names beyond it \(next.map { "go to \($0)" } ?? "wait")"
-        say(.warning, .planExceeded, about: "plan of \(group.name)", text, ["group": group.name])
-    }
-
-    private func noRecordBudgetSpent(_ group: GroupOverview, before next: String?) {
-        let head =
-            "\(group.title) is asked for names without a record below one domain as if an attacker made them up"
-        let text =
-            next.map { "\(head): new ones below it go to \($0); httpdnsd watch shows who asks" }
-            ?? "\(head): new ones below it are refused; httpdnsd watch shows who asks"
-        say(
-            .warning, .noRecordBudgetSpent, about: "names without a record at \(group.name)", text,
-            ["group": group.name])
     }
 
     /// The section of an account's keys.

@@ -22,26 +22,26 @@ enum ResolverLinks {
 
     /// The servers that systemd-resolved asks for names that no link has for itself; none: it cannot be asked.
     static func globalServers() -> [IPAddress] {
-        guard let bus = SystemBus(), let servers = bus.list("DNS", of: manager, "iiay") else { return [] }
-        return servers.compactMap { server in
-            guard server[0] == .number(0), case .octets(let octets) = server[2] else { return nil }
-            return IPAddress(bytes: octets.span)
+        guard let bus = SystemBus(), let servers = servers(bus) else { return [] }
+        return servers.filter { $0.link == 0 }.map(\.address)
+    }
+
+    /// The servers that systemd-resolved asks, with the number of their link; 0: of the machine as a whole.
+    private static func servers(_ bus: borrowing SystemBus) -> [(link: Int32, address: IPAddress)]? {
+        bus.list("DNS", of: manager, "iiay")?.compactMap { server in
+            guard case .number(let link) = server[0], case .octets(let octets) = server[2] else { return nil }
+            return IPAddress(bytes: octets.span).map { (link, $0) }
         }
     }
 
     /// The decision of systemd-resolved itself (org.freedesktop.resolve1(5)); nil: it cannot be asked. It may take
     /// long.
     static func asked() -> [LinkServer]? {
-        guard let bus = SystemBus(), let servers = bus.list("DNS", of: manager, "iiay"),
-            let domains = bus.list("Domains", of: manager, "isb")
+        guard let bus = SystemBus(), let servers = servers(bus), let domains = bus.list("Domains", of: manager, "isb")
         else { return nil }
         var known: [LinkServer] = []
-        for server in servers {
-            guard case .number(let link) = server[0], case .octets(let octets) = server[2],
-                let address = IPAddress(bytes: octets.span)
-            else { continue }
+        for (link, address) in servers {
             let isForAll = domains.contains([.number(link), .text("."), .flag(true)])
-            // Link 0 is the machine as a whole.
             guard let isDefault = link == 0 ? true : isDefault(link, bus) else { return nil }
             known.append(
                 LinkServer(

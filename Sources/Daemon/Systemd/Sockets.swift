@@ -112,9 +112,7 @@ struct Sockets {
     /// addresses is reported.
     static func missing(_ wanted: [Endpoint], of datagrams: [Endpoint], _ streams: [Endpoint]) -> [Endpoint] {
         guard wanted != Settings.Listen.standardAddresses else { return [] }
-        return Set(missing(wanted, of: datagrams) + missing(wanted, of: streams)).sorted {
-            wanted.firstIndex(of: $0)! < wanted.firstIndex(of: $1)!
-        }
+        return wanted.filter { !missing([$0], of: datagrams).isEmpty || !missing([$0], of: streams).isEmpty }
     }
 
     /// The same for sockets of one kind.

@@ -45,10 +45,8 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
     /// - Parameter prefixLength: 0…32 or 0…128, by the address's family; nil: it is more, or a bit after it is set.
     public init?(_ address: IPAddress, prefixLength: Int) {
         guard prefixLength >= 0, prefixLength <= (address.isIPv4 ? 32 : 128) else { return nil }
-        self.address = address
-        self.prefixLength = prefixLength
-        let mask = self.mask
-        guard address.high & ~mask.high == 0, address.low & ~mask.low == 0 else { return nil }
+        self.init(around: address, prefixLength: prefixLength)
+        guard self.address == address else { return nil }
     }
 
     /// The equal range of IPv4 addresses, if it is one of IPv4-mapped IPv6 addresses.
@@ -61,15 +59,13 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
     public func contains(_ candidate: IPAddress) -> Bool {
         var candidate = candidate
         if address.isIPv4, let bits = candidate.mappedIPv4 { candidate = IPAddress(v4: bits) }
-        let mask = self.mask
+        let mask = Self.mask(address, prefixLength)
         return candidate.isIPv4 == address.isIPv4
             && candidate.high & mask.high == address.high
             && candidate.low & mask.low == address.low
     }
 
     public var description: String { "\(address)/\(prefixLength)" }
-
-    private var mask: (high: UInt64, low: UInt64) { Self.mask(address, prefixLength) }
 
     /// Ones for the prefix. Swift's shifts are smart: by the full width or more they leave 0.
     private static func mask(_ address: IPAddress, _ prefixLength: Int) -> (high: UInt64, low: UInt64) {

@@ -156,13 +156,7 @@ extension RecordHeader {
 extension Name {
     /// The names above it, the nearest first and the root last; none for the root.
     fileprivate var parents: [Name] {
-        var parents: [Name] = []
-        var start = 0
-        while wire[start] != 0 {
-            start += Int(wire[start]) + 1
-            parents.append(Name(canonical: Array(wire[start...])))
-        }
-        return parents
+        Name.labels(wire).map { Name(canonical: Array(wire[($0 + Int(wire[$0]) + 1)...])) }
     }
 
     /// The name with its end `owner` replaced by `target`, as for a DNAME (RFC 6672 §2.2); nil for `owner` itself and

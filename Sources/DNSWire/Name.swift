@@ -30,14 +30,16 @@ public struct Name: Hashable, Sendable {
     }
 
     /// The number of labels before the root: 0 for the root, 3 for `www.example.com`.
-    public var labelCount: Int {
-        var count = 0
-        var offset = 0
+    public var labelCount: Int { Name.labels(wire).count }
+
+    /// The offsets of the labels of a valid uncompressed name, without the root.
+    package static func labels(_ wire: [UInt8]) -> [Int] {
+        var (labels, offset) = ([Int](), 0)
         while wire[offset] != 0 {
+            labels.append(offset)
             offset += Int(wire[offset]) + 1
-            count += 1
         }
-        return count
+        return labels
     }
 
     /// Whether this is `parent` or a name under it; `notexample.com` is not within `example.com`.
@@ -121,7 +123,7 @@ extension Name: CustomStringConvertible {
             let octet = lowercased(wire[index])
             if index == next {
                 text.append(UInt8(ascii: "."))
-                next += Int(octet) + 1
+                next += Int(wire[index]) + 1
             } else if isHostnameOctet(octet) {
                 text.append(octet)
             } else {

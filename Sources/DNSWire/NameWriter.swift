@@ -28,16 +28,11 @@ struct NameWriter {
     ///   name.
     /// - Returns: false: too many labels were looked up, and nothing is appended.
     mutating func append(_ wire: [UInt8], to message: inout [UInt8]) -> Bool {
-        var starts: [Int] = []
-        var start = 0
-        while wire[start] != 0 {
-            starts.append(start)
-            start += Int(wire[start]) + 1
-        }
+        var starts = Name.labels(wire)
         looked += starts.count
         guard looked <= Self.mostLooked else { return false }
         var number = 0
-        var end = start
+        var end = wire.count - 1
         while let last = starts.last, let known = numbers[End(label: wire[last..<end], rest: number)] {
             (number, end) = (known, last)
             starts.removeLast()

@@ -9,7 +9,7 @@ public enum Response {
         public var answer: Answer
         /// TC: the question must be repeated over TCP. The answer then has no records, since part of an RRset must not
         /// be used (RFC 2181 §9).
-        public var truncated: Bool
+        public var truncated = false
         /// The whole code, with the upper bits from the OPT record.
         public var responseCode: ResponseCode
         /// How long the server keeps an idle connection open, in tenths of a second (RFC 7828 §3.1); nil: the response
@@ -57,7 +57,7 @@ public enum Response {
         let code = ResponseCode(rawValue: flags & Header.responseCode)
         let asked = Asked(name: name, type: type, recordClass: recordClass)
         if isBareRefusal(message, code) {
-            return Reply(answer: asked.failure(code), truncated: false, responseCode: code)
+            return Reply(answer: asked.failure(code), responseCode: code)
         }
         try asked.check(message)
         if flags & Header.truncated != 0 {
@@ -82,15 +82,14 @@ public enum Response {
         guard code == wholeCode else {
             var failure = asked.failure(wholeCode)
             failure.append(records.extendedErrors)
-            return Reply(
-                answer: failure, truncated: false, responseCode: wholeCode, keepAlive: records.keepAlive)
+            return Reply(answer: failure, responseCode: wholeCode, keepAlive: records.keepAlive)
         }
         let isAuthentic = message.integer16(at: 2) & Header.authenticData != 0
         let chain = AliasChain(asked, records, message)
         if case .tooFar = chain.destination {
             var failure = asked.failure(.servFail)
             failure.add(.other, text: "more than \(AliasChain.maximumAliases) aliases, one behind the other")
-            return Reply(answer: failure, truncated: false, responseCode: .servFail, keepAlive: records.keepAlive)
+            return Reply(answer: failure, responseCode: .servFail, keepAlive: records.keepAlive)
         }
         var answer = records.answer(message, asked, code, authenticData: isAuthentic)
         let order = chain.order(records, message)
@@ -104,7 +103,7 @@ public enum Response {
             answer = rewritten
         }
         answer.append(records.extendedErrors)
-        return Reply(answer: answer, truncated: false, responseCode: code, keepAlive: records.keepAlive)
+        return Reply(answer: answer, responseCode: code, keepAlive: records.keepAlive)
     }
 
     /// Longer bodies are compressed again: this is the longest that fits the smallest datagram.

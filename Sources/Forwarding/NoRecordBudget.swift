@@ -46,14 +46,10 @@ struct NoRecordBudget {
     /// `com.cn`. Nil for a name that may itself be a registered domain: of two labels, or of three in the latter case.
     static func domain(of name: Name) -> Int? {
         let wire = name.wire
-        var (offset, last, second, third, labels) = (0, 0, 0, 0, 0)
-        while wire[offset] != 0 {
-            (third, second, last) = (second, last, offset)
-            labels += 1
-            offset += Int(wire[offset]) + 1
-        }
-        let isBelowCountry = wire[last] == 2 && wire[second] <= 3
-        guard labels > (isBelowCountry ? 3 : 2) else { return nil }
-        return NameKey.digest(wire, from: isBelowCountry ? third : second)
+        let labels = Name.labels(wire)
+        guard labels.count > 2 else { return nil }
+        let isBelowCountry = wire[labels[labels.count - 1]] == 2 && wire[labels[labels.count - 2]] <= 3
+        let domain = labels.suffix(isBelowCountry ? 3 : 2)
+        return domain.count < labels.count ? NameKey.digest(wire, from: domain[domain.startIndex]) : nil
     }
 }

@@ -7,7 +7,8 @@ struct Admission {
     private(set) var flights = SourceCounts<Int>()
     /// The waiting clients.
     private(set) var clients = SourceCounts<Int>()
-    private(set) var failures = Remembered<Flight.Key, FailureReason>(atMost: Shares.flights)
+    /// Why questions are not looked up now.
+    var failures = Remembered<Flight.Key, FailureReason>(atMost: Shares.flights)
     /// The limits that were reported since the last time with ample room.
     private var refusing: Set<Refusal> = []
 
@@ -98,9 +99,6 @@ struct Admission {
 
     // MARK: Failures
 
-    /// Why a question is not looked up now; nil: it is.
-    func failure(of key: Flight.Key, at now: Tick) -> FailureReason? { failures.value(key, at: now) }
-
     /// Remembers that a question was not answered. While all servers are down, clients that repeat their questions must
     /// not multiply the queries to upstreams (RFC 9520 §3.2), and stale answers are given at once (RFC 8767 §5).
     mutating func failed(_ key: Flight.Key, _ reason: FailureReason, at now: Tick) {
@@ -110,11 +108,6 @@ struct Admission {
     /// Milliseconds for which a failure is remembered: the least that RFC 9520 §3.2 allows, so that clients hardly
     /// notice the delay after an outage.
     private static let failureTime = 1000
-
-    mutating func forgetFailures() { failures.removeAll() }
-
-    /// Walks over all: for an operator's command.
-    mutating func forgetFailures(of isMeant: (NameKey) -> Bool) { failures.remove { isMeant($0.name) } }
 }
 
 /// A client that asks a question.

@@ -7,8 +7,6 @@ import DNSWire
 /// ``Forwarder/explain(_:_:_:of:at:)`` words it. It is never copied, which saves some 360 instructions a question.
 struct Decision: ~Copyable {
     let reason: RouteReason
-    /// The row of its route in the rules; nil: it finds a server, or no group is asked.
-    let row: Policy.Row?
     fileprivate(set) var fate = Fate.cached
     /// The groups that may be asked, in order; none if their answers would change nothing.
     fileprivate(set) var route: [Step] = []
@@ -48,11 +46,11 @@ extension Forwarder {
     mutating func decide(
         _ key: Flight.Key, isClients: Bool, recursionDesired: Bool, of source: Source, at now: Tick
     ) -> Decision {
-        let (route, reason, row) =
+        let (route, reason) =
             key.findsServer
-            ? (policy.routeToServer(key.name, key.type), .addresses, nil)
+            ? (policy.routeToServer(key.name, key.type), .addresses)
             : policy.route(key.name, key.type, for: key.audience, isOfThisHost: source.isThisHost)
-        var decision = Decision(reason: reason, row: row)
+        var decision = Decision(reason: reason)
         decision.fate = fate(
             of: key, by: route, isClients: isClients, recursionDesired: recursionDesired, &decision, at: now)
         return decision
@@ -92,9 +90,9 @@ extension Forwarder {
             decision.route = flight.route
             return .join(flight)
         }
-        if let reason = admission.failure(of: key, at: now) {
+        if let reason = admission.failures.value(key, at: now) {
             return decision.isBinding && decision.known == nil
-                ? .answer(policy.noServiceBinding(name, type)) : .failedLately(reason)
+                ? .answer(policy.noData(name, type)) : .failedLately(reason)
         }
         let first = steps[count].group
         if isClients, desk.rules[first].carriesAddresses, decision.known?.answer.head.answerCount ?? 0 == 0,
@@ -113,7 +111,7 @@ extension Forwarder {
     ) -> Answer? {
         let before = desk.withoutRecord(steps, key.name, at: now)
         if before.count < steps.count, desk.rules.carriesAddresses(steps[before.count]) {
-            guard let asked else { return policy.noServiceBinding(key.name.name, key.type) }
+            guard let asked else { return policy.noData(key.name.name, key.type) }
             (decision.route, decision.isBinding) = ([steps[asked]], true)
             return nil
         }

@@ -207,7 +207,7 @@ extension Forwarder {
             let orders = flight.take(event, desk.rules, at: now)
             switch orders.give {
             case .noRecord:
-                explanation.fate = .made(flight.secondBest?.answer ?? policy.noRecord(key.name.name, key.type))
+                explanation.fate = .made(flight.secondBest?.answer ?? policy.noData(key.name.name, key.type))
             case .failure: explanation.fate = .noServer(failure(key, reason(flight)))
             default: break
             }
@@ -230,7 +230,7 @@ extension Forwarder {
         }
         switch part.standing {
         case .leftOut:
-            explanation.fate = .made(policy.leftOut(flight.key.name.name, flight.key.type))
+            explanation.fate = .made(policy.noData(flight.key.name.name, flight.key.type))
             return nil
         case .paused, .down: return .exhausted(step: step, .failure, desk.trouble(of: group))
         // A name that no other group may be asked for waits until the plan has room.

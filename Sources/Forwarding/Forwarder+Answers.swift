@@ -202,7 +202,7 @@ extension Forwarder {
 
     /// The answer when an account has no record and no other group may be asked.
     func noRecord(_ name: Name, _ type: RecordType, at group: GroupID?, because code: String?) -> Answer {
-        var answer = policy.noRecord(name, type)
+        var answer = policy.noData(name, type)
         if let group { say(code, of: group, in: &answer) }
         return answer
     }

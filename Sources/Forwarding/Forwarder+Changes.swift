@@ -39,7 +39,7 @@ extension Forwarder {
         case .servers(let id, let servers):
             let group = desk.setServers(servers, of: id, at: now)
             obey { $0.setServers(of: group) }
-            admission.forgetFailures()
+            admission.failures.removeAll()
             desk.outageEnded(of: id, at: now)
         case .families(let families):
             let before = policy
@@ -51,7 +51,7 @@ extension Forwarder {
         case .hosts(let hosts): obey { $0.hosts = hosts }
         case .network:
             desk.networkChanged(at: now)
-            admission.forgetFailures()
+            admission.failures.removeAll()
             forgetRanks()
         case .otherNetwork(let network): if network != policy.network { obey { $0.network = network } }
         case .sharedCache(let settings):
@@ -68,7 +68,7 @@ extension Forwarder {
     public mutating func forget(_ scope: NameScope, at now: Tick) -> Int {
         let isMeant = { (key: NameKey) in scope.contains(key.name) }
         desk.each { $0.namesWithoutRecord.remove(where: isMeant) }
-        admission.forgetFailures(of: isMeant)
+        admission.failures.remove { isMeant($0.name) }
         ranks.forget(isMeant)
         outdate(where: { key, _ in isMeant(key.name) }, lookups: { key, _ in isMeant(key) })
         if case .only(let name) = scope {
@@ -123,7 +123,7 @@ extension Forwarder {
         // It knows which groups have had servers.
         if desk.ids.contains(policy.privateNames) { self.policy.setServers(of: desk.group(policy.privateNames)) }
         desk.beginAfresh(renewed, at: now)
-        admission.forgetFailures()
+        admission.failures.removeAll()
         let policy = policy
         desk.forgetNamesWithoutRecord {
             !policy.trusts($0, as: before) || policy.families(of: $0) != before.families(of: $0)

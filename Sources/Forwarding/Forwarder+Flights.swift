@@ -101,7 +101,7 @@ extension Forwarder {
         let clients = flight.takeClients()
         if flight.isBinding {
             // Without a service binding, clients use the addresses.
-            let none = policy.noServiceBinding(flight.key.name.name, flight.key.type)
+            let none = policy.noData(flight.key.name.name, flight.key.type)
             return reply(flight, clients, none, by: .noServer)
         }
         if let absence = translations.absence(of: flight.id) {

@@ -9,7 +9,7 @@ extension Forwarder {
     mutating func askStoreOrGroup(_ flight: Flight, _ step: Int, at now: Tick) {
         let (key, group) = (flight.key, flight.route[step].group)
         if policy.leavesOut(group, key.type), flight.isCurrent || policy.leads(key.name.name, key.type, to: group) {
-            let answer = policy.leftOut(key.name.name, key.type)
+            let answer = policy.noData(key.name.name, key.type)
             return tell(flight, .stored(StepAnswer(answer: answer, by: .group(group), step: step)), at: now)
         }
         if store.isOn, flight.isCurrent, !flight.isBinding, desk.rules[group].isShared {

@@ -129,7 +129,7 @@ extension Forwarder {
     func bound(_ answer: Answer, to key: Flight.Key, at now: Tick) -> Answer {
         // The account has the name, whatever other groups answer.
         guard answer.head.responseCode != .nxDomain else {
-            return policy.noServiceBinding(key.name.name, key.type)
+            return policy.noData(key.name.name, key.type)
         }
         var (addresses, ttl): ([IPAddress], UInt32) = ([], .max)
         for type in [RecordType.a, .aaaa] {
@@ -139,7 +139,7 @@ extension Forwarder {
             let those = known.answer.addresses
             if !those.isEmpty { (addresses, ttl) = (addresses + those, min(ttl, known.left)) }
         }
-        return answer.bound(to: addresses, for: ttl) ?? policy.noServiceBinding(key.name.name, key.type)
+        return answer.bound(to: addresses, for: ttl) ?? policy.noData(key.name.name, key.type)
     }
 
     /// The answers to AAAA that follow from an account's addresses of a name without an AAAA record.

@@ -79,8 +79,8 @@ extension GroupDesk {
     ///   ``sendNext(_:at:)`` next.
     mutating func answered(_ id: TableID, _ code: ResponseCode, toRepeat: Bool, at now: Tick) -> Answered? {
         let query = end(id, at: now) { query in
-            query.subject.isNames
-                ? .failed(Self.answerToAnother) : .answered(hasAnswer: code.isAnswer, toRepeat: toRepeat)
+            if case .names = query.subject { return .failed(Self.answerToAnother) }
+            return .answered(hasAnswer: code.isAnswer, toRepeat: toRepeat)
         }
         guard let query, case .message(let messages) = query.subject else { return nil }
         if code.isAnswer { messages.hasAnswer = true }

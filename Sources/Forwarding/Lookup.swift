@@ -136,8 +136,6 @@ struct Query {
         /// A query without a use for its answer: it only shows the state of the server. Its question was that of a
         /// flight, which may have ended.
         case measurement(MessageStep)
-
-        var isNames: Bool { if case .names = self { true } else { false } }
     }
 
     /// When a deadline is due that does not depend on the server.

@@ -23,16 +23,10 @@ extension Policy {
         .noData(name, type: type, negativeTTL: negativeTTL, extendedError: .blocked)
     }
 
-    /// The answer if an HTTPDNS account has no record and no other group may be asked.
-    func noRecord(_ name: Name, _ type: RecordType) -> Answer {
-        .noData(name, type: type, negativeTTL: negativeTTL)
-    }
-
-    /// The answer for an HTTPS or SVCB record of a name that goes to HTTPDNS: the address hints of a resolver's record
-    /// would bypass HTTPDNS.
-    func noServiceBinding(_ name: Name, _ type: RecordType) -> Answer {
-        .noData(name, type: type, negativeTTL: negativeTTL)
-    }
+    /// The answer that there is no such record, where no group is asked: a group leaves the type or the family out; an
+    /// account has no record; or it is an HTTPS or SVCB record of a name that goes to HTTPDNS, since the address hints of a
+    /// resolver's record would bypass HTTPDNS.
+    func noData(_ name: Name, _ type: RecordType) -> Answer { .noData(name, type: type, negativeTTL: negativeTTL) }
 
     /// The own answer of the group that takes a name; nil: the group asks its servers, or a rule before all groups has
     /// an answer.
@@ -98,9 +92,6 @@ extension Policy {
     func leavesOut(_ group: GroupID, _ type: RecordType) -> Bool {
         kinds.without[group]?.contains(type) ?? false
     }
-
-    /// The answer of a group that is not asked for a type.
-    func leftOut(_ name: Name, _ type: RecordType) -> Answer { .noData(name, type: type, negativeTTL: negativeTTL) }
 
     /// The steps of a question of a type: the last one is the first whose group leaves the type out.
     func limited(_ steps: [Step], to type: RecordType) -> [Step] {

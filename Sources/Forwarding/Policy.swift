@@ -181,12 +181,12 @@ public struct Policy: Sendable {
     ///   - isOfThisHost: Whether the client runs on this machine.
     func route(
         _ key: NameKey, _ type: RecordType, for audience: Audience = .everyone, isOfThisHost: Bool = true
-    ) -> (route: Route, reason: RouteReason, row: Row?) {
+    ) -> (route: Route, reason: RouteReason) {
         let (way, reason) = way(key, type, for: audience, isOfThisHost: isOfThisHost)
         let row: Row
         switch way {
-        case .answer(let answer, let group): return (.answer(answer, by: group), reason, nil)
-        case .alias(let target, let group): return (.alias(of: target, by: group), reason, nil)
+        case .answer(let answer, let group): return (.answer(answer, by: group), reason)
+        case .alias(let target, let group): return (.alias(of: target, by: group), reason)
         case .group(let taker): row = taker
         }
         let steps: [Step]
@@ -196,18 +196,18 @@ public struct Policy: Sendable {
         case .binding:
             let route = groupRoutes[row.index]
             let asked = route.bindingStep.flatMap { leavesOut(route.steps[$0].group, type) ? nil : $0 }
-            return (.serviceBinding(route.steps, asked: asked), reason, row)
+            return (.serviceBinding(route.steps, asked: asked), reason)
         case .addresses:
             guard let asked = type == .a ? groupRoutes[row.index].ipv4Steps : groupRoutes[row.index].ipv6Steps else {
-                return (.answer(.noData(key.name, type: type, negativeTTL: negativeTTL)), .familyLeftOut, nil)
+                return (.answer(noData(key.name, type)), .familyLeftOut)
             }
             steps = asked
         }
         if let first = steps.first, leavesOut(first.group, type) {
-            return (.answer(leftOut(key.name, type)), .typeLeftOut, nil)
+            return (.answer(noData(key.name, type)), .typeLeftOut)
         }
         return steps.isEmpty
-            ? (.answer(notSupported(key.name, type)), reason, nil) : (.ask(limited(steps, to: type)), reason, row)
+            ? (.answer(notSupported(key.name, type)), reason) : (.ask(limited(steps, to: type)), reason)
     }
 
     /// The source of an answer.
@@ -226,8 +226,6 @@ public struct Policy: Sendable {
         let kind: Kind
 
         enum Kind { case messages, signed, binding, addresses }
-
-        init(_ index: Int, _ kind: Kind) { (self.index, self.kind) = (index, kind) }
     }
 
     /// - Parameters: see ``route(_:_:for:isOfThisHost:)``.
@@ -256,19 +254,19 @@ public struct Policy: Sendable {
                 : (.answer(.nxDomain(name, type: type, negativeTTL: negativeTTL)), .noPrivateNames)
         }
         let index = index(finding)
-        if leavesOut(GroupID(index), type) { return (.answer(leftOut(name, type)), .typeLeftOut) }
-        if finding.reserved == .privateName { return (.group(Row(index, .messages)), .privateName) }
+        if leavesOut(GroupID(index), type) { return (.answer(noData(name, type)), .typeLeftOut) }
+        if finding.reserved == .privateName { return (.group(Row(index: index, kind: .messages)), .privateName) }
         guard Self.canBeAddressed(name) else {
-            return (.group(Row(index, .messages)), name.labelCount <= 1 ? .singleLabel : .notHostname)
+            return (.group(Row(index: index, kind: .messages)), name.labelCount <= 1 ? .singleLabel : .notHostname)
         }
         if audience.validates, Self.isAnsweredByAccounts(type), groupRoutes[index].signedSteps != nil {
-            return (.group(Row(index, .signed)), .addresses)
+            return (.group(Row(index: index, kind: .signed)), .addresses)
         }
         switch type {
-        case .a, .aaaa: return (.group(Row(index, .addresses)), .addresses)
+        case .a, .aaaa: return (.group(Row(index: index, kind: .addresses)), .addresses)
         case .https where groupRoutes[index].beginsWithAddresses, .svcb where groupRoutes[index].beginsWithAddresses:
-            return (.group(Row(index, .binding)), .serviceBinding)
-        default: return (.group(Row(index, .messages)), .type)
+            return (.group(Row(index: index, kind: .binding)), .serviceBinding)
+        default: return (.group(Row(index: index, kind: .messages)), .type)
         }
     }
 

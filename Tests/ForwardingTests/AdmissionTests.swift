@@ -148,18 +148,18 @@ import Testing
         func fail(_ moment: UInt64) {
             admission.failed(key, FailureReason(code: .networkError, text: "at \(moment)"), at: at(moment))
         }
-        #expect(admission.failure(of: key, at: at(0)) == nil)
+        #expect(admission.failures.value(key, at: at(0)) == nil)
         fail(0)
-        #expect(admission.failure(of: key, at: at(999))?.text == "at 0")
-        #expect(admission.failure(of: key, at: at(1000)) == nil)
+        #expect(admission.failures.value(key, at: at(999))?.text == "at 0")
+        #expect(admission.failures.value(key, at: at(1000)) == nil)
         fail(2000)
         fail(2002)
-        #expect(admission.failure(of: key, at: at(3001))?.text == "at 2002")
-        #expect(admission.failure(of: key, at: at(3002)) == nil)
+        #expect(admission.failures.value(key, at: at(3001))?.text == "at 2002")
+        #expect(admission.failures.value(key, at: at(3002)) == nil)
         fail(2002)
-        admission.forgetFailures { $0 == NameKey(Name("other.example.com")!) }
-        #expect(admission.failure(of: key, at: at(2003)) != nil)
-        admission.forgetFailures { $0 == name }
-        #expect(admission.failure(of: key, at: at(2003)) == nil)
+        admission.failures.remove { $0.name == NameKey(Name("other.example.com")!) }
+        #expect(admission.failures.value(key, at: at(2003)) != nil)
+        admission.failures.remove { $0.name == name }
+        #expect(admission.failures.value(key, at: at(2003)) == nil)
     }
 }

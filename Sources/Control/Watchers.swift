@@ -1,5 +1,6 @@
 import Base
 import Counters
+import Transport
 
 /// The clients that watch answers, and the lines for each. Confined to the control loop.
 ///
@@ -19,7 +20,7 @@ final class Watchers {
     static let most = 4
     /// How often notes are fetched, in nanoseconds.
     private static let interval: UInt64 = 50_000_000
-    /// The time between two slices, in nanoseconds.
+    /// The time from the end of a slice to the next, in nanoseconds.
     private static let pause: UInt64 = 1_000_000
 
     init(_ notes: [WatchNotes]) { self.notes = notes }
@@ -55,7 +56,7 @@ final class Watchers {
         }
         deliver(slices.next())
         // The last watcher may be gone.
-        if self.nextDeadline != nil { self.nextDeadline = slices.isEmpty ? nextFetch : now + Self.pause }
+        if self.nextDeadline != nil { self.nextDeadline = slices.isEmpty ? nextFetch : Clock.now() + Self.pause }
     }
 
     private func fetch() {
@@ -80,7 +81,7 @@ struct WatchSlices {
     private var waiting: ArraySlice<Watched>
     private let size: Int
 
-    /// The most slices of one fetch: with the pauses between them they take half of the interval.
+    /// The most slices of one fetch: the pauses between them are half of the interval.
     static let most = 25
     /// The number of questions below which there is one slice.
     static let least = 16

@@ -54,6 +54,7 @@ public final class Daemon: @unchecked Sendable {
         logLinesLost: @escaping @Sendable () -> UInt64 = { 0 },
         reload: (@Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void)? = nil
     ) throws(StartFailure) {
+        OpenSSL.outlivesExit()
         let report = Report(log: log)
         (self.environment, self.settings) = (environment, settings)
         self.settings.forgetFiles()
@@ -183,8 +184,10 @@ public final class Daemon: @unchecked Sendable {
         watchdog?.stop()
         report.stopping(reason)
         observer.stopping()
-        let listening = datagrams.map { $0.stop } + streams.map { $0.stopListening }
-        // All received questions have been submitted by then.
+        let listening: [End] =
+            datagrams.map { part in { part.stop($0) } }
+            + streams.map { part in { part.stopListening($0) } }
+        // All received questions have been submitted by then, unless the time was over.
         Self.end(listening, within: Self.partSeconds) { [self] in
             forwarderLoop.drain(within: Self.drainSeconds * 1_000_000_000) { [self] in
                 guard let control else { return close(stopped) }
@@ -200,7 +203,8 @@ public final class Daemon: @unchecked Sendable {
             guard let control else { return stopped() }
             control.stop(stopped)
         }
-        Self.end(streams.map { $0.stop }, within: Self.partSeconds) { [forwarderLoop, cacheFile, serverFile] in
+        let serving: [End] = streams.map { part in { part.stop($0) } }
+        Self.end(serving, within: Self.partSeconds) { [forwarderLoop, cacheFile, serverFile] in
             forwarderLoop.stop {
                 guard let cacheFile, let serverFile else { return stopped() }
                 serverFile.stop { cacheFile.stop(stopped) }
@@ -208,12 +212,12 @@ public final class Daemon: @unchecked Sendable {
         }
     }
 
+    /// Ends a part of the daemon, and calls its argument once that has ended.
+    typealias End = (_ ended: @escaping @Sendable () -> Void) -> Void
+
     /// Ends parts side by side, and goes on when all have ended or the time is over: the threads that serve TLS give way
     /// to other programs, and on a busy machine may not run for many seconds.
-    static func end(
-        _ parts: [(@escaping @Sendable () -> Void) -> Void], within seconds: Double,
-        _ ended: @escaping @Sendable () -> Void
-    ) {
+    static func end(_ parts: [End], within seconds: Double, _ ended: @escaping @Sendable () -> Void) {
         let group = DispatchGroup()
         for end in parts {
             group.enter()

@@ -7,6 +7,8 @@ import DNSWire
 /// ``Forwarder/explain(_:_:_:of:at:)`` words it. It is never copied, which saves some 360 instructions a question.
 struct Decision: ~Copyable {
     let reason: RouteReason
+    /// The row of its route in the rules; nil: it finds a server, or no group is asked.
+    let row: Policy.Row?
     fileprivate(set) var fate = Fate.cached
     /// The groups that may be asked, in order; none if their answers would change nothing.
     fileprivate(set) var route: [Step] = []
@@ -46,11 +48,11 @@ extension Forwarder {
     mutating func decide(
         _ key: Flight.Key, isClients: Bool, recursionDesired: Bool, of source: Source, at now: Tick
     ) -> Decision {
-        let (route, reason) =
+        let (route, reason, row) =
             key.findsServer
-            ? (policy.routeToServer(key.name, key.type), .addresses)
+            ? (policy.routeToServer(key.name, key.type), .addresses, nil)
             : policy.route(key.name, key.type, for: key.audience, isOfThisHost: source.isThisHost)
-        var decision = Decision(reason: reason)
+        var decision = Decision(reason: reason, row: row)
         decision.fate = fate(
             of: key, by: route, isClients: isClients, recursionDesired: recursionDesired, &decision, at: now)
         return decision
@@ -106,6 +108,7 @@ extension Forwarder {
 
     /// Takes the route of a service binding.
     /// - Returns: The answer if no group is asked for it.
+    @inline(never)
     private mutating func bind(
         _ key: Flight.Key, to steps: [Step], asked: Int?, _ decision: inout Decision, at now: Tick
     ) -> Answer? {

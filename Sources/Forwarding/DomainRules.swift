@@ -65,9 +65,11 @@ public final class DomainRules: Sendable {
             }
         }
         listCount = lists.count
+        let listed = Set(lists.compactMap { if case .listed(let group) = $1 { group } else { nil } })
         hasReleased = lists.contains { list in
             switch list.1 {
-            case .released, .except: true
+            case .released: true
+            case .except(let group): listed.contains(group)
             case .group, .listed: false
             }
         }

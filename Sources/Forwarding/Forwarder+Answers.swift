@@ -37,6 +37,7 @@ extension Forwarder {
     }
 
     /// Takes the answer of a group that carries messages.
+    @inline(__always)
     mutating func settle(_ answer: Answer, _ to: GroupDesk.Answered, at now: Tick) {
         let answer = permitted(answer, to: to.flight.key, at: now)
         let best = StepAnswer(answer: answer, by: to.by, step: to.messages.step)
@@ -49,6 +50,7 @@ extension Forwarder {
     }
 
     /// The answer instead of one that leads elsewhere, such as to a provider's search page.
+    @inline(never)
     private func noSuchName(_ to: GroupDesk.Answered, since address: IPAddress) -> Answer {
         let key = to.flight.key
         var answer = Answer.nxDomain(
@@ -59,9 +61,14 @@ extension Forwarder {
 
     /// Handles the desk's events.
     /// - Returns: Whether there were any.
-    @discardableResult
+    @discardableResult @inline(__always)
     mutating func handleDeskEvents(at now: Tick) -> Bool {
         guard desk.hasEvents || translations.hasArrivals else { return false }
+        return handleAllEvents(at: now)
+    }
+
+    @inline(never)
+    private mutating func handleAllEvents(at now: Tick) -> Bool {
         while desk.hasEvents || translations.hasArrivals {
             for event in desk.takeEvents() { handle(event, at: now) }
             handleArrivals(at: now)

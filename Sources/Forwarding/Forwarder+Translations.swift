@@ -28,6 +28,7 @@ extension Forwarder {
 
     /// Handles a message group's answer of which clients get a changed form: a service binding with other hints, or
     /// AAAA made from A.
+    @inline(never)
     mutating func settleRemade(_ said: Answer, _ to: GroupDesk.Answered, at now: Tick) {
         var answer = said
         if to.flight.isBinding { answer = bound(answer, to: to.flight.key, at: now) }
@@ -42,6 +43,7 @@ extension Forwarder {
     /// Asks for the A records of a flight's name, if its answer is to be made from them.
     /// - Parameter absence: The result for AAAA; nil: its clients are about to get the failure.
     /// - Returns: false: the answer is given as it is.
+    @inline(never)
     mutating func lookForA(_ flight: Flight, after absence: StepAnswer?, at now: Tick) -> Bool {
         guard synthesis(flight.key) != nil, flight.isCurrent else { return false }
         let said = absence ?? flight.secondBest
@@ -58,6 +60,7 @@ extension Forwarder {
     }
 
     /// Asks the target of which the queried name is an alias.
+    @inline(never)
     mutating func follow(
         _ key: Flight.Key, _ client: AskingClient?, to target: Name, of source: Source, at now: Tick
     ) {
@@ -74,6 +77,7 @@ extension Forwarder {
 
     /// Removes the numbers of the forwarder's own questions from those of an answer, and passes the answer to their
     /// askers.
+    @inline(never)
     mutating func takeOwn(
         _ numbers: SmallList<ClientNumber>, _ answer: Answer, _ age: Reply.Age, by answerer: Answerer, way: Exposure
     ) -> SmallList<ClientNumber> {
@@ -86,6 +90,7 @@ extension Forwarder {
     }
 
     /// Passes the answers of the forwarder's own questions to the flights that wait for them.
+    @inline(never)
     mutating func handleArrivals(at now: Tick) {
         for arrival in translations.takeArrivals() {
             switch arrival.subject {

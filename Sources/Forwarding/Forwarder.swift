@@ -139,13 +139,23 @@ public struct Forwarder: ~Copyable {
             of: source, after: decision.before,
             staleAt: decision.known != nil ? now.advanced(milliseconds: timing.staleWithin) : nil,
             answerBy: now.advanced(milliseconds: timing.answerWithin), isBinding: decision.isBinding,
-            bases: policy.bases(key))
+            bases: bases(key, decision.row, of: source))
         flights.insert(flight)
         flightOf[key] = flight
         if !key.findsServer { counters.flights += 1 }
         if let account = policy.leavesToValidators(key) { noteLeft(account, asked: decision.route[0].group) }
         tell(flight, .begun, at: now)
         if let before = client?.waitedBefore { tell(flight, .waitedBefore(before), at: now) }
+    }
+
+    /// The bases of a flight's answers. A client of another host may get less of the hosts file than the clients that
+    /// share the answer.
+    private mutating func bases(_ key: Flight.Key, _ row: Policy.Row?, of source: Source) -> AnswerBases {
+        if let row, source.isThisHost || !policy.hosts.holds(key.name) {
+            policy.bases(key, by: row)
+        } else {
+            policy.bases(key)
+        }
     }
 
     /// Notes that a validating client asks for a name of an account, and another group is asked instead.

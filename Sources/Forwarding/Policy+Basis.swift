@@ -56,14 +56,18 @@ extension Policy {
             leavesValidators: audience == .everyone && areAddresses && groupRoutes[row.index].signedSteps != nil)
     }
 
-    /// The bases of the answers to a question under way, for its present clients: those of programs of this host, since a
-    /// client of another host may get less of the hosts file than the clients that share the answer.
+    /// The bases of the answers to a question under way, for its present clients.
     func bases(_ key: Flight.Key) -> AnswerBases {
-        var bases = AnswerBases()
         guard !key.findsServer, case .group(let row) = way(key.name, key.type, for: key.audience).way else {
-            return bases
+            return AnswerBases()
         }
+        return bases(key, by: row)
+    }
+
+    /// - Parameter row: The groups that the rules ask for it.
+    func bases(_ key: Flight.Key, by row: Row) -> AnswerBases {
         let (group, refuses) = (groupRoutes[row.index], refusesPrivate(key.name.name))
+        var bases = AnswerBases()
         bases.ofMessages = basis(row, key.type, for: key.audience, refusesPrivate: refuses, ofAccounts: false)
         if row.kind == .addresses, group.messageSteps.count < group.steps.count {
             bases.ipv4 = basis(row, .a, for: .everyone, refusesPrivate: refuses, ofAccounts: true)

@@ -181,12 +181,12 @@ public struct Policy: Sendable {
     ///   - isOfThisHost: Whether the client runs on this machine.
     func route(
         _ key: NameKey, _ type: RecordType, for audience: Audience = .everyone, isOfThisHost: Bool = true
-    ) -> (route: Route, reason: RouteReason) {
+    ) -> (route: Route, reason: RouteReason, row: Row?) {
         let (way, reason) = way(key, type, for: audience, isOfThisHost: isOfThisHost)
         let row: Row
         switch way {
-        case .answer(let answer, let group): return (.answer(answer, by: group), reason)
-        case .alias(let target, let group): return (.alias(of: target, by: group), reason)
+        case .answer(let answer, let group): return (.answer(answer, by: group), reason, nil)
+        case .alias(let target, let group): return (.alias(of: target, by: group), reason, nil)
         case .group(let taker): row = taker
         }
         let steps: [Step]
@@ -196,18 +196,18 @@ public struct Policy: Sendable {
         case .binding:
             let route = groupRoutes[row.index]
             let asked = route.bindingStep.flatMap { leavesOut(route.steps[$0].group, type) ? nil : $0 }
-            return (.serviceBinding(route.steps, asked: asked), reason)
+            return (.serviceBinding(route.steps, asked: asked), reason, row)
         case .addresses:
             guard let asked = type == .a ? groupRoutes[row.index].ipv4Steps : groupRoutes[row.index].ipv6Steps else {
-                return (.answer(noData(key.name, type)), .familyLeftOut)
+                return (.answer(noData(key.name, type)), .familyLeftOut, nil)
             }
             steps = asked
         }
         if let first = steps.first, leavesOut(first.group, type) {
-            return (.answer(noData(key.name, type)), .typeLeftOut)
+            return (.answer(noData(key.name, type)), .typeLeftOut, nil)
         }
         return steps.isEmpty
-            ? (.answer(notSupported(key.name, type)), reason) : (.ask(limited(steps, to: type)), reason)
+            ? (.answer(notSupported(key.name, type)), reason, nil) : (.ask(limited(steps, to: type)), reason, row)
     }
 
     /// The source of an answer.

@@ -121,6 +121,7 @@ internal import CNGHTTP2
     }
 
     /// Converts a head to the library's form.
+    @inline(__always)
     private static func withFields(_ head: HTTP2Head, _ take: (UnsafePointer<nghttp2_nv>?, Int) -> Int32) -> Int32 {
         // Sound: the library copies the fields during the call, and names are within the memory that they point to.
         unsafe head.text.withUnsafeBufferPointer { text in

@@ -21,6 +21,7 @@ package final class AbnormalReporter {
     private let report: Report
     private var queue = ReportQueue()
     private var logRate = LogRate()
+    private var body: [UInt8] = []
     private var exchange: HTTPExchange?
 
     /// The server of reports, and its verification.
@@ -90,24 +91,27 @@ package final class AbnormalReporter {
     package func expire(at now: Tick) {
         if queue.isSending {
             guard let deadline = queue.nextDeadline, deadline <= now else { return }
-            close()
+            endExchange()
             settle(.failed, "no answer within \(ReportQueue.attemptTime) ms", at: now)
         } else if let batch = queue.nextBatch(at: now) {
-            send(batch, at: now)
+            body = batch
+            send(at: now)
         }
     }
 
-    package func close() {
+    package func close() { endExchange() }
+
+    private func endExchange() {
         exchange?.close()
         exchange = nil
     }
 
-    private func send(_ body: [UInt8], at now: Tick) {
+    private func send(at now: Tick) {
         guard let destination else { return }
-        finder.find(destination.server, now) { [weak self] in self?.found($0, for: body) }
+        finder.find(destination.server, now) { [weak self] in self?.found($0) }
     }
 
-    private func found(_ endpoints: ServerEndpoints, for body: [UInt8]) {
+    private func found(_ endpoints: ServerEndpoints) {
         guard let destination else { return }
         let now = Tick(nanoseconds: Clock.now())
         switch endpoints {
@@ -115,12 +119,12 @@ package final class AbnormalReporter {
             // After a failure the next endpoint is tried.
             let place = queue.failures % endpoints.count
             if queue.failures > 0, place == 0 { finder.allFailed(destination.server, now) }
-            post(body, to: endpoints[place], at: now)
+            post(to: endpoints[place], at: now)
         case .unknown(let failure): settle(.failed, failure.detail, at: now)
         }
     }
 
-    private func post(_ body: [UInt8], to endpoint: Endpoint, at now: Tick) {
+    private func post(to endpoint: Endpoint, at now: Tick) {
         guard let destination else { return }
         let request = HTTPRequestWriter(host: destination.url.authority, keepsConnection: false)
             .post(Array(destination.url.path.utf8), body: ("application/x-ndjson", body))
@@ -157,6 +161,7 @@ package final class AbnormalReporter {
         guard let url = destination?.url else { return }
         let failuresBefore = queue.failures
         queue.settle(end, at: now)
+        body = []
         if failuresBefore == 0, queue.failures > 0 {
             report.reportsFail(url, reason)
         } else if failuresBefore > 0, queue.failures == 0 {

@@ -25,7 +25,7 @@ extension ConnectionPlan {
         endRace(number)
         guard queries[number].connections.count < Self.maximumRacing else { return }
         var newest: ConnectionNumber = 0
-        for connection in queries[number].connections {
+        for connection in queries[number].connections.all {
             connections[connection].isDoubted = true
             newest = max(newest, connection)
         }
@@ -174,7 +174,7 @@ extension ConnectionPlan {
         guard let connection = unlist(number) else { return }
         learn(from: end, of: connection, number, at: now)
         if number > lastSuspect { lastSuspect = newest }
-        for query in connection.carried { queries[query].connections.removeAll { $0 == number } }
+        for query in connection.carried { queries[query].connections.remove(number) }
         let isShort = !connection.isEstablished && failure.kind == .here
         for query in connection.carried where queries[query].connections.isEmpty && !queries[query].isWaiting {
             if isShort, usable > 0, wait(query) { continue }

@@ -35,6 +35,8 @@ struct ConnectionPlan: ~Copyable {
     let limits: StreamLimits
     /// The orders, in sequence. Taken by ``takeAction()``.
     private var actions: [PlanAction] = []
+    /// The number of taken `actions`.
+    private var taken = 0
 
     var connectionNumbers = Numbers()
     var queries = Numbered(none: PlannedQuery(at: Tick(nanoseconds: 0)))
@@ -90,8 +92,14 @@ struct ConnectionPlan: ~Copyable {
     mutating func act(_ action: PlanAction) { actions.append(action) }
 
     mutating func takeAction() -> PlanAction? {
-        guard !actions.isEmpty else { return nil }
-        let action = actions.removeFirst()
+        guard taken < actions.count else { return nil }
+        let action = actions[taken]
+        taken += 1
+        if taken == actions.count {
+            // `removeAll(keepingCapacity:)` takes some 200 instructions, and there is usually one action.
+            while actions.popLast() != nil {}
+            taken = 0
+        }
         if case .fail(let query, _, _) = action, queries.contains(query) { forget(query) }
         return action
     }
@@ -204,7 +212,7 @@ struct ConnectionPlan: ~Copyable {
         guard connections.contains(number) else { return false }
         guard let index = connections[number].carried.firstIndex(of: query) else { return false }
         connections[number].carried.remove(at: index)
-        queries[query].connections.removeAll { $0 == number }
+        queries[query].connections.remove(number)
         return true
     }
 
@@ -230,7 +238,7 @@ struct ConnectionPlan: ~Copyable {
     mutating func cancel(_ query: QueryNumber, isOverdue: Bool = false, at now: Tick) {
         guard queries.contains(query) else { return }
         if isOverdue {
-            for number in queries[query].connections where connections[number].heardAt < queries[query].sent {
+            for number in queries[query].connections.all where connections[number].heardAt < queries[query].sent {
                 connections[number].isDoubted = true
             }
         }

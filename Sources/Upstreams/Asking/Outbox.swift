@@ -4,6 +4,8 @@ import Streams
 /// a TLS record and a system call. Confined to its loop.
 package final class Outbox {
     private var senders: [any Sender] = []
+    /// The other list, retained for its memory.
+    private var spare: [any Sender] = []
 
     package init() {}
 
@@ -14,10 +16,14 @@ package final class Outbox {
     /// - Returns: Whether there were queries to send. Queries that could not be sent were settled, which may leave more
     ///   work.
     package func send() -> Bool {
-        // Queries made meanwhile go to another list.
-        let sending = exchange(&senders, with: [])
-        for sender in sending { sender.flush() }
-        return !sending.isEmpty
+        guard !senders.isEmpty else { return false }
+        // Queries made meanwhile go to the other list.
+        swap(&senders, &spare)
+        var sending = exchange(&spare, with: [])
+        for index in sending.indices { sending[index].flush() }
+        while sending.popLast() != nil {}
+        spare = sending
+        return true
     }
 }
 

@@ -6,9 +6,10 @@ import Transport
 /// Queries and the ports from which they leave.
 extension PlainUpstream {
     func known(_ server: Server) -> PlainServer {
-        if let known = servers[server] { return known }
-        let known = PlainServer(server, isRemembered: servers.count < Self.maximumServers)
+        if let latest, latest.server == server { return latest }
+        let known = servers[server] ?? PlainServer(server, isRemembered: servers.count < Self.maximumServers)
         if known.isRemembered { servers[server] = known }
+        latest = known
         return known
     }
 

@@ -22,6 +22,8 @@ final class PlainUpstream: Upstream, Sender {
     /// Sends the queries of a turn together; nil: each is sent alone.
     let outbox: Outbox?
     var servers: [Server: PlainServer] = [:]
+    /// The server of the last query: most queries of a turn are for the same one.
+    var latest: PlainServer?
     private var queries = Numbered<PlainQuery?>(none: nil)
     /// Made with the first query.
     private(set) lazy var datagrams = QueryDatagrams()
@@ -74,6 +76,7 @@ final class PlainUpstream: Upstream, Sender {
             retirePort(of: known)
             self.servers[server] = nil
         }
+        latest = nil
         answers.edns.keep(servers)
     }
 

@@ -24,8 +24,8 @@ struct PlannedQuery {
     let asked: Tick
     /// When it was last put on a connection, or that connection was established.
     var sent: Tick
-    /// The connections that carry it, at most ``ConnectionPlan/maximumRacing``; none while it waits for room.
-    var connections = SmallList<ConnectionNumber>()
+    /// The connections that carry it; none while it waits for room.
+    var connections = Carriers()
     /// Whether it waits for a connection with room, alone or beside a connection that is doubted.
     var isWaiting = false
     /// Nanoseconds of silence after which it is raced; nil: it is not, or was already.
@@ -64,6 +64,37 @@ struct PlannedQuery {
 
     /// Whether a condition holds for one of its connections.
     func isOn(_ isMeant: (ConnectionNumber) -> Bool) -> Bool { connections.contains(where: isMeant) }
+}
+
+/// A few connections, at most ``ConnectionPlan/maximumRacing``: a list would take heap memory for each query.
+struct Carriers {
+    private var numbers = InlineArray<3, ConnectionNumber>(repeating: 0)
+    private(set) var count = 0
+
+    var isEmpty: Bool { count == 0 }
+
+    mutating func append(_ number: ConnectionNumber) {
+        numbers[count] = number
+        count += 1
+    }
+
+    mutating func popLast() -> ConnectionNumber? {
+        guard count > 0 else { return nil }
+        count -= 1
+        return numbers[count]
+    }
+
+    mutating func remove(_ number: ConnectionNumber) {
+        let before = exchange(&self, with: Carriers())
+        for place in 0..<before.count where before.numbers[place] != number { append(before.numbers[place]) }
+    }
+
+    var all: [ConnectionNumber] { (0..<count).map { numbers[$0] } }
+
+    func contains(where isMeant: (ConnectionNumber) -> Bool) -> Bool {
+        for place in 0..<count where isMeant(numbers[place]) { return true }
+        return false
+    }
 }
 
 /// The plan's state of a connection.

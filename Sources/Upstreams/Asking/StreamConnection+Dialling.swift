@@ -95,11 +95,7 @@ extension StreamConnection {
     }
 
     func attemptFailed(_ stream: Stream, _ failure: StreamFailure) {
-        let endsInHandshake =
-            switch failure {
-            case .closed, .system: stream.isConnected
-            case .tls, .unread: false
-            }
+        let endsInHandshake = stream.isConnected && failure.isEnd
         guard let endpoint = removeAttempt(stream) else { return }
         if failure == .tls(.noApplicationProtocol), pool.kind.security.withdrawProtocols() {
             dialling.untried.insert(endpoint, at: dialling.untried.startIndex)

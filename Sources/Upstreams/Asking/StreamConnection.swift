@@ -12,6 +12,8 @@ final class StreamConnection {
     let link: StreamLink
     var dialling = Dialling()
     private(set) var isClosed = false
+    /// When the octets came whose events are being reported.
+    private var heard: Tick?
 
     init(_ number: ConnectionNumber, _ pool: StreamPool) {
         (self.number, self.pool) = (number, pool)
@@ -86,11 +88,13 @@ final class StreamConnection {
 
 extension StreamConnection: LinkOwner {
     func happened(_ event: ConversationEvent, on link: StreamLink) {
-        pool.happened(event, on: number, at: upstream.now())
+        let now = heard ?? upstream.now()
+        heard = now
+        pool.happened(event, on: number, at: now)
     }
 
     func advanced(_ link: StreamLink) {
-        let now = upstream.now()
+        let now = heard.take() ?? upstream.now()
         pool.tell(at: now) { [number] plan in
             if link.state == .draining { plan.drain(number) }
             plan.advanced(number, mostAtOnce: link.mostAtOnce, at: now)

@@ -5,6 +5,16 @@ import Transport
 
 // The forwarder's forms of connection failures.
 
+extension StreamFailure {
+    /// Whether the peer, or a machine on the way to it, has ended the connection.
+    var isEnd: Bool {
+        switch self {
+        case .closed, .system: true
+        case .tls, .unread: false
+        }
+    }
+}
+
 extension Failure {
     init(_ end: LinkEnd) {
         let kind: Failure.Kind =

@@ -30,6 +30,11 @@ final class StreamPool {
 
     // MARK: Queries
 
+    func ask(_ query: StreamQuery, at now: Tick) {
+        plan.want(query.number, at: now)
+        perform(at: now)
+    }
+
     /// Reports an event to the plan, and carries out its actions.
     func tell(at now: Tick, _ what: (inout ConnectionPlan) -> Void) {
         what(&plan)

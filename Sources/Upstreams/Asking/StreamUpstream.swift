@@ -30,6 +30,8 @@ package final class StreamUpstream: Upstream {
     var wall: () -> UInt64 = { WallClock.unixSeconds() }
     private var underWay = Numbered<StreamQuery?>(none: nil)
     private var pools: [Server: StreamPool] = [:]
+    /// The pool of the last query: most queries of a turn are for the same one.
+    private var latest: StreamPool?
     /// Pools of servers that are no longer asked, as long as they have connections.
     private var leaving: [StreamPool] = []
 
@@ -58,6 +60,7 @@ package final class StreamUpstream: Upstream {
     }
 
     package func keep(_ servers: [Server]) {
+        latest = nil
         for (server, pool) in pools where !servers.contains(server) {
             pools[server] = nil
             leaving.append(pool)
@@ -68,9 +71,11 @@ package final class StreamUpstream: Upstream {
 
     /// Made at a server's first query, so that servers which are only listed have no counters.
     private func pool(_ server: Server) throws(Unaskable) -> StreamPool {
-        if let pool = pools[server] { return pool }
+        if let latest, latest.server == server { return latest }
+        latest = pools[server]
+        if let latest { return latest }
         let pool = StreamPool(server, try kind(server), tallies.server(server), self)
-        pools[server] = pool
+        (pools[server], latest) = (pool, pool)
         return pool
     }
 
@@ -80,7 +85,7 @@ package final class StreamUpstream: Upstream {
             let request = try pool.kind.dialect.request(ask, isRewritten: false, at: now, wall: wall())
             let query = StreamQuery(id, pool, ask, request, at: now)
             underWay.insert(query, as: query.number)
-            pool.tell(at: now) { $0.want(query.number, at: now) }
+            pool.ask(query, at: now)
         } catch {
             settle(id, .failed(error.failure), false)
         }

@@ -39,7 +39,7 @@ public final class Daemon: @unchecked Sendable {
     /// How long a stop waits for the questions under way, in seconds.
     private static let drainSeconds: UInt64 = 2
     /// How long the end waits for the threads that listen, and again for them to close their connections.
-    private static let partSeconds = 2.0
+    private static let longestEnd = DispatchTimeInterval.seconds(2)
     /// How long questions wait for the cache's file to be read.
     private static let longestRead = DispatchTimeInterval.seconds(1)
 
@@ -188,7 +188,7 @@ public final class Daemon: @unchecked Sendable {
             datagrams.map { part in { part.stop($0) } }
             + streams.map { part in { part.stopListening($0) } }
         // All received questions have been submitted by then, unless the time was over.
-        Self.end(listening, within: Self.partSeconds) { [self] in
+        Self.end(listening, within: Self.longestEnd) { [self] in
             forwarderLoop.drain(within: Self.drainSeconds * 1_000_000_000) { [self] in
                 guard let control else { return close(stopped) }
                 control.keepHistory { [self] in forwarderLoop.loop.submit { [self] in close(stopped) } }
@@ -204,7 +204,7 @@ public final class Daemon: @unchecked Sendable {
             control.stop(stopped)
         }
         let serving: [End] = streams.map { part in { part.stop($0) } }
-        Self.end(serving, within: Self.partSeconds) { [forwarderLoop, cacheFile, serverFile] in
+        Self.end(serving, within: Self.longestEnd) { [forwarderLoop, cacheFile, serverFile] in
             forwarderLoop.stop {
                 guard let cacheFile, let serverFile else { return stopped() }
                 serverFile.stop { cacheFile.stop(stopped) }
@@ -217,14 +217,14 @@ public final class Daemon: @unchecked Sendable {
 
     /// Ends parts side by side, and goes on when all have ended or the time is over: the threads that serve TLS give way
     /// to other programs, and on a busy machine may not run for many seconds.
-    static func end(_ parts: [End], within seconds: Double, _ ended: @escaping @Sendable () -> Void) {
-        let group = DispatchGroup()
-        for end in parts {
-            group.enter()
-            end { group.leave() }
-        }
+    static func end(
+        _ parts: [End], within time: DispatchTimeInterval, _ ended: @escaping @Sendable () -> Void
+    ) {
+        let (partEnded, count) = (DispatchSemaphore(value: 0), parts.count)
+        for end in parts { end { partEnded.signal() } }
         DispatchQueue.global().async {
-            _ = group.wait(timeout: .now() + seconds)
+            let deadline = DispatchTime.now() + time
+            for _ in 0..<count where partEnded.wait(timeout: deadline) == .timedOut { break }
             ended()
         }
     }

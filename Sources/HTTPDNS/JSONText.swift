@@ -183,12 +183,21 @@ extension JSONText {
         guard !hasEscapes, take(UInt8(ascii: ":"), text) else { throw .unparsable }
         var count = 1
         for other in Children(nodes: nodes, rest: object + 1..<nodes.count) {
-            let range = nodes[other].name
-            guard range.count != name.count || octets[range] != octets[name] else { throw .unparsable }
+            guard !isEqual(text, nodes[other].name, name) else { throw .unparsable }
             count += 1
         }
         guard count <= Self.maximumMembers else { throw .unparsable }
         return name
+    }
+
+    private func isEqual(_ text: Span<UInt8>, _ first: Range<Int>, _ second: Range<Int>) -> Bool {
+        guard first.count == second.count else { return false }
+        var offset = 0
+        while offset < first.count {
+            guard text[first.lowerBound &+ offset] == text[second.lowerBound &+ offset] else { return false }
+            offset &+= 1
+        }
+        return true
     }
 
     /// Reads a string (§7), and returns its range without the quotes.

@@ -17,7 +17,7 @@ import Testing
                 }
             }
         }
-        Daemon.end(parts, within: 60) {
+        Daemon.end(parts, within: .seconds(60)) {
             #expect(ended.load(ordering: .sequentiallyConsistent) == 3)
             done.signal()
         }
@@ -28,14 +28,14 @@ import Testing
     func aPartThatDoesNotEnd() {
         let late = Mutex<(@Sendable () -> Void)?>(nil)
         let done = DispatchSemaphore(value: 0)
-        Daemon.end([{ $0() }, { end in late.withLock { $0 = end } }], within: 0.05) { done.signal() }
+        Daemon.end([{ $0() }, { end in late.withLock { $0 = end } }], within: .milliseconds(50)) { done.signal() }
         done.wait()
         late.withLock { $0 }?()
     }
 
     @Test func withoutPartsItComesAtOnce() {
         let done = DispatchSemaphore(value: 0)
-        Daemon.end([], within: 60) { done.signal() }
+        Daemon.end([], within: .seconds(60)) { done.signal() }
         done.wait()
     }
 }

@@ -105,3 +105,17 @@ extension OutputSpan<UInt8> {
         append16(UInt16(truncatingIfNeeded: value))
     }
 }
+
+/// Whether two spans, both longer than a range, have the same octets in it.
+func isSame(_ a: Span<UInt8>, _ b: Span<UInt8>, _ range: Range<Int>) -> Bool {
+    var at = range.lowerBound
+    while range.upperBound &- at >= 8 {
+        guard a.integer64(at: at) == b.integer64(at: at) else { return false }
+        at &+= 8
+    }
+    while at < range.upperBound {
+        guard a[at] == b[at] else { return false }
+        at &+= 1
+    }
+    return true
+}

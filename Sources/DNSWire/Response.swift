@@ -27,7 +27,7 @@ public enum Response {
     public static func repeatsQuestion(_ message: Span<UInt8>, of query: Span<UInt8>) -> Bool? {
         guard message.count > Header.length, message.integer16(at: 4) == 1 else { return nil }
         guard let end = RecordHeader.skipName(query, at: Header.length), end <= message.count else { return false }
-        return (Header.length..<end).allSatisfy { message[$0] == query[$0] }
+        return isSame(message, query, Header.length..<end)
     }
 
     /// Validates a whole message and turns it into an answer.

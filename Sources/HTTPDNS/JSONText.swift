@@ -58,7 +58,12 @@ struct JSONText {
 
     /// The node of the value of an object's member.
     func member(_ wanted: StaticString, of object: Int = root) throws(ServiceFailure) -> Int {
-        for place in try members(of: object) where isSame(octets.span, nodes[place].name, as: wanted) { return place }
+        let content = try content(of: object, .object)
+        var place = content.lowerBound
+        while place < content.upperBound {
+            if isSame(octets.span, nodes[place].name, as: wanted) { return place }
+            place = nodes[place].next
+        }
         return Self.missing
     }
 
@@ -66,15 +71,19 @@ struct JSONText {
     func name(_ place: Int) -> Range<Int> { nodes[place].name }
 
     /// The nodes of an object's values.
-    func members(of object: Int) throws(ServiceFailure) -> Children { try children(of: object, .object) }
+    func members(of object: Int) throws(ServiceFailure) -> Children {
+        Children(nodes: nodes, rest: try content(of: object, .object))
+    }
 
     /// The nodes of an array's elements.
-    func elements(of array: Int) throws(ServiceFailure) -> Children { try children(of: array, .array) }
+    func elements(of array: Int) throws(ServiceFailure) -> Children {
+        Children(nodes: nodes, rest: try content(of: array, .array))
+    }
 
     @inline(__always)
-    private func children(of place: Int, _ kind: Kind) throws(ServiceFailure) -> Children {
+    private func content(of place: Int, _ kind: Kind) throws(ServiceFailure) -> Range<Int> {
         guard nodes[place].kind == kind || nodes[place].kind == .null else { throw .unparsable }
-        return Children(nodes: nodes, rest: place + 1..<nodes[place].next)
+        return place + 1..<nodes[place].next
     }
 
     /// The nodes in an object or array.
@@ -181,23 +190,21 @@ extension JSONText {
         guard next(text) == UInt8(ascii: "\"") else { throw .unparsable }
         let (name, hasEscapes) = try readString(text)
         guard !hasEscapes, take(UInt8(ascii: ":"), text) else { throw .unparsable }
-        var count = 1
-        for other in Children(nodes: nodes, rest: object + 1..<nodes.count) {
-            guard !isEqual(text, nodes[other].name, name) else { throw .unparsable }
+        var (other, count) = (object + 1, 1)
+        while other < nodes.count {
+            let range = nodes[other].name
+            if range.count == name.count {
+                var offset = 0
+                while offset < name.count, text[name.lowerBound + offset] == text[range.lowerBound + offset] {
+                    offset += 1
+                }
+                guard offset < name.count else { throw .unparsable }
+            }
+            other = nodes[other].next
             count += 1
         }
         guard count <= Self.maximumMembers else { throw .unparsable }
         return name
-    }
-
-    private func isEqual(_ text: Span<UInt8>, _ first: Range<Int>, _ second: Range<Int>) -> Bool {
-        guard first.count == second.count else { return false }
-        var offset = 0
-        while offset < first.count {
-            guard text[first.lowerBound &+ offset] == text[second.lowerBound &+ offset] else { return false }
-            offset &+= 1
-        }
-        return true
     }
 
     /// Reads a string (§7), and returns its range without the quotes.

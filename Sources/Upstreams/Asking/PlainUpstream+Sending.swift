@@ -52,6 +52,8 @@ extension PlainUpstream {
     }
 
     private func gather(_ sent: SentQuery) {
+        let datagrams = self.datagrams ?? QueryDatagrams()
+        self.datagrams = datagrams
         if !datagrams.takes(sent) { flush() }
         // Sending the earlier ones may have failed, and this one with them.
         guard sent.port.isOpen else { return }
@@ -67,7 +69,7 @@ extension PlainUpstream {
     }
 
     func close(_ port: QueryPort) {
-        if datagrams.port === port { flush() }
+        if datagrams?.port === port { flush() }
         guard port.isOpen else { return }
         port.close()
         openPorts -= 1

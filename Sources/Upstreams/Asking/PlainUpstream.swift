@@ -25,8 +25,8 @@ final class PlainUpstream: Upstream, Sender {
     /// The server of the last query: most queries of a turn are for the same one.
     var latest: PlainServer?
     private var queries = Numbered<PlainQuery?>(none: nil)
-    /// Made with the first query.
-    private(set) lazy var datagrams = QueryDatagrams()
+    /// Nil: no query was made yet.
+    var datagrams: QueryDatagrams?
     private(set) lazy var portIsReadable: (QueryPort) -> Void = { [unowned self] in read($0) }
     var openPorts = 0
     /// When to check for ports without a query under way.
@@ -102,13 +102,14 @@ final class PlainUpstream: Upstream, Sender {
 
     /// Sends the gathered queries.
     func flush() {
-        guard let port = datagrams.port else { return }
+        guard let datagrams, let port = datagrams.port else { return }
         do throws(SystemError) { try datagrams.send(wrote, lost) } catch { fail(port, error) }
     }
 
     // MARK: Replies
 
     private func read(_ port: QueryPort) {
+        guard let datagrams else { return }
         let errors = port.receive(into: &datagrams.incoming)
         let now = clock()
         for index in 0..<datagrams.incoming.count where port.isOpen {

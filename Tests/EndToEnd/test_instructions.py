@@ -20,7 +20,7 @@ pytestmark = measures_the_build
 HERE = pathlib.Path(__file__).parent
 # Rounds of one kind. The cheapest counts: what else the daemon does now and then, or a connection that is doubted because the
 # machine stood still, can only add.
-ROUNDS = 3
+ROUNDS = 5
 HITS = 3200
 FILED = 5000  # names in the cache file
 MISSES = {"": 200, "-alone": 80}

@@ -54,7 +54,7 @@ public final class Daemon: @unchecked Sendable {
         logLinesLost: @escaping @Sendable () -> UInt64 = { 0 },
         reload: (@Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void)? = nil
     ) throws(StartFailure) {
-        OpenSSL.outlivesExit()
+        OpenSSL.keepAtExit()
         let report = Report(log: log)
         (self.environment, self.settings) = (environment, settings)
         self.settings.forgetFiles()

@@ -40,7 +40,7 @@ public enum NetworkLink {
 }
 
 extension Routes {
-    /// The most routes or addresses that are read.
+    /// The most objects of one kind that are read: links, addresses or routes.
     private static let mostObjects = 100_000
 
     /// The numbers of the links with a default route of either family, in any routing table; nil: the kernel does not

@@ -29,6 +29,8 @@ PYTHON := /usr/bin/python3 -B
 
 # The modules whose tests use sockets and time.
 REAL_TIME := DaemonTests|UpstreamsTests|StreamsTests|LogTests|TransportTests|DemoServiceTests
+# Without debug information their build takes a third less.
+UNIT_TESTS := --scratch-path .build/unit -debug-info-format none
 # The readers of strangers' bytes (Tests/Fuzz/Sources), and for how long each is tried: make fuzz TARGETS="query http"
 TARGETS := query response binding stream frames doh resp http http2 keepalive request service providers conf cachefile configuration \
 	server resolvconf hosts addresses domains blocklist history
@@ -64,7 +66,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help run build format settings clean
-.PHONY: test unit-test e2e-test systemd-test test-asan test-tsan fuzz simulate mutants lint bench
+.PHONY: test unit-test unit-build real-time-test timeless-test e2e-test systemd-test test-asan test-tsan fuzz simulate mutants lint bench
 .PHONY: swift build-packages test-packages bench-packages
 
 help: ## this list
@@ -80,32 +82,45 @@ build: swift build-packages ## the release build
 	ln -sf "$$(gcc -print-file-name=libstdc++.a)" $(LINKED_IN)
 	swift build $(RELEASE) --product httpdnsd
 
-# Packages, containers and the booted systemd mostly wait, as the tests of the daemon do: both at once.
-test: unit-test build ## all tests
+# Packages, containers and the booted systemd mostly wait, as the tests of the daemon do. The modules' tests that wait for nothing
+# take the time that is left.
+test: build test-packages ## all tests
 	@mkdir -p .build
-	log="$$PWD/.build/machine-test.log"
-	$(MAKE) --no-print-directory systemd-test package-test container-test > "$$log" 2>&1 &
+	ended() {
+	  local status=0
+	  wait "$$1" || status=$$?
+	  cat ".build/$$2.log"
+	  return $$status
+	}
+	$(MAKE) --no-print-directory systemd-test package-test container-test > .build/machines.log 2>&1 &
 	machines=$$!
 	status=0
+	$(MAKE) --no-print-directory unit-build real-time-test || status=$$?
+	chrt --idle 0 $(MAKE) --no-print-directory timeless-test > .build/timeless.log 2>&1 &
+	timeless=$$!
 	$(MAKE) --no-print-directory e2e-test || status=$$?
-	wait $$machines || status=$$?
-	cat "$$log"
+	ended $$machines machines || status=$$?
+	ended $$timeless timeless || status=$$?
 	exit $$status
 
-unit-test: swift build-packages test-packages ## the tests of the modules
-	@$(call unit-tests)
+unit-test: unit-build real-time-test timeless-test ## the tests of the modules
 
-# What waits for real sockets and clocks has the machine to itself, one test after the other; the rest shares it. A run that
-# finds no test ends well, so the count is looked at. The tests that were left out are named again at the end, with the reason.
+unit-build: swift build-packages test-packages
+	@swift build --build-tests $(UNIT_TESTS)
+
+real-time-test:
+	@$(call unit-tests,$(UNIT_TESTS) --filter='$(REAL_TIME)')
+
+timeless-test:
+	@$(call unit-tests,$(UNIT_TESTS) --skip='$(REAL_TIME)')
+
+# One test after the other: two at once take as long. A run that finds no test ends well, so the count is looked at. The tests
+# that were left out are named again at the end, with the reason.
 define unit-tests
-	swift build --build-tests $(1)
-	rm -f .build/left-out
-	for part in "--no-parallel --filter=$(REAL_TIME)" "--skip=$(REAL_TIME)"; do
-	  swift test --skip-build --disable-xctest $(1) $$part 2>&1 | tee .build/unit-test.log
-	  grep -qE 'Test run with [1-9][0-9]* tests?' .build/unit-test.log || { echo 'make: no test was run' >&2; exit 1; }
-	  sed -nE 's/^[^ ]+ ((Test|Suite) .*) skipped:/left out: \1:/p' .build/unit-test.log >> .build/left-out
-	done
-	cat .build/left-out
+	log=.build/$@.log
+	swift test --skip-build --disable-xctest --no-parallel $(1) 2>&1 | tee $$log
+	grep -qE 'Test run with [1-9][0-9]* tests?' $$log || { echo 'make: no test was run' >&2; exit 1; }
+	sed -nE 's/^[^ ]+ ((Test|Suite) .*) skipped:/left out: \1:/p' $$log
 endef
 
 # In several sessions at once, each in namespaces of its own, which share the tests: see Tests/EndToEnd/conftest.py.
@@ -146,6 +161,7 @@ test-tsan: swift build-packages test-packages ## the same with ThreadSanitizer
 	$(call sanitized,--sanitize thread --scratch-path .build/thread -Xlinker $(CURDIR)/.build/thread/mutex.o)
 
 define sanitized
+	swift build --build-tests $(1)
 	$(call unit-tests,$(1))
 	export HTTPDNSD_BINARY="$$(swift build $(1) --show-bin-path)/httpdnsd" HTTPDNSD_SANITIZED=1
 	cd Tests/EndToEnd && $(PYTHON) -m pytest $(PYTEST)

@@ -196,11 +196,8 @@ import Transport
         let store = try Store(answered: 100, greeting: words + String(repeating: " and so on", count: 100) + "\r\n")
         let world = try World(store, keys: [1])
         world.perform([.dial])
-        #expect(
-            world.told.next()
-                == .lost(
-                    "it has no password and so serves its own machine alone: give it one, or protected-mode no (DENIED)"
-                ))
+        let why = "it has no password and so serves its own machine alone: give it one, or protected-mode no (DENIED)"
+        #expect(world.told.next() == .lost("\(store.endpoint): \(why)"))
         world.end()
     }
 

@@ -223,6 +223,17 @@ import Testing
         #expect(inTurn(v4, first: v6[0]) == v4)
     }
 
+    @Test func ofSeveralAddressesTheOneThatFailedIsNamed() throws {
+        let asking = try StreamAsking(trusting: [try TLSServerSettings(names: ["dns.example"]).certificate])
+        let (descriptor, bound) = try loopbackSocket(SOCK_STREAM)
+        defer { close(descriptor) }
+        let port = bound.port
+        let refused = "connect: Connection refused"
+        #expect(asking.ask(Self.named(port, [1]), 1)?.failure?.detail == refused)
+        #expect(asking.ask(Self.named(port, [1, 2]), 2)?.failure?.detail == "\(refused) (127.0.0.2:\(port))")
+        asking.end()
+    }
+
     @Test func whoHasNoAddressCannotBeAsked() throws {
         let asking = try StreamAsking(trusting: [try TLSServerSettings(names: ["dns.example"]).certificate])
         #expect(asking.ask(Self.named(853, []), 1)?.failure?.kind == .unreachable)

@@ -63,7 +63,7 @@ extension StreamConnection {
                 }
                 return
             } catch {
-                note(Failure(error))
+                note(Failure(error), of: endpoint)
             }
         }
         if dialling.attempts.isEmpty { allFailed(at: now) }
@@ -82,8 +82,8 @@ extension StreamConnection {
     }
 
     /// Retains the most useful of several failures: that of an endpoint which was reached, then a shortage of this
-    /// machine, since the server may have answered otherwise.
-    private func note(_ failure: Failure) {
+    /// machine, since the server may have answered otherwise. It names the endpoint, unless the server has no other.
+    private func note(_ failure: Failure, of endpoint: Endpoint) {
         func use(_ kind: Failure.Kind?) -> Int {
             switch kind {
             case .untrusted, .insecure: 2
@@ -91,7 +91,9 @@ extension StreamConnection {
             default: 0
             }
         }
-        if dialling.failure == nil || use(failure.kind) >= use(dialling.failure?.kind) { dialling.failure = failure }
+        guard dialling.failure == nil || use(failure.kind) >= use(dialling.failure?.kind) else { return }
+        dialling.failure = failure
+        if pool.server.endpoints != [endpoint] { dialling.failure?.detail += " (\(endpoint))" }
     }
 
     func attemptFailed(_ stream: Stream, _ failure: StreamFailure) {
@@ -100,7 +102,7 @@ extension StreamConnection {
         if failure == .tls(.noApplicationProtocol), pool.kind.security.withdrawProtocols() {
             dialling.untried.insert(endpoint, at: dialling.untried.startIndex)
         } else {
-            note(pool.kind.describe(failure))
+            note(pool.kind.describe(failure), of: endpoint)
             if endsInHandshake, !dialling.hasTriedAgain {
                 dialling.hasTriedAgain = true
                 dialling.untried.append(endpoint)

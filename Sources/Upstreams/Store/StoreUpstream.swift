@@ -49,10 +49,18 @@ package final class StoreUpstream: Sender {
         }
     }
 
-    package enum Place {
+    package enum Place: CustomStringConvertible {
         case plain(Endpoint)
         case tls(Server, TLSClientContext)
         case path(String)
+
+        package var description: String {
+            switch self {
+            case .plain(let endpoint): "\(endpoint)"
+            case .tls(let server, _): "\(server)"
+            case .path(let path): path
+            }
+        }
     }
 
     /// The purpose of a command.
@@ -211,7 +219,7 @@ extension StoreUpstream {
 
     func lost(_ why: String) {
         close()
-        handle(.lost(why))
+        handle(.lost("\(access.place): \(why)"))
     }
 }
 

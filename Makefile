@@ -66,7 +66,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help run build format settings clean
-.PHONY: test unit-test unit-build real-time-test timeless-test e2e-test systemd-test test-asan test-tsan fuzz simulate mutants lint bench
+.PHONY: test unit-test unit-build real-time-test timeless-test e2e-test systemd-test test-asan test-tsan fuzz simulate mutants faults lint bench
 .PHONY: swift build-packages test-packages bench-packages
 
 help: ## this list
@@ -231,11 +231,15 @@ simulate: swift build-packages ## the daemon in invented time, over an invented 
 mutants: swift build-packages ## which changed decisions the tests do not see: COUNT=600 SEED=… ONLY=FILE:LINE
 	@COUNT='$(COUNT)' SEED='$(SEED)' ONLY='$(ONLY)' $(PYTHON) Tests/Mutants/mutants.py
 
-lint: swift test-packages ## format, syntax, spelling and plain words, without changing anything
+faults: swift build-packages ## within how many simulated hours the judge finds faults that there were: ONLY=NAME SEED=…
+	@SEED='$(SEED)' ONLY='$(ONLY)' $(PYTHON) Tests/Simulation/faults.py
+
+lint: swift test-packages ## format, syntax, spelling, plain words and whether the faults still fit, without changing anything
 	@swift format lint --strict --recursive $(SWIFT_SOURCES)
 	codespell --ignore-words Tests/Words/known.txt --skip '*.png,*.zh-CN.md,*.dict,ceilings.txt,Corpus' \
 	  README.md Makefile config docs systemd Sources Tests
 	$(PYTHON) Tests/Words/words.py
+	$(PYTHON) Tests/Simulation/faults.py --fit
 	find Tests -name '*.py' -exec $(PYTHON) -c 'import sys; [compile(open(file).read(), file, "exec") for file in sys.argv[1:]]' {} +
 
 format: swift ## bring the Swift sources into the house format

@@ -60,22 +60,22 @@ def write(path, text):
         path.write_text(text)
 
 
-def copy(sources):
+def copy(sources, to=COPY):
     """The tree in another place, without the sources that are rewritten."""
     names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "Sources", "Tests", "Package.swift"],
                            cwd=TOP, check=True, capture_output=True, text=True).stdout.split("\n")
     wanted = {name for name in names if name and (TOP / name).exists()}
-    for old in [path for folder in ("Sources", "Tests") for path in (COPY / folder).rglob("*") if path.is_file()]:
-        if str(old.relative_to(COPY)) not in wanted | {"Sources/Base/Mutants.swift"}:
+    for old in [path for folder in ("Sources", "Tests") for path in (to / folder).rglob("*") if path.is_file()]:
+        if str(old.relative_to(to)) not in wanted | {"Sources/Base/Mutants.swift"}:
             old.unlink()
     for name in wanted - set(sources):
-        into = COPY / name
+        into = to / name
         if not into.exists() or into.read_bytes() != (TOP / name).read_bytes():
             into.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(TOP / name, into)
     package = (TOP / "Package.swift").read_text().replace("    .treatAllWarnings(as: .error),\n", "")
-    write(COPY / "Package.swift", package + PACKAGE % ", ".join(f'"{name}"' for name in TESTS))
-    write(COPY / "Sources/Base/Mutants.swift", SUPPORT)
+    write(to / "Package.swift", package + PACKAGE % ", ".join(f'"{name}"' for name in TESTS))
+    write(to / "Sources/Base/Mutants.swift", SUPPORT)
 
 
 def find():

@@ -39,7 +39,7 @@ func rounded(_ number: Double) -> String { "\((number * 10).rounded() / 10)" }
 func report(
     _ script: Script, _ faults: [String], run: @escaping ([Script.Item]) -> [String]
 ) -> Never {
-    print("seed \(script.seed), after \(rounded(seconds())) s:\n\(faults[0])")
+    print("seed \(script.seed), after \(underWay[1] / 3600) hours, \(rounded(seconds())) s:\n\(faults[0])")
     fflush(nil)
     let few = Shortening(script, faults, run: run).shortest()
     print("\nthe shortest script that fails:\n")
@@ -77,7 +77,7 @@ print("seed \(seed)")
 fflush(nil)
 
 // The episodes are another process's: when that one ends badly, this one still knows by which.
-/// The seed of the episode under way.
+/// The seed of the episode under way, and the simulated seconds before it.
 let underWay = kernel_shared()!
 let worker = kernel_fork(0)
 guard worker == 0 else {
@@ -109,7 +109,7 @@ var allocated: [UInt64] = []
 while simulated < UInt64(hours) * 3600 * 1_000_000_000 {
     // The first is the seed's own, so that a failure's seed leads to it at once.
     let script = Script(seed: episodes == 0 ? seed : seeds.next() >> 1)
-    underWay.pointee = script.seed
+    (underWay[0], underWay[1]) = (script.seed, simulated / 1_000_000_000)
     kernel_alarm(patience)
     let faults = Episode.run(script)
     if !faults.isEmpty { report(script, faults) { Episode.run(script, items: $0) } }

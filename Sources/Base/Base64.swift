@@ -25,8 +25,8 @@ package struct Base64: Sendable {
         for start in stride(from: 0, to: octets.count, by: 3) {
             let group = octets[start..<min(start + 3, octets.count)]
             let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
-            for place in 0..<4 where isPadded || place <= group.count {
-                text.append(place <= group.count ? alphabet[bits >> (18 - 6 * place) & 0x3F] : Self.padding)
+            for index in 0..<4 where isPadded || index <= group.count {
+                text.append(index <= group.count ? alphabet[bits >> (18 - 6 * index) & 0x3F] : Self.padding)
             }
         }
         return String(decoding: text, as: UTF8.self)
@@ -45,19 +45,19 @@ package struct Base64: Sendable {
         var (bits, all): (UInt32, UInt32) = (0, 0)
         octets.append(addingCapacity: end * 3 / 4) { [values] octets in
             let values = values.span
-            for place in stride(from: 0, to: whole, by: 4) {
-                let (first, second) = (UInt32(values[Int(text[place])]), UInt32(values[Int(text[place &+ 1])]))
-                let (third, fourth) = (UInt32(values[Int(text[place &+ 2])]), UInt32(values[Int(text[place &+ 3])]))
+            for index in stride(from: 0, to: whole, by: 4) {
+                let (first, second) = (UInt32(values[Int(text[index])]), UInt32(values[Int(text[index &+ 1])]))
+                let (third, fourth) = (UInt32(values[Int(text[index &+ 2])]), UInt32(values[Int(text[index &+ 3])]))
                 all |= first | second | third | fourth
                 octets.append(UInt8(truncatingIfNeeded: first << 2 | second >> 4))
                 octets.append(UInt8(truncatingIfNeeded: second << 4 | third >> 2))
                 octets.append(UInt8(truncatingIfNeeded: third << 6 | fourth))
             }
             // Of the remaining characters, two are one octet and three are two.
-            for place in whole..<end {
-                let value = UInt32(values[Int(text[place])])
+            for index in whole..<end {
+                let value = UInt32(values[Int(text[index])])
                 (bits, all) = (bits << 6 | value, all | value)
-                if place > whole { octets.append(UInt8(truncatingIfNeeded: bits >> (6 - 2 * (place - whole)))) }
+                if index > whole { octets.append(UInt8(truncatingIfNeeded: bits >> (6 - 2 * (index - whole)))) }
             }
         }
         // Unused bits that are set would decode to the same octets.

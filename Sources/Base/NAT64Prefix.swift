@@ -38,9 +38,9 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
     private func embedding(_ address: IPAddress) -> IPAddress? {
         guard let bits = address.ipv4 else { return nil }
         var (high, low) = (network.address.high, network.address.low)
-        for (index, place) in places.enumerated() {
+        for (index, offset) in offsets.enumerated() {
             let octet = UInt64(bits >> UInt32(24 - 8 * index) & 0xFF)
-            if place < 8 { high |= octet << UInt64(56 - 8 * place) } else { low |= octet << UInt64(120 - 8 * place) }
+            if offset < 8 { high |= octet << UInt64(56 - 8 * offset) } else { low |= octet << UInt64(120 - 8 * offset) }
         }
         return IPAddress(v6: high, low)
     }
@@ -50,7 +50,7 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
     public func ipv4(in address: IPAddress) -> IPAddress? {
         guard network.contains(address) else { return nil }
         let octets = address.octets
-        return IPAddress(v4: places.reduce(0) { $0 << 8 | UInt32(octets[$1]) })
+        return IPAddress(v4: offsets.reduce(0) { $0 << 8 | UInt32(octets[$1]) })
     }
 
     /// The prefixes by which a resolver made AAAA records of `ipv4only.arpa` (RFC 7050 §3), each once and in order: an
@@ -80,7 +80,7 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
 
     /// The octets of an address that contain those of the IPv4 address: after the prefix, without octet 8 (RFC 6052
     /// §2.2).
-    private var places: [Int] {
+    private var offsets: [Int] {
         let start = network.prefixLength / 8
         return (start..<start + 4).map { $0 >= 8 && start < 12 ? $0 + 1 : $0 }
     }

@@ -18,6 +18,6 @@ package struct OctetReader {
 extension [UInt8] {
     /// Appends the last octets of a number in network byte order.
     package mutating func append(_ number: UInt64, octets: Int) {
-        for place in (0..<octets).reversed() { append(UInt8(truncatingIfNeeded: number >> UInt64(8 * place))) }
+        for index in (0..<octets).reversed() { append(UInt8(truncatingIfNeeded: number >> UInt64(8 * index))) }
     }
 }

@@ -5,7 +5,7 @@ import Testing
 
 /// Against Foundation and the standard library, which write and read one byte at a time.
 @Suite struct HexadecimalTests {
-    @Test func everyByteIsWrittenAtEachPlace() {
+    @Test func everyByteIsWrittenAtEachOffset() {
         for length in 0...17 {
             for byte in UInt8.min ... .max {
                 let bytes = (0..<length).map { byte &+ UInt8($0) &* 37 }
@@ -19,12 +19,12 @@ import Testing
     }
 
     @Test(arguments: [0, 2, 8, 9, 14, 15, 16, 23, 24])
-    func everyDigitIsReadAtEachPlace(place: Int) {
+    func everyDigitIsReadAtEachOffset(offset: Int) {
         for count in [24, 26, 32] {
             for byte in UInt8.min ... .max {
                 var text = Array("0123456789abcdefABCDEFfedcba9876".utf8.prefix(count))
-                guard place < count else { continue }
-                text[place] = byte
+                guard offset < count else { continue }
+                text[offset] = byte
                 let pairs = stride(from: 0, to: count, by: 2).map { text[$0..<$0 + 2] }
                 // The standard library takes a sign for part of a number.
                 let expected = pairs.map { pair in

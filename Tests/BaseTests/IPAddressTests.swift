@@ -54,11 +54,11 @@ import Testing
         let letters = Array("0123456789abcdefABCDEF..::::%/ x")
         for _ in 0..<100_000 {
             var text = Array(Judge.text(randomOctets(&random)))
-            let place = Int.random(in: 0..<text.count, using: &random)
+            let index = Int.random(in: 0..<text.count, using: &random)
             switch Int.random(in: 0..<4, using: &random) {
-            case 0: text[place] = letters.randomElement(using: &random)!
-            case 1: text.insert(letters.randomElement(using: &random)!, at: place)
-            case 2: text.remove(at: place)
+            case 0: text[index] = letters.randomElement(using: &random)!
+            case 1: text.insert(letters.randomElement(using: &random)!, at: index)
+            case 2: text.remove(at: index)
             default: break
             }
             check(String(text), seed: seed)

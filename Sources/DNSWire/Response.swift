@@ -199,7 +199,7 @@ struct ResponseRecords: ~Copyable {
 
     /// Whether the owner of each record in the answer section is a pointer to the question, as is usual.
     func belongToTheQuestion(_ message: Span<UInt8>) -> Bool {
-        for place in 0..<answerCount where message.integer16(at: self[place].ownerOffset) != Answer.questionPointer {
+        for index in 0..<answerCount where message.integer16(at: self[index].ownerOffset) != Answer.questionPointer {
             return false
         }
         return true
@@ -209,7 +209,7 @@ struct ResponseRecords: ~Copyable {
     var all: [RecordHeader] { rewritten.records }
     var count: Int { rewritten.records.count }
     /// One of ``all``; access to the whole array would retain a reference.
-    subscript(place: Int) -> RecordHeader { rewritten.records[place] }
+    subscript(index: Int) -> RecordHeader { rewritten.records[index] }
     var authority: ArraySlice<RecordHeader> { all[answerCount...] }
 
     private mutating func record(

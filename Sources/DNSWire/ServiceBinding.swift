@@ -83,15 +83,15 @@ struct ServiceBinding {
         for (key, value) in hints { parameters.append((key, value)) }
         parameters.sort { $0.key < $1.key }
         // An absent key cannot be mandatory: a client would not use the record (§8).
-        guard let place = parameters.firstIndex(where: { $0.key == Self.mandatory }) else { return }
-        let keys = parameters[place].value
+        guard let mandatory = parameters.firstIndex(where: { $0.key == Self.mandatory }) else { return }
+        let keys = parameters[mandatory].value
         let there = Set(parameters.map(\.key))
-        parameters[place].value = stride(from: 0, to: keys.count - 1, by: 2).flatMap { index in
+        parameters[mandatory].value = stride(from: 0, to: keys.count - 1, by: 2).flatMap { index in
             let key = UInt16(keys[index]) << 8 | UInt16(keys[index + 1])
             let isHint = key == Self.ipv4Hint || key == Self.ipv6Hint
             return isHint && !there.contains(key) ? [] : [keys[index], keys[index + 1]]
         }
-        if parameters[place].value.isEmpty { parameters.remove(at: place) }
+        if parameters[mandatory].value.isEmpty { parameters.remove(at: mandatory) }
     }
 
     var data: [UInt8] {

@@ -46,8 +46,8 @@ import Testing
     @Test func anAliasStaysAndWhatItLeadsToGoesWithItsSignature() throws {
         // `target` stands in the alias's data, and what comes behind points there.
         let alias = Self.record(Self.pointer, .cname, Self.target)
-        let place = UInt8(12 + Self.asked.wire.count + 4 + 12)
-        let owner: [UInt8] = [0xC0, place]
+        let offset = UInt8(12 + Self.asked.wire.count + 4 + 12)
+        let owner: [UInt8] = [0xC0, offset]
         let answer = Self.answer(
             .a,
             [
@@ -101,8 +101,8 @@ import Testing
     @Test func whatIsLeftIsCompressed() throws {
         let label = [63] + [UInt8](repeating: 0x61, count: 63)
         let long = Self.record(Self.pointer, .ns, label + label + label + Self.pointer)
-        let place = UInt8(12 + Self.asked.wire.count + 4 + 12)
-        let owner: [UInt8] = [0xC0, place]
+        let offset = UInt8(12 + Self.asked.wire.count + 4 + 12)
+        let owner: [UInt8] = [0xC0, offset]
         let many = (0..<1000).map { _ in Self.record(owner, .txt, [0]) }
         let unwanted = Self.record(Self.pointer, .a, [10, 0, 0, 1])
         let first = Self.answer(

@@ -2,7 +2,7 @@ import Base
 import DNSWire
 import Testing
 
-/// The addresses of answers change places, and nothing else does.
+/// The addresses of answers change their order, and nothing else does.
 @Suite struct AddressOrderTests {
     private static let asked = Name("www.example.com")!
     /// Of the question's name, at octet 12.
@@ -52,7 +52,7 @@ import Testing
         #expect(answer.addresses.map(\.description) == ["192.0.2.3", "192.0.2.2", "192.0.2.1"])
         #expect(answer.head == before.head && answer.keep == 60 && answer.body.count == before.body.count)
         #expect(answer.extendedErrors == [.staleAnswer])
-        // Each TTL stays in its place, and all else where it was.
+        // Each TTL stays at its position, and all else where it was.
         #expect(
             Self.texts(answer)
                 == Self.texts(before).map {

@@ -37,7 +37,7 @@ struct SpellingTests {
         #expect(changed(0x5555_5555_5555_5555) == byBit.enumerated().flatMap { $0 % 2 == 0 ? $1 : [] }.sorted())
     }
 
-    /// Whatever the length of a name, and so the place of its last eight octets, no other octet changes.
+    /// Whatever the length of a name, and so the offset of its last eight octets, no other octet changes.
     @Test(arguments: 1...63) func namesOfAllLengths(_ length: Int) {
         let name = Name(String(repeating: "x", count: length) + ".y")!
         let (message, _, _) = query(name, bits: [.max])

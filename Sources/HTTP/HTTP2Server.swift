@@ -170,8 +170,8 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
         guard let exchange = find(stream) else { return }
         held -= exchange.kept
         unsent -= exchange.answer?.count ?? 0
-        if let place = exchanges.firstIndex(where: { $0 === exchange }) { exchanges.remove(at: place) }
-        if let place = ready.firstIndex(where: { $0 === exchange }) { ready.remove(at: place) }
+        if let index = exchanges.firstIndex(where: { $0 === exchange }) { exchanges.remove(at: index) }
+        if let index = ready.firstIndex(where: { $0 === exchange }) { ready.remove(at: index) }
     }
 
     override func nextPart(of stream: Int32, _ limit: Int) -> (ArraySlice<UInt8>, isLast: Bool) {

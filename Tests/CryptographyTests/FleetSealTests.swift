@@ -41,13 +41,13 @@ struct FleetSealTests {
         let name = seal.name(of: Self.question)
         let value = try seal.seal([1, 2, 3], as: name)
         #expect(seal.open(value, as: name) == [1, 2, 3])
-        for place in value.indices {
+        for index in value.indices {
             for bit in 0..<8 {
                 var other = value
-                other[place] ^= 1 << bit
+                other[index] ^= 1 << bit
                 #expect(seal.open(other, as: name) == nil)
             }
-            #expect(seal.open(Array(value[..<place]), as: name) == nil)
+            #expect(seal.open(Array(value[..<index]), as: name) == nil)
         }
         #expect(seal.open(value + [0], as: name) == nil)
         #expect(seal.open(value, as: seal.name(of: [])) == nil)

@@ -47,8 +47,8 @@ package final class DNSFrames: ClientConversation {
     }
 
     package func cancel(_ id: RequestID) -> Bool {
-        guard let place = underWay.firstIndex(where: { $0.request == id }) else { return true }
-        underWay[place].request = nil
+        guard let index = underWay.firstIndex(where: { $0.request == id }) else { return true }
+        underWay[index].request = nil
         cancelled += 1
         if cancelled > Self.maximumCancelled, let oldest = underWay.firstIndex(where: { $0.request == nil }) {
             underWay.remove(at: oldest)
@@ -70,12 +70,12 @@ package final class DNSFrames: ClientConversation {
         _ message: Span<UInt8>, _ events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
         let wireID = UInt16(message[0]) << 8 | UInt16(message[1])
-        guard let place = underWay.firstIndex(where: { $0.wireID == wireID }) else {
+        guard let index = underWay.firstIndex(where: { $0.wireID == wireID }) else {
             straysLeft -= 1
             guard mayTakeMore else { throw ConversationFailure("unsolicited answers") }
             return
         }
-        guard let request = underWay.remove(at: place).request else {
+        guard let request = underWay.remove(at: index).request else {
             cancelled -= 1
             return
         }

@@ -47,7 +47,7 @@ package final class RESP: ClientConversation {
 
     package func cancel(_ id: RequestID) -> Bool {
         // The newest are at the end.
-        if let place = underWay.lastIndex(of: id) { underWay[place] = nil }
+        if let index = underWay.lastIndex(of: id) { underWay[index] = nil }
         return true
     }
 

@@ -29,21 +29,21 @@ package struct ReverseNetwork {
         guard let isIPv4 = Self.isIPv4(name.wire.span) else { return nil }
         let perLabel = Self.bitsPerLabel(isIPv4: isIPv4)
         var (high, low): (UInt64, UInt64) = (0, 0)
-        var (offset, place) = (0, name.labelCount - 2)
-        let prefixLength = place * perLabel + bits
-        func add(_ value: UInt8, at place: Int) {
-            let shift = UInt64((isIPv4 ? 32 : 128) - (place + 1) * perLabel)
+        var (offset, position) = (0, name.labelCount - 2)
+        let prefixLength = position * perLabel + bits
+        func add(_ value: UInt8, at position: Int) {
+            let shift = UInt64((isIPv4 ? 32 : 128) - (position + 1) * perLabel)
             if shift >= 64 { high |= UInt64(value) << (shift - 64) } else { low |= UInt64(value) << shift }
         }
-        guard place <= (isIPv4 ? 4 : 32) else { return nil }
+        guard position <= (isIPv4 ? 4 : 32) else { return nil }
         if bits > 0 {
-            guard place < (isIPv4 ? 4 : 32) else { return nil }
-            add(value, at: place)
+            guard position < (isIPv4 ? 4 : 32) else { return nil }
+            add(value, at: position)
         }
-        while place > 0 {
+        while position > 0 {
             guard let value = Self.labelValue(name.wire.span, at: offset, isIPv4: isIPv4) else { return nil }
-            place -= 1
-            add(value, at: place)
+            position -= 1
+            add(value, at: position)
             offset += Int(name.wire[offset]) + 1
         }
         return Network(
@@ -76,8 +76,8 @@ package struct ReverseNetwork {
 
 extension IPAddress {
     /// The value of one label of its reverse name, counted from the last.
-    fileprivate func labelValue(_ place: Int) -> UInt8 {
-        if isIPv4 { return octets[place] }
-        return octets[place / 2] >> (place % 2 == 0 ? 4 : 0) & 0xF
+    fileprivate func labelValue(_ position: Int) -> UInt8 {
+        if isIPv4 { return octets[position] }
+        return octets[position / 2] >> (position % 2 == 0 ? 4 : 0) & 0xF
     }
 }

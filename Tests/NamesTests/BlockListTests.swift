@@ -89,7 +89,7 @@ import Testing
         #expect(list.rules.count == 2 && list.rules.firstLine == 3 && list.others.count == 0)
     }
 
-    /// What lists of others have beside their names, or in the place of them: the other lines are taken.
+    /// What lists of others have beside their names, or instead of them: the other lines are taken.
     @Test(
         arguments: [
             "<!doctype html>", "ads example", "Thanks for using this list.", "404: Not Found",

@@ -42,7 +42,7 @@ struct Entry {
     static var size: Int { MemoryLayout<Entry>.stride }
     static let alignment = 8
 
-    /// The next entry of the same bucket: its index in the ring in units of `alignment`, plus one; 0 ends the chain.
+    /// The next entry of the same bucket: its offset in the ring in units of `alignment`, plus one; 0 ends the chain.
     var next: UInt32 = 0
     var hash: UInt32 = 0
     /// When it was stored and for how long it is fresh, both in seconds.

@@ -4,7 +4,7 @@ import Synchronization
 
 /// One segment's memory: entries are appended to a ring and found through chained buckets.
 ///
-/// Invariant: the live bytes are the positions `tail ..< head` (which only grow; the index in memory is the position
+/// Invariant: the live bytes are the positions `tail ..< head` (which only grow; the offset in memory is the position
 /// modulo `capacity`), they are whole records, no record straddles the end of the memory, and an entry is in its
 /// bucket's chain exactly while it is live. So eviction removes the record at `tail`: constant time, no fragmentation,
 /// and the memory used is the memory given.
@@ -70,21 +70,21 @@ struct Ring: ~Copyable {
 
     // MARK: Finding
 
-    /// The index of the newest live entry for a question that serves these clients, if there is one.
-    func place(
+    /// The offset of the newest live entry for a question that serves these clients, if there is one.
+    func offset(
         hash: UInt64, _ bytes: Span<UInt8>, name: Range<Int>, type: UInt16, serving clients: Entry.Flags
     ) -> Int? {
-        place(hash: hash, bytes, name: name, type: type) { $0.serves(clients) }
+        offset(hash: hash, bytes, name: name, type: type) { $0.serves(clients) }
     }
 
-    /// The index of the newest live entry for a question that fulfils a condition.
+    /// The offset of the newest live entry for a question that fulfils a condition.
     @inline(__always)
-    func place(
+    func offset(
         hash: UInt64, _ bytes: Span<UInt8>, name: Range<Int>, type: UInt16, where fulfils: (Entry) -> Bool
     ) -> Int? {
         var reference = first(inBucket: bucket(of: hash))
         while reference != 0 {
-            let at = Ring.place(reference)
+            let at = Ring.offset(reference)
             let entry = entry(at: at)
             if entry.hash == Ring.tag(hash), Int(entry.nameLength) == name.count, fulfils(entry),
                 asks(at: at, entry, bytes, name: name, type: type)
@@ -104,17 +104,17 @@ struct Ring: ~Copyable {
         return stored == type && sameName(body, at: 0, as: bytes, name: name)
     }
 
-    func entry(at place: Int) -> Entry {
-        unsafe memory.load(fromByteOffset: place, as: Entry.self)
+    func entry(at offset: Int) -> Entry {
+        unsafe memory.load(fromByteOffset: offset, as: Entry.self)
     }
 
-    func update(at place: Int, _ entry: Entry) {
-        unsafe memory.storeBytes(of: entry, toByteOffset: place, as: Entry.self)
+    func update(at offset: Int, _ entry: Entry) {
+        unsafe memory.storeBytes(of: entry, toByteOffset: offset, as: Entry.self)
     }
 
     /// The octets of an entry's body. They are valid until the next `append`, so the caller must not store the pointer.
-    func body(at place: Int, length: Int) -> UnsafeBufferPointer<UInt8> {
-        let start = unsafe (memory + place + Entry.size).assumingMemoryBound(to: UInt8.self)
+    func body(at offset: Int, length: Int) -> UnsafeBufferPointer<UInt8> {
+        let start = unsafe (memory + offset + Entry.size).assumingMemoryBound(to: UInt8.self)
         return unsafe UnsafeBufferPointer(start: start, count: length)
     }
 
@@ -134,48 +134,48 @@ struct Ring: ~Copyable {
         }
         while !hasRoom(for: extent) { evictOldest(spared: &spared) }
         pad(before: extent)
-        let place = head % capacity
-        // The ring has `extent` free octets from `place` on, and the body fits into them after the entry.
-        write(body, after: place)
-        link(new, at: place)
+        let offset = head % capacity
+        // The ring has `extent` free octets from `offset` on, and the body fits into them after the entry.
+        write(body, after: offset)
+        link(new, at: offset)
         advanceHead(extent)
         return true
     }
 
     /// Overwrites the first octets of an entry's body, which must be as long at least.
-    mutating func overwriteBody(at place: Int, _ octets: Span<UInt8>) {
-        precondition(octets.count <= Int(entry(at: place).bodyLength))
-        write(octets, after: place)
+    mutating func overwriteBody(at offset: Int, _ octets: Span<UInt8>) {
+        precondition(octets.count <= Int(entry(at: offset).bodyLength))
+        write(octets, after: offset)
     }
 
     /// Writes a body; the caller has checked that it fits.
-    private func write(_ octets: Span<UInt8>, after place: Int) {
+    private func write(_ octets: Span<UInt8>, after offset: Int) {
         unsafe octets.withUnsafeBytes { bytes in
             guard let base = bytes.baseAddress else { return }
-            unsafe (memory + place + Entry.size).copyMemory(from: base, byteCount: bytes.count)
+            unsafe (memory + offset + Entry.size).copyMemory(from: base, byteCount: bytes.count)
         }
     }
 
     /// Removes an entry from its chain; its memory is reused when the tail reaches it.
-    mutating func remove(at place: Int) {
-        var removed = entry(at: place)
-        let reference = Ring.reference(place)
+    mutating func remove(at offset: Int) {
+        var removed = entry(at: offset)
+        let reference = Ring.reference(offset)
         let slot = Int(removed.hash) & bucketMask
         let first = first(inBucket: slot)
         if first == reference {
             setFirst(removed.next, inBucket: slot)
         } else {
-            var at = Ring.place(first)
+            var at = Ring.offset(first)
             var previous = entry(at: at)
             while previous.next != reference {
-                at = Ring.place(previous.next)
+                at = Ring.offset(previous.next)
                 previous = entry(at: at)
             }
             previous.next = removed.next
             update(at: at, previous)
         }
         removed.flags.remove(.live)
-        update(at: place, removed)
+        update(at: offset, removed)
         liveEntries -= 1
         liveBytes -= removed.extent
     }
@@ -185,19 +185,19 @@ struct Ring: ~Copyable {
         (tail, liveEntries, liveBytes, longBytes) = (head, 0, 0, 0)
     }
 
-    /// The index of the next live entry from `position` on, which moves past it; nil: there is none before `end`. The
+    /// The offset of the next live entry from `position` on, which moves past it; nil: there is none before `end`. The
     /// ring may have changed in between: positions only grow, so a position behind the tail continues at the oldest
     /// entry.
-    func nextPlace(_ position: inout Int, before end: Int) -> Int? {
+    func nextOffset(_ position: inout Int, before end: Int) -> Int? {
         position = max(position, tail)
         while position < min(end, head) {
-            let place = position % capacity
-            guard let entry = record(at: place) else {
-                position += capacity - place
+            let offset = position % capacity
+            guard let entry = record(at: offset) else {
+                position += capacity - offset
                 continue
             }
             position += entry.extent
-            if entry.flags.contains(.live) { return place }
+            if entry.flags.contains(.live) { return offset }
         }
         return nil
     }
@@ -216,9 +216,9 @@ struct Ring: ~Copyable {
 
     /// Moves the tail past the oldest record, which is evicted or, if it is spared, moved to the head.
     private mutating func evictOldest(spared: inout Int, sparingShort: Bool = false) {
-        let place = tail % capacity
-        guard let oldest = record(at: place) else {
-            tail += capacity - place
+        let offset = tail % capacity
+        guard let oldest = record(at: offset) else {
+            tail += capacity - offset
             return
         }
         let extent = oldest.extent
@@ -226,7 +226,7 @@ struct Ring: ~Copyable {
         tail += extent
         if isLong { longBytes -= extent }
         guard oldest.flags.contains(.live) else { return }
-        remove(at: place)
+        remove(at: offset)
         let isToBeSpared = oldest.flags.contains(.referenced) || sparingShort && !isLong
         guard isToBeSpared, spared < Ring.maximumSpared, hasRoom(for: extent) else {
             evictions += 1
@@ -236,7 +236,7 @@ struct Ring: ~Copyable {
         pad(before: extent)
         let target = head % capacity
         // The freed bytes and the target may overlap in a full ring: copyMemory is memmove.
-        unsafe (memory + target).copyMemory(from: memory + place, byteCount: extent)
+        unsafe (memory + target).copyMemory(from: memory + offset, byteCount: extent)
         var entry = oldest
         entry.flags.remove(.referenced)
         link(entry, at: target)
@@ -248,20 +248,20 @@ struct Ring: ~Copyable {
         if extent > Ring.longestShort { longBytes += extent }
     }
 
-    private mutating func link(_ entry: Entry, at place: Int) {
+    private mutating func link(_ entry: Entry, at offset: Int) {
         var linked = entry
         let slot = Int(entry.hash) & bucketMask
         linked.next = first(inBucket: slot)
-        update(at: place, linked)
-        setFirst(Ring.reference(place), inBucket: slot)
+        update(at: offset, linked)
+        setFirst(Ring.reference(offset), inBucket: slot)
         liveEntries += 1
         liveBytes += entry.extent
     }
 
     /// The octets that must stay unused at the end of memory so that a record of `extent` octets does not straddle it.
     private func padding(before extent: Int) -> Int {
-        let place = head % capacity
-        return place + extent > capacity ? capacity - place : 0
+        let offset = head % capacity
+        return offset + extent > capacity ? capacity - offset : 0
     }
 
     private mutating func pad(before extent: Int) {
@@ -272,10 +272,10 @@ struct Ring: ~Copyable {
         head += length
     }
 
-    /// The record at an index; nil: the rest of the memory is unused.
-    private func record(at place: Int) -> Entry? {
-        guard place + Entry.size <= capacity else { return nil }
-        let entry = entry(at: place)
+    /// The record at an offset; nil: the rest of the memory is unused.
+    private func record(at offset: Int) -> Entry? {
+        guard offset + Entry.size <= capacity else { return nil }
+        let entry = entry(at: offset)
         return entry.isPadding ? nil : entry
     }
 
@@ -283,8 +283,8 @@ struct Ring: ~Copyable {
 
     static func tag(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash) }
     private func bucket(of hash: UInt64) -> Int { Int(Ring.tag(hash)) & bucketMask }
-    private static func reference(_ place: Int) -> UInt32 { UInt32(place / Entry.alignment + 1) }
-    static func place(_ reference: UInt32) -> Int { (Int(reference) - 1) * Entry.alignment }
+    private static func reference(_ offset: Int) -> UInt32 { UInt32(offset / Entry.alignment + 1) }
+    static func offset(_ reference: UInt32) -> Int { (Int(reference) - 1) * Entry.alignment }
 }
 
 /// The address of a ring's memory, which never changes: enough to prefetch an entry before the lock is taken.
@@ -305,7 +305,7 @@ struct RingMap: @unchecked Sendable {
     func prefetchEntry(of hash: UInt64) {
         let reference = unsafe buckets[Int(Ring.tag(hash)) & bucketMask].load(ordering: .relaxed)
         guard reference != 0 else { return }
-        let entry = unsafe memory + Ring.place(reference)
+        let entry = unsafe memory + Ring.offset(reference)
         unsafe cmemory_prefetch(entry)
         unsafe cmemory_prefetch(entry + RingMap.cacheLine)
     }

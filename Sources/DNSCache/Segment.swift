@@ -30,15 +30,15 @@ struct Segment: ~Copyable {
         let name = Question.nameOffset..<question.nameEnd
         let clients = Entry.Flags(asking: question)
         guard
-            let place = ring.place(
+            let offset = ring.offset(
                 hash: hash, query, name: name, type: question.type.rawValue, serving: clients)
         else {
             misses &+= 1
             return .miss
         }
-        var entry = ring.entry(at: place)
+        var entry = ring.entry(at: offset)
         let elapsed = entry.elapsed(at: now)
-        guard elapsed < entry.keep, entry.epoch == epoch || isRight(at: place) else {
+        guard elapsed < entry.keep, entry.epoch == epoch || isRight(at: offset) else {
             misses &+= 1
             return .miss
         }
@@ -53,10 +53,10 @@ struct Segment: ~Copyable {
         if due || !entry.flags.contains(.referenced) {
             entry.flags.insert(.referenced)
             if due { entry.flags.insert(.refreshing) }
-            ring.update(at: place, entry)
+            ring.update(at: offset, entry)
         }
         // The reply is written before the lock is released, so the reference to the body does not outlive it.
-        let body = unsafe ring.body(at: place, length: Int(entry.bodyLength)).span
+        let body = unsafe ring.body(at: offset, length: Int(entry.bodyLength)).span
         let length = Reply.write(
             entry.head, body: body, age: .elapsed(elapsed), to: question, query: query, limit: limit, into: &reply)
         return due ? .hitDueForRefresh(length: length) : .hit(length: length)
@@ -72,16 +72,16 @@ struct Segment: ~Copyable {
     /// Compares the basis of an entry of an earlier epoch with the present one, and moves the entry to this epoch, or
     /// removes it.
     @inline(never)
-    private mutating func isRight(at place: Int) -> Bool {
-        var entry = ring.entry(at: place)
-        let body = unsafe ring.body(at: place, length: Int(entry.bodyLength)).span
+    private mutating func isRight(at offset: Int) -> Bool {
+        var entry = ring.entry(at: offset)
+        let body = unsafe ring.body(at: offset, length: Int(entry.bodyLength)).span
         guard entry.basis == basis(of: entry, body) else {
             changes &+= 1
-            ring.remove(at: place)
+            ring.remove(at: offset)
             return false
         }
         entry.epoch = epoch
-        ring.update(at: place, entry)
+        ring.update(at: offset, entry)
         return true
     }
 
@@ -95,12 +95,12 @@ struct Segment: ~Copyable {
         return basis == 0 ? nil : basis
     }
 
-    /// The index of an entry that is right and serves these clients, if there is one; a wrong one is removed.
-    private mutating func place(
+    /// The offset of an entry that is right and serves these clients, if there is one; a wrong one is removed.
+    private mutating func offset(
         hash: UInt64, _ name: Name, type: RecordType, where fulfils: (Entry) -> Bool
     ) -> Int? {
-        while let place = ring.place(hash: hash, name, type: type, where: fulfils) {
-            if ring.entry(at: place).epoch == epoch || isRight(at: place) { return place }
+        while let offset = ring.offset(hash: hash, name, type: type, where: fulfils) {
+            if ring.entry(at: offset).epoch == epoch || isRight(at: offset) { return offset }
         }
         return nil
     }
@@ -116,10 +116,10 @@ struct Segment: ~Copyable {
         hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32
     ) -> DNSCache.Held? {
         let clients = Entry.Flags(asking: audience)
-        let own = held(at: place(hash: hash, name, type: type) { $0.serves(clients) }, at: now)
+        let own = held(at: offset(hash: hash, name, type: type) { $0.serves(clients) }, at: now)
         guard !(own?.isFresh ?? false), let lender = clients.lender else { return own }
-        let place = place(hash: hash, name, type: type) { $0.serves(lender) && !$0.serves(clients) }
-        guard var lent = held(at: place, at: now), lent.isFresh || own == nil,
+        let offset = offset(hash: hash, name, type: type) { $0.serves(lender) && !$0.serves(clients) }
+        guard var lent = held(at: offset, at: now), lent.isFresh || own == nil,
             let answer = lent.answer.withoutSignatures(type),
             case .those(dnssecOK: true, let checkingDisabled) = lent.audience
         else { return own }
@@ -128,11 +128,11 @@ struct Segment: ~Copyable {
         return lent
     }
 
-    private func held(at place: Int?, at now: UInt32) -> DNSCache.Held? {
-        guard let place else { return nil }
-        let entry = ring.entry(at: place)
+    private func held(at offset: Int?, at now: UInt32) -> DNSCache.Held? {
+        guard let offset else { return nil }
+        let entry = ring.entry(at: offset)
         guard isUsable(entry, at: now) else { return nil }
-        let body = unsafe Array(ring.body(at: place, length: Int(entry.bodyLength)))
+        let body = unsafe Array(ring.body(at: offset, length: Int(entry.bodyLength)))
         return DNSCache.Held(
             answer: Answer(head: entry.head, body: body, keep: entry.keep, isCacheable: true),
             elapsed: entry.elapsed(at: now), audience: entry.flags.whose ?? .everyone, isStandIn: entry.isStandIn,
@@ -152,12 +152,12 @@ struct Segment: ~Copyable {
                 held.answer, hash: hash, name, type: type, audience: held.audience, at: now &- held.elapsed,
                 isStandIn: held.isStandIn, origin: held.origin)
         } else if case let clients = Entry.Flags(asking: audience),
-            let place = ring.place(hash: hash, name, type: type, where: { $0.serves(clients) })
+            let offset = ring.offset(hash: hash, name, type: type, where: { $0.serves(clients) })
         {
-            var entry = ring.entry(at: place)
+            var entry = ring.entry(at: offset)
             held.isDue = isDue(entry, held.elapsed) && !clients.isDisjoint(with: [.plain, .dnssecOK])
             entry.flags.insert(held.isDue ? [.referenced, .refreshing] : .referenced)
-            ring.update(at: place, entry)
+            ring.update(at: offset, entry)
         }
         return held
     }
@@ -177,16 +177,16 @@ struct Segment: ~Copyable {
         let clients = Entry.Flags(serving: audience)
         let basis = known ?? rules.map { $0.basis(name, type, audience) }
         guard basis != 0 else { return }
-        if let place = place(hash: hash, name, type: type, where: { $0.serves(clients) }) {
-            let known = ring.entry(at: place)
+        if let offset = offset(hash: hash, name, type: type, where: { $0.serves(clients) }) {
+            let known = ring.entry(at: offset)
             let isOfAccount = known.flags.areOfAccounts
             if isStandIn, isOfAccount, isUsable(known, at: now) { return }
             // It serves these clients and others, and was checked.
             if !isOfAccount, !known.flags.isReplaced(by: clients), known.elapsed(at: now) < known.keep { return }
         }
         changes &+= 1
-        while let place = ring.place(hash: hash, name, type: type, where: { $0.flags.isReplaced(by: clients) }) {
-            ring.remove(at: place)
+        while let offset = ring.offset(hash: hash, name, type: type, where: { $0.flags.isReplaced(by: clients) }) {
+            ring.remove(at: offset)
         }
         let entry = Entry(
             answer, nameLength: name.wire.count, audience: audience, isStandIn: isStandIn, origin: origin,
@@ -197,17 +197,17 @@ struct Segment: ~Copyable {
     mutating func replaceBody(
         _ old: [UInt8], by new: [UInt8], hash: UInt64, _ name: Name, type: RecordType, clients: Entry.Flags
     ) {
-        guard let place = place(hash: hash, name, type: type, where: { $0.serves(clients) }), old.count == new.count,
-            unsafe ring.body(at: place, length: Int(ring.entry(at: place).bodyLength)).elementsEqual(old)
+        guard let offset = offset(hash: hash, name, type: type, where: { $0.serves(clients) }), old.count == new.count,
+            unsafe ring.body(at: offset, length: Int(ring.entry(at: offset).bodyLength)).elementsEqual(old)
         else { return }
         changes &+= 1
-        ring.overwriteBody(at: place, new.span)
+        ring.overwriteBody(at: offset, new.span)
     }
 
     mutating func removeStandIn(hash: UInt64, _ name: Name, type: RecordType) {
-        while let place = ring.place(hash: hash, name, type: type, where: \.isStandIn) {
+        while let offset = ring.offset(hash: hash, name, type: type, where: \.isStandIn) {
             changes &+= 1
-            ring.remove(at: place)
+            ring.remove(at: offset)
         }
     }
 
@@ -219,11 +219,11 @@ struct Segment: ~Copyable {
             return ring.liveEntries
         }
         var (position, count) = (ring.start, 0)
-        while let place = ring.nextPlace(&position, before: ring.end) {
-            let length = Int(ring.entry(at: place).nameLength)
-            let name = unsafe Name(wire: ring.body(at: place, length: length).span, at: 0, length: length)
+        while let offset = ring.nextOffset(&position, before: ring.end) {
+            let length = Int(ring.entry(at: offset).nameLength)
+            let name = unsafe Name(wire: ring.body(at: offset, length: length).span, at: 0, length: length)
             guard scope.contains(name) else { continue }
-            ring.remove(at: place)
+            ring.remove(at: offset)
             count += 1
         }
         changes &+= UInt32(count)
@@ -248,7 +248,7 @@ struct Segment: ~Copyable {
         }
         let type = RecordType(rawValue: UInt16(body[name.wire.count]) << 8 | UInt16(body[name.wire.count + 1]))
         let clients = new.flags.intersection(.audience)
-        guard place(hash: hash, name, type: type, where: { !$0.flags.isDisjoint(with: clients) }) == nil else {
+        guard offset(hash: hash, name, type: type, where: { !$0.flags.isDisjoint(with: clients) }) == nil else {
             return .leftOut
         }
         var entry = new
@@ -270,7 +270,7 @@ struct Segment: ~Copyable {
 }
 
 extension Ring {
-    fileprivate func place(hash: UInt64, _ name: Name, type: RecordType, where fulfils: (Entry) -> Bool) -> Int? {
-        place(hash: hash, name.wire.span, name: 0..<name.wire.count, type: type.rawValue, where: fulfils)
+    fileprivate func offset(hash: UInt64, _ name: Name, type: RecordType, where fulfils: (Entry) -> Bool) -> Int? {
+        offset(hash: hash, name.wire.span, name: 0..<name.wire.count, type: type.rawValue, where: fulfils)
     }
 }

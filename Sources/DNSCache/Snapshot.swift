@@ -161,12 +161,12 @@ extension Segment {
     func copy(_ position: inout Int, before end: Int, at now: UInt32, to block: inout SnapshotBlock) {
         position = max(position, ring.start)
         let sliceEnd = min(end, position + Snapshot.slice)
-        while let place = ring.nextPlace(&position, before: sliceEnd) {
-            let entry = ring.entry(at: place)
+        while let offset = ring.nextOffset(&position, before: sliceEnd) {
+            let entry = ring.entry(at: offset)
             guard isUsable(entry, at: now), !entry.isStandIn else { continue }
             // Copied at once, under the lock.
             unsafe block.append(
-                entry, age: entry.elapsed(at: now), body: ring.body(at: place, length: Int(entry.bodyLength)))
+                entry, age: entry.elapsed(at: now), body: ring.body(at: offset, length: Int(entry.bodyLength)))
         }
     }
 }

@@ -91,7 +91,7 @@ import Testing
         #expect(cache.statistics.entries == 7)
     }
 
-    /// Blocks before the first that is not in its place, or not as it was written, are taken over; none behind it is.
+    /// Blocks before the first that is not at its offset, or not as it was written, are taken over; none behind it is.
     @Test func whatStandsBeforeTheFaultIsTakenOver() throws {
         let old = DNSCache(bytes: 4 << 20, seed: (1, 2))
         for number in 0..<8000 {
@@ -205,9 +205,9 @@ extension DNSCache {
             segments[index].withLock { segment in
                 segment.check("segment \(index)")
                 var position = segment.ring.start
-                while let place = segment.ring.nextPlace(&position, before: segment.ring.end) {
-                    let entry = segment.ring.entry(at: place)
-                    let body = segment.ring.body(at: place, length: Int(entry.bodyLength)).span
+                while let offset = segment.ring.nextOffset(&position, before: segment.ring.end) {
+                    let entry = segment.ring.entry(at: offset)
+                    let body = segment.ring.body(at: offset, length: Int(entry.bodyLength)).span
                     let end = Int(entry.nameLength)
                     let name = Name(wire: body, at: 0, length: end)
                     let type = RecordType(rawValue: UInt16(body[end]) << 8 | UInt16(body[end + 1]))

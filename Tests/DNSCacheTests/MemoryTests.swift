@@ -161,23 +161,23 @@ import Testing
             _ = ring.append(entry, body: answer.body.span, hash: hash)
             number += 1
         }
-        func places(_ ring: borrowing Ring) -> [Int] {
-            var (places, position) = ([Int](), ring.start)
-            while let place = ring.nextPlace(&position, before: ring.end) { places.append(place) }
-            return places
+        func offsets(_ ring: borrowing Ring) -> [Int] {
+            var (offsets, position) = ([Int](), ring.start)
+            while let offset = ring.nextOffset(&position, before: ring.end) { offsets.append(offset) }
+            return offsets
         }
         while ring.evictions == 0 { store(&ring) }
         let full = ring.liveEntries
         #expect(full > 4 * Ring.maximumSpared)
         for _ in 0..<3 {
-            for place in places(ring) {
-                var entry = ring.entry(at: place)
+            for offset in offsets(ring) {
+                var entry = ring.entry(at: offset)
                 entry.flags.insert(.referenced)
-                ring.update(at: place, entry)
+                ring.update(at: offset, entry)
             }
             let before = ring.evictions
             store(&ring)
-            let referenced = places(ring).count { ring.entry(at: $0).flags.contains(.referenced) }
+            let referenced = offsets(ring).count { ring.entry(at: $0).flags.contains(.referenced) }
             // Each spared one lost its mark; so many were looked at and no more.
             #expect(referenced >= full - Ring.maximumSpared - 4)
             #expect(ring.evictions > before)

@@ -110,9 +110,9 @@ extension Segment {
         var bytes = 0
         var longBytes = 0
         var position = ring.start
-        while let place = ring.nextPlace(&position, before: ring.end) {
-            live.insert(place)
-            let extent = ring.entry(at: place).extent
+        while let offset = ring.nextOffset(&position, before: ring.end) {
+            live.insert(offset)
+            let extent = ring.entry(at: offset).extent
             bytes += extent
             if extent > 4096 { longBytes += extent }
         }
@@ -120,14 +120,14 @@ extension Segment {
         #expect(live.count == statistics.entries, "\(when)")
         #expect(bytes == statistics.bytes, "\(when)")
         #expect(bytes <= ring.capacity, "\(when)")
-        for place in live {
-            let entry = ring.entry(at: place)
-            let body = ring.body(at: place, length: Int(entry.bodyLength)).span
+        for offset in live {
+            let entry = ring.entry(at: offset)
+            let body = ring.body(at: offset, length: Int(entry.bodyLength)).span
             let end = Int(entry.nameLength)
-            let found = ring.place(
+            let found = ring.offset(
                 hash: UInt64(entry.hash), body, name: 0..<end, type: UInt16(body[end]) << 8 | UInt16(body[end + 1]),
                 serving: entry.flags.intersection(.audience))
-            #expect(found == place, "\(when)")
+            #expect(found == offset, "\(when)")
         }
     }
 }

@@ -52,7 +52,7 @@ import Testing
         #expect(Checksum.of(([1] + bytes + [2]).span, 1..<bytes.count + 1, after: 0x0102_0304) == after)
     }
 
-    /// Each bit of it, each octet less or more at its end, each two octets that change places.
+    /// Each bit of it, each octet less or more at its end, each two octets that are swapped.
     @Test func whateverIsChangedHasAnotherChecksum() {
         let bytes = (0..<100).map { UInt8(truncatingIfNeeded: $0 &* 37) }
         func checksum(_ bytes: [UInt8]) -> UInt32 { Checksum.of(bytes.span, 0..<bytes.count) }
@@ -416,7 +416,7 @@ import Testing
         new.obey { name, _, _ in name == names[3] ? 9 : 7 }
         #expect(new.remove(.only(names[4])) == 1)
         #expect(names.map { new.ask("\($0)", at: 1010) != nil } == [false, false, false, false, false, true])
-        // What was read once is in the place of nothing.
+        // What was read once replaces nothing.
         #expect(try new.restore(bytes, at: Self.then) == 1)
         new.checkBooks()
     }

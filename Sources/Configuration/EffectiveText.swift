@@ -39,22 +39,22 @@ extension Settings {
         _ section: String, _ keys: [Key<Root>], _ root: Root, _ usual: Root, _ origins: Origins
     ) -> String? {
         // A key that was not given has a default, which may depend on other keys.
-        let differing = keys.compactMap { key -> (key: Key<Root>, origin: Origins.Place)? in
+        let differing = keys.compactMap { key -> (key: Key<Root>, location: Origins.Location)? in
             let path = "\(section).\(key.name)"
             let given = origins.find(path)
-            let origin = key.isSecret && given == .standard ? origins.find(path + "File") : given
-            return origin == .standard || !key.isSecret && key.isEqual(root, usual) ? nil : (key, origin)
+            let location = key.isSecret && given == .standard ? origins.find(path + "File") : given
+            return location == .standard || !key.isSecret && key.isEqual(root, usual) ? nil : (key, location)
         }
         guard !differing.isEmpty else { return nil }
         return differing.reduce(into: "[\(section)]\n") { text, differing in
-            let (key, origin) = differing
-            let place: String
-            switch origin {
-            case .file(let file, let line): place = "  # \(file):\(line)"
-            case .variable(let variable): place = "  # \(variable)"
-            case .standard: place = ""
+            let (key, location) = differing
+            let comment: String
+            switch location {
+            case .file(let file, let line): comment = "  # \(file):\(line)"
+            case .variable(let variable): comment = "  # \(variable)"
+            case .standard: comment = ""
             }
-            text += "\(key.name) = \(key.show(root))\(place)\n"
+            text += "\(key.name) = \(key.show(root))\(comment)\n"
         }
     }
 

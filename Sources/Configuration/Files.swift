@@ -24,7 +24,7 @@ struct Files {
     /// The paths at which a secret's file may be, in order: systemd's credential of its name, systemd's credential for
     /// a file of ``folder``, the file in ``folder`` itself, the file beside the configuration.
     /// - Parameter beside: Makes a path that starts from the configuration's folder.
-    func places(_ path: String, _ beside: (String) -> String) -> [String] {
+    func paths(_ path: String, _ beside: (String) -> String) -> [String] {
         guard !path.hasPrefix("/") else { return [path] }
         let handedOver = credentials.map { $0.isEmpty ? [] : [$0 + "/" + path, "\($0)/\(Self.name(path))"] } ?? []
         return handedOver + [beside("\(Self.folder)/\(path)"), beside(path)]
@@ -53,7 +53,7 @@ extension Loader {
         _ path: String, key: String, holds secret: String, _ files: Files
     ) throws(ConfigurationError) -> (bytes: [UInt8], path: String) {
         var failures: [(path: String, reason: String, mend: String?)] = []
-        for path in files.places(path, besideFile) {
+        for path in files.paths(path, besideFile) {
             switch files.read(path) {
             case .failed(let reason, let mend): failures.append((path, reason, mend))
             case .bytes(var bytes):

@@ -79,15 +79,15 @@ enum Section: String, CaseIterable, Sendable {
 }
 
 extension Key where Root == Settings.Group {
-    func place(in group: Settings.Group) -> KeyPlace { KeyPlace(section: group.section, name: name) }
+    func id(in group: Settings.Group) -> KeyID { KeyID(section: group.section, name: name) }
 }
 
 extension Key where Root == Settings {
-    var place: KeyPlace { KeyPlace(section: section.rawValue, name: name) }
+    var id: KeyID { KeyID(section: section.rawValue, name: name) }
     /// `section.name`, as in messages.
-    var path: String { place.path }
+    var path: String { id.path }
     /// The environment variable that overrides the file.
-    var variable: String { place.variable }
+    var variable: String { id.variable }
 }
 
 extension Key {

@@ -3,7 +3,7 @@ extension Key where Root == Settings {
     static var all: [Key] { sectionKeys }
 
     /// The key of this section and name; nil if there is none, or it is a group's.
-    static func named(_ place: KeyPlace) -> Key? { all.first { $0.place == place } }
+    static func named(_ id: KeyID) -> Key? { all.first { $0.id == id } }
 
     /// The key set by this environment variable; nil if there is none, or it is a group's.
     static func variable(_ variable: String) -> Key? {

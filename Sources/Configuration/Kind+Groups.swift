@@ -28,13 +28,13 @@ extension Kind where Value == [UpstreamServer] {
 /// Refuses a comma instead of the `+` between the addresses of an encrypted server. The environment splits lists at
 /// commas, so the second address would become a plain server, asked without encryption.
 private func refuseSplitAddresses(_ items: [Given], _ servers: [UpstreamServer]) throws(Problem) {
-    for (place, item) in items.enumerated().dropFirst() {
-        guard case .server(let server) = servers[place], server.kind == .plain,
-            case .server(let before) = servers[place - 1], before.isEncrypted, !before.addresses.isEmpty,
-            let text = items[place - 1].text, text.contains("#")
+    for (index, item) in items.enumerated().dropFirst() {
+        guard case .server(let server) = servers[index], server.kind == .plain,
+            case .server(let before) = servers[index - 1], before.isEncrypted, !before.addresses.isEmpty,
+            let text = items[index - 1].text, text.contains("#")
         else { continue }
         throw Problem(
-            "\(item.shown) behind \(items[place - 1].shown) would be asked in the clear; give \"+\" between the addresses "
+            "\(item.shown) behind \(items[index - 1].shown) would be asked in the clear; give \"+\" between the addresses "
                 + "of a server, or plain servers first")
     }
 }

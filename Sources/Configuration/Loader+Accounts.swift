@@ -33,7 +33,7 @@ extension Loader {
             guard !httpOnly || !isThenTryGiven || group.thenTry.isEmpty else {
                 throw origins.error(
                     section + ".httpOnly",
-                    "true is not right beside thenTry (\(origins.place(of: section + ".thenTry"))), which names who else is "
+                    "true is not right beside thenTry (\(origins.location(of: section + ".thenTry"))), which names who else is "
                         + "asked; give one of the two")
             }
             // The default `thenTry` of `[upstreams.NAME]` is empty, so false is not the same as the default.

@@ -52,18 +52,18 @@ extension Loader {
             for (index, pattern) in group.domains.enumerated() {
                 let item = index + 1
                 if let same = group.except.firstIndex(of: pattern) {
-                    let except = origins.place(of: group.section + ".except", item: same + 1)
+                    let except = origins.location(of: group.section + ".except", item: same + 1)
                     throw origins.error(
                         key, item: item,
                         "\(quoted(pattern.description)) stands in except as well (\(except)); give it in one of the two"
                     )
                 }
                 guard let owner = owners.updateValue(group, forKey: pattern) else { continue }
-                let place = origins.place(
+                let location = origins.location(
                     of: owner.section + ".domains", item: owner.domains.firstIndex(of: pattern).map { $0 + 1 })
                 throw origins.error(
                     key, item: item,
-                    "\(quoted(pattern.description)) is in [\(owner.section)] as well (\(place)); give it to one group"
+                    "\(quoted(pattern.description)) is in [\(owner.section)] as well (\(location)); give it to one group"
                 )
             }
         }
@@ -80,10 +80,10 @@ extension Loader {
                 throw origins.error(
                     key, "missing, and no thenTry names this group; give the names it takes, or name it in a thenTry")
             }
-            let place = origins.place(of: other.section + ".thenTry")
+            let location = origins.location(of: other.section + ".thenTry")
             throw origins.error(
                 key,
-                "nobody reaches this group: [\(other.section)] tries it (\(place)), but takes no names itself; give the "
+                "nobody reaches this group: [\(other.section)] tries it (\(location)), but takes no names itself; give the "
                     + "names it takes, or name it in another thenTry")
         }
     }

@@ -122,7 +122,7 @@ struct Loader {
     private mutating func takeSections(_ sections: [String: Int]) -> [String: ConfigurationError] {
         var wrong: [String: ConfigurationError] = [:]
         for (path, line) in sections.sorted(by: { ($0.value, $0.key) < ($1.value, $1.key) }) {
-            if let name = KeyPlace(section: path, name: "").group {
+            if let name = KeyID(section: path, name: "").group {
                 do { _ = try group(named: name, begins: true) } catch { wrong[path] = origins.error(line, path, error) }
             } else if Section(rawValue: path) == nil {
                 wrong[path] = origins.error(
@@ -141,11 +141,11 @@ struct Loader {
             throw Problem("the name \(Given.text(name).shown)", expected: right)
         }
         let groups = draft.upstreams
-        if let place = groups.firstIndex(where: { $0.name.lowercased() == name.lowercased() }) {
-            guard begins else { return place }
-            let line = origins.sections[groups[place].section] ?? 0
+        if let index = groups.firstIndex(where: { $0.name.lowercased() == name.lowercased() }) {
+            guard begins else { return index }
+            let line = origins.sections[groups[index].section] ?? 0
             throw Problem(
-                "differs from [\(groups[place].section)] on line \(line) in its case alone; give another name")
+                "differs from [\(groups[index].section)] on line \(line) in its case alone; give another name")
         }
         guard !Settings.Group.builtInNames.contains(name.lowercased()) else {
             throw Problem("is the group of [\(name.lowercased())] already; give another name")
@@ -163,14 +163,14 @@ struct Loader {
             if let section = Section(rawValue: entry.section.isEmpty ? entry.name : "") {
                 throw Problem(entry.given.shown, expected: "a section \(section.header)")
             }
-            let place = KeyPlace(section: entry.section, name: entry.name)
+            let id = KeyID(section: entry.section, name: entry.name)
             if entry.section == Section.upstreams.rawValue {
                 throw Problem(
                     "a key of no group; give a section \(Section.upstreams.header) and the keys of that group there")
-            } else if let name = place.group, let key = Key.ofGroup.first(where: { $0.name == entry.name }) {
+            } else if let name = id.group, let key = Key.ofGroup.first(where: { $0.name == entry.name }) {
                 let group = try group(named: name, begins: false)
                 try key.read(entry.given, &draft.upstreams[group])
-            } else if let key = Key.named(place) {
+            } else if let key = Key.named(id) {
                 try key.read(entry.given, &draft)
             } else {
                 let meant =
@@ -191,10 +191,10 @@ struct Loader {
             if text.first == "[" { return nil }
             let words = text.drop { "# \t".contains($0) }.prefix { $0 != "]" }
             guard text.first == "#", words.first == "[", words.endIndex < text.endIndex else { continue }
-            let place = KeyPlace(section: String(words.dropFirst()), name: entry.name)
-            if KeyPlace(path: place.path) != nil {
+            let id = KeyID(section: String(words.dropFirst()), name: entry.name)
+            if KeyID(path: id.path) != nil {
                 return
-                    "the header of its section, [\(place.section)], is a comment (line \(index + 1)); remove the \"#\" there"
+                    "the header of its section, [\(id.section)], is a comment (line \(index + 1)); remove the \"#\" there"
             }
         }
         return nil
@@ -204,7 +204,7 @@ struct Loader {
         // A secret of the environment replaces the file's, whether given directly or as a file.
         var ofFile = draft.everyGroup.map(\.secrets)[...]
         draft.changeGroups { if $0.account != nil { $0.secrets = Settings.Account.Secrets() } }
-        let own = environment.filter { $0.key.hasPrefix(KeyPlace.variablePrefix) }
+        let own = environment.filter { $0.key.hasPrefix(KeyID.variablePrefix) }
         for (variable, text) in own.sorted(by: { $0.key < $1.key }) where !ServiceLink.isOne(variable, text) {
             do { try read(variable, text) } catch { mistakes.append(origins.error(variable: variable, error)) }
         }
@@ -221,11 +221,11 @@ struct Loader {
         }
         // An empty secret in the environment counts as not given: it replaces no secret of the file and begins no
         // section.
-        if let (name, key) = KeyPlace.group(ofVariable: variable) {
+        if let (name, key) = KeyID.group(ofVariable: variable) {
             if key.isSecretSource && text.isEmpty { return }
             let group = try group(named: name.lowercased(), begins: false)
             try key.read(.environment(text), &draft.upstreams[group])
-            origins.keys[key.place(in: draft.upstreams[group]).path] = .environment
+            origins.keys[key.id(in: draft.upstreams[group]).path] = .environment
         } else if let key = Key.variable(variable) {
             if key.isSecretSource && text.isEmpty { return }
             if key.section == .httpdns { draft.hasHTTPDNS = true }

@@ -9,17 +9,17 @@ extension Nearest {
         if let meaning = ForeignKeys.meaning(of: name) { return meaning }
         let ofGroup =
             section.hasPrefix(Section.upstreams.rawValue + ".") ? section : Section.upstreams.rawValue + ".NAME"
-        let places = Key.all.map(\.place) + Key.ofGroup.map { KeyPlace(section: ofGroup, name: $0.name) }
-        func distance(_ place: KeyPlace) -> Int {
+        let ids = Key.all.map(\.id) + Key.ofGroup.map { KeyID(section: ofGroup, name: $0.name) }
+        func distance(_ id: KeyID) -> Int {
             // The right name in the wrong section is near; in the right section it is nearer.
-            Nearest.distance(place.name, name) + min(2, Nearest.distance(place.section, section))
+            Nearest.distance(id.name, name) + min(2, Nearest.distance(id.section, section))
         }
-        if let nearest = places.min(by: { distance($0) < distance($1) }) {
+        if let nearest = ids.min(by: { distance($0) < distance($1) }) {
             // A short name resembles one of another section by chance.
             let most = nearest.section == section ? tolerance(name) : min(tolerance(name), name.utf8.count / 3)
             if distance(nearest) <= most { return "did you mean \(nearest.path)?" }
         }
-        let names = places.filter { $0.section == section }.map(\.name)
+        let names = ids.filter { $0.section == section }.map(\.name)
         let longer = names.filter { name.utf8.count > 2 && $0.lowercased().hasPrefix(name.lowercased()) }
         if longer.count == 1 { return "did you mean \(section).\(longer[0])?" }
         return names.isEmpty ? Nearest.section(section) : "[\(section)] has " + names.joined(separator: ", ")
@@ -54,19 +54,19 @@ extension Nearest {
         let words = name.split(separator: "_", omittingEmptySubsequences: false).dropFirst()
         let isOfGroup = words.first.map { $0 == Section.upstreams.rawValue.uppercased() } ?? false
         if isOfGroup, words.count != 3 || !Settings.Group.isName(String(words[2])) {
-            let form = KeyPlace.variablePrefix + "UPSTREAMS_NAME_KEY"
+            let form = KeyID.variablePrefix + "UPSTREAMS_NAME_KEY"
             return "give \(form), where NAME has letters and digits alone, such as \(ofGroup("OFFICE")[0])"
         }
         let variables = Key.all.map(\.variable) + (isOfGroup ? ofGroup(words[2]) : [])
         let nearest = variables.min { distance($0, name) < distance($1, name) }
-        if let nearest, distance(nearest, name) <= tolerance(String(name.dropFirst(KeyPlace.variablePrefix.count))) {
+        if let nearest, distance(nearest, name) <= tolerance(String(name.dropFirst(KeyID.variablePrefix.count))) {
             return "did you mean \(nearest)?"
         }
-        return "give \(KeyPlace.variablePrefix)SECTION_KEY, such as \(Key.all[0].variable)"
+        return "give \(KeyID.variablePrefix)SECTION_KEY, such as \(Key.all[0].variable)"
     }
 
     /// The variables of one group.
     private static func ofGroup(_ name: Substring) -> [String] {
-        Key.ofGroup.map { KeyPlace(section: "\(Section.upstreams.rawValue).\(name)", name: $0.name).variable }
+        Key.ofGroup.map { KeyID(section: "\(Section.upstreams.rawValue).\(name)", name: $0.name).variable }
     }
 }

@@ -46,15 +46,15 @@ extension Settings {
             case nil: line = sections[key.lastIndex(of: ".").map { String(key[..<$0]) } ?? key]
             }
             if let line { return error(line, key, Problem(message)) }
-            guard let variable = KeyPlace(path: key)?.variable else {
+            guard let variable = KeyID(path: key)?.variable else {
                 // A section missing in a file that has other sections.
                 return sections.isEmpty ? error(variable: key, Problem(message)) : error(1, key, Problem(message))
             }
             return error(variable: variable, Problem(message))
         }
 
-        /// The origin of a setting.
-        public enum Place: Sendable, Equatable {
+        /// The location of a setting.
+        public enum Location: Sendable, Equatable {
             case file(String, line: Int)
             /// The environment variable.
             case variable(String)
@@ -62,20 +62,20 @@ extension Settings {
             case standard
         }
 
-        /// The origin of a setting.
+        /// The location of a setting.
         /// - Parameters:
         ///   - key: As in messages, `section.key` or `upstreams.NAME.key`.
         ///   - item: The item of a list, counted from 1; nil: the list as a whole.
-        public func find(_ key: String, item: Int? = nil) -> Place {
+        public func find(_ key: String, item: Int? = nil) -> Location {
             switch keys[key] {
             case .file(let lines): return .file(fileName, line: lines.line(of: item))
-            case .environment: return .variable(KeyPlace(path: key)?.variable ?? key)
+            case .environment: return .variable(KeyID(path: key)?.variable ?? key)
             case nil: return .standard
             }
         }
 
         /// The line at which a section begins; for a section given by variables alone, the first of them.
-        public func find(section: String) -> Place {
+        public func find(section: String) -> Location {
             if let line = sections[section] { return .file(fileName, line: line) }
             let key = keys.keys.filter { $0.hasPrefix(section + ".") }.min()
             return key.map { find($0) } ?? .standard
@@ -84,13 +84,13 @@ extension Settings {
         /// Whether any key of a section was given.
         public func has(section: String) -> Bool { keys.keys.contains { $0.hasPrefix(section + ".") } }
 
-        /// The origin of a key, as text for a message about another key.
+        /// The location of a key, as text for a message about another key.
         /// - Parameter item: The item of a list, counted from 1; nil: the list as a whole.
-        public func place(of key: String, item: Int? = nil) -> String {
+        public func location(of key: String, item: Int? = nil) -> String {
             switch find(key, item: item) {
             case .file(_, let line): "line \(line)"
             case .variable(let variable): variable
-            case .standard: KeyPlace(path: key)?.variable ?? key
+            case .standard: KeyID(path: key)?.variable ?? key
             }
         }
 

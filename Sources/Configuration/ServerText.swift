@@ -113,8 +113,8 @@ enum ServerText {
         }
         if name == nil, port == 0, device == nil { return nil }
         let host = endpoint.address.isIPv4 ? "\(endpoint.address)" : "[\(endpoint.address)]"
-        let place = port == 0 ? host : "\(host):\(port)"
-        return Spelling(text: name.map { "tls://\(place)#\($0)" } ?? place, device: device)
+        let authority = port == 0 ? host : "\(host):\(port)"
+        return Spelling(text: name.map { "tls://\(authority)#\($0)" } ?? authority, device: device)
     }
 
     /// The error for a server with its names, `[/x/]ADDRESS` or `/x/ADDRESS`; nil for any other form.

@@ -124,8 +124,8 @@ struct ServerURL {
         let shown = Given.text(text).shown
         let end = fragment.map { "#" + $0 } ?? ""
         if let spelling = ServerText.spelling(authority + end) {
-            let place = spelling.text.replacing("tls://", with: "")
-            let right = ServerText.Spelling(text: "\(scheme)://\(place)", device: spelling.device)
+            let server = spelling.text.replacing("tls://", with: "")
+            let right = ServerText.Spelling(text: "\(scheme)://\(server)", device: spelling.device)
             return Problem(shown, expected: right.words)
         }
         if authority.contains("@") {

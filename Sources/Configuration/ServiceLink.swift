@@ -7,8 +7,8 @@ import Base
 enum ServiceLink {
     /// Whether a variable is a service link, by its name and value; a misspelled key must not be mistaken for one.
     static func isOne(_ variable: String, _ text: String) -> Bool {
-        guard variable.hasPrefix(KeyPlace.variablePrefix), Key.variable(variable) == nil,
-            KeyPlace.group(ofVariable: variable) == nil
+        guard variable.hasPrefix(KeyID.variablePrefix), Key.variable(variable) == nil,
+            KeyID.group(ofVariable: variable) == nil
         else { return false }
         // The Service's name may contain words of a link's suffix, so each possible beginning of the suffix is tried.
         let words = variable.split(separator: "_", omittingEmptySubsequences: false).dropFirst()

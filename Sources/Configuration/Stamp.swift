@@ -40,8 +40,8 @@ enum Stamp {
         // The port follows the address, or is alone.
         let dialled = server.addresses.first.map { bracketed($0) } ?? ""
         append("\(dialled):\(server.port)".utf8, to: &octets)
-        for (place, hash) in server.hashes.enumerated() {
-            append(hash, to: &octets, isLast: place == server.hashes.count - 1)
+        for (index, hash) in server.hashes.enumerated() {
+            append(hash, to: &octets, isLast: index == server.hashes.count - 1)
         }
         switch server.host {
         case .name(let name): append(name.utf8, to: &octets)
@@ -68,7 +68,7 @@ enum Stamp {
                 "a stamp whose host is \(Given.text(host).shown) is not right; give one with a host name in its xn-- form"
             )
         }
-        let (address, port) = try place(dialled)
+        let (address, port) = try addressAndPort(dialled)
         guard port == nil || name.port == nil || port == name.port else {
             throw Problem(
                 "a stamp with two ports, \(dialled) and \(host), is not right; give one that agrees with itself")
@@ -83,7 +83,7 @@ enum Stamp {
     }
 
     /// The address field: an address, a port after a colon, both, or neither.
-    private static func place(_ text: String) throws(Problem) -> (address: IPAddress?, port: UInt16?) {
+    private static func addressAndPort(_ text: String) throws(Problem) -> (address: IPAddress?, port: UInt16?) {
         if text.isEmpty { return (nil, nil) }
         if text.first == ":", let authority = Authority("0.0.0.0" + text) { return (nil, authority.port) }
         guard let authority = Authority(text[...]), case .address(let address, _) = authority.host else {

@@ -26,7 +26,7 @@ struct TOMLReader {
 
     private var text: TOMLText
     /// By path: the form in which it was given, and its line.
-    private var places: [[String]: (form: Form, line: Int)] = [:]
+    private var definitions: [[String]: (form: Form, line: Int)] = [:]
     /// The number of sections and inline tables so far.
     private var tableCount = 0
     /// The number of lists and tables around the current value, and of lists among them.
@@ -92,10 +92,10 @@ struct TOMLReader {
         for end in path.indices {
             let part = Array(path[...end])
             let isLast = end == path.count - 1
-            let before = places[part]
+            let before = definitions[part]
             switch before?.form {
-            case nil: places[part] = (isLast ? .header : .onTheWay, text.line)
-            case .onTheWay where isLast: places[part] = (.header, text.line)
+            case nil: definitions[part] = (isLast ? .header : .onTheWay, text.line)
+            case .onTheWay where isLast: definitions[part] = (.header, text.line)
             case .onTheWay,
                 .header where !isLast, .dotted where !isLast:
                 break
@@ -116,10 +116,10 @@ struct TOMLReader {
         for end in table.count..<path.count {
             let part = Array(path[...end])
             let isLast = end == path.count - 1
-            let before = places[part]
+            let before = definitions[part]
             if !isLast, before?.form == .dotted(table: number) { continue }
             guard before == nil else { throw twice(part, before) }
-            places[part] = (isLast ? .whole : .dotted(table: number), line)
+            definitions[part] = (isLast ? .whole : .dotted(table: number), line)
         }
         let value = try value(at: path)
         if let value, listDepth == 0 {

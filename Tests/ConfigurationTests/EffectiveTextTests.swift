@@ -63,7 +63,7 @@ import Testing
         #expect(try load(settings.effectiveText) == settings)
     }
 
-    @Test("check shows what was given, secrets with the place of their file, and nothing that was not")
+    @Test("check shows what was given, secrets with the path of their file, and nothing that was not")
     func whatWasGiven() throws {
         func shown(_ text: String) throws -> String {
             let loaded = try Settings.load(

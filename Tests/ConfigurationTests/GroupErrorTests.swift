@@ -284,13 +284,13 @@ import Testing
     ]
 
     @Test(
-        "an error between groups names both places",
+        "an error between groups names both locations",
         arguments: collisions)
     func between(_ text: String, _ expected: String) {
         #expect(message(text) == "test.toml:" + expected)
     }
 
-    @Test("a place in the environment is named by its variable")
+    @Test("a location in the environment is named by its variable")
     func betweenSources() {
         #expect(
             message(Self.group("a", "x") + Self.group("b", "y"), environment: ["HTTPDNSD_UPSTREAMS_A_DOMAINS": "y"])

@@ -9,7 +9,7 @@ import Testing
     /// A value that is not the default, as in a file.
     private struct Sample {
         let value: String
-        /// What is given beside it, before and after; keys that are the same in all samples are in `Place.base`.
+        /// What is given beside it, before and after; keys that are the same in all samples are in `GroupKind.base`.
         var beside: [String: String] = [:]
         /// The key that shows what this one has led to; nil: itself.
         var standsFor: String?
@@ -80,7 +80,7 @@ import Testing
     ]
 
     /// A section of keys of a group.
-    struct Place: Sendable, CustomTestStringConvertible {
+    struct GroupKind: Sendable, CustomTestStringConvertible {
         let section: String
         let holder: Holders
         let base: [String: String]
@@ -93,10 +93,10 @@ import Testing
     }
 
     /// Of `share` and `httpOnly` the default depends on the section.
-    private func given(_ key: Key<Settings.Group>, in place: Place) -> Sample? {
+    private func given(_ key: Key<Settings.Group>, in kind: GroupKind) -> Sample? {
         switch key.name {
-        case "share": Sample(value: ["httpdns", "fallback"].contains(place.section) ? "false" : "true")
-        case "httpOnly": Sample(value: place.section.hasPrefix("upstreams") ? "false" : "true")
+        case "share": Sample(value: ["httpdns", "fallback"].contains(kind.section) ? "false" : "true")
+        case "httpOnly": Sample(value: kind.section.hasPrefix("upstreams") ? "false" : "true")
         default: Self.samples[key.name]
         }
     }
@@ -106,30 +106,30 @@ import Testing
         "aesKey": "\"0123456789abcdef0123456789abcdef\"",
     ]
 
-    static let places = [
-        Place(section: "httpdns", holder: .httpdns, base: account),
-        Place(section: "tls", holder: .tls, base: [:]),
-        Place(section: "fallback", holder: .fallback, base: [:]),
-        Place(section: "private", holder: .privateNames, base: [:]),
-        Place(
+    static let kinds = [
+        GroupKind(section: "httpdns", holder: .httpdns, base: account),
+        GroupKind(section: "tls", holder: .tls, base: [:]),
+        GroupKind(section: "fallback", holder: .fallback, base: [:]),
+        GroupKind(section: "private", holder: .privateNames, base: [:]),
+        GroupKind(
             section: "upstreams.a", holder: .servers,
             base: ["servers": "[\"tls://192.0.2.1\"]", "domains": "[\"a.example\"]"]),
-        Place(
+        GroupKind(
             section: "upstreams.a", holder: .account,
             base: account.merging(["provider": "\"tencent\"", "domains": "[\"a.example\"]"]) { $1 }),
-        Place(
+        GroupKind(
             section: "upstreams.a", holder: .answer,
             base: ["answer": "\"nxdomain\"", "domains": "[\"a.example\"]"]),
-        Place(
+        GroupKind(
             section: "upstreams.a", holder: .alias,
             base: ["alias": "\"www.example.net\"", "domains": "[\"a.example\"]"]),
     ]
 
-    private func text(_ place: Place, _ keys: [String: String]) -> String {
+    private func text(_ kind: GroupKind, _ keys: [String: String]) -> String {
         let lines = keys.sorted(by: { $0.key < $1.key }).map { "\($0.key) = \($0.value)\n" }.joined()
-        let httpdns = place.section == "tls" ? "[httpdns]\ntoken = \"t\"\n" : ""
+        let httpdns = kind.section == "tls" ? "[httpdns]\ntoken = \"t\"\n" : ""
         let other = "[upstreams.other]\nservers = [\"192.0.2.99\"]\ndomains = [\"other.example\"]\n"
-        return "\(httpdns)\(other)[\(place.section)]\n\(lines)"
+        return "\(httpdns)\(other)[\(kind.section)]\n\(lines)"
     }
 
     /// The values in one section of what `check` prints.
@@ -142,26 +142,26 @@ import Testing
         }
     }
 
-    @Test("it is read, in effect, shown and told", arguments: places)
-    func everyKey(_ place: Place) throws {
-        for key in Key.keys(of: place.holder) {
-            let sample = try #require(given(key, in: place), "\(key.name) needs a sample here")
-            let before = place.base.merging(sample.beside) { $1 }
-            let usual = try load(text(place, before), files: Self.files)
+    @Test("it is read, in effect, shown and told", arguments: kinds)
+    func everyKey(_ kind: GroupKind) throws {
+        for key in Key.keys(of: kind.holder) {
+            let sample = try #require(given(key, in: kind), "\(key.name) needs a sample here")
+            let before = kind.base.merging(sample.beside) { $1 }
+            let usual = try load(text(kind, before), files: Self.files)
             let without = before.filter { $0.key != sample.standsFor && $0.key != key.name }
             let after = without.merging([key.name: sample.value]) { $1 }
-            let settings = try load(text(place, after), files: Self.files)
-            let path = "\(place.section).\(sample.standsFor ?? key.name)"
+            let settings = try load(text(kind, after), files: Self.files)
+            let path = "\(kind.section).\(sample.standsFor ?? key.name)"
             #expect(settings != usual, "\(path) has no effect")
 
             let value = key.isSecretSource ? nil : sample.value
-            #expect(value == nil || shown(settings, in: place.section)[key.name] == value, "\(path) is shown otherwise")
-            #expect(shown(settings, in: place.section)[sample.standsFor ?? key.name] != nil, "\(path) is not shown")
+            #expect(value == nil || shown(settings, in: kind.section)[key.name] == value, "\(path) is shown otherwise")
+            #expect(shown(settings, in: kind.section)[sample.standsFor ?? key.name] != nil, "\(path) is not shown")
 
             // In the environment a list has commas, and no text has quotes.
             let bare = sample.value.replacing(/^\[|\]$|"/, with: "").replacing(", ", with: ",")
-            let variable = "HTTPDNSD_\(place.section)_\(key.name)".uppercased().replacing(".", with: "_")
-            let overridden = try load(text(place, without), environment: [variable: bare], files: Self.files)
+            let variable = "HTTPDNSD_\(kind.section)_\(key.name)".uppercased().replacing(".", with: "_")
+            let overridden = try load(text(kind, without), environment: [variable: bare], files: Self.files)
             #expect(overridden == settings, "\(variable) does not do what \(path) does")
 
             let reloading = usual.reloading(settings)
@@ -170,13 +170,13 @@ import Testing
         }
     }
 
-    @Test("each kind of group says what it does not take", arguments: places)
-    func others(_ place: Place) throws {
-        let names = Set(Key.keys(of: place.holder).map(\.name))
+    @Test("each kind of group says what it does not take", arguments: kinds)
+    func others(_ kind: GroupKind) throws {
+        let names = Set(Key.keys(of: kind.holder).map(\.name))
         for key in Key.keys(of: [.all, .trust]) where !names.contains(key.name) && key.name != "provider" {
-            let sample = try #require(given(key, in: place))
-            let said = message(text(place, place.base.merging([key.name: sample.value]) { $1 }), files: Self.files)
-            #expect(said.contains(": \(place.section).\(key.name): "), "\(said)")
+            let sample = try #require(given(key, in: kind))
+            let said = message(text(kind, kind.base.merging([key.name: sample.value]) { $1 }), files: Self.files)
+            #expect(said.contains(": \(kind.section).\(key.name): "), "\(said)")
         }
     }
 

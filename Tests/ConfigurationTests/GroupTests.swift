@@ -127,7 +127,7 @@ import Testing
         #expect(settings.httpdns?.share == true && settings.fallback.share && !settings.upstreams[0].share)
     }
 
-    @Test("a group is given in each of TOML's notations, and keeps its place in the file")
+    @Test("a group is given in each of TOML's notations, and keeps its position in the file")
     func notations() throws {
         let expected = try group(office)
         for text in [

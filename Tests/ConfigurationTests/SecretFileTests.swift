@@ -30,9 +30,9 @@ import Testing
             "/etc/httpdnsd/token": "4",
         ]
         #expect(key(of: try load(text, files: files)) == "3")
-        for (place, value) in files.sorted(by: { $0.value < $1.value }) {
+        for (path, value) in files.sorted(by: { $0.value < $1.value }) {
             #expect(key(of: try load(text, environment: credentials, files: files)) == value)
-            files[place] = nil
+            files[path] = nil
         }
         // systemd joins the names on the way by "_".
         let inFolder = "[httpdns]\ntokenFile = \"office/token\""

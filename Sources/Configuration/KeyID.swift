@@ -1,5 +1,5 @@
 /// The name of a key and its section, which for a key of a group contains the group's name.
-struct KeyPlace: Hashable {
+struct KeyID: Hashable {
     let section: String
     let name: String
 

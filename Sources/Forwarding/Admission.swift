@@ -50,7 +50,7 @@ struct Admission {
     // MARK: Flights
 
     /// The room for a further flight.
-    enum Place: Equatable {
+    enum Room: Equatable {
         case free
         /// The newest flight of a source ends: of the source with the most flights, so that a source that floods loses
         /// its own. Between equals the existing flight stays, since it is further on.
@@ -59,7 +59,7 @@ struct Admission {
     }
 
     /// The room for a flight of a source.
-    func place(for source: Source) -> Place {
+    func room(for source: Source) -> Room {
         let (most, isFull) = (Shares.flights, flights.all >= Shares.flights)
         // A network that has its part makes room itself.
         let network = source.network.flatMap { network in

@@ -42,15 +42,15 @@ struct Deadlines<Subject> {
 
     /// Inserts an element at `start` or below; the element at `start` is replaced.
     private mutating func siftDown(_ element: (tick: Tick, subject: Subject), from start: Int) {
-        var place = start
+        var index = start
         while true {
-            var child = 2 * place + 1
+            var child = 2 * index + 1
             guard child < heap.count else { break }
             if child + 1 < heap.count, heap[child + 1].tick < heap[child].tick { child += 1 }
             guard heap[child].tick < element.tick else { break }
-            heap[place] = heap[child]
-            place = child
+            heap[index] = heap[child]
+            index = child
         }
-        heap[place] = element
+        heap[index] = element
     }
 }

@@ -170,19 +170,19 @@ public final class DomainRules: Sendable {
         }
         guard let (group, match) = longest, let pattern = table.pattern(match) else { return nil }
         return PolicyDecision.Exception(
-            group: group, pattern: pattern, place: table.place(match.list, match.offset))
+            group: group, pattern: pattern, location: table.location(match.list, match.offset))
     }
 
     func pattern(_ finding: Finding) -> DomainPattern? { finding.match.flatMap { table.pattern($0) } }
-    func place(_ finding: Finding) -> DomainPlace? {
-        finding.match.flatMap { $0.list < listCount ? table.place($0.list, $0.offset) : nil }
+    func location(_ finding: Finding) -> PatternLocation? {
+        finding.match.flatMap { $0.list < listCount ? table.location($0.list, $0.offset) : nil }
     }
 
     var residentOctets: Int { table.residentOctets }
 }
 
-/// The position of a pattern in the lists.
-public struct DomainPlace: Sendable, Hashable {
+/// The location of a pattern in the lists.
+public struct PatternLocation: Sendable, Hashable {
     /// The index of the list, from 0.
     public let list: Int
     /// The line in its file, or the pattern's number in a list without a file; from 1.
@@ -191,8 +191,8 @@ public struct DomainPlace: Sendable, Hashable {
 
 /// Why lists of patterns cannot be used together.
 public enum DomainRulesError: Error, Sendable, Equatable {
-    /// Two groups take a pattern, or one group takes and excludes it; with both positions, the earlier list's first.
-    case conflict(DomainPattern, DomainPlace, DomainPlace)
+    /// Two groups take a pattern, or one group takes and excludes it; with both locations, the earlier list's first.
+    case conflict(DomainPattern, PatternLocation, PatternLocation)
     /// The lists exceed four gigabytes together.
     case tooManyOctets
 }

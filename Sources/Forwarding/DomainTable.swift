@@ -17,13 +17,13 @@ struct DomainTable<Value: Sendable>: Sendable {
     /// For each slot, 0 if it is empty, else some bits of the hash, which spare most comparisons.
     private var tags: [UInt8]
     /// For each slot, the offset of an entry in the concatenation of all lists.
-    private var places: [UInt32]
+    private var offsets: [UInt32]
     /// By the length of a name in octets: the set of beginnings of names of that length, as bits.
     private var beginnings = [UInt64](repeating: 0, count: Name.maximumLength + 1)
     /// The numbers of bits that the table's networks use of the label before their name: bit n for n.
     private var networkBits: UInt8 = 0
-    /// The first pattern that two lists have although they must not, with both positions.
-    private(set) var conflict: (pattern: DomainPattern, first: DomainPlace, second: DomainPlace)?
+    /// The first pattern that two lists have although they must not, with both locations.
+    private(set) var conflict: (pattern: DomainPattern, first: PatternLocation, second: PatternLocation)?
     private let hash = NameHash(keys: NameKey.processKeys)
 
     /// The most octets of all lists together.
@@ -62,7 +62,7 @@ struct DomainTable<Value: Sendable>: Sendable {
         self.starts = starts
         precondition(end <= Self.maximumOctets)
         tags = [UInt8](repeating: 0, count: max(8, 2 * count))
-        places = [UInt32](repeating: 0, count: max(8, 2 * count))
+        offsets = [UInt32](repeating: 0, count: max(8, 2 * count))
         for number in self.lists.indices {
             var offset = 0
             while let entry = self.lists[number].entry(after: &offset) { insert(entry, number, areInConflict) }
@@ -79,7 +79,7 @@ struct DomainTable<Value: Sendable>: Sendable {
         var slot = firstSlot(hash)
         while tags[slot] != 0 {
             if tags[slot] == tag {
-                let (list, other) = entryPlace(slot)
+                let (list, other) = listAndOffset(slot)
                 if isEntry(list, other, octets, entry.name, entry.mark.bits, entry.value),
                     Self.rank(lists[list].octets[other]) == Self.rank(entry.mark.rawValue)
                 {
@@ -87,7 +87,7 @@ struct DomainTable<Value: Sendable>: Sendable {
                         if lists[list].octets[other] == entry.mark.rawValue { return }
                     } else if conflict == nil, areInConflict(values[list], values[number]) {
                         conflict = lists[number].pattern(at: entry.offset).map {
-                            ($0, place(list, other), place(number, entry.offset))
+                            ($0, location(list, other), location(number, entry.offset))
                         }
                     }
                 }
@@ -95,7 +95,7 @@ struct DomainTable<Value: Sendable>: Sendable {
             slot = slot &+ 1 == tags.count ? 0 : slot &+ 1
         }
         tags[slot] = tag
-        places[slot] = UInt32(starts[number] + entry.offset)
+        offsets[slot] = UInt32(starts[number] + entry.offset)
         if entry.mark.bits > 0 { networkBits |= 1 << UInt8(entry.mark.bits) }
         let start = entry.name.lowerBound
         beginnings[entry.name.count] |=
@@ -103,14 +103,14 @@ struct DomainTable<Value: Sendable>: Sendable {
             ? Self.beginning(octets, start) : entry.mark == .singleLabels ? Self.singleLabelsBit : Self.rootBit
     }
 
-    func place(_ list: Int, _ offset: Int) -> DomainPlace {
-        DomainPlace(list: list, line: lists[list].line(at: offset))
+    func location(_ list: Int, _ offset: Int) -> PatternLocation {
+        PatternLocation(list: list, line: lists[list].line(at: offset))
     }
     func pattern(_ match: Match) -> DomainPattern? { lists[match.list].pattern(at: match.offset) }
 
     /// The memory of the table and its lists, in octets.
     var residentOctets: Int {
-        lists.reduce(0) { $0 + $1.octets.capacity } + tags.capacity + 4 * places.capacity + 8 * beginnings.capacity
+        lists.reduce(0) { $0 + $1.octets.capacity } + tags.capacity + 4 * offsets.capacity + 8 * beginnings.capacity
     }
 }
 
@@ -218,8 +218,8 @@ extension DomainTable {
         var slot = firstSlot(hash)
         while tags[slot] != 0 {
             if tags[slot] == tag {
-                let (list, place) = entryPlace(slot)
-                if isEntry(list, place, wire, offset..<wire.count, bits, value) { found(list, place) }
+                let (list, entry) = listAndOffset(slot)
+                if isEntry(list, entry, wire, offset..<wire.count, bits, value) { found(list, entry) }
             }
             slot = slot &+ 1 == tags.count ? 0 : slot &+ 1
         }
@@ -239,14 +239,14 @@ extension DomainTable {
         return true
     }
 
-    private func entryPlace(_ slot: Int) -> (list: Int, offset: Int) {
-        let place = Int(places[slot])
+    private func listAndOffset(_ slot: Int) -> (list: Int, offset: Int) {
+        let offset = Int(offsets[slot])
         var lists = 0..<starts.count
         while lists.count > 1 {
             let middle = lists.lowerBound + lists.count / 2
-            lists = starts[middle] <= place ? middle..<lists.upperBound : lists.lowerBound..<middle
+            lists = starts[middle] <= offset ? middle..<lists.upperBound : lists.lowerBound..<middle
         }
-        return (lists.lowerBound, place - starts[lists.lowerBound])
+        return (lists.lowerBound, offset - starts[lists.lowerBound])
     }
 
     /// The number of slots is no power of two, so the hash is scaled to it.

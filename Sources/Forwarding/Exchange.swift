@@ -36,12 +36,12 @@ public struct QueryID: Hashable, Sendable {
 
     init(_ group: GroupID, _ id: TableID) { (self.group, self.id) = (group, id) }
 
-    /// A number that no other query under way has. Its lowest ``placeBits`` are an index of tables, the lowest that was
+    /// A number that no other query under way has. Its lowest ``indexBits`` are an index of tables, the lowest that was
     /// free, which no other query has at the same time.
-    public var number: UInt64 { id.serial &<< Self.placeBits | UInt64(id.number) }
+    public var number: UInt64 { id.serial &<< Self.indexBits | UInt64(id.number) }
 
     /// The number of bits that are an index of tables.
-    public static let placeBits: UInt64 = 20
+    public static let indexBits: UInt64 = 20
 
     /// A query that no forwarder has made, for code that asks a server directly.
     public init(standalone number: UInt32, of group: GroupID) {

@@ -201,9 +201,9 @@ public struct Forwarder: ~Copyable {
     /// - Parameter isClients: false: a refresh, for which no flight ends.
     /// - Returns: false: there is no room.
     private mutating func makesRoom(for source: Source, isClients: Bool, at now: Tick) -> Bool {
-        let place = admission.place(for: source)
-        if case .free = place { return true }
-        guard isClients, case .ofNewest(let other) = place,
+        let room = admission.room(for: source)
+        if case .free = room { return true }
+        guard isClients, case .ofNewest(let other) = room,
             let newest = flights.newest(where: { $0.source == other })
         else { return false }
         say(.tooManyFlights)

@@ -97,7 +97,7 @@ struct FailureReason {
 extension Dictionary where Value: AnyObject {
     /// Removes `value`, unless the key has another value meanwhile.
     mutating func remove(_ value: Value, forKey key: Key) {
-        if let place = index(forKey: key), values[place] === value { remove(at: place) }
+        if let index = index(forKey: key), values[index] === value { remove(at: index) }
     }
 }
 

@@ -159,7 +159,7 @@ public struct Policy: Sendable {
             if let reason = finding.reserved { .reserved(reason) } else { .group(finding.group ?? otherwise) }
         let exception = rules.exception(name).flatMap { taker == .group($0.group) ? nil : $0 }
         return PolicyDecision(
-            taker: taker, pattern: rules.pattern(finding), place: rules.place(finding), exception: exception)
+            taker: taker, pattern: rules.pattern(finding), location: rules.location(finding), exception: exception)
     }
 
     /// Whether private addresses are removed from answers to questions for a name.

@@ -49,8 +49,8 @@ public struct PolicyDecision: Sendable, Equatable {
     public let taker: Taker
     /// The pattern that matched; nil: none did.
     public let pattern: DomainPattern?
-    /// The position of the pattern in the rules; nil: RFCs reserve the name.
-    public let place: DomainPlace?
+    /// The location of the pattern in the rules; nil: RFCs reserve the name.
+    public let location: PatternLocation?
     /// The pattern by which another group leaves the name to this one; nil: there is none.
     public let exception: Exception?
 
@@ -61,14 +61,12 @@ public struct PolicyDecision: Sendable, Equatable {
         /// The pattern of the names that it leaves out.
         public let pattern: DomainPattern
         /// The pattern's list, and its line there.
-        public let place: DomainPlace
+        public let location: PatternLocation
     }
 
     /// Each parameter sets the property of the same name.
-    public init(
-        taker: Taker, pattern: DomainPattern?, place: DomainPlace?, exception: Exception? = nil
-    ) {
-        (self.taker, self.pattern, self.place, self.exception) = (taker, pattern, place, exception)
+    public init(taker: Taker, pattern: DomainPattern?, location: PatternLocation?, exception: Exception? = nil) {
+        (self.taker, self.pattern, self.location, self.exception) = (taker, pattern, location, exception)
     }
 }
 

@@ -47,7 +47,7 @@ public struct Source: Hashable, Sendable {
     /// - Parameters:
     ///   - salt: Secret and random for this process.
     ///   - count: 1 to 2^32.
-    public func place(of count: Int, salt: (UInt64, UInt64)) -> Int {
+    public func index(below count: Int, salt: (UInt64, UInt64)) -> Int {
         // Multiply-shift hashing: an odd factor loses no information, and the product's upper half depends on every
         // bit.
         let product = high &* (salt.0 | 1) &+ low &* (salt.1 | 1)
@@ -55,8 +55,8 @@ public struct Source: Hashable, Sendable {
     }
 
     /// The same for its ``network``; nil: it has none.
-    public func placeOfNetwork(of count: Int, salt: (UInt64, UInt64)) -> Int? {
-        network.map { Source($0, 0).place(of: count, salt: salt) }
+    public func networkIndex(below count: Int, salt: (UInt64, UInt64)) -> Int? {
+        network.map { Source($0, 0).index(below: count, salt: salt) }
     }
 }
 

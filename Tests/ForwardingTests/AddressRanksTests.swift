@@ -153,7 +153,7 @@ import Testing
             default:
                 let first = 0xC000_0200 + UInt32(chance.below(3))
                 var all = Self.addresses(chance.below(20), first)
-                for place in all.indices { all.swapAt(place, chance.below(all.count)) }
+                for index in all.indices { all.swapAt(index, chance.below(all.count)) }
                 let held = world.cache.find(
                     Name(name)!, type: .a, for: .those(dnssecOK: false, checkingDisabled: false), at: world.now.seconds)
                 let given = world.ask(name, all)

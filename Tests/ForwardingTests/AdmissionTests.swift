@@ -21,45 +21,45 @@ import Testing
 
     @Test func whoHasTheMostMakesRoomForWhoHasFew() {
         var admission = Admission()
-        func place(_ source: Int) -> Admission.Place { admission.place(for: Self.source(source)) }
+        func room(_ source: Int) -> Admission.Room { admission.room(for: Self.source(source)) }
         for _ in 0..<Shares.flights - 2 { admission.begin(Self.source(1)) }
-        #expect(place(1) == .free)
+        #expect(room(1) == .free)
         for _ in 0..<2 { admission.begin(Self.source(2)) }
         #expect(admission.flights.all == Shares.flights && admission.flights.count == 2)
-        #expect(place(2) == .ofNewest(Self.source(1)) && place(3) == .ofNewest(Self.source(1)) && place(1) == .none)
+        #expect(room(2) == .ofNewest(Self.source(1)) && room(3) == .ofNewest(Self.source(1)) && room(1) == .none)
     }
 
     @Test func betweenEqualsThoseStayThatHaveComeFurther() {
         var admission = Admission()
         for number in 0..<Shares.flights { admission.begin(Self.source(number)) }
-        #expect(admission.place(for: Self.source(Shares.flights)) == .none)
+        #expect(admission.room(for: Self.source(Shares.flights)) == .none)
     }
 
     /// A host of a link that floods makes room for its neighbours, and one that invents addresses leaves an eighth to the rest.
     @Test func aNetworkOnALinkLeavesRoom() {
         var admission = Admission()
-        while case .free = admission.place(for: Self.neighbour(0)) { admission.begin(Self.neighbour(0)) }
+        while case .free = admission.room(for: Self.neighbour(0)) { admission.begin(Self.neighbour(0)) }
         #expect(admission.flights.all == Shares.flights / 8 * 7)
-        #expect(admission.place(for: Self.neighbour(0)) == .none)
-        #expect(admission.place(for: Self.neighbour(1)) == .ofNewest(Self.neighbour(0)))
-        #expect(admission.place(for: Self.source(1)) == .free)
+        #expect(admission.room(for: Self.neighbour(0)) == .none)
+        #expect(admission.room(for: Self.neighbour(1)) == .ofNewest(Self.neighbour(0)))
+        #expect(admission.room(for: Self.source(1)) == .free)
         admission = Admission()
         for number in 0..<2 * Shares.flights {
-            if case .free = admission.place(for: Self.neighbour(number)) { admission.begin(Self.neighbour(number)) }
+            if case .free = admission.room(for: Self.neighbour(number)) { admission.begin(Self.neighbour(number)) }
         }
         #expect(admission.flights.all == Shares.flights / 8 * 7)
-        #expect(admission.place(for: Self.source(1)) == .free)
+        #expect(admission.room(for: Self.source(1)) == .free)
         // Another network fills no more than its part of the rest.
         func stranger(_ number: Int) -> Source { Source(IPAddress(v6: 0xFE80 << 48, UInt64(number) + 1)) }
         for number in 0..<2 * Shares.flights {
-            if case .free = admission.place(for: stranger(number)) { admission.begin(stranger(number)) }
+            if case .free = admission.room(for: stranger(number)) { admission.begin(stranger(number)) }
         }
         #expect(admission.flights.all == Shares.flights / 64 * 63)
-        #expect(admission.place(for: Self.source(1)) == .free)
+        #expect(admission.room(for: Self.source(1)) == .free)
         // A flood from elsewhere makes room for them as for each other.
         admission = Admission()
         for _ in 0..<Shares.flights { admission.begin(Self.source(1)) }
-        #expect(admission.place(for: Self.neighbour(0)) == .ofNewest(Self.source(1)))
+        #expect(admission.room(for: Self.neighbour(0)) == .ofNewest(Self.source(1)))
     }
 
     @Test func aFlightThatAFloodHasBegunCountsForWhoAsksTheSame() {
@@ -82,16 +82,16 @@ import Testing
         #expect(admission.clients.count == 0 && admission.clients.all == 0)
     }
 
-    @Test func ofOneQuestionASourceHasItsPartOfThePlaces() {
+    @Test func ofOneQuestionASourceHasItsPartOfTheRoom() {
         var (admission, waiting) = (Admission(), SmallList<Waiter>())
         while admission.mayWait(Self.client(1), with: waiting) { waiting.append(admission.wait(Self.client(1))) }
         #expect(waiting.count == Shares.waiting / 8 * 7)
         #expect(admission.mayWait(Self.client(2), with: waiting))
-        // Another question has places of its own.
+        // Another question has room of its own.
         #expect(admission.mayWait(Self.client(1), with: SmallList()))
     }
 
-    @Test func inAllASourceHasItsPartOfThePlaces() {
+    @Test func inAllASourceHasItsPartOfTheRoom() {
         var admission = Admission()
         for _ in 0..<Shares.clients / 8 * 7 { _ = admission.wait(Self.client(1)) }
         #expect(!admission.mayWait(Self.client(1), with: SmallList()))
@@ -100,7 +100,7 @@ import Testing
         #expect(admission.mayWait(Self.client(1)))
     }
 
-    @Test func aSourceThatIsNotProvenHasFewPlaces() {
+    @Test func aSourceThatIsNotProvenHasLittleRoom() {
         let client = Self.client(1, isProven: false)
         var (admission, waiting) = (Admission(), SmallList<Waiter>())
         while admission.mayWait(client, with: waiting) { waiting.append(admission.wait(client)) }
@@ -113,7 +113,7 @@ import Testing
     }
 
     /// Sixty-five hosts of one link ask the same, without a cookie.
-    @Test(arguments: [false, true]) func neighboursDoNotTakeEachOthersPlaces(isProven: Bool) {
+    @Test(arguments: [false, true]) func neighboursDoNotTakeEachOthersRoom(isProven: Bool) {
         var (admission, waiting) = (Admission(), SmallList<Waiter>())
         func wait(_ source: Source) -> Bool {
             let client = Self.client(source, isProven: isProven)

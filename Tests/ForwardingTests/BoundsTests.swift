@@ -46,7 +46,7 @@ import Testing
     }
 
     /// Of whatever source: the clients of the flight would get SERVFAIL, for an answer that no one waits for.
-    @Test func aRefreshTakesNoPlaceOfAClientsFlight() {
+    @Test func aRefreshTakesNoRoomOfAClientsFlight() {
         var forwarder = Self.forwarder()
         for number in 0..<Shares.flights {
             forwarder.receive(name(number), .a, for: .everyone, from: number, at: Self.now)
@@ -173,7 +173,7 @@ import Testing
         var pending: [(QueryID, [Name])] = []
         var wire = [16] + [UInt8](repeating: 0, count: 16) + [3] + "com".utf8 + [0]
         for number in 0..<1_000_000 {
-            for place in 1...16 { wire[place] = UInt8(ascii: "a") + UInt8(chance.next() & 15) }
+            for offset in 1...16 { wire[offset] = UInt8(ascii: "a") + UInt8(chance.next() & 15) }
             let name = Name(wire: wire.span, at: 0, length: wire.count)
             forwarder.receive(name, .a, for: .those(dnssecOK: false, checkingDisabled: false), from: number, at: now)
             guard number % 64 == 63 else { continue }

@@ -136,7 +136,7 @@ import Testing
         let first = DomainList(["b.example", "a.example"].map { DomainPattern($0)! })
         let second = DomainList(["c.example", "d.example", "A.example."].map { DomainPattern($0)! })
         let conflict = DomainRulesError.conflict(
-            DomainPattern("a.example")!, DomainPlace(list: 0, line: 2), DomainPlace(list: 2, line: 3))
+            DomainPattern("a.example")!, PatternLocation(list: 0, line: 2), PatternLocation(list: 2, line: 3))
         #expect(throws: conflict) { try DomainRules([(first, office), (DomainList(), other), (second, shop)]) }
     }
 
@@ -167,7 +167,7 @@ import Testing
         let first = try DomainList(parsing: Array("# a\n\na.example\nb.example\n".utf8).span)
         let second = try DomainList(parsing: Array("c.example\n#\n\n\nb.example".utf8).span)
         let conflict = DomainRulesError.conflict(
-            DomainPattern("b.example")!, DomainPlace(list: 0, line: 4), DomainPlace(list: 1, line: 5))
+            DomainPattern("b.example")!, PatternLocation(list: 0, line: 4), PatternLocation(list: 1, line: 5))
         #expect(throws: conflict) { try DomainRules([(first, office), (second, shop)]) }
     }
 
@@ -181,11 +181,12 @@ import Testing
             policy.rule(for: Name("www.b.example")!)
                 == PolicyDecision(
                     taker: .group(GroupID(2)), pattern: .subtree(Name("b.example")!),
-                    place: DomainPlace(list: 1, line: 4)))
+                    location: PatternLocation(list: 1, line: 4)))
         #expect(
             policy.rule(for: Name("b")!)
-                == PolicyDecision(taker: .reserved(.singleLabel), pattern: .singleLabels, place: nil))
-        #expect(policy.rule(for: Name("b.org")!) == PolicyDecision(taker: .group(.httpdns), pattern: nil, place: nil))
+                == PolicyDecision(taker: .reserved(.singleLabel), pattern: .singleLabels, location: nil))
+        #expect(
+            policy.rule(for: Name("b.org")!) == PolicyDecision(taker: .group(.httpdns), pattern: nil, location: nil))
     }
 
     @Test func theLongestNames() throws {

@@ -50,8 +50,8 @@ final class FleetWorld {
     private(set) var nodes: [Node]
     /// Names that the account was asked for.
     private(set) var billed = 0
-    /// A heap by time; what happens then stands in `happenings`, whose free places are reused.
-    private var queue: [(at: UInt64, place: Int)] = []
+    /// A heap by time; what happens then stands in `happenings`, whose free indices are reused.
+    private var queue: [(at: UInt64, index: Int)] = []
     private var happenings: [Happening?] = []
     private var free: [Int] = []
     private var store: [SharedQuestion: Entry] = [:]
@@ -98,35 +98,35 @@ final class FleetWorld {
     // MARK: Time
 
     func at(_ moment: UInt64, _ happening: Happening) {
-        let place = free.popLast() ?? happenings.count
-        if place == happenings.count { happenings.append(happening) } else { happenings[place] = happening }
+        let index = free.popLast() ?? happenings.count
+        if index == happenings.count { happenings.append(happening) } else { happenings[index] = happening }
         var child = queue.count
-        queue.append((moment, place))
+        queue.append((moment, index))
         while child > 0 {
             let parent = (child - 1) / 2
             if queue[parent].at <= moment { break }
             queue[child] = queue[parent]
             child = parent
         }
-        queue[child] = (moment, place)
+        queue[child] = (moment, index)
     }
 
     private func next(before end: UInt64) -> Happening? {
         guard let first = queue.first, first.at <= end else { return nil }
         now = max(now, first.at)
-        free.append(first.place)
+        free.append(first.index)
         let last = queue.removeLast()
-        guard !queue.isEmpty else { return happenings[first.place] }
-        var place = 0
-        while 2 * place + 1 < queue.count {
-            var child = 2 * place + 1
+        guard !queue.isEmpty else { return happenings[first.index] }
+        var index = 0
+        while 2 * index + 1 < queue.count {
+            var child = 2 * index + 1
             if child + 1 < queue.count, queue[child + 1].at < queue[child].at { child += 1 }
             if last.at <= queue[child].at { break }
-            queue[place] = queue[child]
-            place = child
+            queue[index] = queue[child]
+            index = child
         }
-        queue[place] = last
-        return happenings[first.place]
+        queue[index] = last
+        return happenings[first.index]
     }
 
     func run(until end: UInt64) {
@@ -191,8 +191,8 @@ final class FleetWorld {
         turn(node)
     }
 
-    private func turn(_ place: Int) {
-        let node = nodes[place]
+    private func turn(_ index: Int) {
+        let node = nodes[index]
         node.forwarder.endTurn(at: tick)
         var isDone = true
         for action in node.forwarder.takeActions() {
@@ -203,51 +203,51 @@ final class FleetWorld {
                     node.forwarder.settle(id, .failed(serviceFault), at: tick)
                     isDone = false
                 } else if !isServiceDown {
-                    at(now + lookupTime, .lookedUp(node: place, id, asked))
+                    at(now + lookupTime, .lookedUp(node: index, id, asked))
                 }
             case .ask(let id, _, .message):
                 guard let serviceFault else { break }
                 node.forwarder.settle(id, .failed(serviceFault), at: tick)
                 isDone = false
-            case .shared(let action): perform(action, place)
+            case .shared(let action): perform(action, index)
             case .report(let event): node.events.append(event)
             case .reply(let clients, let answer, let age, _, way: _):
                 for client in clients where client >= 0 { node.replies.append((client, answer, age, now)) }
             default: break
             }
         }
-        guard isDone else { return turn(place) }
+        guard isDone else { return turn(index) }
         guard let next = node.forwarder.nextDeadline.map({ max($0.nanoseconds, now) }), next != node.wakesAt else {
             return
         }
         node.wakesAt = next
-        at(next, .moment(node: place))
+        at(next, .moment(node: index))
     }
 
     // MARK: The store
 
-    private func perform(_ action: SharedAction, _ place: Int) {
-        let node = nodes[place]
+    private func perform(_ action: SharedAction, _ index: Int) {
+        let node = nodes[index]
         node.commands.append(action.word)
         if isStoreSilent { return }
         if let storeFault, let event = storeFault(action) {
-            return at(now + storeTime, .told(node: place, event))
+            return at(now + storeTime, .told(node: index, event))
         }
         let done = now + storeTime
         switch action {
-        case .dial: at(done, .told(node: place, .connected))
+        case .dial: at(done, .told(node: index, .connected))
         case .hangUp: break
-        case .read(let id, let question): at(done, .told(node: place, .found(id, finding(question, at: done))))
+        case .read(let id, let question): at(done, .told(node: index, .found(id, finding(question, at: done))))
         case .claim(let id, let question):
             let isOurs = leases[question].map { $0 <= now } ?? true
             if isOurs { leases[question] = now + 300_000_000 }
-            at(done, .told(node: place, .claimed(id, isOurs)))
+            at(done, .told(node: index, .claimed(id, isOurs)))
         case .write(let question, let content, let lifetime, let stale):
             store[question] = Entry(
                 content: content, stored: wall(node), lifetime: lifetime,
                 freshUntil: now + UInt64(lifetime) * 1_000_000_000,
                 staleUntil: now + UInt64(lifetime + stale) * 1_000_000_000)
-            at(done, .told(node: place, .written))
+            at(done, .told(node: index, .written))
         case .delete(let questions): for question in questions { store[question] = nil }
         case .lookForGeneration: break
         case .beginGeneration: store = [:]

@@ -207,20 +207,21 @@ import Testing
             list("corp.example", "10.0.0.0/8", of: .group(office)), list("www.corp.example", of: .except(office)))
         func rule(_ text: String, _ type: RecordType = .a) -> PolicyDecision { policy.rule(for: Name(text)!, type) }
         let first = PolicyDecision(
-            taker: .group(office), pattern: DomainPattern("corp.example")!, place: DomainPlace(list: 0, line: 1))
-        let nobody = PolicyDecision(taker: .group(.httpdns), pattern: nil, place: nil)
+            taker: .group(office), pattern: DomainPattern("corp.example")!, location: PatternLocation(list: 0, line: 1))
+        let nobody = PolicyDecision(taker: .group(.httpdns), pattern: nil, location: nil)
         #expect(rule("a.corp.example") == first)
         #expect(rule("a.corp.example", .ds) == first)
         #expect(rule("corp.example", .ds) == nobody)
         let left = PolicyDecision.Exception(
-            group: office, pattern: DomainPattern("www.corp.example")!, place: DomainPlace(list: 1, line: 1))
+            group: office, pattern: DomainPattern("www.corp.example")!, location: PatternLocation(list: 1, line: 1))
         #expect(
             rule("www.corp.example")
-                == PolicyDecision(taker: .group(.httpdns), pattern: nil, place: nil, exception: left))
+                == PolicyDecision(taker: .group(.httpdns), pattern: nil, location: nil, exception: left))
         #expect(rule("4.3.2.10.in-addr.arpa", .ptr).pattern?.description == "10.0.0.0/8")
         #expect(
             rule("4.3.20.172.in-addr.arpa", .ptr)
-                == PolicyDecision(taker: .reserved(.privateName), pattern: DomainPattern("172.16.0.0/12")!, place: nil))
+                == PolicyDecision(
+                    taker: .reserved(.privateName), pattern: DomainPattern("172.16.0.0/12")!, location: nil))
         #expect(rule("a.onion").taker == .reserved(.nonexistent))
     }
 

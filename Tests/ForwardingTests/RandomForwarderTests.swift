@@ -198,9 +198,9 @@ import Testing
                     reply == explanation.held?.answer
                         || explanation.parts.allSatisfy { $0.standing.isWithoutRecord }
                 case .made(let answer): reply == answer
-                case .asked(let place):
+                case .asked(let index):
                     reply == nil
-                        && flight.map { $0.route[$0.lastUnderWay].group } == explanation.parts[place].group.id
+                        && flight.map { $0.route[$0.lastUnderWay].group } == explanation.parts[index].group.id
                 case .failedLately(let answer), .noServer(let answer):
                     reply?.head.responseCode == (explanation.held?.answer ?? answer).head.responseCode
                         && reply?.head.answerCount == (explanation.held?.answer ?? answer).head.answerCount

@@ -391,8 +391,8 @@ final class ScenarioRunner {
                     "\(Said.client) \(client) \(query.reading(reply[..<length])) by \(answerer.said) \(way.said)\(answer.because)"
             }
         case .ask(let id, let server, let ask):
-            let label = "\(server.placed(id.group)) \(ask.said)"
-            queries.append(UnderWay(id: id, server: server.place, ask: ask, label: label))
+            let label = "\(server.label(id.group)) \(ask.said)"
+            queries.append(UnderWay(id: id, server: server.position, ask: ask, label: label))
             return ["\(Said.ask) \(label)"]
         case .askAgain(let id):
             guard let query = queries.first(where: { $0.id == id }) else { return ["ask again an unknown query"] }

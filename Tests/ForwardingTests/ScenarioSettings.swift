@@ -39,17 +39,17 @@ struct ScenarioSettings {
         }
         if words[0] == "group" {
             guard words.count > 1 else { return false }
-            let place = upstreams.named.firstIndex { $0.name == words[1] }
+            let index = upstreams.named.firstIndex { $0.name == words[1] }
             if words.dropFirst(2) == ["none"] {
-                if let place { upstreams.named.remove(at: place) }
-                return place != nil
+                if let index { upstreams.named.remove(at: index) }
+                return index != nil
             }
             guard var group = NamedGroup(words.dropFirst()) else { return false }
             // As the daemon numbers groups: under one number a group stays of one kind.
-            let former = place.map { upstreams.named[$0] } ?? gone[group.name]
+            let former = index.map { upstreams.named[$0] } ?? gone[group.name]
             if let former { group.id = former.isAccount == group.isAccount ? former.id : former.id.ofOtherKind }
             gone[group.name] = group
-            if let place { upstreams.named[place] = group } else { upstreams.named.append(group) }
+            if let index { upstreams.named[index] = group } else { upstreams.named.append(group) }
             return true
         }
         guard words.count >= 3, let key = Key(rawValue: words[1]) else { return false }

@@ -205,27 +205,27 @@ extension GroupID: CustomStringConvertible {
 }
 
 extension [Server] {
-    /// The servers of a scenario are told by their place in their list; each list has a port of its own.
+    /// The servers of a scenario are told by their position in their list; each list has a port of its own.
     static func scenario(_ count: Int, list: Int) -> Self {
         (0..<count).map { Server(Endpoint(.v4(192, 0, 2, UInt8($0 + 1)), port: UInt16(list))) }
     }
 }
 
 extension Server {
-    var place: Int { Int(endpoints[0].address.low & 0xFF) }
+    var position: Int { Int(endpoints[0].address.low & 0xFF) }
 
     /// `httpdns` or `httpdns 2`: the first goes without saying.
-    func placed(_ group: GroupID) -> String { place == 1 ? "\(group)" : "\(group) \(place)" }
+    func label(_ group: GroupID) -> String { position == 1 ? "\(group)" : "\(group) \(position)" }
 }
 
 extension Answerer {
-    /// In a scenario's words: `cache`, or the group and the place of its server.
+    /// In a scenario's words: `cache`, or the group and the position of its server.
     var said: String {
         switch self {
         case .cache: "cache"
         case .stale: "stale"
         case .daemon: "daemon"
-        case .server(let group, let server): server.placed(group)
+        case .server(let group, let server): server.label(group)
         case .sharedCache(let group): "the store for \(group)"
         case .group(let group): "\(group) itself"
         case .noServer: "nobody"
@@ -259,10 +259,10 @@ extension Event {
     var said: String {
         switch self {
         case .failing(let group, let server, let failure):
-            "\(group) \(server.place) fails \(Failure.Kind.words[failure.kind]!)"
-        case .answersAgain(let group, let server): "\(group) \(server.place) answers again"
-        case .switched(let group, let from, let to): "\(group) switched from \(from.place) to \(to.place)"
-        case .returned(let group, let from, _): "\(group) returned from \(from.place)"
+            "\(group) \(server.position) fails \(Failure.Kind.words[failure.kind]!)"
+        case .answersAgain(let group, let server): "\(group) \(server.position) answers again"
+        case .switched(let group, let from, let to): "\(group) switched from \(from.position) to \(to.position)"
+        case .returned(let group, let from, _): "\(group) returned from \(from.position)"
         case .planExceeded: "plan exceeded"
         case .noRecordBudgetSpent(_): "no-record budget spent"
         case .privateRefused: "private refused"
@@ -281,7 +281,7 @@ extension Event {
 
 extension AbnormalLookup {
     var said: String {
-        let end = fellBack ? "fell back" : "at httpdns \(server.map { "\($0.place)" } ?? "none")"
+        let end = fellBack ? "fell back" : "at httpdns \(server.map { "\($0.position)" } ?? "none")"
         let reason = failure.map { Failure.Kind.words[$0.kind]! } ?? "plan exceeded"
         return names.map(\.description).joined(separator: " ") + ": \(reason), \(end), \(spend) ms"
     }

@@ -71,7 +71,7 @@ import Testing
                     case .addresses(let names, _): names
                     }
                 if case .addresses = ask { self.names += UInt64(names.count) }
-                if id.group == .fallback || server.place > 1 {
+                if id.group == .fallback || server.position > 1 {
                     moved += names.count { name in live.values.contains(name) }
                 }
                 guard !names.contains(where: { $0.description.hasPrefix("dead") }) else { return }
@@ -161,7 +161,7 @@ import Testing
         }
         forwarder.endTurn(at: Self.start)
         let asked = forwarder.takeActions().compactMap { action -> Int? in
-            if case .ask(_, let server, _) = action { server.place } else { nil }
+            if case .ask(_, let server, _) = action { server.position } else { nil }
         }
         #expect(asked == [1, 1, 1, 2, 2, 2])
         #expect(forwarder.desk.groups[0].outbox.count == 2)

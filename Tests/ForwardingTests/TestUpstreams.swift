@@ -111,7 +111,7 @@ struct TestUpstreams {
     }
 
     mutating func replaceServers(of group: GroupID, _ servers: [Server]) {
-        guard let place = named.firstIndex(where: { $0.id == group }) else { return }
-        named[place].servers = servers
+        guard let index = named.firstIndex(where: { $0.id == group }) else { return }
+        named[index].servers = servers
     }
 }

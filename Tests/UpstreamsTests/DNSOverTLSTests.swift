@@ -141,13 +141,13 @@ import Testing
     }
 
     /// Not one octet of a question goes to a server that does not prove who it is.
-    @Test(arguments: [0, 1, 2, 3]) func aServerThatProvesNothing(place: Int) throws {
+    @Test(arguments: [0, 1, 2, 3]) func aServerThatProvesNothing(index: Int) throws {
         let tls = try TLSServerSettings(names: ["dns.example"], addresses: [Self.loopback])
         let other = try TLSServerSettings(names: ["dns.example"])
         let seen = Seen()
         let server = try FramesServer(tls: tls, seen.script)
         let (address, port) = (Server.Host.address(Self.loopback, nil), server.endpoint.port)
-        let wrong = Wrong.allCases[place]
+        let wrong = Wrong.allCases[index]
         let target =
             switch wrong {
             case .name: Server(.tls, address, port: port, certificateName: "other.example")

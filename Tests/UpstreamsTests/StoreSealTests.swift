@@ -88,9 +88,9 @@ import Testing
         }
         #expect(try opens(Self.answer))
         #expect(try !opens(Self.answer, lifetime: 0) && !opens(Self.answer, lifetime: .max))
-        for place in Self.answer.body.indices.dropLast() {
+        for index in Self.answer.body.indices.dropLast() {
             var cut = Self.answer
-            cut.body.removeLast(cut.body.count - place)
+            cut.body.removeLast(cut.body.count - index)
             #expect(try !opens(cut))
         }
         var counts = Self.answer

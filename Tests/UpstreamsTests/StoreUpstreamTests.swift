@@ -74,22 +74,22 @@ import Transport
 
         /// The words of the first command, if it is whole, and its length.
         private static func command(_ octets: [UInt8]) -> (words: [String], length: Int)? {
-            var place = 0
+            var offset = 0
             func number() -> Int? {
-                guard let end = octets[place...].firstIndex(of: 13), end + 1 < octets.count else { return nil }
-                defer { place = end + 2 }
-                return Int(String(decoding: octets[(place + 1)..<end], as: UTF8.self))
+                guard let end = octets[offset...].firstIndex(of: 13), end + 1 < octets.count else { return nil }
+                defer { offset = end + 2 }
+                return Int(String(decoding: octets[(offset + 1)..<end], as: UTF8.self))
             }
             guard let count = number() else { return nil }
             var words: [String] = []
             for _ in 0..<count {
-                guard place < octets.count, let length = number(), octets.count - place >= length + 2 else {
+                guard offset < octets.count, let length = number(), octets.count - offset >= length + 2 else {
                     return nil
                 }
-                words.append(String(decoding: octets[place..<place + length], as: UTF8.self))
-                place += length + 2
+                words.append(String(decoding: octets[offset..<offset + length], as: UTF8.self))
+                offset += length + 2
             }
-            return (words, place)
+            return (words, offset)
         }
     }
 
@@ -107,13 +107,13 @@ import Transport
             try self.init(.plain(store.endpoint), keys: keys, generations)
         }
 
-        init(_ place: StoreUpstream.Place, keys: [UInt8], _ generations: Generations? = nil) throws {
+        init(_ address: StoreUpstream.Address, keys: [UInt8], _ generations: Generations? = nil) throws {
             loop = try EventLoop(label: "test")
             let seals = try keys.map { key in
                 StoreSeal(try FleetSeal(secret: [UInt8](repeating: key, count: 32)), [.httpdns: [1]])
             }
             upstream = StoreUpstream(
-                StoreUpstream.Access(place, user: "", password: nil), seals: seals,
+                StoreUpstream.Access(address, user: "", password: nil), seals: seals,
                 generations: generations, loop: loop, outbox: outbox)
             upstream.handle = { [told] in told.append($0) }
             loop.turnEnded = { [outbox] in while outbox.send() {} }

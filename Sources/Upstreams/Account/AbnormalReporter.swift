@@ -117,9 +117,9 @@ package final class AbnormalReporter {
         switch endpoints {
         case .known(let endpoints):
             // After a failure the next endpoint is tried.
-            let place = queue.failures % endpoints.count
-            if queue.failures > 0, place == 0 { finder.allFailed(destination.server, now) }
-            post(to: endpoints[place], at: now)
+            let index = queue.failures % endpoints.count
+            if queue.failures > 0, index == 0 { finder.allFailed(destination.server, now) }
+            post(to: endpoints[index], at: now)
         case .unknown(let failure): settle(.failed, failure.detail, at: now)
         }
     }

@@ -66,11 +66,11 @@ package final class ServiceList {
         // An attempt that fails at once adds further actions.
         while !schedule.actions.isEmpty {
             switch schedule.actions.removeFirst() {
-            case .ask(let place): ask(startUpServers[place], at: now)
+            case .ask(let index): ask(startUpServers[index], at: now)
             case .cancel:
                 lastFailure = Failure(.timedOut, "no answer within \(ServiceListSchedule.attemptTime) ms")
                 close()
-            case .use(let addresses, let place): use(addresses, from: startUpServers[place])
+            case .use(let addresses, let index): use(addresses, from: startUpServers[index])
             case .giveUp:
                 if !isFailing { report.serviceListFails(startUpServers, lastFailure, inUse: inUse) }
                 isFailing = true

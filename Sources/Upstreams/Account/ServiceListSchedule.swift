@@ -19,7 +19,7 @@ struct ServiceListSchedule {
 
     private enum State {
         case waiting(until: Tick)
-        case asking(place: Int, attempt: Int, until: Tick)
+        case asking(index: Int, attempt: Int, until: Tick)
     }
 
     /// The actions to carry out, in order; the owner removes them.
@@ -75,27 +75,27 @@ struct ServiceListSchedule {
 
     /// The server that was asked has answered.
     mutating func answered(_ configuration: ServiceConfiguration, at now: Tick) {
-        guard case .asking(let place, _, _) = state else { return }
-        actions.append(.use(configuration.addresses, from: place))
+        guard case .asking(let index, _, _) = state else { return }
+        actions.append(.use(configuration.addresses, from: index))
         wait(milliseconds: configuration.ttlMinutes * 60_000, at: now)
     }
 
     /// The server that was asked has failed.
     mutating func failed(at now: Tick) {
-        guard case .asking(let place, let attempt, _) = state else { return }
+        guard case .asking(let index, let attempt, _) = state else { return }
         if attempt < Self.attempts {
-            ask(place, attempt: attempt + 1, at: now)
-        } else if place + 1 < servers {
-            ask(place + 1, attempt: 1, at: now)
+            ask(index, attempt: attempt + 1, at: now)
+        } else if index + 1 < servers {
+            ask(index + 1, attempt: 1, at: now)
         } else {
             actions.append(.giveUp)
             wait(milliseconds: Self.pauseAfterFailure, at: now)
         }
     }
 
-    private mutating func ask(_ place: Int, attempt: Int, at now: Tick) {
-        state = .asking(place: place, attempt: attempt, until: now.advanced(milliseconds: Self.attemptTime))
-        actions.append(.ask(place))
+    private mutating func ask(_ index: Int, attempt: Int, at now: Tick) {
+        state = .asking(index: index, attempt: attempt, until: now.advanced(milliseconds: Self.attemptTime))
+        actions.append(.ask(index))
     }
 
     private mutating func wait(milliseconds: Int, at now: Tick) {

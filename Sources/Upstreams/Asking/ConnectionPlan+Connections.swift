@@ -57,14 +57,14 @@ extension ConnectionPlan {
     // MARK: Room
 
     /// Whether there may be one connection more, without counting those that only wait for late answers.
-    var hasPlace: Bool { connections.count - quiet.count < limits.mostConnections }
+    var hasRoomForAnother: Bool { connections.count - quiet.count < limits.mostConnections }
 
     /// The number of connections that may take further queries, now or when some of theirs have ended.
     var usable: Int {
         connections.count - quiet.count - shared.reduce(0) { $0 + (mayTakeMore($1) ? 0 : 1) }
     }
 
-    var mayDial: Bool { hasPlace && usable < limits.connections }
+    var mayDial: Bool { hasRoomForAnother && usable < limits.connections }
 
     func isPaused(at now: Tick) -> Bool { now < pausedUntil }
 

@@ -31,7 +31,7 @@ extension ConnectionPlan {
         }
         if let connection = connection(after: newest, since: queries[number].asked.nanoseconds) {
             send(number, on: connection, at: now)
-        } else if hasPlace {
+        } else if hasRoomForAnother {
             dial(for: number, at: now)
         } else {
             _ = wait(number)

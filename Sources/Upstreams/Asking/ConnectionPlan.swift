@@ -122,7 +122,7 @@ struct ConnectionPlan: ~Copyable {
     mutating func sendOnFresh(_ query: QueryNumber, at now: Tick) {
         if let fresh = connection(after: lastSuspect, since: queries[query].asked.nanoseconds) {
             send(query, on: fresh, at: now)
-        } else if hasPlace, !isPaused(at: now) {
+        } else if hasRoomForAnother, !isPaused(at: now) {
             dial(for: query, at: now)
         } else {
             sendOnNew(query, at: now)

@@ -86,13 +86,13 @@ struct Carriers {
 
     mutating func remove(_ number: ConnectionNumber) {
         let before = exchange(&self, with: Carriers())
-        for place in 0..<before.count where before.numbers[place] != number { append(before.numbers[place]) }
+        for index in 0..<before.count where before.numbers[index] != number { append(before.numbers[index]) }
     }
 
     var all: [ConnectionNumber] { (0..<count).map { numbers[$0] } }
 
     func contains(where isMeant: (ConnectionNumber) -> Bool) -> Bool {
-        for place in 0..<count where isMeant(numbers[place]) { return true }
+        for index in 0..<count where isMeant(numbers[index]) { return true }
         return false
     }
 }

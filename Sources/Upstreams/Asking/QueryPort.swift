@@ -56,7 +56,7 @@ final class QueryPort: EventHandler {
     func newID(_ random: () -> UInt16) -> UInt16 {
         while true {
             let id = random()
-            if place(of: id) == nil { return id }
+            if index(of: id) == nil { return id }
         }
     }
 
@@ -84,8 +84,8 @@ final class QueryPort: EventHandler {
     }
 
     func owner(of id: UInt16) -> Owner {
-        guard let place = place(of: id) else { return .nothing }
-        return queries[place].sent.map { .query($0) } ?? .endedQuery
+        guard let index = index(of: id) else { return .nothing }
+        return queries[index].sent.map { .query($0) } ?? .endedQuery
     }
 
     /// The query that an ICMP error fails: the one that it quotes, if it reports that the server's port is closed.
@@ -93,14 +93,14 @@ final class QueryPort: EventHandler {
         error.isRefusal ? error.id.map(owner(of:)) ?? .nothing : .nothing
     }
 
-    private func place(of id: UInt16) -> Int? {
-        for place in queries.indices where queries[place].id == id { return place }
+    private func index(of id: UInt16) -> Int? {
+        for index in queries.indices where queries[index].id == id { return index }
         return nil
     }
 
     /// The answer to a query is no longer awaited.
     func ended(_ sent: SentQuery) {
-        guard let place = place(of: sent.id), queries[place].sent.take() != nil else { return }
+        guard let index = index(of: sent.id), queries[index].sent.take() != nil else { return }
         waiting -= 1
     }
 

@@ -113,7 +113,7 @@ extension StreamConnection {
 
     private func removeAttempt(_ stream: Stream) -> Endpoint? {
         stream.close()
-        let place = dialling.attempts.firstIndex { $0.stream === stream }
-        return place.map { dialling.attempts.remove(at: $0).endpoint }
+        let index = dialling.attempts.firstIndex { $0.stream === stream }
+        return index.map { dialling.attempts.remove(at: $0).endpoint }
     }
 }

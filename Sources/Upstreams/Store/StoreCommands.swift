@@ -116,8 +116,8 @@ extension StoreUpstream {
 
     func lookForGeneration() {
         if deletionsUnderWay == 0 { deletions = Array(pendingDeletes) }
-        for place in seals.indices where room > 0 {
-            open(command("GET".utf8, seals[place].generationKey.text), .generation(seal: place))
+        for index in seals.indices where room > 0 {
+            open(command("GET".utf8, seals[index].generationKey.text), .generation(seal: index))
         }
     }
 
@@ -131,7 +131,7 @@ extension StoreUpstream {
             if case .error(let error) = reply { lost(error.text) }
         // The name only helps an operator who reads the store's list of clients.
         case .name: break
-        case .generation(let place): generation(reply, of: seals[place], isLast: place == seals.count - 1)
+        case .generation(let index): generation(reply, of: seals[index], isLast: index == seals.count - 1)
         case .read(let read, let lookup): replied(reply, to: read, lookup)
         case .lease(let id):
             switch reply {

@@ -18,8 +18,8 @@ package final class StoreInquiry: Inquiring {
     }
 
     package func proceed(at now: Tick) {
-        for (place, question) in questions.enumerated() {
-            store.read(SharedReadID(standalone: UInt32(place)), question) { [weak self] event in
+        for (index, question) in questions.enumerated() {
+            store.read(SharedReadID(standalone: UInt32(index)), question) { [weak self] event in
                 switch event {
                 case .found(_, let finding): self?.end(question, .found(finding))
                 case .failed(_, let why): self?.end(question, .failed(why))

@@ -40,16 +40,16 @@ package final class StoreUpstream: Sender {
 
     /// The address of the store, and the credentials for it.
     package struct Access {
-        let place: Place
+        let address: Address
         let user: String
         let password: [UInt8]?
 
-        package init(_ place: Place, user: String, password: [UInt8]?) {
-            (self.place, self.user, self.password) = (place, user, password)
+        package init(_ address: Address, user: String, password: [UInt8]?) {
+            (self.address, self.user, self.password) = (address, user, password)
         }
     }
 
-    package enum Place: CustomStringConvertible {
+    package enum Address: CustomStringConvertible {
         case plain(Endpoint)
         case tls(Server, TLSClientContext)
         case path(String)
@@ -194,7 +194,7 @@ extension StoreUpstream {
     }
 
     private func connect(_ link: StreamLink, wall: UInt64) throws(StreamFailure) -> Stream {
-        switch access.place {
+        switch access.address {
         case .plain(let endpoint): return try connect(link, endpoint, tls: nil)
         case .tls(let server, let context):
             let endpoint = server.endpoints[dialled % server.endpoints.count]
@@ -219,7 +219,7 @@ extension StoreUpstream {
 
     func lost(_ why: String) {
         close()
-        handle(.lost("\(access.place): \(why)"))
+        handle(.lost("\(access.address): \(why)"))
     }
 }
 

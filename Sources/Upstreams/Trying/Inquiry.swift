@@ -28,7 +28,7 @@ package final class Inquiry: Inquiring {
     package private(set) var said: [Said]
     /// The first target that was not asked yet.
     private var next = 0
-    private var underWay: [QueryID: (place: Int, began: Tick, until: Tick)] = [:]
+    private var underWay: [QueryID: (index: Int, began: Tick, until: Tick)] = [:]
     private var isProceeding = false
 
     /// Servers asked at once.
@@ -53,10 +53,10 @@ package final class Inquiry: Inquiring {
         isProceeding = true
         defer { isProceeding = false }
         while next < targets.count, underWay.count < Self.mostAtOnce {
-            let (place, target) = (next, targets[next])
+            let (index, target) = (next, targets[next])
             next += 1
-            let id = QueryID(standalone: UInt32(place), of: target.group)
-            underWay[id] = (place, now, min(now.advanced(milliseconds: target.timeout), end))
+            let id = QueryID(standalone: UInt32(index), of: target.group)
+            underWay[id] = (index, now, min(now.advanced(milliseconds: target.timeout), end))
             guard let upstream = upstreams[target.group] else {
                 settle(id, .failed(Failure(.unreachable, "it is no longer configured")))
                 continue
@@ -69,7 +69,7 @@ package final class Inquiry: Inquiring {
         guard let query = underWay.removeValue(forKey: id) else { return }
         let now = Tick(nanoseconds: Clock.now())
         let took = Double(now.nanoseconds &- min(query.began.nanoseconds, now.nanoseconds)) / 1_000_000
-        said[query.place] = (outcome, took)
+        said[query.index] = (outcome, took)
         proceed(at: now)
     }
 

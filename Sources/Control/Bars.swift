@@ -8,13 +8,13 @@ enum Bars {
     static func columns(_ counts: [UInt64], label: String) -> HTML {
         let most = Double(counts.max() ?? 0)
         var columns: [HTML] = []
-        for (place, count) in counts.enumerated() where count > 0 {
+        for (index, count) in counts.enumerated() where count > 0 {
             let share = Double(count) / most
             // Each column above zero is visible, however small.
             let height = max(2, share * self.height)
             let top = Overview.decimal(self.height - height, 1)
             columns.append(
-                "<rect x=\"\(place * 10 + 1)\" y=\"\(top)\" width=\"8\" height=\"\(Overview.decimal(height, 1))\"/>")
+                "<rect x=\"\(index * 10 + 1)\" y=\"\(top)\" width=\"8\" height=\"\(Overview.decimal(height, 1))\"/>")
         }
         return picture("bars", counts.count * 10, 100, label, "\(columns)")
     }
@@ -33,9 +33,9 @@ enum Bars {
     /// others visible.
     static func roundTrips(_ minutes: [Hour.Answers], label: String) -> HTML {
         let most = minutes.compactMap(\.mean).max() ?? 0
-        let places = Steps.Width.minute.most + 1
+        let count = Steps.Width.minute.most + 1
         var columns: [HTML] = []
-        for (place, minute) in zip((places - minutes.count)..., minutes) {
+        for (index, minute) in zip((count - minutes.count)..., minutes) {
             guard minute.mean != nil || minute.failures > 0 else { continue }
             // Failures must be visible beside answers, too.
             let least = minute.failures > 0 ? 30.0 : 4
@@ -43,11 +43,11 @@ enum Bars {
             let mark: HTML = minute.failures > 0 ? " class=\"bad\"" : ""
             columns.append(
                 """
-                <rect\(mark) x="\(place * 10 + 1)" y="\(Overview.decimal(height - tall, 1))" width="8" \
+                <rect\(mark) x="\(index * 10 + 1)" y="\(Overview.decimal(height - tall, 1))" width="8" \
                 height="\(Overview.decimal(tall, 1))"/>
                 """)
         }
-        return picture("spark", places * 10, 100, label, "\(columns)")
+        return picture("spark", count * 10, 100, label, "\(columns)")
     }
 
     /// A bar of adjacent parts, each by the class of its exposure.

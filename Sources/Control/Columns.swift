@@ -71,8 +71,8 @@ struct Columns {
     }
 
     private func picture(_ all: Hour.Questions) -> HTML {
-        let places = course.width.most + 1
-        let missing = max(0, places - course.steps.count)
+        let count = course.width.most + 1
+        let missing = max(0, count - course.steps.count)
         // The largest sum first: each area hides the part of the previous one below its own edge.
         let areas = all.parts.indices.reversed().filter { all.parts[$0].count > 0 }.map { index -> HTML in
             let tops = course.steps.map { top(of: $0, through: index) }
@@ -81,9 +81,9 @@ struct Columns {
         }
         let line = Self.height + Self.gap
         let failed = all.failed > 0 ? HTML("<path class=\"bad\" d=\"\(below(from: missing))\"/>") : ""
-        let grid: HTML = "<path class=\"grid\" d=\"M0 0H\(places)M0 50H\(places)M0 100H\(places)\"/>"
+        let grid: HTML = "<path class=\"grid\" d=\"M0 0H\(count)M0 50H\(count)M0 100H\(count)\"/>"
         return Bars.picture(
-            "columns", places, Int(line + Self.depth), "\(title): \(all.words), \(Overview.grouped(all.failed)) failed",
+            "columns", count, Int(line + Self.depth), "\(title): \(all.words), \(Overview.grouped(all.failed)) failed",
             "\(grid)\(areas)\(failed)")
     }
 
@@ -109,9 +109,9 @@ struct Columns {
     private static func outline(_ edge: [Double], from start: Int, base: Double) -> HTML {
         var path = "M\(start) \(Overview.decimal(base, 0))"
         var last: String?
-        for (place, value) in edge.enumerated() {
+        for (index, value) in edge.enumerated() {
             let text = Overview.decimal(value, 1)
-            if text != last { path += "H\(start + place)V\(text)" }
+            if text != last { path += "H\(start + index)V\(text)" }
             last = text
         }
         return "\(path)H\(start + edge.count)V\(Overview.decimal(base, 0))z"

@@ -311,11 +311,11 @@ extension ControlServer {
         guard !scopes.isEmpty else {
             return done(ControlResponse(.badRequest, "say which names are to be forgotten\n"))
         }
-        func next(_ place: Int, _ sum: Int) {
-            guard place < scopes.count else {
+        func next(_ index: Int, _ sum: Int) {
+            guard index < scopes.count else {
                 return done(ControlResponse(.ok, "\(counted(sum, "answer")) forgotten\n"))
             }
-            forget(scopes[place]) { next(place + 1, sum + $0) }
+            forget(scopes[index]) { next(index + 1, sum + $0) }
         }
         next(0, 0)
     }

@@ -45,12 +45,12 @@ package struct Explained: Sendable {
         }
     }
 
-    /// A key that decides, with its position.
+    /// A key that decides, with its location.
     package struct Rule: Sendable {
         let key: String
-        let place: Settings.Origins.Place
+        let location: Settings.Origins.Location
 
-        package init(key: String, place: Settings.Origins.Place) { (self.key, self.place) = (key, place) }
+        package init(key: String, location: Settings.Origins.Location) { (self.key, self.location) = (key, location) }
     }
 
     /// The result of a server at this moment.
@@ -88,23 +88,23 @@ extension Explained {
         let group: GroupView
         let said: [Said]
         /// Its index in the route.
-        let place: Int
+        let index: Int
     }
 
     var parts: [Part] {
-        explanation.parts.enumerated().map { place, part in
+        explanation.parts.enumerated().map { index, part in
             Part(
                 part: part,
                 group: GroupView(
                     part.group, of: accounts[part.group.name], leftOut: leftOut[part.group.name] ?? [], at: at),
-                said: said.indices.contains(place) ? said[place] : [], place: place)
+                said: said.indices.contains(index) ? said[index] : [], index: index)
         }
     }
 
     /// The group that would be asked without the cache; nil: none.
     var asked: Part? {
         switch explanation.fate {
-        case .stored(let place), .asked(let place): parts[place]
+        case .stored(let index), .asked(let index): parts[index]
         case .cached, .failedLately, .noServer:
             parts.first { !$0.part.standing.isWithoutRecord && $0.part.standing != .noServer }
         case .refused, .made: nil

@@ -86,7 +86,7 @@ extension Explained {
             return "another server of \(part.group.title) answers in its place"
         }
         let others = part.group.servers.count > 1 ? "no other server of \(part.group.title) answers, and " : ""
-        let later = parts.dropFirst(part.place + 1)
+        let later = parts.dropFirst(part.index + 1)
         let next = later.first { $0.part.after.contains(.failure) && $0.said.contains(where: \.isAnswer) }
         if let next { return others + "\(next.group.title) is asked in the place of \(part.group.title)" }
         return others + (later.isEmpty ? "no other group may be asked" : "no group answers in its place")

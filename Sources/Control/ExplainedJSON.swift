@@ -45,7 +45,7 @@ extension Explained {
         [
             "pattern": explanation.rule.pattern?.description, "group": explanation.taker?.name, "text": ruleText,
             "exception": exceptionText, "key": rule?.key,
-        ] + (rule?.place ?? .standard).json
+        ] + (rule?.location ?? .standard).json
     }
 
     private var heldJSON: JSON {
@@ -66,13 +66,13 @@ extension Explained {
         case .made(let answer): return how("made", answer)
         case .failedLately(let answer), .noServer(let answer):
             return how(explanation.stale == nil ? "failure" : "stale", explanation.stale?.answer ?? answer)
-        case .stored(let place):
-            let group: JSON = ["group": parts[place].group.name]
-            guard case .entry(.answer(let answer), let elapsed, _)? = parts[place].part.stored else { return group }
+        case .stored(let index):
+            let group: JSON = ["group": parts[index].group.name]
+            guard case .entry(.answer(let answer), let elapsed, _)? = parts[index].part.stored else { return group }
             return how("stored", answer, age: elapsed) + group
-        case .asked(let place):
-            let asked: JSON = ["how": "asked", "group": parts[place].group.name]
-            guard case .ready(let server) = parts[place].part.standing else { return asked }
+        case .asked(let index):
+            let asked: JSON = ["how": "asked", "group": parts[index].group.name]
+            guard case .ready(let server) = parts[index].part.standing else { return asked }
             return asked + ["server": "\(server)"]
         }
     }
@@ -86,20 +86,20 @@ extension Explained {
 
     private func json(_ part: Part) -> JSON {
         // The servers of earlier groups have used part of the limit.
-        let before = parts.prefix(part.place).reduce(0) { $0 + $1.group.servers.count }
+        let before = parts.prefix(part.index).reduce(0) { $0 + $1.group.servers.count }
         let servers = part.group.servers.prefix(max(0, Self.mostServers - before))
         return [
             "name": part.group.name,
             "kind": part.group.kind,
-            "after": part.place == 0 ? nil : part.part.after.keys,
+            "after": part.index == 0 ? nil : part.part.after.keys,
             "hedgeAfterMilliseconds": part.part.hedgeAfter,
             "standing": words(part.part.standing).label,
             "reason": part.part.standing.code,
             "shared": part.part.group.isShared,
-            "servers": servers.enumerated().map { place, server -> JSON in
+            "servers": servers.enumerated().map { index, server -> JSON in
                 [
                     "address": server.address, "protocol": server.proto, "state": server.standing.rawValue,
-                    "says": part.said.indices.contains(place) ? json(part.said[place]) : .null,
+                    "says": part.said.indices.contains(index) ? json(part.said[index]) : .null,
                 ]
             },
             "serversLeftOut": part.group.servers.count - servers.count,
@@ -154,7 +154,7 @@ extension Explanation.Standing {
     fileprivate var code: String? { if case .withoutRecord(let code) = self { code } else { nil } }
 }
 
-extension Settings.Origins.Place {
+extension Settings.Origins.Location {
     fileprivate var json: JSON {
         switch self {
         case .file(let file, let line): ["file": file, "line": line, "variable": JSON.null]

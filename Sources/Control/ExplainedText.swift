@@ -45,9 +45,9 @@ extension Explained {
             let standing = words(part.part.standing).text.map { " (\($0))" } ?? ""
             lines.append("\(part.group.title)\(standing):")
             let servers = part.group.servers
-            for (place, server) in servers.prefix(left).enumerated() {
+            for (index, server) in servers.prefix(left).enumerated() {
                 lines.append("  \(server.address), \(server.way)\(state(server, of: part))")
-                if part.said.indices.contains(place) { lines.append("    \(text(part.said[place]))") }
+                if part.said.indices.contains(index) { lines.append("    \(text(part.said[index]))") }
             }
             if servers.count > left { lines.append("  and \(servers.count - left) more") }
             lines += part.group.leftOut.map { "  \($0.server) \($0.brief)" }

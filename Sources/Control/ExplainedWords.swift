@@ -20,7 +20,7 @@ extension Explained {
                 case .only(let name): "\(name) alone"
                 default: "\(pattern)"
                 }
-            return "\(what), in \(ruleKey)\(rule.map { " (\($0.place.text))" } ?? "")"
+            return "\(what), in \(ruleKey)\(rule.map { " (\($0.location.text))" } ?? "")"
         }
     }
 
@@ -33,19 +33,19 @@ extension Explained {
 
     private func withoutPattern(_ group: GroupID) -> String {
         if group == .httpdns {
-            return "none takes the name, so HTTPDNS does\(rule.map { " ([\($0.key)] at \($0.place.text))" } ?? "")"
+            return "none takes the name, so HTTPDNS does\(rule.map { " ([\($0.key)] at \($0.location.text))" } ?? "")"
         }
         guard hasAccount else {
             let noun = explanation.taker?.title ?? "fallback"
             return "none takes the name, so \(noun) does: there is no [httpdns] section"
         }
         return
-            "none takes the name, and HTTPDNS has those of \(ruleKey) alone\(rule.map { " (\($0.place.text))" } ?? "")"
+            "none takes the name, and HTTPDNS has those of \(ruleKey) alone\(rule.map { " (\($0.location.text))" } ?? "")"
     }
 
     var exceptionText: String? {
         guard let exception, let decided = explanation.rule.exception else { return nil }
-        return "\(decided.pattern), in \(exception.key) (\(exception.place.text))"
+        return "\(decided.pattern), in \(exception.key) (\(exception.location.text))"
     }
 
     /// Why the question takes its route; nil: the rule explains it.
@@ -108,7 +108,7 @@ extension Explained {
         guard !explanation.parts.isEmpty else { return "nobody" }
         return parts.map { part in
             let noun = part.group.title
-            guard part.place > 0 else { return noun }
+            guard part.index > 0 else { return noun }
             let hedge = part.part.hedgeAfter.map { $0 > 0 ? ", or takes \($0) ms" : ", and beside it" } ?? ""
             return "then \(noun) if it \(part.part.after.words)\(hedge)"
         }.joined(separator: ", ")
@@ -119,14 +119,14 @@ extension Explained {
         switch explanation.fate {
         case .refused: return "\(explanation.type.refusal ?? .refused)"
         case .cached: return "from the cache"
-        case .stored(let place):
-            let noun = parts[place].group.title
+        case .stored(let index):
+            let noun = parts[index].group.title
             let wait = explanation.sharedCache?.budget ?? 0
             return
                 "from the shared cache, what \(noun) has said, if that comes within \(wait) ms; else \(noun) is asked"
         case .made(let answer): return "made here: \(summary(answer, age: 0))"
-        case .asked(let place):
-            let part = parts[place]
+        case .asked(let index):
+            let part = parts[index]
             let noun = part.group.title
             var text = "\(noun) is asked"
             if case .ready(let server) = part.part.standing { text += ", at \(server)" }
@@ -251,7 +251,7 @@ extension Explained {
     }
 }
 
-extension Settings.Origins.Place {
+extension Settings.Origins.Location {
     var text: String {
         switch self {
         case .file(let file, let line): "\(file):\(line)"

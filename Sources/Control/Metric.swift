@@ -89,13 +89,13 @@ struct Metric: Sendable {
     }
 
     private static func merged<Value>(_ samples: Samples<Value>, _ combine: (Value, Value) -> Value) -> Samples<Value> {
-        var places: [[String]: Int] = [:]
+        var indices: [[String]: Int] = [:]
         var merged: Samples<Value> = []
         for (labels, value) in samples {
-            if let place = places[labels] {
-                merged[place].1 = combine(merged[place].1, value)
+            if let index = indices[labels] {
+                merged[index].1 = combine(merged[index].1, value)
             } else {
-                places[labels] = merged.count
+                indices[labels] = merged.count
                 merged.append((labels, value))
             }
         }

@@ -11,8 +11,8 @@ extension Overview {
     /// A number with commas: `1,234,567`.
     static func grouped(_ number: UInt64) -> String {
         var text = ""
-        for (place, digit) in String(number).reversed().enumerated() {
-            if place > 0, place % 3 == 0 { text.append(",") }
+        for (index, digit) in String(number).reversed().enumerated() {
+            if index > 0, index % 3 == 0 { text.append(",") }
             text.append(digit)
         }
         return String(text.reversed())
@@ -38,15 +38,15 @@ extension Overview {
             ? "\((nanoseconds + 500) / 1000) µs" : milliseconds(Double(nanoseconds) / 1_000_000)
     }
 
-    /// A number with at most `places` decimal places, without zeros at the end.
-    static func decimal(_ value: Double, _ places: Int) -> String {
-        if value < 0 { return "-" + decimal(-value, places) }
+    /// A number with at most `decimals` decimals, without zeros at the end.
+    static func decimal(_ value: Double, _ decimals: Int) -> String {
+        if value < 0 { return "-" + decimal(-value, decimals) }
         var scale = 1
-        for _ in 0..<places { scale *= 10 }
+        for _ in 0..<decimals { scale *= 10 }
         let scaled = Int((value * Double(scale)).rounded())
         guard scale > 1, scaled % scale != 0 else { return "\(scaled / scale)" }
         let digits = String(scaled % scale)
-        let fraction = String(repeating: "0", count: places - digits.count) + digits
+        let fraction = String(repeating: "0", count: decimals - digits.count) + digits
         return "\(scaled / scale).\(fraction.prefix(fraction.count - fraction.reversed().prefix { $0 == "0" }.count))"
     }
 

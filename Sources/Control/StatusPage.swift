@@ -122,8 +122,8 @@ struct StatusPage {
             let names = overview.hour.names.values.reduce(0, +)
             figures.append(("names billed in the last hour, at most", Overview.grouped(names)))
         }
-        let items = figures.enumerated().map { place, figure -> HTML in
-            let tone: HTML = place == 0 && questions.clear > 0 ? " class=\"warn\"" : ""
+        let items = figures.enumerated().map { index, figure -> HTML in
+            let tone: HTML = index == 0 && questions.clear > 0 ? " class=\"warn\"" : ""
             return "<div><dt>\(figure.label)</dt><dd\(tone)>\(figure.value)</dd></div>"
         }
         return "<dl class=\"figures\">\n\(items)\n</dl>"

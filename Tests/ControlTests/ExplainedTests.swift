@@ -45,13 +45,13 @@ import Testing
         var explanation = Explanation(
             name, .a,
             PolicyDecision(
-                taker: .group(Self.office), pattern: DomainPattern("example.com"), place: DomainPlace(list: 0, line: 1)),
+                taker: .group(Self.office), pattern: DomainPattern("example.com"), location: .init(list: 0, line: 1)),
             .addresses, .asked(0))
         explanation.taker = office
         explanation.parts = [ready(office)] + (wall ? [] : [ready(group(.fallback, "fallback"))])
         change(&explanation)
         var explained = Explained(explanation)
-        explained.rule = .init(key: "upstreams.office.domains", place: .file("/etc/h.toml", line: 14))
+        explained.rule = .init(key: "upstreams.office.domains", location: .file("/etc/h.toml", line: 14))
         explained.at = Self.now
         explained.said = said
         return explained
@@ -71,7 +71,7 @@ import Testing
             (ads.name, ads.answer) = ("ads", .nxdomain)
             (explanation.taker, explanation.parts, explanation.reason) = (GroupOverview(ads, []), [], .groupAnswers)
             explanation.rule = PolicyDecision(
-                taker: .group(Self.office), pattern: .only(name), place: DomainPlace(list: 0, line: 1))
+                taker: .group(Self.office), pattern: .only(name), location: PatternLocation(list: 0, line: 1))
             explanation.fate = .made(.nxDomain(name, type: .a, negativeTTL: 30))
         }
         #expect(

@@ -129,9 +129,9 @@ import Transport
         let octets = Self.record.octets
         for length in 0..<octets.count { #expect(HistoryRecord(Array(octets[..<length])) == nil) }
         #expect(HistoryRecord(octets + [0]) == nil)
-        for place in octets.indices {
+        for index in octets.indices {
             var changed = octets
-            changed[place] ^= 1 << (place % 8)
+            changed[index] ^= 1 << (index % 8)
             #expect(HistoryRecord(changed) == nil)
         }
         // With a checksum that is right.

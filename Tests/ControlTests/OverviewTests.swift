@@ -235,8 +235,8 @@ import Testing
             let isTold = standing != .unknown && standing != .answers
             let question = Name("www.example.com")!
             var explanation = Explanation(
-                question, .a, PolicyDecision(taker: .group(GroupID(2)), pattern: nil, place: nil), .addresses, .asked(0)
-            )
+                question, .a, PolicyDecision(taker: .group(GroupID(2)), pattern: nil, location: nil), .addresses,
+                .asked(0))
             explanation.parts = [Explanation.Part(office, after: .failure, hedgeAfter: nil, .ready(other.server))]
             var explained = Explained(explanation)
             explained.at = Self.now

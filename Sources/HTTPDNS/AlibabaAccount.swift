@@ -112,9 +112,9 @@ public final class AlibabaAccount: ServiceAccount {
             let (v4, v6) = (try json.member("v4", of: name), try json.member("v6", of: name))
             let ipv4 = try answer.list(json, v4, "ips", of: .ipv4)
             let ipv6 = try answer.list(json, v6, "ips", of: .ipv6)
-            let place = try answer.add(json, json.string(json.member("dn", of: name)), ipv4, ipv6)
-            if ipv4.isEmpty { try add(json, v4, names[place], .ipv4, to: &reasons) }
-            if ipv6.isEmpty { try add(json, v6, names[place], .ipv6, to: &reasons) }
+            let index = try answer.add(json, json.string(json.member("dn", of: name)), ipv4, ipv6)
+            if ipv4.isEmpty { try add(json, v4, names[index], .ipv4, to: &reasons) }
+            if ipv6.isEmpty { try add(json, v6, names[index], .ipv6, to: &reasons) }
         }
         return try answer.results()
     }

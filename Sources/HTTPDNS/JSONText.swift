@@ -52,23 +52,23 @@ struct JSONText {
 
     // MARK: Values
 
-    func isMissing(_ place: Int) -> Bool { nodes[place].kind == .null }
+    func isMissing(_ index: Int) -> Bool { nodes[index].kind == .null }
 
-    func isString(_ place: Int) -> Bool { nodes[place].kind == .string || nodes[place].kind == .escaped }
+    func isString(_ index: Int) -> Bool { nodes[index].kind == .string || nodes[index].kind == .escaped }
 
     /// The node of the value of an object's member.
     func member(_ wanted: StaticString, of object: Int = root) throws(ServiceFailure) -> Int {
         let content = try content(of: object, .object)
-        var place = content.lowerBound
-        while place < content.upperBound {
-            if isSame(octets.span, nodes[place].name, as: wanted) { return place }
-            place = nodes[place].next
+        var index = content.lowerBound
+        while index < content.upperBound {
+            if isSame(octets.span, nodes[index].name, as: wanted) { return index }
+            index = nodes[index].next
         }
         return Self.missing
     }
 
     /// The range of a member's name in ``octets``, without its quotes.
-    func name(_ place: Int) -> Range<Int> { nodes[place].name }
+    func name(_ index: Int) -> Range<Int> { nodes[index].name }
 
     /// The nodes of an object's values.
     func members(of object: Int) throws(ServiceFailure) -> Children {
@@ -81,9 +81,9 @@ struct JSONText {
     }
 
     @inline(__always)
-    private func content(of place: Int, _ kind: Kind) throws(ServiceFailure) -> Range<Int> {
-        guard nodes[place].kind == kind || nodes[place].kind == .null else { throw .unparsable }
-        return place + 1..<nodes[place].next
+    private func content(of index: Int, _ kind: Kind) throws(ServiceFailure) -> Range<Int> {
+        guard nodes[index].kind == kind || nodes[index].kind == .null else { throw .unparsable }
+        return index + 1..<nodes[index].next
     }
 
     /// The nodes in an object or array.
@@ -92,37 +92,37 @@ struct JSONText {
         fileprivate var rest: Range<Int>
 
         mutating func next() -> Int? {
-            guard let place = rest.first else { return nil }
-            rest = nodes[place].next..<rest.upperBound
-            return place
+            guard let index = rest.first else { return nil }
+            rest = nodes[index].next..<rest.upperBound
+            return index
         }
     }
 
     /// The range of a string without escapes in ``octets``, without its quotes.
-    func string(_ place: Int) throws(ServiceFailure) -> Range<Int> {
-        guard nodes[place].kind == .string else { throw .unparsable }
-        return nodes[place].range
+    func string(_ index: Int) throws(ServiceFailure) -> Range<Int> {
+        guard nodes[index].kind == .string else { throw .unparsable }
+        return nodes[index].range
     }
 
     /// The octets of a string, which may have a `\` before each `/`, as some writers put there.
-    func unescaped(_ place: Int) throws(ServiceFailure) -> [UInt8] {
-        guard isString(place) else { throw .unparsable }
-        let pieces = octets[nodes[place].range]
+    func unescaped(_ index: Int) throws(ServiceFailure) -> [UInt8] {
+        guard isString(index) else { throw .unparsable }
+        let pieces = octets[nodes[index].range]
             .split(separator: UInt8(ascii: "\\"), omittingEmptySubsequences: false)
         guard pieces.dropFirst().allSatisfy({ $0.first == UInt8(ascii: "/") }) else { throw .unparsable }
         return Array(pieces.joined())
     }
 
     /// An integer of 0 or more, limited to `maximum`.
-    func integer(_ place: Int, maximum: Int = .max) throws(ServiceFailure) -> Int {
-        guard nodes[place].kind == .number, let value = decimal(octets.span, nodes[place].range, maximum: maximum)
+    func integer(_ index: Int, maximum: Int = .max) throws(ServiceFailure) -> Int {
+        guard nodes[index].kind == .number, let value = decimal(octets.span, nodes[index].range, maximum: maximum)
         else { throw .unparsable }
         return value
     }
 
     /// A string as an address; nil: it is none.
-    func address(_ place: Int) throws(ServiceFailure) -> IPAddress? {
-        IPAddress(parsing: octets.span.extracting(try string(place)))
+    func address(_ index: Int) throws(ServiceFailure) -> IPAddress? {
+        IPAddress(parsing: octets.span.extracting(try string(index)))
     }
 }
 
@@ -173,16 +173,16 @@ extension JSONText {
         _ text: Span<UInt8>, _ name: Range<Int>, _ kind: Kind, until end: UInt8, _ depth: Int
     ) throws(ServiceFailure) {
         guard depth < Self.maximumDepth else { throw .unparsable }
-        let place = nodes.count
+        let index = nodes.count
         try add(kind, name, position..<position)
         position += 1
         if !take(end, text) {
             repeat {
-                try readValue(text, kind == .object ? try readName(text, in: place) : 0..<0, depth: depth + 1)
+                try readValue(text, kind == .object ? try readName(text, in: index) : 0..<0, depth: depth + 1)
             } while take(UInt8(ascii: ","), text)
             guard take(end, text) else { throw .unparsable }
         }
-        nodes[place].next = nodes.count
+        nodes[index].next = nodes.count
     }
 
     /// Reads the name of a member, which must be unique in its object, and the colon after it.

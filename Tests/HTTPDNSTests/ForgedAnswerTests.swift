@@ -118,12 +118,12 @@ import Testing
     /// A block in the middle, of which nothing is known, is changed at will, and with it the text before to something
     /// random: that must not vanish in a line that is skipped, or where nobody looks at the client's address.
     @Test(arguments: [(16, "1,60|203.0.113.7"), (0, "a.example.:192.0")]) func aBlockThatIsSkipped(
-        place: Int, known: String
+        start: Int, known: String
     ) throws {
         let cipher = try PayloadCipher(.aes, key: aesKey)
         let text = "a.example.:192.0.2.1,60|203.0.113.7,\nwww.example.com.:192.0.2.9,60"
         var forged = try cipher.encrypt(Array(text.utf8).span)
-        for (index, octet) in known.utf8.enumerated() where octet != UInt8(ascii: "|") { forged[place + index] ^= 0x80 }
+        for (index, octet) in known.utf8.enumerated() where octet != UInt8(ascii: "|") { forged[start + index] ^= 0x80 }
         #expect(throws: ServiceFailure.undecryptable) {
             try TencentAccount(.aes(id: 1, key: aesKey)).parse(
                 HTTPResponse(payload: forged), names: names("a.example", Self.www), family: .ipv4)
@@ -159,10 +159,10 @@ import Testing
         for (account, cipher) in try encryptedAccounts() {
             let payload = try cipher.encrypt(Array("www.example.com.:192.0.2.1,120|203.0.113.7".utf8).span)
             var bodies = (1..<payload.count).filter { $0 != 16 }.map { Array(payload.prefix($0)) }
-            for place in payload.indices {
+            for index in payload.indices {
                 for bit: UInt8 in [1, 0x20, 0x80] {
                     var changed = payload
-                    changed[place] ^= bit
+                    changed[index] ^= bit
                     bodies.append(changed)
                 }
             }

@@ -23,20 +23,20 @@ extension Explained {
             remark = provenance.proxies.first { numbers[$0.account] == taker }?.text
         }
         let origins = provenance.origins
-        func rule(_ place: DomainPlace) -> Rule {
-            let (key, file, number) = names.place(place)
+        func rule(_ location: PatternLocation) -> Rule {
+            let (key, file, item) = names.location(location)
             return Rule(
-                key: key, place: file.map { .file($0, line: number) } ?? origins?.find(key, item: number) ?? .standard)
+                key: key, location: file.map { .file($0, line: item) } ?? origins?.find(key, item: item) ?? .standard)
         }
-        exception = explanation.rule.exception.map { rule($0.place) }
-        if let place = explanation.rule.place {
-            self.rule = rule(place)
+        exception = explanation.rule.exception.map { rule($0.location) }
+        if let location = explanation.rule.location {
+            self.rule = rule(location)
         } else if explanation.rule.taker == .group(.httpdns) {
             let section = Settings.Group.httpdnsName
-            self.rule = Rule(key: section, place: origins?.find(section: section) ?? .standard)
+            self.rule = Rule(key: section, location: origins?.find(section: section) ?? .standard)
         } else if explanation.rule.taker == .group(.fallback), hasAccount {
             let key = settings.domains.intercept.isEmpty ? "domains.interceptFile" : "domains.intercept"
-            self.rule = Rule(key: key, place: origins?.find(key) ?? .standard)
+            self.rule = Rule(key: key, location: origins?.find(key) ?? .standard)
         }
     }
 }

@@ -62,8 +62,8 @@ import Testing
             all.enter(.host, one)
             ofSource.enter(Self.one, one)
         }
-        #expect(all.entry(Self.other) == number.map { .inPlace(of: $0) } ?? .refused)
-        #expect(ofSource.entry(Self.one) == number.map { .inPlace(of: $0) } ?? .refusedOfSource)
+        #expect(all.entry(Self.other) == number.map { .insteadOf($0) } ?? .refused)
+        #expect(ofSource.entry(Self.one) == number.map { .insteadOf($0) } ?? .refusedOfSource)
         #expect(ofSource.entry(Self.other) == .free)
     }
 
@@ -77,9 +77,9 @@ import Testing
         // Its own make room for it, whatever others do.
         world.guests[3].isQuiet = true
         world.guests[9].isQuiet = true
-        #expect(world.entry(Self.one) == .inPlace(of: 3) && world.entry(Self.other) == .inPlace(of: 3))
+        #expect(world.entry(Self.one) == .insteadOf(3) && world.entry(Self.other) == .insteadOf(3))
         world.room.left(world.guests.removeLast())
-        #expect(world.entry(Self.other) == .free && world.entry(Self.one) == .inPlace(of: 3))
+        #expect(world.entry(Self.other) == .free && world.entry(Self.one) == .insteadOf(3))
         // Of the smallest number each has one.
         #expect(World(most: 1).entry(Self.one) == .free)
     }
@@ -93,7 +93,7 @@ import Testing
         #expect(world.entry(Self.neighbour(20)) == .refusedOfSource && world.entry(Self.one) == .free)
         world.enter(Self.one, .idle)
         world.guests[5].isQuiet = true
-        #expect(world.entry(Self.neighbour(20)) == .inPlace(of: 5), "one of the network, not the one elsewhere")
+        #expect(world.entry(Self.neighbour(20)) == .insteadOf(5), "one of the network, not the one elsewhere")
     }
 
     @Test func fewerClientsThanThereAre() {
@@ -101,7 +101,7 @@ import Testing
         for _ in 0..<16 { world.enter(.host, .idle) }
         world.room.settings = Self.settings(most: 2)
         var closed = 0
-        while case .inPlace(of: let number) = world.entry(Self.one),
+        while case .insteadOf(let number) = world.entry(Self.one),
             let index = world.guests.firstIndex(where: { $0.number == number })
         {
             world.room.left(world.guests.remove(at: index))

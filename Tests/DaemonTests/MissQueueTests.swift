@@ -15,10 +15,10 @@ import Testing
         for _ in 0..<5000 where queue.enter(Self.flooding) { taken += 1 }
         #expect(taken == 896)
         #expect(queue.refused == UInt64(5000 - taken))
-        // Some may share a place with it, one in 256.
+        // Some may share a bucket with it, one in 256.
         let others = (0..<100).count { queue.enter(Source(.v4(198, 51, 100, UInt8($0)))) }
         #expect(others >= 90)
-        // What was refused is not counted, and what is taken on leaves its place.
+        // What was refused is not counted, and what is taken on leaves room again.
         for _ in 0..<taken { queue.leave(Self.flooding) }
         #expect(queue.enter(Self.flooding))
     }

@@ -72,8 +72,8 @@ public struct Probe {
         var working: Set<GroupID> = []
         /// The first failure of each group.
         var failures: [GroupID: String] = [:]
-        for (place, step) in steps.enumerated() {
-            asking("\(step.who) (\(place + 1) of \(steps.count))")
+        for (index, step) in steps.enumerated() {
+            asking("\(step.who) (\(index + 1) of \(steps.count))")
             let (line, isAnswer) = ask(step)
             say(line)
             if isAnswer {

@@ -72,8 +72,8 @@ public struct Host {
         if let address, facts.asks(address) {
             lines += asking(address, facts)
         } else {
-            let place = address.map { ", which is at \($0)" } ?? ": listen.addresses: \(Self.withoutAddress)"
-            lines.append("Programs do not ask this daemon\(place).")
+            let detail = address.map { ", which is at \($0)" } ?? ": listen.addresses: \(Self.withoutAddress)"
+            lines.append("Programs do not ask this daemon\(detail).")
         }
         if changes.isRecorded {
             lines += Program.isRoot ? try disabling(nil) : ["What httpdnsd host disable would do is shown to root."]

@@ -34,7 +34,7 @@ struct ClientRoom {
     enum Entry: Equatable {
         case free
         /// This client makes room, and is closed.
-        case inPlace(of: UInt64)
+        case insteadOf(UInt64)
         case refusedOfSource, refused
     }
 
@@ -65,18 +65,18 @@ struct ClientRoom {
     func entry(of source: Source, among guests: some Sequence<Guest>) -> Entry {
         let most = settings.tcpClients
         if source != .host, counts[source] >= max(1, most / 4) {
-            return place(among: guests.filter { $0.source == source }).map { .inPlace(of: $0) } ?? .refusedOfSource
+            return makingRoom(among: guests.filter { $0.source == source }).map { .insteadOf($0) } ?? .refusedOfSource
         }
         if let network = source.network, counts[network: network] >= Shares.ofNetwork(most) {
-            return place(among: guests.filter { $0.source.network == network }).map { .inPlace(of: $0) }
+            return makingRoom(among: guests.filter { $0.source.network == network }).map { .insteadOf($0) }
                 ?? .refusedOfSource
         }
         guard counts.all >= most else { return .free }
-        return place(among: Array(guests)).map { .inPlace(of: $0) } ?? .refused
+        return makingRoom(among: Array(guests)).map { .insteadOf($0) } ?? .refused
     }
 
     /// The client that makes room.
-    private func place(among guests: [Guest]) -> UInt64? {
+    private func makingRoom(among guests: [Guest]) -> UInt64? {
         func oldest(_ isMeant: (Guest) -> Bool) -> UInt64? {
             guests.filter(isMeant).min { $0.lastActivity < $1.lastActivity }?.number
         }

@@ -24,7 +24,7 @@ final class LargeReplies: Sendable {
     /// Counts one more for a source. From any thread.
     /// - Returns: false: it has reached its limit in this second.
     func add(_ source: Source, at now: Tick) -> Bool {
-        let bucket = source.place(of: buckets.count, salt: salt)
+        let bucket = source.index(below: buckets.count, salt: salt)
         let second = UInt64(now.seconds) << 32
         let before = buckets[bucket].load(ordering: .relaxed)
         guard before & ~0xFFFF_FFFF == second else {

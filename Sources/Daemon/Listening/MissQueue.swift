@@ -54,12 +54,12 @@ final class MissQueue: Sendable {
     /// - Returns: Whether there was room for one more, of the source and of its network.
     private func count(_ source: Source, _ change: Int) -> Bool {
         let all = all.add(change, ordering: .relaxed).oldValue
-        func count(_ place: Int, of buckets: borrowing Buckets) -> Bool {
-            let own = buckets[place].add(change, ordering: .relaxed).oldValue
+        func count(_ index: Int, of buckets: borrowing Buckets) -> Bool {
+            let own = buckets[index].add(change, ordering: .relaxed).oldValue
             return Shares.mayHaveMore(own: own, all: all, most: maximum)
         }
-        let hasRoom = count(source.place(of: sources.count, salt: salt), of: sources)
-        guard let place = source.placeOfNetwork(of: networks.count, salt: salt) else { return hasRoom }
-        return count(place, of: networks) && hasRoom
+        let hasRoom = count(source.index(below: sources.count, salt: salt), of: sources)
+        guard let index = source.networkIndex(below: networks.count, salt: salt) else { return hasRoom }
+        return count(index, of: networks) && hasRoom
     }
 }

@@ -152,7 +152,7 @@ final class StreamServer: @unchecked Sendable {
             return forwarderLoop.strangers.closed(address.address)
         }
         while case let entry = room.entry(of: source, among: guests), entry != .free {
-            guard case .inPlace(of: let number) = entry else {
+            guard case .insteadOf(let number) = entry else {
                 if entry == .refused { counters.refused += 1 } else { counters.refusedOfOneSource += 1 }
                 return
             }

@@ -29,7 +29,7 @@ final class Store {
         /// Nil: there is no `[sharedCache]`.
         init?(_ settings: Settings.SharedCache) throws(StartFailure) {
             guard let server = settings.server, let key = settings.key else { return nil }
-            let address: StoreUpstream.Place =
+            let address: StoreUpstream.Address =
                 switch server {
                 case .plain(let endpoint): .plain(endpoint)
                 case .path(let path): .path(path)

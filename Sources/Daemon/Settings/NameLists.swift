@@ -22,7 +22,7 @@ struct NameLists: Sendable, Equatable {
         let owner: DomainRules.Owner
         let list: DomainList
 
-        func place(_ line: Int) -> String { path.isEmpty ? key : "\(path):\(line)" }
+        func location(_ line: Int) -> String { path.isEmpty ? key : "\(path):\(line)" }
     }
 
     /// A file of names, and the result of its reading.
@@ -149,11 +149,11 @@ struct NameLists: Sendable, Equatable {
         return files.compactMap { file in file.text.map { NameCopy(path: file.path, text: $0) } }
     }
 
-    /// The position of a rule's pattern: its key, and its file with the line; without a file, the number of the item in
+    /// The location of a rule's pattern: its key, and its file with the line; without a file, the number of the item in
     /// the key's own list.
-    func place(_ place: DomainPlace) -> (key: String, file: String?, number: Int) {
-        let source = sources[place.list]
-        return (source.key, source.path.isEmpty ? nil : source.path, place.line)
+    func location(_ location: PatternLocation) -> (key: String, file: String?, number: Int) {
+        let source = sources[location.list]
+        return (source.key, source.path.isEmpty ? nil : source.path, location.line)
     }
 
     static func == (a: NameLists, b: NameLists) -> Bool { a.fingerprint == b.fingerprint && a.paths == b.paths }
@@ -162,10 +162,10 @@ struct NameLists: Sendable, Equatable {
         switch error {
         case .conflict(let pattern, let first, let second):
             let (a, b) = (sources[first.list], sources[second.list])
-            let subject = b.path.isEmpty ? "" : "\(b.place(second.line)): "
+            let subject = b.path.isEmpty ? "" : "\(b.location(second.line)): "
             return .setting(
                 key: b.key, item: b.path.isEmpty ? second.line : nil,
-                "\(subject)give \(pattern) to one group; it is in \(a.place(first.line)) of another as well",
+                "\(subject)give \(pattern) to one group; it is in \(a.location(first.line)) of another as well",
                 other: a.path.isEmpty ? StartFailure.Item(key: a.key, number: first.line) : nil)
         case .tooManyOctets:
             return .setting(key: sources.last?.key ?? "upstreams", "the lists of names are too long together")

@@ -35,7 +35,7 @@ struct ConfigurationOptions: ParsableArguments {
     var secretsNotInUse: [String] {
         let usual = "/run/credentials/httpdnsd.service"
         // systemd hides that folder from an ExecReload; the daemon itself sees it.
-        let places = [usual] + (Environment.variables["MAINPID"].map { ["/proc/\($0)/root\(usual)"] } ?? [])
+        let folders = [usual] + (Environment.variables["MAINPID"].map { ["/proc/\($0)/root\(usual)"] } ?? [])
         func files(_ folder: String?) -> [String]? {
             var variables = Environment.variables
             variables["CREDENTIALS_DIRECTORY"] = folder
@@ -45,7 +45,7 @@ struct ConfigurationOptions: ParsableArguments {
             ).origins.secretFiles
         }
         func octets(_ path: String) -> [UInt8]? { try? SystemFile.read(path, limit: Self.secretLimit) }
-        guard let copies = places.first(where: SystemFile.isThere), let inUse = files(copies), let now = files(nil),
+        guard let copies = folders.first(where: SystemFile.isThere), let inUse = files(copies), let now = files(nil),
             inUse.count == now.count
         else { return [] }
         return zip(inUse, now).filter { $0 != $1 && octets($0) != octets($1) }.map(\.1)
@@ -179,8 +179,8 @@ struct Loaded {
         } catch {
             switch error {
             case .setting(let key, let item, let message, let other):
-                let place = other.map { " (\(origins.place(of: $0.key, item: $0.number)))" } ?? ""
-                throw Ending.configuration("\(origins.error(key, item: item, message + place))")
+                let location = other.map { " (\(origins.location(of: $0.key, item: $0.number)))" } ?? ""
+                throw Ending.configuration("\(origins.error(key, item: item, message + location))")
             case .system(let message): throw Ending.system(message)
             }
         }

@@ -44,7 +44,7 @@ public final class DemoService: Sendable {
     ///     is in use or missing.
     ///   - isBroken: Whether the account's service closes each connection, until ``mend()``.
     public init(ports: [UInt16] = [], isBroken: Bool = false) throws {
-        func port(_ place: Int) -> UInt16 { place < ports.count ? ports[place] : 0 }
+        func port(_ index: Int) -> UInt16 { index < ports.count ? ports[index] : 0 }
         let broken = Broken(isBroken)
         self.broken = broken
         let address = IPAddress.v4(127, 0, 0, 1)

@@ -30,11 +30,11 @@ import Testing
         #expect(durations.bound(ofShare: 1) == 4_096_000_000)
     }
 
-    @Test("every type and code has a place, and those that are named have their own")
-    func places() {
+    @Test("every type and code has an index, and those that are named have their own")
+    func indices() {
         #expect(QuestionKind.names.count == QuestionKind.count)
-        for (place, name) in QuestionKind.names.dropLast().enumerated() {
-            #expect(QuestionKind.index(RecordType(parsing: name)) == place, "\(name)")
+        for (index, name) in QuestionKind.names.dropLast().enumerated() {
+            #expect(QuestionKind.index(RecordType(parsing: name)) == index, "\(name)")
         }
         let named = Set((0...UInt16.max).map { QuestionKind.index(RecordType(rawValue: $0)) })
         #expect(named == Set(0..<QuestionKind.count))

@@ -7,7 +7,7 @@ import Testing
 @Suite struct UpstreamTalliesTests {
     private func server(_ number: UInt32) -> Server { Server(Endpoint(IPAddress(v4: number), port: 443)) }
 
-    @Test func aServerIsCountedInOnePlace() {
+    @Test func aServerHasOneTally() {
         let tallies = UpstreamTallies()
         let first = server(1)
         tallies.server(first).connected(isReused: false)
@@ -56,8 +56,8 @@ import Testing
             given.append(milliseconds)
             latest.add(milliseconds * 1_000_000)
             let last = given.suffix(100).sorted()
-            for (share, place) in [(0.5, (last.count + 1) / 2), (0.95, (last.count * 19 + 19) / 20), (1, last.count)] {
-                #expect(latest.milliseconds(ofShare: share) == Double(last[place - 1]))
+            for (share, rank) in [(0.5, (last.count + 1) / 2), (0.95, (last.count * 19 + 19) / 20), (1, last.count)] {
+                #expect(latest.milliseconds(ofShare: share) == Double(last[rank - 1]))
             }
         }
     }

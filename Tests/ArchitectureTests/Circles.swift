@@ -88,14 +88,14 @@ private struct SourceNames {
         var texts: [(open: Int, quotes: Int, marks: Int)] = []
         var previous = ""
         var isPrivate = false
-        func holds(_ word: StaticString, at place: Int) -> Bool {
-            guard place + word.utf8CodeUnitCount <= bytes.count else { return false }
-            return (0..<word.utf8CodeUnitCount).allSatisfy { bytes[place + $0] == word.utf8Start[$0] }
+        func holds(_ word: StaticString, at offset: Int) -> Bool {
+            guard offset + word.utf8CodeUnitCount <= bytes.count else { return false }
+            return (0..<word.utf8CodeUnitCount).allSatisfy { bytes[offset + $0] == word.utf8Start[$0] }
         }
-        func count(_ byte: UInt8, at place: Int, most: Int = .max) -> Int {
-            var end = place
-            while end < bytes.count, bytes[end] == byte, end - place < most { end += 1 }
-            return end - place
+        func count(_ byte: UInt8, at offset: Int, most: Int = .max) -> Int {
+            var end = offset
+            while end < bytes.count, bytes[end] == byte, end - offset < most { end += 1 }
+            return end - offset
         }
         /// Goes to the end of a text, or to what is put into it.
         func skipText(quotes: Int, marks: Int) {

@@ -117,7 +117,7 @@ private func bodies(_ blocks: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
     return found
 }
 
-/// The bytes with all checksums and places right, as far as there are blocks.
+/// The bytes with all checksums and sequence numbers right, as far as there are blocks.
 private func repaired(_ bytes: [UInt8]) -> [UInt8] {
     guard bytes.count >= Snapshot.headerLength else { return bytes }
     var bytes = bytes

@@ -167,8 +167,8 @@ extension FamilyAddresses {
 
 private func checkResults(_ results: [NameAddresses], _ names: [Name], _ family: Families) {
     check(!results.isEmpty, "nothing is neither an answer nor a failure")
-    let places = results.map { names.firstIndex(of: $0.name) ?? -1 }
-    check(!places.contains(-1) && zip(places, places.dropFirst()).allSatisfy { $0 < $1 }, "other names than asked")
+    let indices = results.map { names.firstIndex(of: $0.name) ?? -1 }
+    check(!indices.contains(-1) && zip(indices, indices.dropFirst()).allSatisfy { $0 < $1 }, "other names than asked")
     for result in results {
         check((result.ipv4 == .notAsked) != family.contains(.ipv4), "IPv4 is not as asked")
         check((result.ipv6 == .notAsked) != family.contains(.ipv6), "IPv6 is not as asked")

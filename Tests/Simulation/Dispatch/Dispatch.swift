@@ -48,13 +48,13 @@ public enum Scheduler {
         }
         if !later.isEmpty {
             let now = now()
-            if let place = later.indices.filter({ later[$0].at <= now }).min(by: { later[$0].at < later[$1].at }) {
-                later.remove(at: place).work()
+            if let index = later.indices.filter({ later[$0].at <= now }).min(by: { later[$0].at < later[$1].at }) {
+                later.remove(at: index).work()
                 return true
             }
         }
-        if let place = waiting.firstIndex(where: { $0.descriptors.contains(where: isReadable) }) {
-            waiting.remove(at: place).work()
+        if let index = waiting.firstIndex(where: { $0.descriptors.contains(where: isReadable) }) {
+            waiting.remove(at: index).work()
             return true
         }
         for source in sources where source.isOn && isReadable(source.descriptor) {

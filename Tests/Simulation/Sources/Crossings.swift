@@ -48,7 +48,7 @@ enum Feature: Int, CaseIterable {
         .familiesByRoute,
         .encryptedGroupBehind,
     ]
-    private static let places: Set<Feature> = exclusive[0].0
+    private static let routes: Set<Feature> = exclusive[0].0
 
     /// Whether an answer can depend on both.
     static func canMeet(_ a: Feature, _ b: Feature) -> Bool {
@@ -58,11 +58,11 @@ enum Feature: Int, CaseIterable {
     private static func canMeetInOrder(_ a: Feature, _ b: Feature) -> Bool {
         if ofAccounts.contains(a) {
             // Of other names' answers nothing depends on the account's settings.
-            if places.contains(b), b != .account { return false }
+            if routes.contains(b), b != .account { return false }
             if b == .namesFile || b == .thenTry { return false }
         }
         if fromHere.contains(a), ofOthers.contains(b) { return false }
-        if let (_, places) = needs.first(where: { $0.0 == a }), Self.places.contains(b) { return places.contains(b) }
+        if let (_, needed) = needs.first(where: { $0.0 == a }), Self.routes.contains(b) { return needed.contains(b) }
         return true
     }
 }
@@ -90,21 +90,21 @@ struct Crossings {
 
     var text: String { (pairs + triples).map(String.init).joined(separator: " ") }
 
-    private static func place(_ a: Feature, _ b: Feature) -> Int {
+    private static func index(_ a: Feature, _ b: Feature) -> Int {
         min(a.rawValue, b.rawValue) * Feature.allCases.count + max(a.rawValue, b.rawValue)
     }
 
-    private static func place(_ a: Int, _ b: Int, _ c: Int) -> Int {
+    private static func index(_ a: Int, _ b: Int, _ c: Int) -> Int {
         (a * dangerous.count + b) * dangerous.count + c
     }
 
     mutating func met(_ features: Set<Feature>) {
         let all = features.sorted { $0.rawValue < $1.rawValue }
-        for (index, one) in all.enumerated() { for other in all[(index + 1)...] { pairs[Self.place(one, other)] += 1 } }
+        for (index, one) in all.enumerated() { for other in all[(index + 1)...] { pairs[Self.index(one, other)] += 1 } }
         let some = Self.dangerous.indices.filter { features.contains(Self.dangerous[$0]) }
         for (i, a) in some.enumerated() {
             for (j, b) in some.enumerated().dropFirst(i + 1) {
-                for c in some.dropFirst(j + 1) { triples[Self.place(a, b, c)] += 1 }
+                for c in some.dropFirst(j + 1) { triples[Self.index(a, b, c)] += 1 }
             }
         }
     }
@@ -115,7 +115,7 @@ struct Crossings {
         var (counts, missing) = ([Int](), [String]())
         for (index, one) in all.enumerated() {
             for other in all[(index + 1)...] where Feature.canMeet(one, other) {
-                counts.append(pairs[Self.place(one, other)])
+                counts.append(pairs[Self.index(one, other)])
                 if counts.last == 0 { missing.append("\(one) and \(other)") }
             }
         }
@@ -129,7 +129,7 @@ struct Crossings {
                         Feature.canMeet(three[1], three[2])
                     else { continue }
                     possible += 1
-                    if triples[Self.place(a, b, c)] > 0 {
+                    if triples[Self.index(a, b, c)] > 0 {
                         met += 1
                     } else {
                         missing.append("\(three[0]), \(three[1]) and \(three[2])")

@@ -519,7 +519,7 @@ final class Episode {
         let before = kernel.moments
         kernel.run(until: kernel.now + 3600 * 1_000_000_000)
         let moments = kernel.moments - before
-        // Each minute is a place in the history. The file is written each second in which its answers have changed; each ten
+        // Each minute is a step in the history. The file is written each second in which its answers have changed; each ten
         // seconds the store is asked what is valid.
         if moments > 130 + (script.hasFile ? 3700 : 0) + (plan.hasStore ? 3 * 370 : 0) {
             judge.fault("woken \(moments) times in an hour in which nothing happens")

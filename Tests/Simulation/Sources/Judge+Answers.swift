@@ -10,7 +10,7 @@ extension Judge {
         }
         questions[client, default: [:]][query.id] = Asked(
             query: query, at: kernel.now, slept: kernel.slept, era: era, plan: plan,
-            place: plans.count - 1, hasStale: hasStale, promise: promise, foretold: foretold)
+            index: plans.count - 1, hasStale: hasStale, promise: promise, foretold: foretold)
         watch(client, query.id)
     }
 
@@ -51,7 +51,7 @@ extension Judge {
         if asked.slept == kernel.slept {
             if took > 4_000_000_000 { fault("\(who) answered after \(took / 1_000_000) ms") }
             let isStaleThere =
-                asked.hasStale && asked.era == era && asked.place == plans.count - 1
+                asked.hasStale && asked.era == era && asked.index == plans.count - 1
                 && max(lastFlush, lastRouteChange) < asked.at
             if isStaleThere, took > 1_800_000_000 {
                 fault("\(who) answered after \(took / 1_000_000) ms although something stale is there")
@@ -196,7 +196,7 @@ extension Judge {
     /// While nothing but one server is the matter.
     private func checkPromise(_ answer: Answer) {
         let (asked, who) = (answer.asked, answer.who)
-        guard let promise = asked.promise, promise == troubles, asked.era == era, asked.place == plans.count - 1 else {
+        guard let promise = asked.promise, promise == troubles, asked.era == era, asked.index == plans.count - 1 else {
             return
         }
         let took = (kernel.now - asked.at) / 1_000_000

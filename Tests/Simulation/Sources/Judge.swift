@@ -68,8 +68,8 @@ final class Judge {
         let slept: UInt64
         let era: Int
         let plan: Plan
-        /// The place of the plan.
-        let place: Int
+        /// The index of the plan.
+        let index: Int
         /// The cache has something past its time.
         let hasStale: Bool
         /// It is answered within a second, whatever is the matter with one server, as long as nothing else comes about: as long
@@ -166,9 +166,9 @@ final class Judge {
 
     /// The first plan by which a question may be answered.
     func first(_ asked: Asked) -> Int {
-        var place = asked.place
-        while place > 0, asked.at < plans[place].by { place -= 1 }
-        return place
+        var index = asked.index
+        while index > 0, asked.at < plans[index].by { index -= 1 }
+        return index
     }
 
     /// The plans that may have held at a moment.

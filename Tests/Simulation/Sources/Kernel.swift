@@ -58,7 +58,7 @@ final class Kernel {
     /// Whatever was to happen does not.
     func abandon() {
         events = EventHeap()
-        for place in objects.indices where objects[place] != nil { _ = close(Int32(place) + Self.firstDescriptor) }
+        for index in objects.indices where objects[index] != nil { _ = close(Int32(index) + Self.firstDescriptor) }
         events = EventHeap()
         network.clear()
     }
@@ -135,15 +135,15 @@ final class Kernel {
     func open(_ object: KernelObject) -> Int {
         guard hasDescriptors else { return -Int(EMFILE) }
         if let timer = object as? KernelTimer { timers.append(timer) }
-        let place = objects.firstIndex { $0 == nil } ?? objects.count
-        if place == objects.count { objects.append(nil) }
-        objects[place] = object
-        return Int(Self.firstDescriptor) + place
+        let index = objects.firstIndex { $0 == nil } ?? objects.count
+        if index == objects.count { objects.append(nil) }
+        objects[index] = object
+        return Int(Self.firstDescriptor) + index
     }
 
     subscript(descriptor: Int32) -> KernelObject? {
-        let place = Int(descriptor - Self.firstDescriptor)
-        return objects.indices.contains(place) ? objects[place] : nil
+        let index = Int(descriptor - Self.firstDescriptor)
+        return objects.indices.contains(index) ? objects[index] : nil
     }
 
     func close(_ descriptor: Int32) -> Int {
@@ -177,25 +177,25 @@ struct EventHeap {
 
     mutating func insert(_ event: Event) {
         events.append(event)
-        var place = events.count - 1
-        while place > 0, events[place] < events[(place - 1) / 2] {
-            events.swapAt(place, (place - 1) / 2)
-            place = (place - 1) / 2
+        var index = events.count - 1
+        while index > 0, events[index] < events[(index - 1) / 2] {
+            events.swapAt(index, (index - 1) / 2)
+            index = (index - 1) / 2
         }
     }
 
     mutating func removeFirst() {
         events.swapAt(0, events.count - 1)
         events.removeLast()
-        var place = 0
+        var index = 0
         while true {
-            var least = place
-            for child in [2 * place + 1, 2 * place + 2] where child < events.count && events[child] < events[least] {
+            var least = index
+            for child in [2 * index + 1, 2 * index + 2] where child < events.count && events[child] < events[least] {
                 least = child
             }
-            guard least != place else { return }
-            events.swapAt(place, least)
-            place = least
+            guard least != index else { return }
+            events.swapAt(index, least)
+            index = least
         }
     }
 }
@@ -238,27 +238,27 @@ final class KernelEpoll: KernelObject {
 
     func control(_ operation: Int32, _ descriptor: Int32, _ events: UInt32, _ token: UInt64) -> Int {
         guard kernel[descriptor] != nil else { return -Int(EBADF) }
-        let place = entries.firstIndex { $0.descriptor == descriptor }
+        let index = entries.firstIndex { $0.descriptor == descriptor }
         switch operation {
         case Control.add:
-            guard place == nil else { return -Int(EEXIST) }
+            guard index == nil else { return -Int(EEXIST) }
             entries.append((descriptor, events, token))
         case Control.modify:
-            guard let place else { return -Int(ENOENT) }
-            entries[place] = (descriptor, events, token)
+            guard let index else { return -Int(ENOENT) }
+            entries[index] = (descriptor, events, token)
         default:
-            guard let place else { return -Int(ENOENT) }
-            entries.remove(at: place)
+            guard let index else { return -Int(ENOENT) }
+            entries.remove(at: index)
         }
         return 0
     }
 
-    /// The next that is ready from a place on, and the place after it; nil: none is.
-    func next(_ start: Int) -> (place: Int, events: UInt32, token: UInt64)? {
+    /// The next that is ready from an index on, and the index after it; nil: none is.
+    func next(_ start: Int) -> (index: Int, events: UInt32, token: UInt64)? {
         guard start < entries.count else { return nil }
-        for place in start..<entries.count {
-            let ready = Self.ready(entries[place].descriptor, entries[place].events)
-            if ready != 0 { return (place + 1, ready, entries[place].token) }
+        for index in start..<entries.count {
+            let ready = Self.ready(entries[index].descriptor, entries[index].events)
+            if ready != 0 { return (index + 1, ready, entries[index].token) }
         }
         return nil
     }

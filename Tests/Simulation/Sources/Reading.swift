@@ -27,7 +27,7 @@ struct Reading {
         (isAuthentic, isCheckingDisabled) = (reply[3] & 0x20 != 0, reply[3] & 0x10 != 0)
         let counts = [6, 8, 10].map { Int(number($0, 2)) }
         var at = query.end
-        for place in 0..<counts.reduce(0, +) {
+        for index in 0..<counts.reduce(0, +) {
             while at < reply.count, reply[at] > 0, reply[at] < 0xC0 { at += 1 + Int(reply[at]) }
             at += at < reply.count && reply[at] >= 0xC0 ? 2 : 1
             guard at + 10 <= reply.count, case let length = Int(number(at + 8, 2)), at + 10 + length <= reply.count
@@ -36,7 +36,7 @@ struct Reading {
             }
             let type = UInt16(number(at, 2))
             let data = reply[at + 10..<at + 10 + length]
-            if place < counts[0] { records.append(Record(type: type, ttl: number(at + 4, 4), data: data)) }
+            if index < counts[0] { records.append(Record(type: type, ttl: number(at + 4, 4), data: data)) }
             if type == 41 {
                 isDNSSECOK = number(at + 6, 1) & 0x80 != 0
                 var option = at + 10

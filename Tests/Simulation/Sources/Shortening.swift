@@ -18,29 +18,29 @@ struct Shortening {
         return words.joined(separator: " ")
     }
 
-    private func faults(_ places: [Int]) -> [String] {
-        let faults = run(places.map { script.items[$0] })
+    private func faults(_ indices: [Int]) -> [String] {
+        let faults = run(indices.map { script.items[$0] })
         return Self.kind(faults) == kind ? faults : []
     }
 
-    func shortest() -> (places: [Int], faults: [String]) {
-        var places = Array(script.items.indices)
-        var (size, runs) = (max(1, places.count / 2), 0)
+    func shortest() -> (indices: [Int], faults: [String]) {
+        var indices = Array(script.items.indices)
+        var (size, runs) = (max(1, indices.count / 2), 0)
         while true {
             var isShorter = false
             var start = 0
-            while start < places.count, runs < Self.maximumRuns {
-                let rest = Array(places[..<start] + places[min(places.count, start + size)...])
+            while start < indices.count, runs < Self.maximumRuns {
+                let rest = Array(indices[..<start] + indices[min(indices.count, start + size)...])
                 runs += 1
                 if faults(rest).isEmpty {
                     start += size
                 } else {
-                    (places, isShorter) = (rest, true)
+                    (indices, isShorter) = (rest, true)
                 }
             }
             if size == 1, !isShorter || runs >= Self.maximumRuns { break }
             size = max(1, size / 2)
         }
-        return (places, faults(places))
+        return (indices, faults(indices))
     }
 }

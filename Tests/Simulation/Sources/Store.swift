@@ -34,20 +34,20 @@ final class StoreSpeaker: Speaker {
 
     func heard(_ bytes: [UInt8]) {
         buffer += bytes
-        var place = 0
-        while let words = command(&place) {
-            buffer.removeFirst(place)
-            place = 0
+        var offset = 0
+        while let words = command(&offset) {
+            buffer.removeFirst(offset)
+            offset = 0
             carryOut(words)
         }
     }
 
-    /// The command that begins at a place, which moves behind it; nil while it is not whole.
-    private func command(_ place: inout Int) -> [[UInt8]]? {
+    /// The command that begins at an offset, which moves behind it; nil while it is not whole.
+    private func command(_ offset: inout Int) -> [[UInt8]]? {
         func number(after mark: Character) -> Int? {
-            guard let end = buffer[place...].firstIndex(of: 10) else { return nil }
-            let line = String(decoding: buffer[place..<end - 1], as: UTF8.self)
-            place = end + 1
+            guard let end = buffer[offset...].firstIndex(of: 10) else { return nil }
+            let line = String(decoding: buffer[offset..<end - 1], as: UTF8.self)
+            offset = end + 1
             guard line.first == mark, let number = Int(line.dropFirst()) else {
                 judge.fault("a store is sent \(line)")
                 return nil
@@ -57,9 +57,9 @@ final class StoreSpeaker: Speaker {
         guard let count = number(after: "*") else { return nil }
         var words: [[UInt8]] = []
         for _ in 0..<count {
-            guard let length = number(after: "$"), buffer.count >= place + length + 2 else { return nil }
-            words.append(Array(buffer[place..<place + length]))
-            place += length + 2
+            guard let length = number(after: "$"), buffer.count >= offset + length + 2 else { return nil }
+            words.append(Array(buffer[offset..<offset + length]))
+            offset += length + 2
         }
         return words
     }

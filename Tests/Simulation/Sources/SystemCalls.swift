@@ -25,7 +25,7 @@ func simEpollNext(
     kernel.isIdling()
     guard let found = (kernel[epoll] as? KernelEpoll)?.next(Int(start)) else { return 0 }
     (events.pointee, token.pointee) = (found.events, found.token)
-    return found.place
+    return found.index
 }
 @_cdecl("sim_poll") func simPoll(_ first: Int32, _ second: Int32) -> Int {
     let ready = [first, second].filter(Scheduler.isReadable).count

@@ -43,11 +43,11 @@ func report(
     fflush(nil)
     let few = Shortening(script, faults, run: run).shortest()
     print("\nthe shortest script that fails:\n")
-    for place in few.places { print(Script.text(script.items[place])) }
+    for index in few.indices { print(Script.text(script.items[index])) }
     print("# \(few.faults.first ?? faults[0])")
-    let places = few.places.map(String.init).joined(separator: ",")
+    let indices = few.indices.map(String.init).joined(separator: ",")
     print(
-        "\nagain, with its settings, the daemon's log and whom it asks: make simulate SEED=\(script.seed) KEEP=\(places) VERBOSE=1"
+        "\nagain, with its settings, the daemon's log and whom it asks: make simulate SEED=\(script.seed) KEEP=\(indices) VERBOSE=1"
     )
     exit(1)
 }

@@ -83,7 +83,7 @@ extension Answer {
         let order = fields.indices.sorted { (ranks[$0], $0) < (ranks[$1], $1) }
         guard !order.elementsEqual(fields.indices) else { return false }
         let before = body
-        for (field, place) in zip(fields, order) { body.replaceSubrange(field, with: before[fields[place]]) }
+        for (field, index) in zip(fields, order) { body.replaceSubrange(field, with: before[fields[index]]) }
         // A hostile answer may have pointers of names into its addresses, which could lead anywhere now.
         let message = [UInt8](repeating: 0, count: Header.length) + body
         guard (try? StoredAnswer.check(message.span, head)) == nil else { return true }

@@ -91,6 +91,8 @@ NAME_WORDS = {
     "nobody": "noServer, noClient",
     "anybody": "anyServer, anyClient",
     "whoever": "a noun",
+    "place": "index, offset, rank, position, location",
+    "places": "indices, offsets, ranks, positions, locations",
 }
 COMMENT_PATTERN = re.compile(
     rf"\b({'|'.join(re.escape(word) for word in sorted({**WORDS, **COMMENT_WORDS}, key=len, reverse=True))})\b", re.IGNORECASE
@@ -145,7 +147,7 @@ def documents():
 def found_in_names(path):
     """The names in a source: what is neither a text nor a comment."""
     for number, line in enumerate(path.read_text().split("\n"), 1):
-        code = re.sub(r'"(?:[^"\\]|\\.)*"', "", line).partition("//")[0]
+        code = re.sub(r'"(?:\\\((?:"[^"]*"|\([^()]*\)|[^"()])*\)|\\.|[^"\\])*"', "", line).partition("//")[0]
         for name in re.findall(r"\b[A-Za-z_]\w*", code):
             for part in re.findall(r"[A-Z]?[a-z]+", name):
                 if part.lower() in NAME_WORDS:

@@ -1,7 +1,7 @@
 import Base
 import DNSWire
 
-/// The order in which the addresses of names have answered a TCP connection, and the trials that find it.
+/// For each name, the order in which its addresses answered a TCP connection, and the trials that find this order.
 struct AddressRanks {
     /// The name and type whose addresses are tried, with the port.
     struct Subject: Hashable {
@@ -12,7 +12,7 @@ struct AddressRanks {
 
     /// The result of a trial.
     struct Order {
-        /// In the order of their answers.
+        /// Addresses that answered, the fastest first.
         fileprivate(set) var answered: [IPAddress] = []
         /// Addresses that did not answer in time, or refused the connection.
         fileprivate(set) var failed: [IPAddress] = []
@@ -31,9 +31,9 @@ struct AddressRanks {
     /// The addresses of one trial under way.
     private struct Trial {
         let subject: Subject
-        /// Their indices here are the numbers of their reports.
+        /// The reports number the addresses by their indices here.
         let addresses: [IPAddress]
-        /// The number of those that have answered or failed.
+        /// The number of addresses that have answered or failed.
         var ended = 0
         var order: Order
     }
@@ -43,16 +43,16 @@ struct AddressRanks {
 
     /// Milliseconds after which a silent address counts as failed.
     static let patience = 300
-    /// The most addresses of one answer that are tried; the rest comes after those that answered.
+    /// The most addresses of one answer that are tried; the others are sorted behind those that answered.
     static let mostAddresses = 16
-    /// The most trials at once. An answer beyond it is given as it came, and its addresses are tried at the next lookup
-    /// of its name.
+    /// The most trials at once. While so many run, an answer begins no trial; its addresses are tried at the next
+    /// lookup of its name.
     static let mostTrials = 16
     /// The most orders that are remembered: a name has one for each family.
     static let mostOrders = 1024
     /// Milliseconds for which the same addresses are not tried again.
     static let holds = 300_000
-    /// Milliseconds for which an order is remembered: it serves while the addresses are tried again.
+    /// Milliseconds for which an order is remembered: it is used while the addresses are tried again.
     private static let remembered = 86_400_000
 
     func order(of subject: Subject, at now: Tick) -> Order? { orders.value(subject, at: now) }

@@ -2,14 +2,14 @@ import Base
 
 /// Decides which clients may wait and whose flight ends when there are too many, and remembers recent failures.
 ///
-/// Flights and waiting clients are counted by source, as parts of limits that all share: see ``Shares``.
+/// Flights and waiting clients are counted by source, as parts of limits that all sources share: see ``Shares``.
 struct Admission {
     private(set) var flights = SourceCounts<Int>()
     /// The waiting clients.
     private(set) var clients = SourceCounts<Int>()
-    /// Why questions are not looked up now.
+    /// For each question that failed lately, why it is not looked up now.
     var failures = Remembered<Flight.Key, FailureReason>(atMost: Shares.flights)
-    /// The limits that were reported since the last time with ample room.
+    /// The limits that have been reported; cleared when there is ample room again.
     private var refusing: Set<Refusal> = []
 
     // MARK: Waiting clients
@@ -17,11 +17,11 @@ struct Admission {
     /// Whether the first client of a question may wait for an answer.
     func mayWait(_ client: AskingClient) -> Bool { client.asker.isProven || clients[client.source] < Shares.unproven }
 
-    /// Whether one more client may wait, with those that wait for the same answer, and in all.
+    /// Whether one more client may wait; the clients of the same answer are limited, and all clients together.
     func mayWait(_ client: AskingClient, with waiting: SmallList<Waiter>) -> Bool {
         let source = client.source
-        // Of the clients that wait for it, a source or a network has at most as many as in all; they are counted only
-        // near the limit.
+        // A source or a network has at most `own` clients in this list, so the list is counted only when `own` reaches
+        // the limit.
         func isWithin(_ own: Int, _ isOwn: (Source) -> Bool, _ holds: (_ own: Int) -> Bool) -> Bool {
             holds(min(own, waiting.count)) || holds(waiting.reduce(0) { $0 + (isOwn($1.source) ? 1 : 0) })
         }
@@ -52,8 +52,8 @@ struct Admission {
     /// The room for a further flight.
     enum Room: Equatable {
         case free
-        /// The newest flight of a source ends: of the source with the most flights, so that a source that floods loses
-        /// its own. Between equals the existing flight stays, since it is further on.
+        /// The newest flight of the source with the most flights ends, so a source that floods loses its own flights.
+        /// Between equal sources the existing flight stays, since it is further on.
         case ofNewest(Source)
         case none
     }
@@ -61,7 +61,7 @@ struct Admission {
     /// The room for a flight of a source.
     func room(for source: Source) -> Room {
         let (most, isFull) = (Shares.flights, flights.all >= Shares.flights)
-        // A network that has its part makes room itself.
+        // A network that has its part must end one of its own flights.
         let network = source.network.flatMap { network in
             let own = flights[network: network]
             let mayHaveMore =
@@ -84,9 +84,9 @@ struct Admission {
         if !refusing.isEmpty, flights.all < Shares.flights / 2 { refusing = [] }
     }
 
-    /// Counts a flight for another source that asks the same question, if the present source has many flights:
-    /// otherwise a client that asks the same as a flood would lose its flight together with it.
-    /// - Returns: Whether it does.
+    /// If the present source has more flights, counts a flight for another source that asks the same question:
+    /// otherwise a client that asks the same as a flood would lose its flight together with the flood.
+    /// - Returns: Whether the flight now counts for `source`.
     mutating func takesOver(from before: Source, _ source: Source) -> Bool {
         guard flights[source] + 1 < flights[before] else { return false }
         end(before)
@@ -116,9 +116,9 @@ struct AskingClient {
     let asker: Asker
     /// RD: without it no group is asked.
     var recursionDesired = true
-    /// Whether a fresh cached answer will do; false for a question that refreshes another answer.
+    /// Whether a fresh cached answer is enough; false for a question that refreshes another answer.
     var takesCached = true
-    /// The phase of the ended flight for which the client has waited: its deadlines stay, whichever flight takes it now.
+    /// The phase of the ended flight for which the client has waited; the next flight keeps the client's deadlines.
     var waitedBefore: FlightPhase?
 
     var source: Source { asker.source }

@@ -7,7 +7,7 @@ import DNSWire
 /// ``Forwarder/explain(_:_:_:of:at:)`` words it. It is never copied, which saves some 360 instructions a question.
 struct Decision: ~Copyable {
     let reason: RouteReason
-    /// The row of its route in the rules; nil: it finds a server, or no group is asked.
+    /// The row of the rules that gives the route; nil: the question finds a server, or no group is asked.
     let row: Policy.Row?
     fileprivate(set) var fate = Fate.cached
     /// The groups that may be asked, in order; none if their answers would change nothing.
@@ -34,7 +34,7 @@ struct Decision: ~Copyable {
         case noServer(FailureReason)
         /// Too many names below the same domain had no record at this account, and no other group can be asked.
         case budgetSpent(GroupID)
-        /// The groups of the route are asked, except those of which enough is known.
+        /// The groups of the route are asked, from the first one after ``Decision/before``.
         case ask
     }
 }
@@ -44,7 +44,7 @@ extension Forwarder {
     /// - Parameters:
     ///   - isClients: A client asks it, not the daemon to refresh an answer.
     ///   - recursionDesired: false: the answer comes only from the cache and local data (RFC 1034 §4.3.1).
-    ///   - source: That of the client, or of the client whose question caused a refresh.
+    ///   - source: The source of the client, or of the client whose question caused a refresh.
     mutating func decide(
         _ key: Flight.Key, isClients: Bool, recursionDesired: Bool, of source: Source, at now: Tick
     ) -> Decision {
@@ -124,8 +124,8 @@ extension Forwarder {
     }
 
     /// Whether a group must not be asked for a name, since too many names below its domain had no record. The limit
-    /// does not apply to a name with cached addresses of either family, nor to one under way: for these only the group
-    /// knows that a family has no record.
+    /// does not apply to a name with cached addresses of either family, nor to a name under way: only the group knows
+    /// whether a family of such a name has no record.
     private mutating func isNoRecordBudgetSpent(_ group: GroupID, _ key: Flight.Key, at now: Tick) -> Bool {
         if desk.isWithinNoRecordBudget(key.name, at: group, now) { return false }
         let other = cache.find(

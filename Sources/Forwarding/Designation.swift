@@ -43,7 +43,7 @@ public final class Designation: Sendable {
             (self.isHTTPS, self.port, self.addresses) = (isHTTPS, port, addresses)
         }
 
-        /// One for each port of some addresses; none while the system is yet to choose it.
+        /// One listener for each port of these endpoints; none for a port that the system has yet to choose.
         public static func all(_ endpoints: [Endpoint], isHTTPS: Bool) -> [Listener] {
             var ports: [UInt16] = []
             for endpoint in endpoints where endpoint.port != 0 && !ports.contains(endpoint.port) {
@@ -51,7 +51,7 @@ public final class Designation: Sendable {
             }
             return ports.map { port in
                 let addresses = endpoints.filter { $0.port == port }.map(\.address)
-                // Where it listens at all addresses, or at loopback, the client must know the address itself.
+                // If a listener has all addresses, or loopback, the record gives no address: the client must know it.
                 let isReachable = addresses.allSatisfy { !$0.isUnspecified && !$0.isLoopback }
                 return Listener(isHTTPS: isHTTPS, port: port, addresses: isReachable ? addresses : [])
             }

@@ -18,8 +18,8 @@ public final class DomainRules: Sendable {
         /// `except` of a group: names that the group does not take, although a shorter pattern of its `domains` or of
         /// its lists matches.
         case except(GroupID)
-        /// Names of a list from elsewhere, for a group that answers by itself. Another group with the same pattern
-        /// takes the names; of several such lists the first does.
+        /// Names of a list from elsewhere, for a group that answers by itself. If another group has the same pattern,
+        /// that group takes the names; of several such lists, the first does.
         case listed(GroupID)
         /// Exceptions of such a list: names that its group does not take, however long the patterns of its lists are.
         case released(GroupID)
@@ -37,7 +37,7 @@ public final class DomainRules: Sendable {
     private let hasReleased: Bool
 
     /// - Throws: If two groups have the same pattern, or one group has it in `domains` and in `except`. A group's
-    ///   pattern wins over the same one in `intercept` and `bypass`, and that of `bypass` over `intercept`.
+    ///   pattern wins over the same pattern in `intercept` and `bypass`, and one in `bypass` over one in `intercept`.
     public convenience init(_ lists: [(DomainList, Owner)]) throws(DomainRulesError) {
         let most = DomainTable<Rule>.maximumOctets - Self.reserved.reduce(0) { $0 + $1.0.octets.count }
         guard lists.reduce(0, { $0 + $1.0.octets.count }) <= most else { throw .tooManyOctets }
@@ -59,8 +59,8 @@ public final class DomainRules: Sendable {
             switch (first, second) {
             case (.group(let a), .group(let b)): return a != b && a.isConfiguredByUser && b.isConfiguredByUser
             case (.group(let a), .except(let b)), (.except(let a), .group(let b)): return a == b
-            // The author of a list does not know the others. Its own group's `except` comes first, since lists are
-            // last.
+            // The author of a list does not know the other lists. The `except` of a list's own group comes first, since
+            // lists are last.
             case (.except, .except), (.listed, _), (_, .listed), (.released, _), (_, .released): return false
             }
         }
@@ -87,12 +87,12 @@ public final class DomainRules: Sendable {
         var group: GroupID? {
             if case .owner(let owner) = match?.value { owner.id } else { nil }
         }
-        /// Whether a group has it by a narrower pattern than every name or every single label.
+        /// Whether a group has the name by a pattern narrower than every name or every single label.
         var isNamed: Bool { group != nil && match.map(\.namesSomething) ?? false }
     }
 
     /// The rule for a question. DS records belong to the parent zone, so the group of the name without its first label
-    /// is asked (RFC 4035 §3.1.4.1); but a reserved or private name never leaves for that reason. A validator's
+    /// is asked (RFC 4035 §3.1.4.1); but a reserved or private name is not sent out for that reason. A validator's
     /// question about a top-level domain goes to the group that takes every name, if there is one.
     func find(_ name: Name, _ type: RecordType) -> Finding {
         let found = find(name)
@@ -139,7 +139,7 @@ public final class DomainRules: Sendable {
         return Finding(match: longest)
     }
 
-    /// The groups whose lists have an exception for a name, and those that have it in `except`.
+    /// The groups whose lists have an exception for a name, and the groups that have the name in `except`.
     private func released(
         _ name: Name, from first: DomainTable<Rule>.Label
     ) -> (byLists: [GroupID], bySettings: [GroupID]) {
@@ -215,12 +215,12 @@ extension DomainRules.Rule {
 }
 
 extension GroupID {
-    /// Whether the operator has configured it in a section of its own.
+    /// Whether the operator has configured the group in a section of its own.
     fileprivate var isConfiguredByUser: Bool { self != .httpdns && self != .fallback }
 
-    /// Whether it takes a name before `other`, which was found earlier.
-    /// - Parameter isSamePattern: The same pattern found both: the operator's group wins, and `bypass` before
-    ///   `intercept`.
+    /// Whether the group takes a name before `other`, which was found earlier.
+    /// - Parameter isSamePattern: The same pattern gave both groups: then an operator's group wins, and `bypass` wins
+    ///   over `intercept`.
     fileprivate func goes(before other: GroupID?, _ isSamePattern: Bool) -> Bool {
         guard let other else { return true }
         return isSamePattern && (isConfiguredByUser && !other.isConfiguredByUser || other == .httpdns)
@@ -249,8 +249,8 @@ public enum ReservedName: Sendable, Equatable {
 extension DomainRules {
     /// RFC 6761 (localhost, invalid, test), 7686 (onion), 9476 (alt), 6762 (local), 8375 (home.arpa), 7050
     /// (ipv4only.arpa), 9462 (resolver.arpa), ICANN's resolution 2024.07.29.06 (internal), the name that many routers
-    /// give to their network (lan), and the canary of Firefox, which asks whether it may replace a network's resolver:
-    /// here it must not.
+    /// give to their network (lan), and the name by which Firefox asks whether it may replace the network's resolver:
+    /// here Firefox must not.
     private static let reserved: [(DomainList, Rule)] = [
         (list("localhost"), .reserved(.localhost)),
         (list("invalid", "onion", "alt", "use-application-dns.net"), .reserved(.nonexistent)),
@@ -295,6 +295,6 @@ extension DomainRules {
 }
 
 extension RecordType {
-    /// Whether validators ask it of zones.
+    /// Whether validators ask zones for records of this type.
     var isAboutZone: Bool { self == .ds || self == .dnskey || self == .ns || self == .soa }
 }

@@ -20,7 +20,7 @@ struct DomainTable<Value: Sendable>: Sendable {
     private var offsets: [UInt32]
     /// By the length of a name in octets: the set of beginnings of names of that length, as bits.
     private var beginnings = [UInt64](repeating: 0, count: Name.maximumLength + 1)
-    /// The numbers of bits that the table's networks use of the label before their name: bit n for n.
+    /// How many bits of the label before their name the networks of the table use: bit n is set if a network uses n.
     private var networkBits: UInt8 = 0
     /// The first pattern that two lists have although they must not, with both locations.
     private(set) var conflict: (pattern: DomainPattern, first: PatternLocation, second: PatternLocation)?
@@ -183,7 +183,7 @@ extension DomainTable {
         }
     }
 
-    /// Whether an entry matches at this offset of a name: an entry that matches only itself does so only at offset 0.
+    /// Whether an entry matches at this offset of a name: the mark `only` matches at offset 0 alone.
     private func holdsHere(_ list: Int, _ entry: Int, _ offset: Int) -> Bool {
         offset == 0 || lists[list].octets[entry] != DomainList.Mark.only.rawValue
     }

@@ -7,8 +7,8 @@ public typealias ClientNumber = Int
 /// An order to the shell. Orders are carried out in sequence; the outcome of each query comes back through
 /// `Forwarder.settle` at any later time, or never: the forwarder has its own deadlines.
 public enum Action {
-    /// Give each client the answer, with the client's own ID, spelling and size limit. `way` is the most readable way
-    /// in which the question was sent to servers so far.
+    /// Give each client the answer, with the client's own ID, spelling and size limit. `way` is the least protected way
+    /// in which the question has been sent to servers.
     case reply(SmallList<ClientNumber>, Answer, Reply.Age, by: Answerer, way: Exposure)
     /// Send this to a server of the query's group.
     case ask(QueryID, Server, Ask)
@@ -20,9 +20,9 @@ public enum Action {
     case cancel(QueryID, isOverdue: Bool)
     /// Begins or ends a trial of addresses for `[cache] rank`.
     case trial(TrialAction)
-    /// An event for the log; reported once a change.
+    /// An event for the log; each change is reported once.
     indirect case report(Event)
-    /// A lookup at an HTTPDNS account failed or was unusual (`enableReport`); reported for each.
+    /// A lookup at an HTTPDNS account failed or was unusual (`enableReport`); each such lookup is reported.
     indirect case reportLookup(AbnormalLookup)
     /// An order about the store.
     indirect case shared(SharedAction)
@@ -183,7 +183,7 @@ public struct AbnormalLookup: Sendable, Equatable {
 public enum Event: Sendable, Equatable {
     case failing(GroupID, Server, Failure)
     case answersAgain(GroupID, Server)
-    /// The servers changed after so many failed attempts in a row
+    /// The group uses another server, after as many failed attempts in a row as the setting allows
     /// (``UpstreamGroup/Choice/inOrder(switchAfter:returnAfterMinutes:)``).
     case switched(GroupID, from: Server, to: Server)
     /// The first server answered again.
@@ -195,11 +195,11 @@ public enum Event: Sendable, Equatable {
     /// Too many names below one domain had no record: further names go to the next group of their route, or are
     /// refused.
     case noRecordBudgetSpent(GroupID)
-    /// This machine is short of a resource that a query needs, with the reason; logged at the begin.
+    /// This machine is short of a resource that a query needs, with the reason; logged when the shortage begins.
     case short(String)
     /// Private addresses were removed from an answer.
     case privateRefused
-    /// A validating client asks for a name of this account, so the other group is asked. Logged once.
+    /// A validating client asks for a name of this account, so the group `asked` is asked instead. Logged once.
     case leftToValidators(GroupID, asked: GroupID)
     /// The store cannot be used, with the reason; logged once until it can be used again.
     case sharedCacheOff(String)
@@ -225,7 +225,7 @@ public enum Answerer: Sendable, Equatable {
     case stale
     /// The daemon itself, by its rules, the hosts file or its limits.
     case daemon
-    /// A server of a group, now.
+    /// A server of a group, asked for this question.
     case server(GroupID, Server)
     /// A group that answers by itself.
     case group(GroupID)

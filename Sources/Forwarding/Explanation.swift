@@ -14,7 +14,7 @@ public struct Explanation: Sendable, Equatable {
     public var taker: GroupOverview?
     /// Why the question takes its route.
     public var reason: RouteReason
-    /// The groups that may be asked, in order; none: the daemon answers in any case.
+    /// The groups that may be asked, in order; none: the daemon answers by itself.
     public var parts: [Part] = []
     /// The cache's answer for a client that sets neither DO nor CD.
     public var held: DNSCache.Held?
@@ -27,7 +27,7 @@ public struct Explanation: Sendable, Equatable {
     /// How addresses are sorted; nil: not at all.
     public var ranking: Ranking?
 
-    /// The names that are aliases of it by groups of the operator; the queried one first.
+    /// The aliases of ``name`` that groups of the operator define; the queried name first.
     public var aliases: [Alias] = []
 
     /// A name that is an alias of another, with the group that defines the alias.
@@ -59,7 +59,7 @@ public struct Explanation: Sendable, Equatable {
     /// The state of the fleet's store; nil: nothing is shared.
     public var sharedCache: SharedCacheOverview?
 
-    /// Without groups, which are set later.
+    /// An explanation without groups, which are set later.
     public init(_ name: Name, _ type: RecordType, _ rule: PolicyDecision, _ reason: RouteReason, _ fate: Fate) {
         (self.name, self.type, self.rule, self.reason, self.fate) = (name, type, rule, reason, fate)
     }
@@ -68,18 +68,18 @@ public struct Explanation: Sendable, Equatable {
     public struct Part: Sendable, Equatable {
         /// The group in its present state.
         public var group: GroupOverview
-        /// How the group before must end; without meaning for the first.
+        /// The ends of the group before after which this group is asked; without meaning for the first group.
         public var after: StepEnds
-        /// Milliseconds after which it is asked beside the group before; nil: never.
+        /// Milliseconds after which the group is asked beside the group before; nil: never.
         public var hedgeAfter: Int?
-        /// Whether it would be asked.
+        /// Whether the group would be asked.
         public var standing: Standing
         /// The question to the store before the group is asked; nil: none.
         public var sharedQuestion: SharedQuestion?
         /// The store's reply to that question; nil: it was not asked.
         public var stored: Stored?
 
-        /// Without a read of the store.
+        /// A part without a read of the store.
         public init(_ group: GroupOverview, after: StepEnds, hedgeAfter: Int? = nil, _ standing: Standing) {
             (self.group, self.after, self.hedgeAfter, self.standing) = (group, after, hedgeAfter, standing)
         }
@@ -104,7 +104,7 @@ public struct Explanation: Sendable, Equatable {
         case paused
         /// It is not asked for the type: the answer is NODATA.
         case leftOut
-        /// No server answers; another question probes it.
+        /// No server answers; another question probes the group.
         case down
 
         /// Whether the account was found to have no record of the name.
@@ -119,8 +119,8 @@ public struct Explanation: Sendable, Equatable {
         case cached
         /// The daemon's own answer; no server is asked.
         case made(Answer)
-        /// The store's answer of the group with this index in ``Explanation/parts``, if it comes in time; else that
-        /// group's.
+        /// The store's copy of an answer of the group with this index in ``Explanation/parts``, if the copy comes in
+        /// time; else the group's own answer.
         case stored(Int)
         /// The group with this index in ``Explanation/parts``.
         case asked(Int)
@@ -217,7 +217,7 @@ extension Forwarder {
         }
     }
 
-    /// The next event of a flight of which a step has begun; nil: its fate is as far as can be foreseen.
+    /// The next event of a flight after this step has begun; nil: the rest cannot be foreseen.
     private mutating func event(of flight: Flight, _ step: Int, _ explanation: inout Explanation) -> FlightEvent? {
         let (part, group) = (explanation.parts[step], flight.route[step].group)
         if explanation.sharedCache?.budget ?? 0 > 0, case .entry(let content, _, isFresh: true)? = part.stored {
@@ -285,7 +285,7 @@ extension Explanation {
     /// The store's entry for a group.
     public enum Stored: Sendable, Equatable {
         case nothing
-        /// The group's answer, so many seconds old. An expired one is given only when no server answers.
+        /// The group's answer, `elapsed` seconds old. An expired answer is given only when no server answers.
         case entry(SharedContent, elapsed: UInt32, isFresh: Bool)
         /// An entry that is not given: it has expired, or is in the future.
         case outOfTime
@@ -317,7 +317,7 @@ extension Forwarder {
         case .found(.nothing): part.stored = .nothing
         case .found(.entry(let entry, let isStaleCopy)):
             let content = entry.content.clampedToOwnTTL(timing.maxTTL)
-            // The lesson for the clock stays in a copy.
+            // The clock learns from the entry; here only a copy of the clock does.
             var clock = store.clock
             switch clock.worth(entry, isStaleCopy: isStaleCopy, settings, wall: looks.wall, at: now) {
             case .fresh(let elapsed, _) where content.isUsable(after: elapsed, isOfAccount: true):

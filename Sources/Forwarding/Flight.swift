@@ -45,23 +45,23 @@ final class Flight {
     /// The state of each step of the route.
     private(set) var steps = InlineArray<64, StepState>(repeating: .ahead)
     private(set) var phase: FlightPhase
-    /// When the next step begins even if the last is under way; nil: it has begun.
+    /// When the next step begins although the last one is under way; nil: at no set time.
     private(set) var hedgeAt: Tick?
     /// The answer for the case that no better one comes.
     private(set) var secondBest: StepAnswer?
     private(set) var trouble: Trouble?
-    /// The bases of its answers, by the rules at its begin.
+    /// The bases of its answers, by the rules when it began.
     let bases: AnswerBases
     /// Whether its bases are those of the present rules. Else its answer is given but not cached, and no client joins.
     /// Always false for a flight that finds a server: its answer does not come by the route of clients' questions.
     private(set) var isCurrent: Bool
     /// Whether it has ended: later events have no effect.
     private(set) var isOver = false
-    /// Whether it asks for a service binding instead of the account. In this position it adds no size to the flight.
+    /// Whether it asks for a service binding instead of the account. Declared here, it takes no memory of its own.
     let isBinding: Bool
     /// The waiting clients.
     private(set) var clients: SmallList<Waiter>
-    /// The source for which the flight counts.
+    /// The source whose flights include this one.
     private(set) var source: Source
 
     /// The most steps of a route: it names each group once.
@@ -105,7 +105,7 @@ final class Flight {
     /// Marks that the rules have changed: see ``isCurrent``.
     func outdate() { isCurrent = false }
 
-    /// The flight is over.
+    /// Marks the flight as over.
     func end() { isOver = true }
 }
 
@@ -271,7 +271,7 @@ extension Flight {
         guard let end = StepEnds(of: best.answer),
             let next = route[(best.step + 1)...].first(where: { !$0.after.isDisjoint(with: end) })
         else { return deliver(best, isFromStore: false, rules, &orders) }
-        // A name that is unknown there may still have records.
+        // A name that is unknown to this group may still have records.
         let isUnknown = end.intersection(next.after).contains(.noRecord)
         if !isUnknown { secondBest = best }
         orders.leave = best.step
@@ -293,7 +293,7 @@ extension Flight {
             trouble = Trouble(failure: .unproven, group: route[step].group)
             return end(step, as: state, after: .failure, rules, at: now, &orders)
         }
-        // The group answered before; no other group's answer replaces that answer.
+        // A refresh: the group's earlier answer is not replaced by another group's.
         if !isProven, !isWanted { return orders.end() }
         end(step, as: state, after: .noRecord, because: .noRecord, rules, at: now, &orders)
     }
@@ -304,12 +304,12 @@ extension Flight {
     ) {
         if let trouble { self.trouble = trouble }
         if trouble?.failure.kind == .here {
-            // The next group would be asked only for a shortage of this machine.
+            // A shortage of this machine is no reason to ask the next group.
             (steps[step], hedgeAt) = (.failed, nil)
             return conclude(rules, &orders)
         }
         if !isWanted, end == .failure {
-            // The group answered before; no other group's answer replaces that answer.
+            // A refresh: the group's earlier answer is not replaced by another group's.
             let leadsOn = step == last && nextStep(after: end, rules) != nil
             if leadsOn || rules.carriesAddresses(route[step]) { return orders.end() }
         }

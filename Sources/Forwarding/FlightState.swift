@@ -80,7 +80,7 @@ struct FlightRules {
         var isShared = false
         /// Whether none of its servers answers: the next step then begins at once.
         var isDown = false
-        /// Until when the next step begins at once for that reason: older findings may be outdated.
+        /// Until when the next step begins at once because of ``isDown``, which may be outdated after that.
         var isLeftUntil = Tick(nanoseconds: 0)
     }
 
@@ -115,9 +115,9 @@ struct StepsBefore {
     private(set) var states: [StepState] = []
 
     var count: Int { states.count }
-    /// Whether the last of them is not asked because too many names below its domain had no record.
+    /// Whether the last of these steps is not asked because too many names below its domain had no record.
     var isBudgetSpent: Bool { states.last == .failed }
-    /// Whether the last of them that is known to have no record may still have one.
+    /// Whether the last step that was not passed over is unproven: its group may still have a record.
     var isLastUnproven: Bool { states.last { $0 != .passedOver } == .unproven }
 
     /// Adds a group that is known to have no record of the name.
@@ -136,7 +136,7 @@ enum FlightEvent {
     case begun
     /// The first client asks a question that the daemon has asked for itself.
     case wanted
-    /// A client waits that came after the earlier ones were answered.
+    /// A client comes after the earlier ones were answered, and waits.
     case reopened
     /// It replaces a flight in this phase: its clients retain their deadlines.
     case waitedBefore(FlightPhase)

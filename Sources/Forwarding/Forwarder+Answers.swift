@@ -11,7 +11,7 @@ extension Forwarder {
     public mutating func lost(_ id: QueryID) { desk.lost(id.id) }
 
     /// A query has ended. No effect if it ended or timed out before.
-    /// - Parameter toRepeat: Whether the answer is to the second attempt; the round trip is measured from that.
+    /// - Parameter toRepeat: Whether the answer is to the second attempt; the round trip is measured from that attempt.
     public mutating func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick) {
         switch outcome {
         case .answer(let answer):
@@ -19,7 +19,7 @@ extension Forwarder {
             // First the desk's events: the end of an outage removes substitutes, and must not remove the answer cached
             // below.
             handleDeskEvents(at: now)
-            // Copies of an answer are costly: nearly all go straight on.
+            // Copies of an answer are costly, so nearly all answers are passed on as they are.
             if let page = desk.bogusAddress(in: answer, of: to.messages.group) {
                 settle(noSuchName(to, since: page), to, at: now)
             } else if to.flight.isBinding || to.flight.key.type == .aaaa && policy.synthesis != nil {
@@ -36,7 +36,7 @@ extension Forwarder {
         handleDeskEvents(at: now)
     }
 
-    /// Takes the answer of a group that carries messages.
+    /// Handles the answer of a group that carries messages.
     @inline(__always)
     mutating func settle(_ answer: Answer, _ to: GroupDesk.Answered, at now: Tick) {
         let answer = permitted(answer, to: to.flight.key, at: now)
@@ -49,7 +49,7 @@ extension Forwarder {
         }
     }
 
-    /// The answer instead of one that leads elsewhere, such as to a provider's search page.
+    /// The answer that replaces one with a bogus address, such as the address of a provider's search page.
     @inline(never)
     private func noSuchName(_ to: GroupDesk.Answered, since address: IPAddress) -> Answer {
         let key = to.flight.key
@@ -98,8 +98,8 @@ extension Forwarder {
     ) {
         let (group, answerer) = (found.group, Answerer.server(found.group, found.server))
         lookup.dropEnded()
-        // No client waits. Cache it only for the first group of the route: an answer of another would replace a better
-        // one.
+        // No client waits: the answer is cached only if the group is the first of the route, since the answer of a
+        // later group would replace a better one.
         if lookup.flights.isEmpty, !policy.asksFirst(group, lookup.key.name) { lookup.outdate() }
         let isShared = store.isOn && found.families == policy.families(of: group)
         guard result.hasAddresses else {
@@ -146,8 +146,8 @@ extension Forwarder {
     }
 
     /// The answer for a family without addresses when the other family has some. It does not lead to the next group,
-    /// which could then insert any address. It is cached as long as those addresses: an earlier request would only be
-    /// billed.
+    /// which could then insert any address. It is cached as long as the addresses of the other family: an earlier
+    /// request would be billed and bring nothing new.
     private func withoutAddresses(
         _ lookup: Lookup, _ type: RecordType, _ result: NameAddresses, _ reasons: [AbsenceReason], at group: GroupID
     ) -> Answer {
@@ -246,7 +246,7 @@ extension Forwarder {
         return answer
     }
 
-    /// The same for an account's "no record".
+    /// Caches an account's "no record" for a flight.
     mutating func cacheNoRecord(_ best: StepAnswer, of flight: Flight, isStandIn: Bool, at now: Tick) -> Answer {
         var answer = best.answer
         if isStandIn { answer.limitToStandIn() }

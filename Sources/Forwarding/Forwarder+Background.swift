@@ -40,7 +40,7 @@ extension Forwarder {
         deadlines.insert(.keepAlive(index), at: now.advanced(milliseconds: Int(next) * 1000))
     }
 
-    /// The name whose answers are cached for a name: the target of its aliases.
+    /// The target of a name's aliases: the answers for the name are cached under that target.
     private func target(of name: Name) -> Name {
         var name = name
         while case .alias(of: let target, by: _) = policy.route(name, .a) { name = target }
@@ -76,7 +76,7 @@ extension Forwarder {
         return main.contains { !desk.overview(of: $0, thenTry: []).servers.isEmpty } ? main : desk.ids
     }
 
-    /// Answers of their servers since the start.
+    /// The number of answers from servers of these groups since the start.
     var mainAnswers: UInt64 {
         mainGroups.reduce(0) { sum, group in
             desk.overview(of: group, thenTry: []).servers.reduce(sum) { $0 &+ $1.health.answers }
@@ -88,8 +88,8 @@ extension Forwarder {
 
 /// `[cache] rank`: addresses are sorted by the speed at which they answered a TCP connection.
 ///
-/// No answer waits for it. An answer is given and cached as it came, or in the order known from an earlier trial; its
-/// addresses are tried meanwhile, and then sorted in the cached answer.
+/// No answer waits for a trial. An answer is given and cached as it came, or in the order known from an earlier trial;
+/// its addresses are tried meanwhile, and then sorted in the cached answer.
 extension Forwarder {
     /// Sorts an answer's addresses if their order is known; else begins a trial.
     mutating func rank(_ answer: inout Answer, of name: NameKey, _ type: RecordType, at now: Tick) {

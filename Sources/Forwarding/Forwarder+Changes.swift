@@ -74,15 +74,15 @@ extension Forwarder {
         if case .only(let name) = scope {
             forgetShared(name)
         } else if store.settings != nil {
-            // An entry of the store does not contain its name.
+            // An entry of the store does not contain its name, so all entries become invalid.
             act(.shared(.beginGeneration))
         }
         defer { handleDeskEvents(at: now) }
         return cache.remove(scope)
     }
 
-    /// Changes the rules, and with them the epoch of all answers: cached answers are compared at their next use, those
-    /// under way at once.
+    /// Changes the rules. The bases of cached answers are compared at their next use, those of answers under way at
+    /// once.
     private mutating func obey(_ change: (inout Policy) -> Void) {
         change(&policy)
         let policy = policy
@@ -150,7 +150,7 @@ extension Forwarder {
     /// Ends flights, and asks their questions again for their clients. The clients' deadlines stay as they were.
     private mutating func beginAgain(_ ended: [Flight], at now: Tick) {
         let questions = ended.map { ($0.key, $0.phase, $0.takeClients()) }
-        // All end before the first is asked again: its answer may be for another of them.
+        // All flights end before the first question is asked again: its answer may be for another of these flights.
         for flight in ended {
             desk.withdraw(flight)
             end(flight)

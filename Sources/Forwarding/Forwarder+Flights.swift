@@ -154,7 +154,7 @@ extension Forwarder {
             code: trouble.failure.extendedError, text: "\(name): \(server)\(trouble.failure.detail)")
     }
 
-    /// The reason where no server has failed, and yet no answer has come in time or at all.
+    /// The reason if no server has failed, but no answer has come in time or at all.
     func noServerAnswered(_ route: [Step]) -> FailureReason {
         let names = route.map { desk.name(of: $0.group) }.joined(separator: ", ")
         let hasServers = route.contains { desk.rules.hasServers($0) }
@@ -163,7 +163,7 @@ extension Forwarder {
         )
     }
 
-    /// The accounts of a route have no record, and not all of them prove it.
+    /// The failure when the accounts of a route report no record, and not all of them prove it.
     func unproven(_ route: [Step]) -> FailureReason {
         let names = route.filter { !desk.rules[$0.group].isProven }.map { desk.name(of: $0.group) }
         return FailureReason(

@@ -3,7 +3,7 @@ import DNSCache
 import DNSWire
 
 /// Steps whose groups are shared: the store is read before the group's servers are asked, and gets their answers. The
-/// store's replies become events of flights here; ``StoreDesk`` decides about it.
+/// store's replies become events of flights here; ``StoreDesk`` decides about reads and writes.
 extension Forwarder {
     /// Asks a step's group, or the store first.
     mutating func askStoreOrGroup(_ flight: Flight, _ step: Int, at now: Tick) {
@@ -72,7 +72,7 @@ extension Forwarder {
         at now: Tick
     ) {
         let (step, key, group) = (subject.step, subject.key, subject.question.group)
-        // The step may have failed meanwhile; the store's entry is better than that, unless another step is under way.
+        // The step may have failed meanwhile; an entry is better than a failure, unless another step is under way.
         guard flight.isUnderWay(step) || flight.isDone && content != .noRecord else {
             return tell(flight, .storeIsSilent, at: now)
         }
@@ -104,7 +104,7 @@ extension Forwarder {
         cacheShared(answer, elapsed, subject, at: now)
     }
 
-    /// Caches an answer of the store, with the age that it has there.
+    /// Caches an answer of the store, with its age in the store.
     private mutating func cacheShared(_ answer: Answer, _ elapsed: UInt32, _ subject: StoreSubject, at now: Tick) {
         let key = subject.key
         cache.store(
@@ -124,8 +124,8 @@ extension Forwarder {
             sharedQuestion(group, name, type, for: audience), content, lifetime: lifetime, at: now, &desk.actions)
     }
 
-    /// Deletes a name's entries in the store, in all shared groups: of an account also those of other families, as each
-    /// daemon has them by its routes.
+    /// Deletes a name's entries in the store, in all shared groups; for an account in all combinations of families,
+    /// since other daemons may ask for other families.
     mutating func forgetShared(_ name: Name) {
         guard store.settings != nil else { return }
         var questions: [SharedQuestion] = []

@@ -75,8 +75,8 @@ extension Forwarder {
         receive(targetKey, asking, of: source, at: now)
     }
 
-    /// Removes the numbers of the forwarder's own questions from those of an answer, and passes the answer to their
-    /// askers.
+    /// Passes an answer to those of the forwarder's own questions that have one of these numbers, and returns the other
+    /// numbers.
     @inline(never)
     mutating func takeOwn(
         _ numbers: SmallList<ClientNumber>, _ answer: Answer, _ age: Reply.Age, by answerer: Answerer, way: Exposure
@@ -124,13 +124,13 @@ extension Forwarder {
             return end(flight, with: made, by: arrival.by)
         }
         var best = made.map { StepAnswer(answer: $0, by: arrival.by, step: absence.step) } ?? absence
-        // There may be A records.
+        // A records may exist, so the absence is not cached.
         if made == nil, !a.head.responseCode.isAnswer { (best.answer.keep, best.answer.isCacheable) = (0, false) }
         tell(flight, .answered(best), at: now)
     }
 
     /// A service binding whose hints are the addresses that clients get for the name, as far as they are known; an
-    /// unreadable one is left out.
+    /// unreadable binding is left out.
     func bound(_ answer: Answer, to key: Flight.Key, at now: Tick) -> Answer {
         // The account has the name, whatever other groups answer.
         guard answer.head.responseCode != .nxDomain else {
@@ -163,7 +163,7 @@ extension Forwarder {
         return a.synthesized(under: prefix, after: absence).map { MadeOfA(made: $0, absence: absence) }
     }
 
-    /// Caches the answers made from an account's, for waiting and for later clients.
+    /// Caches the answers made from an account's addresses, for waiting and for later clients.
     mutating func cacheMade(_ both: MadeOfA, _ lookup: Lookup, by group: GroupID, at now: Tick) {
         let name = lookup.key.name
         guard lookup.isCurrent, policy.mayCache(.aaaa, of: name, by: group) else { return }

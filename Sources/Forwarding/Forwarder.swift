@@ -85,7 +85,7 @@ public struct Forwarder: ~Copyable {
     /// Looks up a server for the daemon: see ``Policy/routeToServer(_:_:)``.
     /// - Parameters:
     ///   - type: A or AAAA.
-    ///   - client: The number for the answer, which comes within ``Timing/answerWithin``, as to a client.
+    ///   - client: The number for the reply, which comes within ``Timing/answerWithin``, as to a client.
     public mutating func findServer(_ name: Name, _ type: RecordType, for client: ClientNumber, at now: Tick) {
         let key = Flight.Key(
             name: NameKey(name), type: type, audience: .plain, findsServer: true)
@@ -108,7 +108,7 @@ public struct Forwarder: ~Copyable {
             let fresh = cache.take(key.name.name, type: key.type, for: key.audience, at: now.seconds)
             guard let known = fresh ?? decision.known else { return }
             reply(client, known.answer, age: .elapsed(known.elapsed), by: .cache)
-            // The listener saw no alias's target.
+            // The listener, which begins most refreshes, read the cache for the alias, not for its target.
             if known.isDue { receive(key, nil, of: source, at: now) }
         case .join(let flight):
             if !endLoop(flight, client, at: now) { join(flight, client, decision.known, at: now) }
@@ -197,7 +197,7 @@ public struct Forwarder: ~Copyable {
         if let before = client.waitedBefore { tell(flight, .waitedBefore(before), at: now) }
     }
 
-    /// Ends a flight if there is no room for one of this source.
+    /// Makes room for a flight of this source, if necessary by the end of another flight.
     /// - Parameter isClients: false: a refresh, for which no flight ends.
     /// - Returns: false: there is no room.
     private mutating func makesRoom(for source: Source, isClients: Bool, at now: Tick) -> Bool {

@@ -17,7 +17,7 @@ extension GroupDesk {
         return before
     }
 
-    /// Whether a group can be asked for a name: see ``NoRecordBudget``. Always for a name under way.
+    /// Whether a group can be asked for a name: see ``NoRecordBudget``; always true for a name under way.
     mutating func isWithinNoRecordBudget(_ key: NameKey, at group: GroupID, _ now: Tick) -> Bool {
         let index = group.rawValue
         return groups[index].noRecordBudget.hasRoom(for: key.name, at: now) || groups[index].lookups[key] != nil

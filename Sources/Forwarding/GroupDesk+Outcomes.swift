@@ -21,8 +21,8 @@ extension GroupDesk {
         let server: Server
     }
 
-    /// The kernel or an established connection has taken a query. From here it counts as sent, since it can be read on
-    /// the way, and as billed, each time. A query that could not be sent does not count.
+    /// The kernel or an established connection has taken a query. At each such call the query counts as sent, since it
+    /// can be read on the way, and as billed.
     mutating func wrote(_ id: TableID) {
         // A whole query is costly to copy.
         let left = queries.change(id) { query in
@@ -45,8 +45,8 @@ extension GroupDesk {
         }
     }
 
-    /// Ends a query; no other function does. Its server and its step take note, whatever the reason. If it has failed,
-    /// its question goes to another server.
+    /// Ends a query; no other function does. The states of its server and its step change for any reason; after a
+    /// failure, its question goes to another server.
     /// - Returns: nil: it had ended before.
     @discardableResult
     mutating func end(_ id: TableID, at now: Tick, as verdict: (Query) -> ServerChoice.Verdict) -> Query? {
@@ -74,7 +74,7 @@ extension GroupDesk {
     }
 
     /// A server has answered with a message.
-    /// - Parameter toRepeat: Whether the answer is to the second attempt; the round trip is measured from that.
+    /// - Parameter toRepeat: Whether the answer is to the second attempt; the round trip is measured from that attempt.
     /// - Returns: The question that the answer is for; nil: it is not needed. After a refusal, call
     ///   ``sendNext(_:at:)`` next.
     mutating func answered(_ id: TableID, _ code: ResponseCode, toRepeat: Bool, at now: Tick) -> Answered? {
@@ -191,7 +191,7 @@ extension GroupDesk {
 
     /// Notes that another group's answer to a flight is a substitute for those of failed groups.
     mutating func noteStandIn(_ flight: Flight, at now: Tick) {
-        // The answer is not cached.
+        // Such an answer is not cached.
         if flight.key.findsServer { return }
         let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)
         for step in flight.route.indices where flight.steps[step] == .failed {
@@ -204,8 +204,8 @@ extension GroupDesk {
         }
     }
 
-    /// Seconds from the failure of a group to its first probe, by one of the names that another group has answered.
-    /// Doubled with each probe, up to the longest.
+    /// Seconds from the failure of a group to its first probe, which asks for a name that another group has answered;
+    /// doubled with each probe, up to ``longestLook``.
     private static var firstLook: Int { 2 }
     private static var longestLook: Int { 32 }
 
@@ -216,7 +216,7 @@ extension GroupDesk {
             groups[group].nextLook = nil
             return
         }
-        // Its servers answer: the substitute came of a question that was under way when the last server returned.
+        // The group's servers answer: the substitute is of a question that was under way when the last server returned.
         guard groups[group].isFailing else {
             groups[group].nextLook = nil
             return outageEnded(of: GroupID(group), at: now)
@@ -227,8 +227,8 @@ extension GroupDesk {
         tell(.lookAgain(key))
     }
 
-    /// A group answers again, or may: the substitutes for its answers are removed, so the next question asks it. A
-    /// question that only this group fails is so asked twice a minute at most.
+    /// A group answers again, or may: the substitutes for its answers are removed, so the next question asks it. So a
+    /// question that fails only at this group is asked there at most twice a minute.
     mutating func outageEnded(of group: GroupID, at now: Tick) {
         let index = group.rawValue
         let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)

@@ -71,7 +71,7 @@ extension GroupDesk {
             guard messages.isWaiting else { continue }
             messages.isWaiting = false
             if messages.flight.isAnswered {
-                // Its clients have their answers; sent now, it would only delay flights whose clients still wait.
+                // The clients have their answers; the question would only delay flights whose clients still wait.
                 drop(messages)
             } else if isSent(messages, at: now) {
                 isServed = true
@@ -177,7 +177,7 @@ extension GroupDesk {
                 case .message(let messages):
                     !messages.flight.isCurrent && !mayAsk(query.group, messages.flight.key)
                 case .names(let lookups, _): lookups.contains { isBarred($0, query.group) }
-                // Its answer is not needed, and its name is not known any more.
+                // Its answer is not needed, so it ends under any rules.
                 case .measurement: true
                 }
             guard isMeant, cancel(id, as: .withdrawn, at: now) != nil,

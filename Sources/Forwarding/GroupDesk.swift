@@ -37,7 +37,7 @@ struct GroupDesk: ~Copyable {
         var flight: TableID?
         /// The steps that have begun at groups that carry messages.
         var messages = SmallList<MessageStep>()
-        /// The most readable way in which the question was sent.
+        /// The least protected way in which the question was sent.
         var exposure = Exposure.none
     }
 
@@ -129,7 +129,7 @@ struct GroupDesk: ~Copyable {
     }
 
     /// Forgets a flight that has ended.
-    /// - Returns: The most readable way in which its question was sent.
+    /// - Returns: The least protected way in which its question was sent.
     mutating func end(_ flight: Flight) -> Exposure {
         let number = flight.id.number
         guard number < records.count else { return .none }
@@ -149,7 +149,7 @@ struct GroupDesk: ~Copyable {
         }
     }
 
-    /// The most readable way in which a flight's question was sent so far.
+    /// The least protected way in which a flight's question has been sent.
     func exposure(of flight: Flight) -> Exposure {
         flight.id.number < records.count ? records[flight.id.number].exposure : .none
     }
@@ -215,7 +215,7 @@ struct GroupDesk: ~Copyable {
         if query.isOvertaken || rules[query.group].isDown, case .message(let messages) = query.subject {
             queries[id]?.subject = .measurement(messages)
         } else {
-            // It is no trial, so the moment has no effect.
+            // The query is no trial, so the given moment has no effect.
             cancel(id, as: .withdrawn, at: query.sent)
         }
     }

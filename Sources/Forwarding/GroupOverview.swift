@@ -6,7 +6,7 @@ public struct GroupCounters: Sendable, Equatable {
     /// All counts are 0.
     public init() {}
 
-    /// Questions that reached the group, also as the next of a route; without those for its servers.
+    /// Questions that reached the group at any step of their route, except the daemon's own for servers' addresses.
     public internal(set) var questions: UInt64 = 0
     /// Requests and messages.
     public internal(set) var queries: UInt64 = 0
@@ -16,7 +16,7 @@ public struct GroupCounters: Sendable, Equatable {
     public internal(set) var repeats: UInt64 = 0
     /// Attempts that failed: see ``Failure``.
     public internal(set) var failures: UInt64 = 0
-    /// Names without a record at an account, since the last with one.
+    /// Names without a record at an account, since the last name with a record.
     public internal(set) var withoutRecordInARow: UInt64 = 0
 }
 
@@ -38,7 +38,7 @@ public struct GroupOverview: Sendable, Equatable {
     public let bogusAddresses: [Network]
     /// Milliseconds for one attempt.
     public let timeout: Int
-    /// In the order of preference.
+    /// The servers, in the order of preference.
     public let servers: [ServerState]
     /// The server that is asked now; nil: there are none.
     public let current: Server?

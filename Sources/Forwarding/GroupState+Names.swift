@@ -13,20 +13,20 @@ extension GroupState {
 
     /// The decision about the next waiting names.
     enum Next {
-        /// They go to a server in one request.
+        /// The names go to a server in one request.
         case send([Lookup], to: Int, isTrial: Bool)
         /// No client waits for the name.
         case drop(Lookup)
         /// No server is left for the name, or the plan is exceeded and another group may be asked.
         case abandon(Lookup, Trouble?, because: FallbackReason?)
-        /// They wait for a server with room.
+        /// The names wait for a server with room.
         case wait
-        /// They wait until the plan has room, since no other group may be asked.
+        /// The names wait until the plan has room, since no other group may be asked.
         case waitForPlan
     }
 
     /// Takes the next names from ``outbox``.
-    /// - Parameter index: Their index there; moved past them.
+    /// - Parameter index: The index of the first of these names; moved past them.
     mutating func next(from index: inout Int, _ rules: FlightRules, at now: Tick) -> Next {
         let first = outbox[index]
         if wasLeft(first) {
@@ -35,7 +35,7 @@ extension GroupState {
         }
         switch pick(first, rules, at: now) {
         case .full:
-            // A name that other servers have failed may find room at one of them.
+            // A name that has failed at other servers than this name may find a server with room.
             let next = outbox[index...].firstIndex { other in
                 guard other.tried != first.tried else { return false }
                 return if case .full = pick(other, rules, at: now) { false } else { true }
@@ -119,7 +119,7 @@ extension GroupState {
         lookup.isCurrent && first.isCurrent && !lookup.wasLeftOut && lookup.tried == first.tried && !wasLeft(lookup)
     }
 
-    /// Whether all its clients were answered while it waited: sent now, it would only delay lookups whose clients still
+    /// Whether all clients of a lookup were answered while it waited: it would only delay lookups whose clients still
     /// wait. A name that a server has failed still goes on to the next server, so that the answer is cached; but not
     /// under a plan, where it might wait for minutes and be billed although no client waits.
     private mutating func wasLeft(_ lookup: Lookup) -> Bool {
@@ -131,7 +131,7 @@ extension GroupState {
     mutating func withdraw(_ flight: Flight) {
         guard let lookup = lookups[flight.key.name] else { return }
         lookup.drop(flight)
-        // The newest are at the end.
+        // The newest lookups are at the end.
         guard lookup.flights.isEmpty, let index = outbox.lastIndex(where: { $0 === lookup }) else { return }
         outbox.remove(at: index)
         remove(lookup)

@@ -28,13 +28,12 @@ struct GroupState {
     /// Seconds from the last probe of the failed group to the next; nil: no probe is due.
     var nextLook: Int?
 
-    /// The most requests for names at once to the servers of one group. Beyond it names wait, and go in fuller
-    /// requests.
+    /// The most requests for names at once to the servers of one group. Further names wait, and go in fuller requests.
     static let maximumRequests = 128
     /// Some 1.5 MB; a name that is forgotten too early costs one lookup.
     static let maximumNamesWithoutRecord = 8192
-    /// The most questions in ``standIns``, some 200 octets each. The substitute for an older one stays until it
-    /// expires.
+    /// The most questions in ``standIns``, some 200 octets each. The substitute for an older question stays cached
+    /// until it expires.
     static let maximumStandIns = 4096
 
     init(_ group: UpstreamGroup) {

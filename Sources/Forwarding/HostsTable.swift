@@ -13,7 +13,7 @@ public struct HostsTable: Sendable, Equatable {
 
     public struct Unread: Sendable, Equatable {
         public fileprivate(set) var count = 0
-        /// The line of the first, from 1; 0: there is none.
+        /// The line of the first such part, from 1; 0: there is none.
         public fileprivate(set) var firstLine = 0
         /// The index of its file, from 0.
         public fileprivate(set) var firstFile = 0
@@ -42,7 +42,7 @@ public struct HostsTable: Sendable, Equatable {
 
     /// Reads a hosts file as if it followed those read before: each line is an address and its names, which may be in
     /// Unicode; `#` begins a comment. Lines without an address are ignored, as in the C library.
-    /// - Parameter maximumNames: The number of names with room.
+    /// - Parameter maximumNames: The most names in the table.
     public mutating func add(parsing text: Span<UInt8>, maximumNames: Int = Self.maximumNames) {
         defer { files += 1 }
         // Block lists give all their names one address: these names share its memory.
@@ -101,8 +101,8 @@ public struct HostsTable: Sendable, Equatable {
     /// Whether the file gives the name an address.
     func holds(_ key: NameKey) -> Bool { addresses[key] != nil }
 
-    /// Whether the file gives the name only loopback addresses: another host would ask itself, so for clients of other
-    /// hosts the name is not in the file.
+    /// Whether the file gives the name only loopback addresses: a client on another host would connect to itself, so
+    /// for such clients the name is not in the file.
     func isForThisHostAlone(_ key: NameKey) -> Bool {
         addresses[key].map { $0.allSatisfy(\.unmapped.isLoopback) } ?? false
     }

@@ -93,7 +93,7 @@ extension Policy {
         kinds.without[group]?.contains(type) ?? false
     }
 
-    /// The steps of a question of a type: the last one is the first whose group leaves the type out.
+    /// The steps for a type: they end with the first group that leaves the type out.
     func limited(_ steps: [Step], to type: RecordType) -> [Step] {
         guard let end = steps.firstIndex(where: { leavesOut($0.group, type) }) else { return steps }
         var limited = Array(steps[...end])
@@ -102,7 +102,7 @@ extension Policy {
     }
 
     /// The mark of the step whose group leaves the type out, for a basis; 0: there is none.
-    /// - Parameter ofAccounts: For accounts' answers, which other groups do not decide.
+    /// - Parameter ofAccounts: For an account's answer, about which only accounts decide.
     func markOfLeftOut(_ row: Row, _ type: RecordType, ofAccounts: Bool) -> UInt64 {
         let route = groupRoutes[row.index]
         let steps = row.kind == .messages ? route.messageSteps : route.steps

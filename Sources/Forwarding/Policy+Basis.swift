@@ -41,7 +41,7 @@ extension Policy {
     }
 
     /// The basis of an answer to this question.
-    /// - Parameter audience: That of a cached answer, or of a client.
+    /// - Parameter audience: The audience of a cached answer, or of a client.
     public func basis(_ name: Name, _ type: RecordType, _ audience: Audience) -> Basis {
         basis(NameKey(name), type, audience)
     }
@@ -77,8 +77,8 @@ extension Policy {
     }
 
     /// - Parameters:
-    ///   - ofAccounts: For an account's answer.
-    ///   - leavesValidators: Validating clients are sent elsewhere.
+    ///   - ofAccounts: Whether the basis is for an account's answer.
+    ///   - leavesValidators: Whether validating clients are sent to other groups.
     private func basis(
         _ row: Row, _ type: RecordType, for client: Audience, refusesPrivate: Bool, ofAccounts: Bool,
         leavesValidators: Bool = false

@@ -46,7 +46,7 @@ extension Policy {
         var leftOut: [Name: Set<GroupID>] = [:]
         servers = ServerNames(resolvers: resolvers, reports: Set(reports))
         var needs = names.mapValues { Set($0.flatMap { stepsToServer($0).map(\.group) }) }
-        // Each round extends every way by one group.
+        // Each round extends every chain of groups by one group.
         for _ in names {
             needs = needs.mapValues { groups in groups.reduce(groups) { $0.union(needs[$1] ?? []) } }
         }

@@ -69,7 +69,7 @@ public struct Policy: Sendable {
         var signedSteps: [Step]?
         var bases = Bases()
 
-        /// Whether an account is the first.
+        /// Whether the group of the first step is an account.
         var beginsWithAddresses: Bool { steps.first != messageSteps.first }
     }
     /// Traits of the groups.
@@ -146,8 +146,8 @@ public struct Policy: Sendable {
         }
     }
 
-    /// Whether addresses may be cached as an account gave them. Not where the name's own group, or a group before the
-    /// account, excludes their family: a later account gives both families in one lookup.
+    /// Whether addresses may be cached as an account gave them: not if the name's own group, or a group before the
+    /// account, excludes their family, since a later account gives both families in one lookup.
     func mayCache(_ type: RecordType, of name: Name, by account: GroupID) -> Bool {
         !excludesFamilies || route(name, type).asks([account])
     }

@@ -5,9 +5,9 @@ public import Names
 public enum RouteReason: String, Sendable {
     /// The name is reserved, and the daemon answers it itself: see ``ReservedName``.
     case localhost, nonexistent, noData
-    /// It is the reverse name of an address under the NAT64 prefix.
+    /// The name is the reverse name of an address under the NAT64 prefix.
     case translated
-    /// It asks for the encrypted ways to ask the daemon.
+    /// The question asks for the encrypted ways to ask the daemon.
     case designation
     /// The name is private, and the group for such names has no servers.
     case noPrivateNames
@@ -23,16 +23,16 @@ public enum RouteReason: String, Sendable {
     case familyLeftOut
     /// The first group that would be asked leaves the type out.
     case typeLeftOut
-    /// It asks for addresses, which any group can give; or the client validates, and all its answers come from the same
-    /// groups.
+    /// The question asks for addresses, which any group can give; or the client validates, and all its answers come
+    /// from the same groups.
     case addresses
     /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account.
     case serviceBinding
     /// Only groups that carry whole messages are asked: the name has a meaning only in this network.
     case privateName, singleLabel
-    /// The same, since the name has octets that are syntax to an HTTPDNS service.
+    /// Only groups that carry whole messages are asked: the name has octets that are syntax to an HTTPDNS service.
     case notHostname
-    /// The same, since an HTTPDNS account gives only addresses.
+    /// Only groups that carry whole messages are asked: an HTTPDNS account gives only addresses.
     case type
 }
 

@@ -13,7 +13,7 @@ public import Base
 public struct PrefixSearch: Sendable {
     /// The prefix of the last answer; nil: none.
     public private(set) var prefix: NAT64Prefix?
-    /// When it is to be asked (again); nil: not before a change.
+    /// When the resolvers are asked again; nil: not before a change.
     public private(set) var nextDeadline: Tick?
     /// Whether the network reaches IPv4 only through a translator, or clients want made addresses in any case.
     private var isWanted = false
@@ -51,7 +51,7 @@ public struct PrefixSearch: Sendable {
 
     /// The resolvers have answered.
     /// - Parameters:
-    ///   - addresses: Those of ``Name/ipv4Only``; nil: no answer, or a failure.
+    ///   - addresses: The addresses of ``Name/ipv4Only``; nil: no answer, or a failure.
     ///   - seconds: Their TTL.
     public mutating func answered(_ addresses: [IPAddress]?, for seconds: UInt32, at now: Tick) {
         guard isWanted, isAsking else { return }
@@ -83,7 +83,7 @@ public struct IPv4Reach: Sendable, Equatable {
     /// Whether IPv4 addresses can be reached through the translator.
     public var leadsToIPv4: Bool { prefix != nil && (!hasIPv4 || isSynthesizing) }
 
-    /// IPv4 is reached directly.
+    /// Both families are reached directly.
     public init() {}
 
     /// The difference from most networks, as a sentence without its end; nil: none.

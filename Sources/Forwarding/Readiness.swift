@@ -1,6 +1,6 @@
 import DNSWire
 
-/// Whether uncached questions can be expected to be answered, judged by those that no server answered.
+/// Whether uncached questions can be expected to be answered, judged by the questions that no server answered.
 ///
 /// | unanswered | failed before, in a row | becomes |
 /// | --- | --- | --- |

@@ -30,7 +30,7 @@ public enum ResolverList {
     ]
 
     /// Splits servers into usable ones and those that lead back to this daemon: its own addresses, and systemd-resolved
-    /// if that asks it. To forward to the latter would repeat the same question without end.
+    /// if it asks this daemon. A question that is forwarded to such a server would come back without end.
     /// - Parameters:
     ///   - listening: The endpoints of the daemon's listeners.
     ///   - own: This machine's addresses, with port 0; any loopback address is its own as well.
@@ -94,7 +94,7 @@ public struct LinkServer: Sendable, Hashable {
     }
 
     /// Splits servers by the table above.
-    /// - Parameter servers: Without this daemon.
+    /// - Parameter servers: The servers without this daemon.
     /// - Returns: The servers to ask, and the others with their links.
     public static func split(
         _ servers: [Endpoint], by known: [LinkServer]
@@ -124,9 +124,9 @@ public struct LeftOutServer: Sendable, Hashable {
     public let reason: Reason
 
     public enum Reason: Sendable, Hashable {
-        /// It is this daemon itself, or asks it.
+        /// The server is this daemon itself, or asks it.
         case loop
-        /// It is of a network link with this name, which is not for all names.
+        /// The server is of a network link with this name, which is not for all names.
         case link(String)
     }
 

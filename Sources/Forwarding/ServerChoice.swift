@@ -13,7 +13,7 @@ import Base
 /// | `pause` has passed | is tried, by the next question or beside it; its next pause is twice as long |
 /// | a trial ends without a verdict: it is withdrawn, or this machine is short of a resource | is tried again a second later |
 /// | the network changes | has its rank again, or is tried by the next question |
-/// | another list has it | stays as it is |
+/// | a new list contains it | stays as it is |
 /// | each server has failed three times in a row | the group is down |
 ///
 /// While a group is down, a question for which another group can be asked goes to one of its servers only if no query
@@ -51,7 +51,7 @@ struct ServerChoice {
     /// Whether none of its servers answers: other groups are then asked at once.
     var isDown: Bool { !servers.isEmpty && servers.allSatisfy(\.isLost) }
 
-    /// Until when other groups are asked at once because it is down.
+    /// Until when other groups are asked at once because this group is down.
     var isLeftUntil: Tick { (askedAt ?? Tick(nanoseconds: 0)).advanced(milliseconds: Self.longestLeft) }
 
     // MARK: The choice
@@ -77,8 +77,8 @@ struct ServerChoice {
     /// - Parameters:
     ///   - source: See ``ServerState/hasRoom(_:for:at:)``.
     ///   - isFirst: No server of the group was asked this question yet.
-    ///   - leadsOn: Whether another group can be asked it.
-    ///   - isTried: Whether a server was asked it, by ``ServerState/number``.
+    ///   - leadsOn: Whether another group can be asked the question.
+    ///   - isTried: Whether a server was asked the question, by ``ServerState/number``.
     mutating func pick(
         for source: Source?, isFirst: Bool, leadsOn: () -> Bool, unlessTried isTried: (Int) -> Bool, at now: Tick
     ) -> Pick {
@@ -150,7 +150,7 @@ struct ServerChoice {
     enum Verdict {
         /// - Parameters:
         ///   - hasAnswer: false for SERVFAIL and the like: the server is reachable, but another may give an answer.
-        ///   - toRepeat: Whether the answer is to the second attempt; the round trip is measured from that.
+        ///   - toRepeat: Whether the answer is to the second attempt; the round trip is measured from that attempt.
         case answered(hasAnswer: Bool, toRepeat: Bool)
         case failed(Failure)
         /// The answer is no longer needed, or the name may not be asked.
@@ -235,8 +235,8 @@ struct ServerChoice {
 ///
 /// The servers of an account, and plain resolvers, are asked one after the other, so only the first column counts for
 /// them: a time-out during which an answer came does not count among the failures in a row, and the server that is
-/// asked for the late name does not take the rank of the one before. A dead server has answered nothing since, so each
-/// question counts that was sent after its last answer.
+/// asked for the late name does not take the rank of the one before. A dead server answers nothing, so each question
+/// that was sent after its last answer counts.
 enum Silence {
     case ofName, ofAll, ofConnection, ofServer
 

@@ -8,9 +8,9 @@ public struct ServerHealth: Sendable, Equatable {
     public internal(set) var lastFailure: Failure?
     /// When the last attempt failed; nil: none has.
     public internal(set) var lastFailureAt: Tick?
-    /// Smoothed as TCP does it (RFC 6298 §2), in milliseconds; nil before the first answer.
+    /// The round trip, smoothed as in TCP (RFC 6298 §2), in milliseconds; nil before the first answer.
     public internal(set) var roundTrip: Double?
-    /// The usual deviation of round trips from it, in milliseconds, smoothed likewise.
+    /// The usual deviation of round trips from ``roundTrip``, in milliseconds, smoothed in the same way.
     private var variation = 0.0
     /// The server is not asked before then: it has answered "too often", or refused the account.
     public internal(set) var pausedUntil: Tick?

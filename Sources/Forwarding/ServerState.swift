@@ -4,7 +4,7 @@ public import Base
 public struct ServerState: Sendable, Equatable {
     /// The entry of the list, with the way it is asked.
     public let server: Server
-    /// Differs from all servers that its group has had, as long as it stays in the list.
+    /// Differs from the numbers of all servers that the group has had; unchanged while the server stays in the list.
     let number: Int
     /// Whether it answers.
     public internal(set) var health: ServerHealth
@@ -14,7 +14,7 @@ public struct ServerState: Sendable, Equatable {
     private var holders = SourceCounts<Int>()
     /// When it last gave an answer or a refusal of its own.
     var heardAt: Tick?
-    /// Other servers are asked first; nil: it has its rank.
+    /// Set while other servers are asked first; nil: the server has its rank.
     private(set) var setAside: SetAside?
     var isPassedOver: Bool { setAside != nil }
     /// Whether it has failed, or refused several questions in a row, so that the other servers of its group are asked
@@ -32,7 +32,7 @@ public struct ServerState: Sendable, Equatable {
     struct SetAside: Equatable, Sendable {
         /// Seconds, doubled with each trial.
         var pause: Int
-        /// When it is next tried; nil: never, it regains its rank once it answers.
+        /// When it is next tried; nil: no trial is due, and the server regains its rank once it answers.
         var until: Tick?
     }
 
@@ -140,7 +140,7 @@ public struct ServerState: Sendable, Equatable {
         if let most = rule.refusals, refusals >= most { putAside(rule, at: now) }
     }
 
-    /// It is asked in another way from now on.
+    /// Resets the state: the server is asked in another way from now on.
     mutating func renew() { (health, setAside, failures, refusals) = (ServerHealth(), nil, 0, 0) }
 
     mutating func networkChanged(_ rule: UpstreamGroup.Choice, at now: Tick) {

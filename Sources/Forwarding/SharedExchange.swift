@@ -50,14 +50,14 @@ public enum SharedContent: Sendable, Equatable {
 }
 
 extension SharedContent {
-    /// The TTL limited by our `maxTTL`: the writer's may be higher.
+    /// The content with TTLs limited by this daemon's `maxTTL`: the writer's may be higher.
     func clampedToOwnTTL(_ maxTTL: UInt32) -> SharedContent {
         guard case .answer(var answer) = self else { return self }
         answer.clampTTLs(minimum: 0, maximum: maxTTL)
         return .answer(answer)
     }
 
-    /// Whether it answers a question after so many seconds. Only an account can have "no record".
+    /// Whether it is usable `elapsed` seconds after it was written. Only an account can have "no record".
     func isUsable(after elapsed: UInt32, isOfAccount: Bool) -> Bool {
         if case .answer(let answer) = self { elapsed < answer.keep } else { isOfAccount }
     }
@@ -116,7 +116,7 @@ public enum SharedEvent: Sendable, Equatable {
     case found(SharedReadID, SharedFinding)
     /// Whether the lease is this daemon's.
     case claimed(SharedReadID, Bool)
-    /// A read, a claim or a read of the generation failed, with the reason; nil: of the generation.
+    /// A read, a claim or a read of the generation failed, with the reason; nil: a read of the generation.
     case failed(SharedReadID?, String)
     case written
     case writeFailed(String)

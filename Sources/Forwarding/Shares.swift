@@ -30,17 +30,17 @@ public enum Shares {
     /// CVE-2024-33655).
     static let unproven = 1000
     static let unprovenWaiting = 64
-    /// Sent to a forged address, they amplify the question.
+    /// Long replies to a forged address amplify the question.
     public static let longReplies: UInt64 = 100
-    /// The most that can wait, divided by the shortest wait after which a reply counts as late: none is held back while
-    /// questions come and are answered evenly.
+    /// The most replies that can wait, divided by the shortest wait after which a reply counts as late: no reply is
+    /// held back while questions come and are answered evenly.
     public static let lateReplies = 100
 
     /// Whether a source that has `own` of a resource may have one more: its part is at most seven times the rest. So
     /// one source may have seven eighths, and for any number of sources a part is left for the next.
     ///
     /// - Parameters:
-    ///   - all: The part of all together.
+    ///   - all: The part of all sources together.
     ///   - most: The whole resource.
     public static func mayHaveMore(own: Int, all: Int, most: Int) -> Bool { own < 7 * (most - all) }
 
@@ -86,7 +86,7 @@ public struct SourceCounts<Count: SignedNumeric & Comparable & Sendable>: Sendab
 
 extension SourceCounts<Int> {
     /// Whether a source and its network may have one more, by ``Shares/mayHaveMore(own:all:most:)``.
-    /// - Parameter all: nil: each one counts for a source.
+    /// - Parameter all: The part of all sources together; nil: ``all``.
     func mayHaveMore(_ source: Source, all: Int? = nil, most: Int) -> Bool {
         let all = all ?? self.all
         return Shares.mayHaveMore(own: self[source], all: all, most: most)

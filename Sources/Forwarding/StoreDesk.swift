@@ -51,11 +51,11 @@ struct StoreDesk {
 
     // MARK: Looks
 
-    /// The milliseconds that a client's question waits for a read that begins now. 0: no wait, but the answer counts;
-    /// nil: the store is not asked.
+    /// The milliseconds that a client's question waits for a read that begins now. 0: the question does not wait, but a
+    /// reply still counts; nil: the store is not asked.
     func budget(at now: Tick) -> Int? {
         guard isOn, owed < Self.maximumReads else { return nil }
-        // Reads are answered in order: the next after a late one is later still.
+        // Reads are answered in order: a read behind a late one is later still.
         if let silentSince, now.milliseconds(since: silentSince) >= Self.mostWait { return 0 }
         return pace.budget
     }
@@ -132,7 +132,7 @@ struct StoreDesk {
     /// Takes the result of an action.
     /// - Parameters:
     ///   - wall: Seconds since 1970.
-    ///   - maxTTL: In seconds; the writer's may be higher.
+    ///   - maxTTL: In seconds; the limit of the writer may be higher.
     mutating func handle(
         _ event: SharedEvent, wall: UInt64, maxTTL: UInt32, at now: Tick, _ actions: inout [Action]
     ) {
@@ -190,7 +190,7 @@ struct StoreDesk {
         if pace.isTooSlow { health.goAway("it takes longer than \(Self.mostWait) ms", at: now, &actions) }
         guard !read.isOutdated else { return storeHasNothing(read, at: now, &actions) }
         let flight = flights[read.subject.flight]
-        // It takes the lease of an entry that is due, as of one that is absent.
+        // A refresh takes the lease of an entry that is due, as of an absent entry.
         let isRefresh = flight?.isWanted == false && read.groupAskedAt != nil
         switch worth {
         case .fresh(let elapsed, _) where flight == nil: say(.known(content, elapsed: elapsed), to: read)
@@ -320,7 +320,7 @@ struct StoreFinding {
     let news: News
 
     enum News: Equatable {
-        /// A fresh entry, so many seconds old. `isDue`: it is to be refreshed.
+        /// A fresh entry, `elapsed` seconds old. `isDue`: it is to be refreshed.
         case fresh(SharedContent, elapsed: UInt32, isDue: Bool)
         /// An entry that comes too late for the flight, or has expired: it is only cached.
         case known(SharedContent, elapsed: UInt32)
@@ -341,7 +341,7 @@ struct StoreRead {
     let sent: Tick
     /// When the group is asked if the store has not replied; nil: it was asked already.
     var groupAskedAt: Tick?
-    /// Until when clients wait for the store, as they do when the group has failed meanwhile.
+    /// Until when clients wait for the store if the group has failed meanwhile.
     var clientsWaitUntil: Tick
     /// The rules have changed since: the entry may not be the answer any more.
     var isOutdated = false

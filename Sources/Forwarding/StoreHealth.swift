@@ -13,7 +13,7 @@ struct StoreHealth {
     /// Why the store is away.
     private(set) var reason = ""
     private var nextLook = Tick(nanoseconds: 0)
-    /// Until when no entries are written; then the pause in seconds.
+    /// Until when no entries are written, and the length of that pause in seconds.
     private var writesPausedUntil: Tick?
     private var writePause = 0
 
@@ -128,7 +128,7 @@ struct StoreClock {
 
     /// The use of an entry now.
     enum Worth: Equatable {
-        /// Fresh. `elapsed`: its age in seconds. `isDue`: past `prefetchAt` per cent of its lifetime.
+        /// Written `elapsed` seconds ago; given only if no server answers.
         case fresh(elapsed: UInt32, isDue: Bool)
         /// So many seconds since it was written; to be given only if no server answers.
         case stale(elapsed: UInt32)
@@ -152,7 +152,7 @@ struct StoreClock {
         let age = (wall > entry.stored ? wall - entry.stored : 0) + lead(wall, now)
         let lifetime = UInt64(entry.lifetime)
         if isStaleCopy {
-            // It is never fresh, whatever the clocks: else the store would still have the entry itself.
+            // A copy is never fresh, whatever the clocks show: otherwise the store would still have the entry itself.
             let elapsed = max(age, lifetime)
             return elapsed < lifetime + UInt64(settings.staleSeconds) ? .stale(elapsed: UInt32(elapsed)) : .nothing
         }
@@ -176,7 +176,7 @@ struct StoreClock {
 struct StorePace {
     private var reads: [(nanoseconds: UInt64, isHit: Bool)] = []
     private var oldest = 0
-    /// The time within which nearly all of them got a reply (the 95th percentile), in nanoseconds; nil: too few are
+    /// The time within which nearly all reads got a reply (the 95th percentile), in nanoseconds; nil: too few are
     /// known.
     private(set) var usual: UInt64?
 

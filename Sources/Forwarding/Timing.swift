@@ -77,9 +77,9 @@ public struct Counters: Sendable, Equatable {
     public internal(set) var servedStale: UInt64 = 0
     /// Queries that could not be sent for a shortage of this machine.
     public internal(set) var short: UInt64 = 0
-    /// The reason of the last of them, and its time; nil: there was none.
+    /// The reason of the last such query; empty: there was none.
     public internal(set) var shortOf = ""
-    /// See ``shortOf``.
+    /// The time of the last such query; nil: there was none.
     public internal(set) var shortAt: Tick?
     /// Flights whose clients were answered because time ran out.
     public internal(set) var overdue: UInt64 = 0
@@ -126,7 +126,7 @@ public enum FallbackReason: Int, CaseIterable, Sendable {
     /// The failure of the last server: see ``Failure/Kind``.
     case timedOut, unreachable, untrusted, insecure, unauthorized, tooOften, denied, badAnswer
 
-    /// The reason that a failure is; nil: it is this machine's own, after which no other group is asked.
+    /// The reason that follows from a failure; nil: a shortage of this machine, after which no other group is asked.
     public init?(_ kind: Failure.Kind) {
         switch kind {
         case .timedOut: self = .timedOut

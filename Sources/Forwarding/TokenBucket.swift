@@ -2,15 +2,15 @@ import Base
 
 /// The rate that a plan allows: names a second, and after a quiet second as many at once.
 ///
-/// The sources share it. Each has a part of the names sent, which falls as the bucket fills again. The source with the
-/// greatest part may use the bucket; the less another has sent, the more of a reserve it may use, for which the sources
-/// that send most then wait. The sources of a network on a link have seven eighths of the reserve together. In the long
-/// run no more names are sent than the plan allows, whatever the sources.
+/// The sources share it. The part of a source is the names that it has sent; it falls as the bucket fills again. The
+/// source with the greatest part may use only the bucket. The smaller the part of a source, the more of a reserve it
+/// may use as well. The sources of a network on a link have seven eighths of the reserve together. In the long run no
+/// more names are sent than the plan allows, whatever the sources.
 struct TokenBucket {
     private let perSecond: Double
     private var tokens: Double
     private var filledAt: Tick?
-    /// The names sent that are not filled again.
+    /// The names sent for which the bucket has not been filled again.
     private var spent = SourceCounts<Double>()
     /// The greatest part of a source or a network.
     private var most = 0.0

@@ -19,7 +19,7 @@ struct Translations {
         let answer: Answer
         let age: Reply.Age
         let by: Answerer
-        /// The most readable way in which the question was sent.
+        /// The least protected way in which the question was sent.
         let way: Exposure
     }
 

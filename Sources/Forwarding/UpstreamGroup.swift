@@ -1,7 +1,7 @@
 public import Base
 public import DNSWire
 
-/// The number of a group. The maker of groups ensures that it never means another group while the daemon runs.
+/// The number of a group; while the daemon runs, it never denotes another group.
 public struct GroupID: Hashable, Sendable {
     /// Counted from 0, without great gaps: tables use it as an index.
     public let rawValue: Int
@@ -29,7 +29,7 @@ public struct UpstreamGroup: Sendable, Equatable {
     public var id: GroupID
     /// The group's name in the configuration.
     public var name = ""
-    /// In the order of preference.
+    /// The servers, in the order of preference.
     public var servers: [Server]
     /// The form of the queries to its servers: names, or whole messages.
     public var carries: Carries
@@ -100,10 +100,10 @@ public struct UpstreamGroup: Sendable, Equatable {
         /// After this many answers such as SERVFAIL in a row it is set aside: a single one may be due to the name. Nil:
         /// they do not count.
         var refusals: Int?
-        /// Seconds for which it is set aside, doubled each time; nil: only when another server has answered, and until
-        /// it answers itself.
+        /// Seconds for which it is set aside, doubled each time; nil: it is set aside only when another server has
+        /// answered, and until it answers itself.
         var pause: ClosedRange<Int>?
-        /// Whether it is tried beside a live question; else by one.
+        /// Whether it is tried beside a client's question; else a client's question tries it.
         var triesBeside = true
         /// Milliseconds after which the next server is asked too at the latest, when one takes longer than usual; nil:
         /// never.
@@ -172,8 +172,8 @@ public struct StepEnds: OptionSet, Hashable, Sendable {
     /// section and without an SOA, as an account's DNS over HTTPS does for names that are not registered with it.
     public static let noRecord = StepEnds(rawValue: 16)
 
-    /// The end that an answer means for its step; nil: it has records, so it leads to no other group. An answer without
-    /// an SOA has no data, and no record either.
+    /// The end that an answer means for its step; nil: it has records, so it leads to no other group. NOERROR without a
+    /// record and without an SOA means both ``noData`` and ``noRecord``.
     init?(of answer: Answer) {
         switch answer.head.responseCode {
         case .noError where answer.head.answerCount > 0: return nil

@@ -25,7 +25,7 @@ struct WaitingFlights {
         return taken
     }
 
-    /// Puts removed flights back, before those that have come since.
+    /// Puts removed flights back, before the flights that have come since.
     /// - Parameter isNext: The source was not served, and has the next turn.
     mutating func putBack(_ taken: [MessageStep], of source: Source, isNext: Bool) {
         guard !taken.isEmpty else { return }

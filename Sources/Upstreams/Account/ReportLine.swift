@@ -5,7 +5,7 @@ import Forwarding
 
 /// One abnormal lookup as a line of JSON (RFC 8259), with the keys that the service's own SDKs use.
 ///
-/// In addition: `fellBack`, whether another group was asked, and `error`, the reason in words. Never a key or a token.
+/// In addition: `fellBack`, whether another group was asked, and `error`, the reason in words. A line has no secrets.
 struct ReportLine {
     private let identity: String
     private let timeout: Int

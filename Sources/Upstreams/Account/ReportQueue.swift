@@ -7,8 +7,8 @@ import Base
 struct ReportQueue {
     /// The most waiting octets: some thousand reports.
     static let limit = 512 * 1024
-    /// The most octets of a batch, unless a single report is longer; with a request's head less than may wait in a TLS
-    /// session for its handshake.
+    /// The most octets of a batch, unless a single report is longer. With the head of a request a batch is shorter than
+    /// the octets that may wait in a TLS session for its handshake.
     static let batchSize = 48 * 1024
     /// Milliseconds in which reports are gathered before a batch is sent, unless it is full.
     static let gatherTime = 5000
@@ -32,7 +32,7 @@ struct ReportQueue {
     private var waiting: [[UInt8]] = []
     private var waitingSize = 0
     private var batch: [[UInt8]] = []
-    /// When the next batch is sent or the one under way is given up; nil: none waits.
+    /// When the next batch is sent or the batch under way is given up; nil: no report waits.
     private(set) var nextDeadline: Tick?
     private var notBefore: Tick?
 

@@ -10,14 +10,14 @@ import Transport
 /// The access to the servers of an HTTPDNS account: the account, and the verification of its servers.
 package struct ServiceAccess {
     package let account: any ServiceAccount
-    /// The names of its keys in messages.
+    /// The names of the account's keys in messages.
     package let keys: AccountKeys
     /// The service's time.
     package let clock = ServiceClock()
     package let security: Security
     /// The certificate's name and the Host to send; nil: the dialled address.
     package let serverName: String?
-    /// The way of sockets to them out of this machine.
+    /// The way out of this machine for sockets to the servers.
     let egress: Egress
 
     package init(
@@ -61,8 +61,8 @@ final class ServiceDialect: Dialect {
         }
     }
 
-    /// A response that does not fit the request, such as an error that names none of its names, may belong to another,
-    /// and the right one may still come.
+    /// A response that does not fit the request, such as an error that names none of its names, may belong to another
+    /// request; the right response may still come.
     func read(_ answer: ConversationAnswer, to ask: Ask, isRewritten: Bool, at now: Tick) -> Reading {
         guard case .http(let response) = answer, case .addresses(let names, let families) = ask else {
             return .outOfSync("no HTTP")
@@ -112,14 +112,14 @@ extension Failure {
         let words = error.words(keys)
         switch error.remedy {
         case .account, .clock:
-            // A refusal without a text may be due to this one server; a text is valid for all of them.
+            // A refusal without a text may be due to this one server; a text is valid for all servers.
             let pause: Int? = if case .refused = error { Self.pauseAfterRefusal } else { nil }
             self.init(.unauthorized, words, statusCode: response.status, retryAfter: response.retryAfter ?? pause)
         case .leaveAlone:
             self.init(.tooOften, words, statusCode: response.status, retryAfter: response.retryAfter)
         case .askAnother: self.init(.denied, words, statusCode: response.status)
         case .names, .none:
-            // 503 with it means that the service wants a pause; without it the meaning is unknown.
+            // 503 with `Retry-After` means that the service wants a pause; without it the meaning is unknown.
             let isLeftAlone = response.status == 503 && response.retryAfter != nil
             self.init(
                 isLeftAlone ? .tooOften : .badAnswer, words, statusCode: response.status,
@@ -127,6 +127,6 @@ extension Failure {
         }
     }
 
-    /// Seconds for which a server is left alone that has reported an error of the account.
+    /// Seconds without queries to a server that has reported an error of the account.
     private static var pauseAfterRefusal: Int { 60 }
 }

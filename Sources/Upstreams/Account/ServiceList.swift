@@ -10,7 +10,7 @@ package import Transport
 /// Refreshes the list of service addresses that the service's start-up servers (`confIp`) give. Confined to the
 /// forwarder's loop, whose deadline it shares.
 ///
-/// `dnsIp` stays in use until the first answer, and comes after the listed servers then: these may not work here. The
+/// `dnsIp` stays in use until the first answer; then it comes after the listed servers, which may not work here. The
 /// list has no ports: an address is asked at the port of the server that gave the list, and by the same scheme.
 package final class ServiceList {
     /// Called with the servers to ask from now on, in order, when they have changed; never with none.
@@ -29,7 +29,7 @@ package final class ServiceList {
 
     /// No server is asked before the first ``expire(at:)``.
     /// - Parameters:
-    ///   - access: May be that of the lookups, on the same loop.
+    ///   - access: May be the access of the lookups, on the same loop.
     package init(
         _ settings: Settings.Group, access: ServiceAccess, loop: EventLoop, report: Report, at now: Tick
     ) {

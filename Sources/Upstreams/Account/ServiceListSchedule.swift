@@ -1,7 +1,7 @@
 import Base
 import HTTPDNS
 
-/// Decides when which start-up server is asked for the list of service addresses, and what follows from an answer;
+/// Decides when each start-up server is asked for the list of service addresses, and what follows from an answer;
 /// without sockets.
 ///
 /// A round asks the servers in order until one answers, each a second time at once if the first attempt failed.
@@ -11,7 +11,7 @@ struct ServiceListSchedule {
         case ask(Int)
         /// The result of the request under way is no longer needed.
         case cancel
-        /// These are the service's addresses by this server's answer; none: use those of `dnsIp`.
+        /// Use these service addresses from the answer of the server with this index; none: use those of `dnsIp`.
         case use([IPAddress], from: Int)
         /// No server answered.
         case giveUp

@@ -1,15 +1,15 @@
 import Base
 
 /// The number of queries that a server answers on one connection, learned from the ends of its connections. Without it,
-/// many queries at once would lose more connections than ``PlannedQuery/mostLosses``. How long the server keeps idle
-/// connections open it announces itself (RFC 7828), and a query that meets such an end is sent again.
+/// many queries at once would lose more connections than ``PlannedQuery/mostLosses``. The server announces how long it
+/// keeps idle connections open (RFC 7828), and a query that meets such an end is sent again.
 ///
-/// Only deliberate ends by the server count, so clean closes do: not silence or a failure of TLS. A restart closes
-/// cleanly, too, so two closes must be alike, and independent: the second connection was opened after the first had
-/// ended. Restarts at regular intervals are alike as well, but there is often a moment in which no connection can be
-/// made: closes that are followed by a failed connection do not count. A reset usually has another cause, but a server
-/// that closes a connection without having read all queries also ends it by a reset: one of two ends may be a reset, or
-/// both, if the second took a query that had been lost before.
+/// Only deliberate ends by the server count: clean closes, not silence or a failure of TLS. A restart closes cleanly,
+/// too, so two closes must be alike, and independent: the second connection was opened after the first had ended.
+/// Regular restarts are alike as well, but at a restart there is often a moment in which no connection can be made:
+/// closes before a failed connection do not count. A reset usually has another cause, but a server also resets a
+/// connection that it closes without having read all queries. So one of the two ends may be a reset; both may be, if
+/// the second connection carried a query that had been lost before.
 /// Lessons are forgotten after a while, and when connections are not trusted any more.
 ///
 /// A value without sockets; the time is an argument.
@@ -18,7 +18,7 @@ struct ConnectionLessons {
     struct Close: Equatable {
         /// The number of queries answered on it.
         var answers: Int
-        /// Whether it was no reset.
+        /// Whether the connection was closed, not reset.
         var isClean = true
         /// Whether a query under way had been lost with another connection before.
         var isAgain = false
@@ -26,7 +26,7 @@ struct ConnectionLessons {
 
     private let limits: StreamLimits
     private var busy = Lesson()
-    /// Its state when a connection was last established.
+    /// The lesson when a connection was last established.
     private var proven = Lesson()
 
     private struct Lesson {
@@ -34,7 +34,7 @@ struct ConnectionLessons {
         var first: (answers: Int, isClean: Bool, newest: Int, at: Tick)?
         var learned: (answers: Int, until: Tick)?
 
-        /// - Returns: The smaller of two similar numbers, and whether both ends were clean; nil: that proves nothing.
+        /// - Returns: The smaller of two similar numbers, and whether both ends were clean; nil: they prove nothing.
         mutating func take(
             _ close: Close, of serial: Int, newest: Int, at now: Tick
         ) -> (answers: Int, isClean: Bool)? {
@@ -58,9 +58,9 @@ struct ConnectionLessons {
 
     /// Milliseconds after which a lesson is forgotten, and within which two closes must come.
     static let memory = 600_000
-    /// The fewest queries on a connection that are remembered for so long. A server that answers fewer is hardly in
-    /// good order: that is remembered for ``shortMemory``, during which it is spared, since a connection that takes so
-    /// few makes the queries of all clients wait for each other. The same is true of lessons from resets.
+    /// Fewer queries on a connection are remembered only for ``shortMemory``: such a server is hardly in good order,
+    /// and with so few queries on a connection the queries of all clients wait for each other. Lessons from resets are
+    /// remembered for the same short time.
     static let fewestQueries = 8
     /// In milliseconds.
     static let shortMemory = 10_000
@@ -88,7 +88,7 @@ struct ConnectionLessons {
     /// A connection was established: the server is up, and the ends until now were its own decisions.
     mutating func established() { proven = busy }
 
-    /// A connection could not be made: the server is down, which explains the ends since the last one that could.
+    /// A connection could not be made: the server is down, which explains the ends since the last established one.
     mutating func unreachable() { busy = proven }
 
     /// Connections are not trusted any more, for instance since the network has changed: the server may be another one,

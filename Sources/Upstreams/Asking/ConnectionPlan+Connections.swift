@@ -17,12 +17,12 @@ extension ConnectionPlan {
         connections.contains(number) && connections[number].isEstablished
     }
 
-    /// The queries on it.
+    /// The queries on a connection.
     func carried(_ number: ConnectionNumber) -> [QueryNumber] {
         connections.contains(number) ? Array(connections[number].carried) : []
     }
 
-    /// Octets have come on it, whose events are reported next.
+    /// Octets have come on a connection; their events are reported next.
     mutating func heard(_ number: ConnectionNumber, isAnswer: Bool = false, at now: Tick) {
         guard connections.contains(number) else { return }
         connections[number].isDoubted = false
@@ -31,7 +31,7 @@ extension ConnectionPlan {
         if isAnswer { connections[number].answers += 1 }
     }
 
-    /// It takes no further query, and is closed when none is under way on it.
+    /// From now on a connection takes no further query; it is closed when no query is under way on it.
     mutating func drain(_ number: ConnectionNumber) {
         if connections.contains(number) { connections[number].isDraining = true }
     }
@@ -56,7 +56,7 @@ extension ConnectionPlan {
 
     // MARK: Room
 
-    /// Whether there may be one connection more, without counting those that only wait for late answers.
+    /// Whether there may be one more connection; connections that only wait for late answers do not count.
     var hasRoomForAnother: Bool { connections.count - quiet.count < limits.mostConnections }
 
     /// The number of connections that may take further queries, now or when some of theirs have ended.
@@ -79,7 +79,7 @@ extension ConnectionPlan {
         guard connections[number].isEstablished || isDoubted, mayTakeMore(number, whenHeard: true),
             limits.idleTime > 0, !isRemoved
         else { return close(number) }
-        // Of two answers that come together the first may make its owner cancel the second.
+        // When two answers come together, the first may end the query of the second: the connection is idle already.
         guard connections[number].idleSince == 0 || isDoubted != quiet.contains(number) else { return }
         connections[number].idleSince = now.nanoseconds
         if isDoubted {
@@ -130,7 +130,7 @@ extension ConnectionPlan {
         while let first = quiet.first, quietEnd(of: first) <= now { close(first) }
     }
 
-    /// No existing connection takes a query any more; those with queries close when these are answered.
+    /// No existing connection takes a further query; a connection with queries closes when they are answered.
     mutating func networkChanged() {
         for connection in connections.numbers { drain(connection) }
         for connection in idle + quiet { close(connection) }

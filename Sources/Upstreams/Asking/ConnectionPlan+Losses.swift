@@ -6,8 +6,8 @@ import Streams
 extension ConnectionPlan {
     // MARK: Silent queries
 
-    /// A query's connection may be dead: it is sent again on another, and the first answer wins. If it was sent later
-    /// than it came, since it had waited for room or lost a connection, it gets as much time again.
+    /// A query's connection may be dead: the query is sent again on another, and the first answer wins. A query that
+    /// was sent late, since it had waited for room or lost a connection, gets as much time again first.
     mutating func race(_ query: QueryNumber, at now: Tick) {
         guard queries.contains(query) else { return }
         queries[query].patience = now.nanoseconds &- queries[query].asked.nanoseconds
@@ -16,8 +16,8 @@ extension ConnectionPlan {
     }
 
     mutating func raceIfDue(_ number: QueryNumber, at now: Tick) {
-        // A query sent before the network changed is not waited for, and any other connection without further queries
-        // is about to end.
+        // A query on a draining connection is sent again at once: the network has changed, or the connection is about
+        // to end.
         let isDue =
             queries[number].racedAt.map { $0 <= now } ?? false
             || queries[number].isOn { connections[$0].isDraining }
@@ -66,7 +66,7 @@ extension ConnectionPlan {
         while let query = waiting.first {
             if let connection = connection(after: 0, since: 0) {
                 stopWaiting(query)
-                // A connection that is no longer doubted may carry it already.
+                // A connection that is no longer doubted may carry the query already.
                 guard !queries[query].isOn({ $0 == connection }) else { continue }
                 send(query, on: connection, at: now)
             } else if isPaused(at: now) {
@@ -129,8 +129,8 @@ extension ConnectionPlan {
         if connections.contains(number) {
             firstFlightLimit = max(1, connections[number].mostAtOnce)
             if connections[number].answers == 0, connections[number].isDraining, connections[number].carried.isEmpty {
-                // The first one may have been at its end anyway. A second one shows that further ones would take none
-                // either.
+                // The first such connection may have been at its end anyway. A second one shows that further
+                // connections would take no query either.
                 if let refusing, refusing != number { pausedUntil = now.advanced(milliseconds: Self.pauseTime) }
                 refusing = number
             }
@@ -140,7 +140,7 @@ extension ConnectionPlan {
         }
     }
 
-    /// Handles a query that the server has failed to answer: it may do better on another connection; this one takes no
+    /// Handles a query that the server has failed to answer: another connection may do better, and this one takes no
     /// further query.
     mutating func givenUp(
         _ query: QueryNumber, on number: ConnectionNumber, _ failure: Failure, at now: Tick

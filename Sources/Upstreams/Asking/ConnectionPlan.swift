@@ -63,7 +63,7 @@ struct ConnectionPlan: ~Copyable {
     var queriesPerConnection: Int
     /// The connection that was dialled last.
     var newest: ConnectionNumber = 0
-    /// The last dialled connection at the end of another: this one and older ones may end together with it.
+    /// The newest connection when another one ended: this connection and older ones may end together with that one.
     var lastSuspect: ConnectionNumber = 0
     /// The most queries on a connection without an answer; lower once the server has refused one.
     var firstFlightLimit = Int.max
@@ -131,8 +131,8 @@ struct ConnectionPlan: ~Copyable {
 
     /// A connection that can take a query now, without opening a new one.
     /// - Parameters:
-    ///   - number: It was made after this one, which is doubted or has ended.
-    ///   - tick: An idle one counts only if it has answered since, or it may have died together with the other.
+    ///   - number: The connection was made after this one, which is doubted or has ended.
+    ///   - tick: An idle connection has become idle since then; an older one may have died together with the other.
     mutating func connection(after number: ConnectionNumber, since tick: UInt64) -> ConnectionNumber? {
         if let found = shared.last(where: { $0 > number && hasRoom($0) }) { return found }
         while let index = idle.lastIndex(where: { $0 > number && connections[$0].idleSince >= tick }) {
@@ -148,7 +148,7 @@ struct ConnectionPlan: ~Copyable {
             && (connections[number].answers > 0 || connections[number].carried.count < firstFlightLimit)
     }
 
-    /// - Parameter whenHeard: Once octets come, if it is doubted.
+    /// - Parameter whenHeard: Whether it may take more once octets come, if it is doubted.
     func mayTakeMore(_ number: ConnectionNumber, whenHeard: Bool = false) -> Bool {
         (whenHeard || !connections[number].isDoubted) && !connections[number].isDraining
             && connections[number].queries < queriesPerConnection
@@ -191,8 +191,8 @@ struct ConnectionPlan: ~Copyable {
     }
 
     /// Takes the answer to a query.
-    /// - Parameter isInSync: It is certainly for this request. Else it may be for another, and the connection takes no
-    ///   further query.
+    /// - Parameter isInSync: Whether the answer is certainly for this query. Otherwise it may be for another, and the
+    ///   connection takes no further query.
     /// - Returns: Whether it came on the connection on which the query was sent because the first ones were doubted.
     mutating func answered(
         _ query: QueryNumber, on number: ConnectionNumber, isInSync: Bool, at now: Tick
@@ -254,7 +254,7 @@ struct ConnectionPlan: ~Copyable {
         queries.remove(query)
     }
 
-    /// Whether a connection carries it.
+    /// Whether a connection carries a query.
     func isOn(_ query: QueryNumber, _ connection: ConnectionNumber) -> Bool {
         queries.contains(query) && queries[query].isOn { $0 == connection }
     }

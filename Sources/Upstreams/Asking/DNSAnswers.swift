@@ -39,7 +39,7 @@ package final class DNSAnswers {
 
     /// A query for a connection, with the ID 0, which conversations with IDs of their own replace.
     /// - Parameters:
-    ///   - isRewritten: Whether it was sent before, with EDNS.
+    ///   - isRewritten: Whether the query was sent before with EDNS, and is now sent without.
     ///   - keepAlive: Whether to ask how long the server keeps idle connections open.
     ///   - isPadded: Whether to pad it, since its length would reveal some of the contents of TLS.
     func message(

@@ -14,7 +14,7 @@ final class DNSOverHTTPS: Dialect {
     private let usesGET: Bool
 
     private static let mediaType = DNSMediaType.name.description
-    /// The pause without `Retry-After`, and that after a server refuses the request itself, in seconds.
+    /// The pause without `Retry-After`, and the pause after a server has refused the request itself, in seconds.
     private static let usualPause = 5
     private static let longPause = 60
 

@@ -52,7 +52,7 @@ enum Reading {
         return .outcome(.failed(failure), code: .servFail, provesConnectionInSync: true)
     }
 
-    /// It is no answer to this request.
+    /// The answer does not belong to this request.
     static func outOfSync(_ detail: String) -> Reading {
         .outcome(.failed(Failure(.badAnswer, detail)), code: .servFail, provesConnectionInSync: false)
     }

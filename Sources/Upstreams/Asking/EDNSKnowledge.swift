@@ -1,15 +1,15 @@
 import Base
 import DNSWire
 
-/// Remembers servers that do not know EDNS (RFC 6891 §7): they answer a query with an OPT record with an error and are
-/// then asked without one. Without OPT there is no DO, so their answers have no signatures.
+/// Remembers servers that do not know EDNS (RFC 6891 §7): they answer a query that has an OPT record by an error, and
+/// are then asked without OPT. Without OPT there is no DO, so their answers have no signatures.
 struct EDNSKnowledge {
     /// Until when each of these servers is asked without EDNS.
     private var ignorant: [Server: Tick] = [:]
 
     /// The most servers remembered. Configurations have fewer; further ones are asked twice each time.
     static let maximumServers = 64
-    /// How long it is remembered, in seconds: the server may be replaced, or the error may have been forged.
+    /// Seconds for which this is remembered: the server may be replaced, or the error may have been forged.
     static let lifetime = 900
 
     func includes(_ server: Server, at now: Tick) -> Bool {
@@ -38,6 +38,6 @@ enum EDNSUse {
 }
 
 extension ResponseCode {
-    /// Whether this may be the code of a server that does not know EDNS, or not our version of it.
+    /// Whether this may be the code of a server that does not know EDNS, or not this version of it.
     var mayBeAboutEDNS: Bool { self == .formErr || self == .notImp || self == .badVers }
 }

@@ -43,7 +43,7 @@ package final class GroupUpstream: Upstream {
         }
         plain.truncated = { [unowned self] id, server, ask, now in streams.ask(id, server, ask, at: now) }
         plain.settle = { [unowned self] id, outcome, toRepeat in
-            // A datagram may have been faster.
+            // The query may be under way over TCP as well.
             streams.cancel(id)
             settle(id, outcome, toRepeat)
         }

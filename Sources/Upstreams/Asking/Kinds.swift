@@ -16,7 +16,7 @@ struct ServerKind: ~Copyable {
         (self.security, self.dialect, self.limits, isSecure) = (security, dialect, limits, security.isSecure)
     }
 
-    /// The failure that a connection which could not be made means.
+    /// The failure of a connection that could not be made.
     func describe(_ failure: StreamFailure) -> Failure {
         guard failure == .tls(.noApplicationProtocol), case .tls(_, let target) = security, target.requiresProtocol
         else { return Failure(failure) }
@@ -37,7 +37,7 @@ extension ServerKind {
         switch server.kind {
         case .plain: self.init(.plain, DNSOverStreams(server, answers, isPadded: false), .oneQueryEach)
         case .tcp: self.init(.plain, DNSOverStreams(server, answers, isPadded: false), .frames)
-        // Some servers know ALPN but not this name: it is not required.
+        // Some servers support ALPN but not this protocol name, so it is not required.
         case .tls:
             self.init(
                 try secured(ApplicationProtocol.dnsOverTLS), DNSOverStreams(server, answers, isPadded: true), .frames)
@@ -58,7 +58,7 @@ extension ServerKind {
 extension StreamLimits {
     /// For many queries on each connection. Idle ones stay open a little less than the 30 s after which unbound and
     /// BIND close. Other servers close earlier (RFC 7766 §6.2.3 asks for a few seconds, some servers of DNS over HTTPS
-    /// take four): an idle connection is read, so that is seen at once, and learned.
+    /// take four): an idle connection is read, so its end is seen at once.
     static func shared(atOnce: Int) -> StreamLimits {
         StreamLimits(atOnce: atOnce, idleTime: 25_000_000_000, retriesOnFresh: true)
     }

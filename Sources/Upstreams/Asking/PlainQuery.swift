@@ -5,7 +5,7 @@ import Forwarding
 /// The state of a server that is asked in the clear. Confined to the forwarder's loop.
 final class PlainServer {
     let server: Server
-    /// Whether the upstream remembers it; the ports of one that is not remembered take a single query.
+    /// Whether the upstream remembers the server; each port of a server that is not remembered takes a single query.
     var isRemembered: Bool
     var spelling = Spelling()
     /// The port for the next query, if it still takes queries.

@@ -55,7 +55,7 @@ extension PlainUpstream {
         let datagrams = self.datagrams ?? QueryDatagrams()
         self.datagrams = datagrams
         if !datagrams.takes(sent) { flush() }
-        // Sending the earlier ones may have failed, and this one with them.
+        // The earlier queries may have failed to be sent, and this query with them.
         guard sent.port.isOpen else { return }
         datagrams.add(sent)
         if let outbox { outbox.add(self) } else { flush() }

@@ -141,12 +141,12 @@ final class PlainUpstream: Upstream, Sender {
         }
         switch port.owner(of: id) {
         case .nothing: answers.mismatches.otherQuery += 1
-        // It is late, or a duplicate.
+        // The message is late, or a duplicate.
         case .endedQuery: return
         case .query(let sent):
             switch read(message, as: sent, at: now) {
-            // Also for a message of which only the beginning is right: a forger must not be able to end the wait for
-            // the true answer.
+            // A message of which only the beginning is right is ignored as well: a forger must not be able to end the
+            // wait for the true answer.
             case nil: return
             case .withoutEDNS:
                 drop(sent, at: now)

@@ -9,7 +9,7 @@ enum PlanAction: Equatable {
     /// Send the query on the connection when it is established.
     /// - Parameters:
     ///   - wasIdle: No query was under way there. Octets that have come meanwhile would be taken for its answer.
-    ///   - isRace: It is under way on another one as well.
+    ///   - isRace: The query is under way on another connection as well.
     case send(QueryNumber, on: ConnectionNumber, wasIdle: Bool, isRace: Bool)
     /// The answer is no longer needed from this connection.
     case cancel(QueryNumber, on: ConnectionNumber)
@@ -58,7 +58,7 @@ struct PlannedQuery {
         if case .protocolBroken = end { return losses < 1 }
         if answers > 0 { return losses - unanswered < Self.mostLosses }
         if isAlone { return losses < 1 }
-        // A reset may destroy others' answers that had come and were not read yet.
+        // A reset may destroy answers to other queries that had come and were not read yet.
         return unanswered < (losses > unanswered ? Self.mostLosses : 1)
     }
 
@@ -107,7 +107,7 @@ struct PlannedConnection {
     var isDraining = false
     /// A query was sent again elsewhere because this connection was silent. It gets no further query until octets come.
     var isDoubted = false
-    /// Queries that were sent on it, and answered, in its life.
+    /// The numbers of queries that were sent on it, and of answers that came on it.
     var queries = 0
     var answers = 0
     /// When it became idle, in nanoseconds; 0: it is not.

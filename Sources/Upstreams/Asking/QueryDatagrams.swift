@@ -24,7 +24,7 @@ final class QueryDatagrams {
 
     /// - Parameters:
     ///   - wrote: Called for each added query whose datagram the kernel has taken.
-    ///   - lost: Called for each other one.
+    ///   - lost: Called for each other query.
     func send(_ wrote: (QueryID) -> Void, _ lost: (QueryID) -> Void) throws(SystemError) {
         // This retains the array's memory at the least cost.
         defer { while queries.popLast() != nil {} }

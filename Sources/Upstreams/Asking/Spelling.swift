@@ -1,5 +1,5 @@
 /// Whether a server repeats the case of a question's letters, so that a forger has to guess it too. A server that does
-/// not is remembered and asked in lower case.
+/// not repeat it is remembered and asked in lower case.
 struct Spelling {
     /// Nil: not known yet.
     private(set) var repeatsCase: Bool?

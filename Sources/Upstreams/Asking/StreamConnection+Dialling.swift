@@ -13,7 +13,7 @@ extension StreamConnection {
     struct Dialling {
         var attempts: [(stream: Stream, endpoint: Endpoint)] = []
         var untried: ArraySlice<Endpoint> = []
-        /// When the next endpoint is tried beside it.
+        /// When the next endpoint is tried beside the present one.
         var next: Tick?
         var failure: Failure?
         /// All endpoints given for the server.
@@ -23,7 +23,7 @@ extension StreamConnection {
         /// Whether an endpoint was tried again because a connection had ended in its handshake.
         var hasTriedAgain = false
 
-        /// Milliseconds after which the next endpoint is tried beside it (RFC 8305 §5: connection attempt delay).
+        /// Milliseconds after which the next endpoint is tried as well (RFC 8305 §5: connection attempt delay).
         static let attemptDelay = 250
     }
 

@@ -26,7 +26,7 @@ final class StreamConnection {
     /// Whether it takes a query now.
     /// - Parameters:
     ///   - wasIdle: No query was under way on it. If only their order identifies answers, unsolicited octets that wait
-    ///     in the socket would be taken for the answer to the next request, so it is read first.
+    ///     in the socket would be taken for the answer to the next request, so the socket is read first.
     ///   - wall: Seconds since 1970.
     func takes(wasIdle: Bool, at wall: UInt64) -> Bool {
         if wasIdle {
@@ -38,7 +38,7 @@ final class StreamConnection {
     }
 
     /// - Parameter isApart: Some servers (dnsdist 1.7) leave the queries after the first one of a TLS record unread
-    ///   until more octets come. A query that is sent again for that reason must not meet the same.
+    ///   until more octets come. A query that is sent again for that reason gets a record of its own.
     func send(_ query: StreamQuery, isApart: Bool) {
         link.open(query.request, as: query.number, isApart: isApart)
         sendLater()
@@ -80,8 +80,8 @@ final class StreamConnection {
         pool.established(number, at: now)
         guard !isClosed else { return stream.close() }
         link.begin(stream)
-        // Many servers write a session ticket first, and their answer waits until it is acknowledged (RFC 896), for
-        // which the kernel would take 40 ms. The option ends with the next write, so it follows that.
+        // Many servers write a session ticket first, and their answer waits until the ticket is acknowledged (RFC 896),
+        // for which the kernel would take 40 ms. The next write ends the option, so the option is set after it.
         if pool.kind.isSecure { stream.acknowledgeAtOnce() }
     }
 }

@@ -3,7 +3,7 @@ import Forwarding
 import Streams
 import Transport
 
-// The forwarder's forms of connection failures.
+// Failures of connections in the forwarder's form.
 
 extension StreamFailure {
     /// Whether the peer, or a machine on the way to it, has ended the connection.

@@ -156,10 +156,10 @@ final class StreamPool {
         tell(at: upstream.now()) { $0.networkChanged() }
     }
 
-    /// Closes all at once; no further event is reported.
+    /// Closes all connections at once; no further event is reported.
     func close() {
         for connection in connections.all { connection?.close() }
-        // Each of them refers to this pool, too.
+        // Each connection refers to this pool, too.
         connections = Numbered(none: nil)
     }
 }

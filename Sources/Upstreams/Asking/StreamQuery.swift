@@ -12,7 +12,7 @@ final class StreamQuery {
     var request: [UInt8]
     /// Whether the request was written again because the server did not answer the first one properly.
     var isRewritten = false
-    /// Whether it has got a connection.
+    /// Whether it was counted, which happens when it first gets a connection.
     var isCounted = false
 
     init(_ id: QueryID, _ pool: StreamPool, _ ask: Ask, _ request: [UInt8], at now: Tick) {

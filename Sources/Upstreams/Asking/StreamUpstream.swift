@@ -69,7 +69,7 @@ package final class StreamUpstream: Upstream {
         leaving.removeAll(where: \.isEmpty)
     }
 
-    /// Made at a server's first query, so that servers which are only listed have no counters.
+    /// The pool of a server, made at its first query, so that servers which are only listed have no counters.
     private func pool(_ server: Server) throws(Unaskable) -> StreamPool {
         if let latest, latest.server == server { return latest }
         latest = pools[server]
@@ -115,7 +115,7 @@ package final class StreamUpstream: Upstream {
 
     // MARK: Time
 
-    /// No work is due before; work that was due then may have been postponed.
+    /// No work is due before this moment; work that was due then may have been postponed.
     package private(set) var nextDeadline: Tick?
 
     /// Notes that work is due at this moment.

@@ -208,7 +208,7 @@ struct ServerAddresses: ~Copyable {
         if !lookup.leadsBack { entry.leadsBack = false }
         var seconds = entry.fruitless > 0 ? entry.pause : Self.pauseAfterFailure
         if let found = lookup.ttl {
-            // The TTL of one family does not apply to the missing other one.
+            // The TTL of one family does not apply to the family that is missing.
             let ttl = lookup.isPartial ? 0 : found
             seconds = Int(min(max(ttl, Self.lifetimes.lowerBound), Self.lifetimes.upperBound))
             (entry.failure, entry.noneReachable) = ("", false)

@@ -154,7 +154,7 @@ package final class ServerLookup: @unchecked Sendable {
 
     private static var ownAddresses: [Endpoint] { (try? Interfaces.addresses()) ?? [] }
 
-    /// Carries out the orders. The callback of a caller may add orders, which come before the rest.
+    /// Carries out the orders. The callback of a caller may add orders, and carry them out by a nested call.
     private func perform() {
         while !addresses.actions.isEmpty {
             switch addresses.actions.removeFirst() {

@@ -3,7 +3,7 @@
 struct ForgottenKeys {
     private var since: [[UInt8]: UInt64] = [:]
 
-    /// Beyond it the oldest is dropped: its entry may have expired by then, and only a malicious store would return it.
+    /// The oldest key beyond it is dropped: its entry may have expired, and only a malicious store would return it.
     static let most = 2048
 
     /// - Parameter wall: Seconds since 1970.

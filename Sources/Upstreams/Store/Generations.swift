@@ -10,12 +10,12 @@ package final class Generations: @unchecked Sendable {
     private var file: KeptFile?
     private let loop: EventLoop?
     private let report: Report
-    /// By the text of the key of the store's generation, which reveals nothing about the fleet's key.
+    /// The generations, by the text of their key in the store, which reveals nothing about the fleet's key.
     private var known: [String: UInt64] = [:]
     private var isRead = false
 
     private static let maximumOctets = 4096
-    /// Far beyond any real count; a file with more is not ours.
+    /// Far beyond any real count; a file with a higher number is not the daemon's.
     private static let highest = UInt64(UInt32.max)
 
     /// - Parameters:

@@ -39,7 +39,7 @@ extension StoreUpstream {
         link?.open(command, as: nextID)
     }
 
-    /// The number of further commands that it takes now.
+    /// The number of further commands that the connection takes now.
     private var room: Int { link?.room ?? 0 }
 
     func command(_ words: any Sequence<UInt8>...) -> [UInt8] { RESP.command(words.map { Array($0) }) }
@@ -145,7 +145,7 @@ extension StoreUpstream {
             if case .error(let error) = reply { handle(.writeFailed(error.text)) } else { handle(.written) }
         case .deletion(let key):
             deletionsUnderWay -= 1
-            // After an error it is repeated with the next read of the generation.
+            // After an error the deletion is repeated with the next read of the generation.
             if case .error = reply { break }
             pendingDeletes.remove(key)
         case .generationWritten: break
@@ -187,7 +187,7 @@ extension StoreUpstream {
         }
     }
 
-    /// Deletes one of our keys with a value that this fleet did not write.
+    /// Deletes a key of this fleet whose value the fleet did not write.
     func refuse(_ key: StoreSeal.Key) {
         delete(key.text)
         handle(.refused)

@@ -30,7 +30,7 @@ package final class StoreUpstream: Sender {
     var writes: [Write] = []
     var writesUnderWay = (count: 0, octets: 0)
     /// Keys whose values are ignored until the store has confirmed their DEL: a lost reply, or an error, may have left
-    /// them there; and the keys among them that are to be sent.
+    /// them there; and those of these keys whose DEL is to be sent.
     var pendingDeletes: Set<[UInt8]> = []
     var deletions: [[UInt8]] = []
     var deletionsUnderWay = 0
@@ -105,11 +105,11 @@ package final class StoreUpstream: Sender {
         let command: [UInt8]
     }
 
-    /// The most waiting commands that write; beyond it the oldest are dropped.
+    /// The most writes that wait; the oldest beyond it are dropped.
     static let maximumWrites = 256
     /// The most writes under way, and their octets.
     static let mostWritesUnderWay = (count: 64, octets: 256 * 1024)
-    /// The most keys to delete, and the most under way.
+    /// The most keys to delete, and the most deletions under way.
     static let maximumDeletions = 2048
     static let mostDeletionsUnderWay = 256
     /// The most octets that wait for the store to read.
@@ -122,7 +122,7 @@ package final class StoreUpstream: Sender {
 
     /// - Parameters:
     ///   - seals: The present one first, then those of keys that are still accepted.
-    ///   - generations: Those seen before; nil: none.
+    ///   - generations: The generations that were seen before; nil: none.
     package init(
         _ access: Access, seals: [StoreSeal], generations: Generations?, loop: EventLoop, outbox: Outbox
     ) {
@@ -188,7 +188,7 @@ extension StoreUpstream {
         }
     }
 
-    /// Connects again, since the verification of the store's certificate has expired. Unnoticed if no reply is awaited.
+    /// Connects again, since the verification of the certificate has expired. No question fails if no reply is awaited.
     func renewTrust(wall: UInt64) {
         if awaited.isEmpty { dial(wall: wall) } else { lost("its certificate was verified too long ago") }
     }

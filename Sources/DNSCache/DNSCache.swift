@@ -65,7 +65,7 @@ public final class DNSCache: @unchecked Sendable {
         case miss
         /// The reply was written, with this many octets.
         case hit(length: Int)
-        /// The same, and this entry is due for a refresh; reported only to one hit.
+        /// The reply was written, and the entry is due for a refresh; reported to one hit only.
         case hitDueForRefresh(length: Int)
     }
 

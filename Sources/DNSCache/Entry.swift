@@ -12,7 +12,7 @@ public enum Audience: Hashable, Sendable {
     case those(dnssecOK: Bool, checkingDisabled: Bool)
     /// All but clients with DO and without CD, which validate: they would find an address list bogus.
     case exceptValidators
-    /// Only these clients, for a name whose addresses all others get from HTTPDNS.
+    /// Only the clients that validate, for a name whose addresses all other clients get from HTTPDNS.
     case validators
 
     /// The audience of a client.
@@ -69,7 +69,7 @@ struct Entry {
     struct Flags: OptionSet {
         var rawValue: UInt8
         static let live = Flags(rawValue: 1)
-        /// Asked for since it was written: it gets a second round before it is evicted.
+        /// A client has asked for it since it was written: it gets a second round before it is evicted.
         static let referenced = Flags(rawValue: 2)
         static let authenticData = Flags(rawValue: 4)
         /// The clients it serves, a bit for each kind: without DO and CD, with CD, with DO, and with both.
@@ -115,7 +115,7 @@ struct Entry {
         (size &+ bodyLength &+ (alignment &- 1)) & ~(alignment &- 1)
     }
 
-    /// Not an entry: the ring up to the end of memory is unused. Each name has an octet at least.
+    /// Whether this is no entry: the ring up to the end of memory is unused. Each name has at least one octet.
     var isPadding: Bool { nameLength == 0 }
 
     func serves(_ clients: Flags) -> Bool { flags.isSuperset(of: clients) }
@@ -165,7 +165,7 @@ extension Entry.Flags {
     /// Whether the answer came from an HTTPDNS account, and has no signatures for any of its clients.
     var areOfAccounts: Bool { isSuperset(of: [.plain, .both]) }
 
-    /// The clients of an answer that, less its signatures, serves these clients without DO; nil: there is none.
+    /// For clients without DO: the clients whose answer, without its signatures, serves them too; nil: no answer does.
     var lender: Entry.Flags? {
         switch self {
         case .plain: [.dnssecOK, .both]
@@ -182,8 +182,8 @@ extension Entry.Flags {
     }
 }
 
-/// A number for the conditions that decided an answer: under other rules an answer is right if these give it the same
-/// number. 0: no answer to the question is right, since no server is asked for it.
+/// A number for the conditions that decided an answer: under other rules the answer is right if these rules give it the
+/// same number. 0: no answer to the question is right, since no server is asked for it.
 ///
 /// It is stable over restarts. Two different bases have the same number once in four thousand million times.
 public typealias Basis = UInt32

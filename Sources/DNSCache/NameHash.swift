@@ -57,7 +57,7 @@ func sameName(_ stored: Span<UInt8>, at start: Int, as bytes: Span<UInt8>, name:
     return isLowercase(eightOctets(stored, at: start &+ length &- 8), of: eightOctets(bytes, at: name.upperBound &- 8))
 }
 
-/// The loop below is rarely entered: nearly all names are in lower case.
+/// The conversion is rarely needed: nearly all names are in lower case.
 @inline(__always)
 private func isLowercase(_ stored: UInt64, of octets: UInt64) -> Bool {
     octets == stored || octets.asciiLowercased == stored

@@ -42,7 +42,7 @@ extension DNSCache {
     /// - Parameters:
     ///   - length: Octets of the snapshot.
     ///   - read: Returns exactly the octets in a range within `0..<length`; nil: they cannot be read.
-    /// - Returns: The number of restored answers, the number of those left out since they are not right any more, and
+    /// - Returns: The number of restored answers, the number of answers left out since they are no longer right, and
     ///   why the snapshot was not read to its end; nil: it was.
     public func restoreSnapshot(
         length: Int, at now: Moment, read: (Range<Int>) -> [UInt8]?
@@ -157,7 +157,7 @@ extension Entry {
     }
 }
 
-/// Reads the outer form of a snapshot, which is hostile: each length and checksum is checked before it is used.
+/// Reads the outer form of a snapshot, which may be hostile: each length and checksum is checked before it is used.
 private struct SnapshotReader {
     let written: DNSCache.Moment
     private let length: Int

@@ -24,8 +24,8 @@ struct Ring: ~Copyable {
     private var longBytes = 0
 
     /// The most entries that one `append` spares because they were asked for again. It bounds the work of a store when
-    /// all entries are hot (some microseconds); of neighbouring hot entries, a flood of names asked once evicts one in
-    /// so many. It also bounds how many short entries are moved to make room in the share of the long ones.
+    /// all entries are hot (some microseconds); a flood of names asked once evicts one of so many neighbouring hot
+    /// entries. It also bounds how many short entries are moved to make room in the share of the long ones.
     static let maximumSpared = 256
 
     /// A record of more octets is long. A usual answer has some hundred; the owner of a zone can make answers of 60 KB

@@ -44,7 +44,7 @@ struct Segment: ~Copyable {
         }
         entry.epoch = epoch
         hits &+= 1
-        // No prefetch for a client with CD: its answer, unchecked, could not replace this one.
+        // No refresh for a client with CD: its answer would be unchecked, and could not replace this one.
         let due =
             isDue(entry, elapsed) && question.recursionDesired
             && (!question.checkingDisabled || entry.flags.areOfAccounts
@@ -110,8 +110,8 @@ struct Segment: ~Copyable {
             && UInt64(elapsed) * 100 >= UInt64(entry.keep) * UInt64(prefetchAt)
     }
 
-    /// The answer for an audience: its own while fresh, else a fresh one with signatures, without these, else its own
-    /// or the other, expired.
+    /// The answer for an audience: its own answer while fresh; else a fresh one with signatures, without these; else
+    /// its own answer or the other, expired.
     mutating func held(
         hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32
     ) -> DNSCache.Held? {
@@ -181,7 +181,7 @@ struct Segment: ~Copyable {
             let known = ring.entry(at: offset)
             let isOfAccount = known.flags.areOfAccounts
             if isStandIn, isOfAccount, isUsable(known, at: now) { return }
-            // It serves these clients and others, and was checked.
+            // The known answer serves these clients and others, and was checked.
             if !isOfAccount, !known.flags.isReplaced(by: clients), known.elapsed(at: now) < known.keep { return }
         }
         changes &+= 1

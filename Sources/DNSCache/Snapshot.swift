@@ -195,7 +195,7 @@ extension Entry.Flags {
 
 /// A checksum of 32 bits: a changed file has the same one once in four thousand million times.
 ///
-/// Eight octets a step, by the folded multiplication of ``NameHash``: 60 instructions for each eight octets less than a
+/// Eight octets a step, by the folded multiplication of ``NameHash``: 60 instructions less for each eight octets than a
 /// CRC by tables. Its keys are public, so it does not prevent forgery.
 enum Checksum {
     /// Digits of π.

@@ -222,7 +222,7 @@ extension Report {
         }
     }
 
-    /// A remark that programs of this host may not ask, although listeners have their addresses.
+    /// A remark that programs of this host may not ask, although a listener has a loopback address.
     static func closedToThisHost(_ settings: Settings) -> String? {
         let listen = settings.listen
         let closed = [IPAddress.v4(127, 0, 0, 1), IPAddress(v6: 0, 1)].filter { loopback in

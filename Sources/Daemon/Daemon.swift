@@ -75,7 +75,7 @@ public final class Daemon: @unchecked Sendable {
         let metrics = try StartFailure.ofSystem(saying: \.explained) { () throws(SystemError) in
             try settings.control.metrics.map { address throws(SystemError) in try StreamListener.listen(address) }
         }
-        // First the parts that can fail: a daemon that does not start logs only that.
+        // The parts that can fail come first: a daemon that does not start logs only the failure.
         let certificate = try CertificateFiles.Prepared(settings.listen, plain: sockets.endpoints(.tcp))
         let streamListeners = try sockets.streamListeners(certificate)
         let local = LocalServers(listening: sockets.endpoints, loop: resolverLoop, report: report)
@@ -212,11 +212,11 @@ public final class Daemon: @unchecked Sendable {
         }
     }
 
-    /// Ends a part of the daemon, and calls its argument once that has ended.
+    /// Ends a part of the daemon, and calls its argument once the part has ended.
     typealias End = (_ ended: @escaping @Sendable () -> Void) -> Void
 
-    /// Ends parts side by side, and goes on when all have ended or the time is over: the threads that serve TLS give way
-    /// to other programs, and on a busy machine may not run for many seconds.
+    /// Ends parts at the same time, and goes on when all have ended or the time is over: the threads that serve TLS
+    /// give way to other programs, and on a busy machine may not run for many seconds.
     static func end(
         _ parts: [End], within time: DispatchTimeInterval, _ ended: @escaping @Sendable () -> Void
     ) {

@@ -8,8 +8,8 @@ import Upstreams
 
 extension Explained {
     /// - Parameters:
-    ///   - settings: Those in effect, with accounts' `proxy` applied.
-    ///   - names: Of these settings.
+    ///   - settings: The settings in effect, with accounts' `proxy` applied.
+    ///   - names: The assignment of names by these settings.
     init(
         _ explanation: Explanation, _ settings: Settings, _ numbers: GroupNumbers, _ names: NameLists,
         _ provenance: Provenance, at now: Tick
@@ -103,10 +103,10 @@ extension ForwarderLoop {
         }
     }
 
-    /// A server that may be asked; nil: with the reason against it.
+    /// A server that may be asked; nil: it may not, with the reason.
     private typealias Candidate = (target: Inquiry.Target?, whyNot: String)
 
-    /// The candidates of each group of the route; for an alias, by its target.
+    /// The candidates of each group of the route; for an alias, the candidates for its target.
     private func targets(_ explanation: Explanation, _ question: Explained.Question) -> [[Candidate]] {
         switch explanation.fate {
         case .refused, .made: return []

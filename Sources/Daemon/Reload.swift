@@ -31,7 +31,7 @@ extension Daemon {
             for server in streams { server.apply(next.listen, certificate) { isDone.signal() } }
         }
         for _ in streams { isDone.wait() }
-        // From here on all log lines are true already. A line is written if the former or the new level includes it.
+        // From here on all log lines are true. A line is written if the former or the new level includes it.
         report.log.allow(Logger.Level(next.log.level))
         defer { report.log.setLevel(Logger.Level(next.log.level)) }
         report.proxies(proxies.filter { !proxiesBefore.contains($0) })

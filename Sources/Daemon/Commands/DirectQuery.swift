@@ -5,7 +5,7 @@ import Forwarding
 
 /// Asks one group directly for addresses, without the cache and other groups, for the command `query`.
 ///
-/// The servers of the group are tried in order, each once a request.
+/// The servers of the group are tried in order, each once for each request.
 public struct DirectQuery {
     private let straight: StraightAsking
     private let group: UpstreamGroup
@@ -17,7 +17,7 @@ public struct DirectQuery {
         public let description: String
     }
 
-    /// - Parameter name: The group's.
+    /// - Parameter name: The name of the group.
     public init(
         _ settings: Settings, group name: String = Settings.Group.httpdnsName, ipv4: Bool, ipv6: Bool
     ) throws(StartFailure) {

@@ -30,11 +30,11 @@ public struct Probe {
     }
 
     /// - Parameters:
-    ///   - chosen: The name of the group to ask. After `httpdns`, or instead of it if there is no such section, those
-    ///     of `[fallback]` are asked, too.
+    ///   - chosen: The name of the group to ask. After `httpdns`, or instead of it if there is no such section, the
+    ///     servers of `[fallback]` are asked, too.
     ///   - name: The name to ask for; nil: one that the group probably has.
     ///   - environment: The variables that may contain `http_proxy` and the like.
-    ///   - asking: Called with each server before it is asked, with its number and the number of all.
+    ///   - asking: Called with each server before it is asked, with its number and the number of all servers.
     ///   - say: Called with one line after the other, perhaps on a queue of its own; failures have the words of the
     ///     daemon's log.
     public init(
@@ -137,7 +137,7 @@ public struct Probe {
     }
 
     /// Reports the working parts.
-    /// - Returns: The failing parts; nil: the group works, or without a service the fallback.
+    /// - Returns: The failing parts; nil: the group works, or the fallback if there is no service.
     private func conclude(_ working: Set<GroupID>) -> String? {
         let fallback = settings.fallback.group.title
         if only == nil, settings.httpdns?.httpOnly ?? false { say("httpOnly: \(fallback) is never asked") }

@@ -147,7 +147,7 @@ private final class StoreTrial: Inquiring {
 
     private func happened(_ event: SharedEvent) {
         switch event {
-        // The key of no daemon's question; it expires by itself.
+        // The claimed key belongs to no daemon's question, and expires by itself.
         case .connected:
             let question = SharedQuestion(group: .fallback, name: .root, type: .ns, audience: .everyone)
             store.upstream?.perform(.claim(SharedReadID(standalone: 1), question), wall: WallClock.unixSeconds())

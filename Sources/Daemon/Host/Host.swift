@@ -11,7 +11,7 @@ public struct Host {
     /// The address of the daemon at port 53 of loopback; nil: there is none.
     private let address: IPAddress?
 
-    /// Why it failed; the machine is as it was before, unless the text says otherwise.
+    /// Why the command failed; the machine is as it was before, unless the text says otherwise.
     public enum Failed: Error, Equatable, Sendable, CustomStringConvertible {
         /// The daemon does not answer, or names do not resolve through it.
         case unreachable(String)
@@ -28,7 +28,7 @@ public struct Host {
     /// How long names may fail to resolve after the change, since programs restart, in milliseconds.
     private static let patience: UInt32 = 10_000
 
-    /// - Parameter settings: The daemon's; ``disable`` needs none of them.
+    /// - Parameter settings: The settings of the daemon; ``disable`` needs none of them.
     public init(_ settings: Settings) { self.init(settings, HostChanges()) }
 
     init(_ settings: Settings, _ changes: HostChanges) {
@@ -143,7 +143,7 @@ public struct Host {
 
     /// Makes the programs of this machine ask the daemon, or changes nothing.
     /// - Parameters:
-    ///   - name: Has addresses, and is looked up before and after.
+    ///   - name: A name with addresses, which is looked up before and after the change.
     ///   - say: Called with each step.
     public func enable(_ name: Name, _ say: @escaping @Sendable (String) -> Void) throws(Failed) {
         try needRoot()

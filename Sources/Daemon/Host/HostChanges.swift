@@ -14,8 +14,8 @@ struct HostChanges {
     /// Whether there are recorded changes.
     var isRecorded: Bool { SystemFile.isThere(root + Self.recordPath) }
 
-    /// The former state, if there are changes. Root carries it out, so it is trusted only if no other user can have
-    /// written it, and it may only have the steps of plans.
+    /// The former state, if there are changes. Root carries out its steps, so it is trusted only if no other user can
+    /// have written it, and may only have steps of plans.
     func record() throws(Host.Failed) -> HostRecord? {
         let found = try state(Self.recordPath)
         guard found != .absent else { return nil }

@@ -22,7 +22,7 @@ enum HostKeeper: Sendable, Equatable {
 struct HostFacts: Sendable, Equatable {
     /// `/etc/resolv.conf` itself.
     var resolvConf = FileState.absent
-    /// The text of it, or of the file that it leads to; empty: there is none.
+    /// The text of `/etc/resolv.conf`, or of the file that it leads to; empty: there is none.
     var content = ""
     var isMounted = false
     /// Whether systemd-resolved runs.
@@ -69,7 +69,7 @@ struct HostFacts: Sendable, Equatable {
     }
 
     /// Whether programs ask the daemon.
-    /// - Parameter address: The daemon's.
+    /// - Parameter address: The address of the daemon.
     func asks(_ address: IPAddress) -> Bool {
         (namesStub ? Self.servers(resolvedServers) : servers).first?.address == address
     }

@@ -1,7 +1,7 @@
 import Base
 import Transport
 
-/// The steps by which a host's programs come to ask the daemon, and those that undo them.
+/// The steps by which a host's programs come to ask the daemon, and the steps that undo them.
 ///
 /// Each step is atomic, and between any two of them the host resolves names: through the daemon, or as before.
 struct HostPlan: Sendable, Equatable {
@@ -23,7 +23,7 @@ struct HostPlan: Sendable, Equatable {
         disable.compactMap { if case .restore(let path) = $0 { path } else { nil } }.reversed()
     }
 
-    /// - Parameter address: The daemon's, at port 53.
+    /// - Parameter address: The address of the daemon, at port 53.
     /// - Throws: Why this host's programs cannot be made to ask it, with a remedy for a person.
     init(_ facts: HostFacts, address: IPAddress) throws(Host.Failed) {
         switch facts.keeper {

@@ -17,7 +17,7 @@ final class CertificateFiles: @unchecked Sendable {
         // Unchecked: made on one thread; each context is used on the loop of its server.
         private let contexts: [Tally.Transport: TLSServerContext]
         let shown: ShownCertificate
-        /// Without the contents of the files, which can still be compared.
+        /// The settings without the contents of the files, of which changes are still detected.
         fileprivate let settings: Settings.Listen
         fileprivate let plain: [Endpoint]
 
@@ -49,7 +49,7 @@ final class CertificateFiles: @unchecked Sendable {
 
     /// The certificate for clients; nil: TLS and HTTPS are not served.
     private(set) var current: Prepared?
-    /// Passes another one to the servers.
+    /// Passes another certificate to the servers.
     private let show: (Prepared) -> Void
     private let loop: EventLoop
     private let report: Report
@@ -93,7 +93,7 @@ final class CertificateFiles: @unchecked Sendable {
         watch = FileWatch(
             [prepared.settings.certificateFile, prepared.settings.keyFile], in: loop, failed: report.cannotFollow
         ) { [unowned self] _ in read() }
-        // They may have changed after they were read and before they were watched.
+        // The files may have changed after they were read and before they were watched.
         read()
     }
 

@@ -102,7 +102,7 @@ struct QueryReceiver: DatagramReceiver, ~Copyable {
             }
             start = end
         }
-        // If the batch was this one question, this thread itself sends it upstream soonest.
+        // If the batch was one question, it goes upstream soonest if this thread itself sends it.
         if !misses.isEmpty {
             forwarderLoop.submit(exchange(&misses, with: []), here: batch.count == 1 && replies.count == 0)
         }

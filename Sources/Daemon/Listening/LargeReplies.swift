@@ -12,7 +12,7 @@ final class LargeReplies: Sendable {
     /// The longest reply that is not counted, in octets: the size that each client accepts.
     static let longestFree = Reply.minimumUDPSize
 
-    /// The second in the upper half, and its number of replies in the lower.
+    /// By source: a second in the upper 32 bits, and the number of replies in that second in the lower 32.
     private let buckets = InlineArray<1024, Atomic<UInt64>> { _ in Atomic(0) }
     private let salt: (UInt64, UInt64)
 
@@ -21,14 +21,14 @@ final class LargeReplies: Sendable {
         salt = (random.uint64(), random.uint64())
     }
 
-    /// Counts one more for a source. From any thread.
+    /// Counts one more reply to a source. From any thread.
     /// - Returns: false: it has reached its limit in this second.
     func add(_ source: Source, at now: Tick) -> Bool {
         let bucket = source.index(below: buckets.count, salt: salt)
         let second = UInt64(now.seconds) << 32
         let before = buckets[bucket].load(ordering: .relaxed)
         guard before & ~0xFFFF_FFFF == second else {
-            // Of two threads that come here at once, one is not counted.
+            // If two threads come here at once, one of the two replies is not counted.
             buckets[bucket].store(second | 1, ordering: .relaxed)
             return true
         }

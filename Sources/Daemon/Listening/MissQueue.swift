@@ -41,7 +41,7 @@ final class MissQueue: Sendable {
         return false
     }
 
-    /// The same for a refresh of an entry whose client was answered. Without room the entry is looked up when it
+    /// Whether the refresh of an entry whose client was answered may wait. Without room the entry is looked up when it
     /// expires, and that is not counted as a refusal.
     func enterToRefresh(_ source: Source) -> Bool {
         if count(source, 1) { return true }

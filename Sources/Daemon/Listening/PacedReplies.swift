@@ -7,13 +7,13 @@ import Forwarding
 struct PacedReplies<Reply> {
     /// Replies to questions that have waited less, in nanoseconds, leave at once.
     static var shortestWait: UInt64 { 100_000_000 }
-    /// In nanoseconds: a source gets at most ``Shares/lateReplies`` in each.
+    /// Nanoseconds of an interval; a source gets at most ``Shares/lateReplies`` in each.
     static var interval: UInt64 { 10_000_000 }
-    /// The most that are held back; further ones leave at once.
+    /// The most replies that are held back; further ones leave at once.
     static var maximum: Int { 8192 }
 
     private var held: [(reply: Reply, source: Source)] = []
-    /// Their sources: further replies to these wait behind them.
+    /// The sources of held replies: further replies to them wait behind these.
     private var waiting: Set<Source> = []
     /// The number of the counted interval.
     private var current: UInt64 = 0

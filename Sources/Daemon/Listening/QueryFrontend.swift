@@ -26,7 +26,7 @@ struct QueryFrontend: Sendable {
     var links = Links()
 
     /// - Parameters:
-    ///   - queue: The queue of misses; without room in it they get SERVFAIL.
+    ///   - queue: The queue of misses; the client of a miss without room in it gets SERVFAIL.
     ///   - strangers: Counts clients that may not ask.
     init(
         cache: DNSCache, _ settings: Settings.Listen, queue: MissQueue, largeReplies: LargeReplies = LargeReplies(),
@@ -148,7 +148,7 @@ struct QueryFrontend: Sendable {
             tally.refreshed()
             return .replyAndRefresh(length, question)
         case .miss:
-            // After the cache, which has no answers to these types.
+            // Checked after the cache, which has no answers to these types.
             if let code = question.type.refusal { return refuse(code, question, message, tally, into: &reply) }
             guard queue.enter(links.source(of: client)) else {
                 return refuse(.servFail, question, message, tally, into: &reply)
@@ -157,7 +157,7 @@ struct QueryFrontend: Sendable {
         }
     }
 
-    /// The same for a client that may be of another host, if it is allowed at all.
+    /// Answers a question of a client that may be of another host, if the client may ask.
     /// - Parameter limit: The limit of a stream; nil for a datagram.
     @inline(never)
     private func answerNetwork(
@@ -213,7 +213,7 @@ struct QueryFrontend: Sendable {
             Reply.refuse(code, extendedError: extendedError, question: question, query: message, into: &reply))
     }
 
-    /// Counts the question if its client may not ask.
+    /// Whether a client may ask; counts its question if it may not.
     private func takesQuestion(of client: IPAddress) -> Bool {
         let isAllowed = isAllowed(client)
         if !isAllowed { strangers?.refused(client) }
@@ -275,8 +275,8 @@ final class CurrentFrontend: Sendable {
             current.asker(client, over: way, isProven: isProven)
         }
 
-        /// Does both steps for one message: see ``QueryFrontend``. Through this function, since a class that reads
-        /// ``current`` twice copies it twice.
+        /// Does the first and the third step for one message: see ``QueryFrontend``. Through this function, since a
+        /// class that reads ``current`` twice copies it twice.
         func receive(
             _ message: Span<UInt8>, from address: IPAddress, at now: Tick, limit: Int, tally: Tally,
             into reply: inout MutableSpan<UInt8>

@@ -21,7 +21,7 @@ final class Strangers: Sendable {
         report(client, hasConnected: false)
     }
 
-    /// A connection is closed, which its listener counts. From any thread.
+    /// Notes that a connection is closed, which its listener counts. From any thread.
     func closed(_ client: IPAddress) { report(client, hasConnected: true) }
 
     private func report(_ client: IPAddress, hasConnected: Bool) {

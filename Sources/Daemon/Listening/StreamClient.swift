@@ -31,7 +31,7 @@ final class StreamClient: @unchecked Sendable {
     /// The most octets that wait for a slow client: four of the largest messages. A client that exceeds it is
     /// disconnected.
     static let maximumQueued = 4 * (65_535 + 2)
-    /// So many octets do not wait for the end of the turn: the plaintext of a TLS record (RFC 8446 §5.1).
+    /// Output of this many octets does not wait for the end of the turn: the plaintext of a TLS record (RFC 8446 §5.1).
     private static let mostGathered = 16_384
     /// The most queries of one connection under way; with so many, no more are read.
     static let maximumWaiting = 128
@@ -67,7 +67,7 @@ final class StreamClient: @unchecked Sendable {
     }
 
     /// The way back for answers from the forwarder's loop. It does not retain the client: the client's memory is freed
-    /// with it, not with the last answer to its questions.
+    /// when it leaves, not with the last answer to its questions.
     private func way(_ message: Span<UInt8>, _ id: RequestID) -> Client.Way {
         let isPadded = server.isPadded(message)
         return .stream { [server, number] reply in

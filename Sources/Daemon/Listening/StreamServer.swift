@@ -65,7 +65,7 @@ final class StreamServer: @unchecked Sendable {
 
     func start() throws(SystemError) {
         for listener in listeners {
-            // New handshakes come after those under way, which would have to make room for them.
+            // New handshakes come after the handshakes under way, which would have to make room for them.
             try listener.start(in: loop, givesWay: certificate != nil, failed: report.systemFailed(turnedAway)) {
                 [unowned self] socket, address in
                 accept(socket, address)
@@ -214,14 +214,14 @@ final class StreamServer: @unchecked Sendable {
         frontend.asker(address, over: tally.transport, isProven: isProven)
     }
 
-    /// Nil: it has left.
+    /// The client with a number; nil: it has left.
     func client(_ number: UInt64) -> StreamClient? { clients[number] }
 
     func remove(_ client: StreamClient) {
         if clients.removeValue(forKey: client.number) != nil { room.left(client.guest) }
     }
 
-    /// Ensures that a client is checked in time. With other clients a check is due already, and is left as it is.
+    /// Ensures that a client is checked in time. A check that is due earlier for another client stays as it is.
     func checkInTime(_ client: StreamClient) {
         let due = room.due(client.guest)
         if due < nextCheck ?? .max { check(at: due) }

@@ -9,7 +9,7 @@ import Upstreams
 /// The parts of HTTPDNS accounts beside their upstreams: the servers in use, lists of further servers, reports, and
 /// logged lookups. Confined to the forwarder's loop.
 final class Accounts {
-    /// The present servers of each: those of `dnsIp`, until `confIp` gives others.
+    /// The present servers of each account: the servers of `dnsIp`, until `confIp` gives others.
     private(set) var servers: [GroupID: [Server]] = [:]
     /// Called when a list has given an account other servers.
     var serversChanged: () -> Void = {}
@@ -37,7 +37,7 @@ final class Accounts {
 
     /// May be called from any thread.
     /// - Parameters:
-    ///   - old: Of the settings in effect; none: the start.
+    ///   - old: The identities of the groups in effect; empty: the start.
     ///   - finder: Finds the servers of reports; called on the loop.
     func prepare(
         _ new: Settings, after old: [String: GroupIdentity], _ finder: ServerFinder

@@ -47,7 +47,7 @@ final class ForwarderLoop: @unchecked Sendable {
     private var drain: (until: UInt64, done: () -> Void)?
 
     /// A loop without upstreams, until settings are applied.
-    /// - Parameter generations: Of the store's entries; nil: none outlives a restart.
+    /// - Parameter generations: The generations of the store's entries; nil: no generation outlives a restart.
     init(
         loop: EventLoop, cache: DNSCache, local: LocalServers, lookup: ServerLookup, generations: Generations? = nil,
         report: Report
@@ -193,8 +193,8 @@ final class ForwarderLoop: @unchecked Sendable {
         if networkPace.happened(at: now) { applyNetworkChange(at: now) }
     }
 
-    /// Renews all that depends on addresses and routes; without descriptors at once, and again when there are some:
-    /// only then the routes are known.
+    /// Renews all that depends on addresses and routes: at once, and again if a lack of descriptors hides the routes,
+    /// as soon as they can be read.
     private func applyNetworkChange(at now: Tick) {
         let routes = Routes.families()
         guard routes != nil || hasNetworkChanged else { return networkPace.wait(at: now) }
@@ -208,7 +208,7 @@ final class ForwarderLoop: @unchecked Sendable {
         readRoutesLater(at: now)
     }
 
-    /// Has routes that could not be read for want of descriptors read again.
+    /// Reads routes again later, if they could not be read for a lack of descriptors.
     private func readRoutesLater(at now: Tick) {
         if inEffect.translation.areRoutesUnseen { networkPace.wait(at: now) }
     }

@@ -11,7 +11,7 @@ struct Outages {
     /// The failures in a row that each server must have: a single one may be an accident.
     static let failures = ServerState.mostFailures
 
-    /// Whether a query has failed since the last call, so that any group may be out of use; else only those that are
+    /// Whether a query has failed since the last call, so that any group may be out of use; else only groups that are
     /// out of use may have changed.
     mutating func haveFailed(_ failures: UInt64) -> Bool {
         defer { failuresSeen = failures }

@@ -15,7 +15,7 @@ final class Store {
     private let loop: EventLoop
     private let outbox: Outbox
 
-    /// - Parameter generations: Of the store's entries; nil: none outlives a restart.
+    /// - Parameter generations: The generations of the store's entries; nil: no generation outlives a restart.
     init(_ generations: Generations?, loop: EventLoop, outbox: Outbox) {
         (self.generations, self.loop, self.outbox) = (generations, loop, outbox)
     }
@@ -55,7 +55,7 @@ final class Store {
     }
 
     /// Changes to another store and closes the former one.
-    /// - Returns: false: there is none, and was none.
+    /// - Returns: false: no store is configured, and none was.
     func apply(_ new: Prepared?) -> Bool {
         guard upstream != nil || new != nil else { return false }
         upstream?.close()

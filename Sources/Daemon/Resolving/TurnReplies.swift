@@ -11,7 +11,7 @@ struct TurnReplies: ~Copyable {
 
     init(_ largeReplies: LargeReplies) { self.largeReplies = largeReplies }
 
-    /// Writes a client's reply; one of a stream is passed on at once.
+    /// Writes a client's reply; a reply over a stream is passed on at once.
     mutating func reply(to client: Client, _ answer: Answer, _ age: Reply.Age, at now: Tick) {
         switch client.way {
         case .datagram(let socket, let address, let source):

@@ -9,7 +9,7 @@ import Upstreams
 
 /// Owns the upstreams of all groups, made and changed by the settings. Confined to the forwarder's loop.
 final class UpstreamRegistry {
-    /// By `GroupID.rawValue`; nil: there is none, or none any more.
+    /// By `GroupID.rawValue`; nil: the group has no upstream, or no longer.
     private var upstreams: [(any Upstream)?] = []
     /// The access to the servers of each account.
     private(set) var accesses: [GroupID: ServiceAccess] = [:]
@@ -39,7 +39,7 @@ final class UpstreamRegistry {
         /// New contexts for groups with encrypted servers that are new or have another verification.
         fileprivate var contexts: [String: TLSClientContext] = [:]
 
-        /// - Parameter old: Of the settings in effect; none: the start.
+        /// - Parameter old: The identities of the groups in effect; empty: the start.
         init(_ new: Settings, after old: [String: GroupIdentity] = [:]) throws(StartFailure) {
             let others = GroupIdentity.all(new).filter { $1.access != old[$0]?.access }
             for account in new.accounts where others[account.name] != nil {
@@ -164,7 +164,7 @@ final class UpstreamRegistry {
         return figures
     }
 
-    /// In this network the resolvers of `resolvConf` may be needed that were not in the former one.
+    /// The resolvers of `resolvConf` may be needed in this network, although they were not in the former one.
     func networkChanged(_ settings: Settings, _ numbers: GroupNumbers) {
         guard let group = settings.resolversAsked, self[numbers[group.name]] == nil else { return }
         apply(group, nil, settings, numbers)

@@ -33,7 +33,7 @@ struct GroupIdentity: Sendable, Equatable {
     /// other servers or other times finds other entries.
     /// - Parameters:
     ///   - times: The settings of `[cache]` that are written into entries.
-    ///   - servers: Its present servers; none for an account.
+    ///   - servers: The present servers of the group; none for an account.
     func octets(_ times: [String], _ servers: [Server]) -> [UInt8] {
         let texts = kind + [trust] + times + servers.map(\.description)
         return (texts.map { Array($0.utf8) } + [customer]).flatMap { part in

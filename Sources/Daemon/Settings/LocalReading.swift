@@ -11,8 +11,8 @@ struct LocalReading: Sendable {
     private(set) var found: [Endpoint]?
     /// The servers that `resolvConf` names and that are left out.
     private(set) var leftOut: [LeftOutServer] = []
-    /// A number for the network of these servers: the servers, the links that lead to them, and when these have joined
-    /// it. 0: there are none.
+    /// A number for the network of these servers: the servers, the links that lead to them, and when these links have
+    /// joined it. 0: there are none.
     private(set) var network: UInt64 = 0
     /// Whether routes alone decided which of systemd-resolved's servers are for all names, since it could not be asked.
     private(set) var isByRoutes = false
@@ -65,7 +65,7 @@ struct LocalReading: Sendable {
         if parts.contains(.hosts) { readHosts(hosts) }
     }
 
-    /// The same in little memory.
+    /// The reading without the hosts, to save memory.
     var withoutHosts: LocalReading {
         var reading = self
         reading.hosts = nil
@@ -126,7 +126,7 @@ struct LocalReading: Sendable {
 
     /// The servers of a group: with the servers found by `resolvConf` instead of that word, each once, and none that
     /// leads back to this daemon; and the servers left out.
-    /// - Parameter found: Of `resolvConf`.
+    /// - Parameter found: The servers found by `resolvConf`.
     func servers(of group: Settings.Group, found: [Endpoint]) -> (usable: [Server], leftOut: [LeftOutServer]) {
         var servers: [Server] = []
         var leftOut = group.entries.contains(.resolvConf) ? leftOut : []

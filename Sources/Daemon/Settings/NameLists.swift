@@ -34,7 +34,7 @@ struct NameLists: Sendable, Equatable {
         fileprivate let stamp: FileStamp
         /// How often it had been written when it was read: see ``Known``.
         fileprivate let writes: Int
-        /// Nil: it has no names, which a list may have.
+        /// The names in effect; nil: there are none, which is an error except for a list.
         fileprivate let names: NameFile?
         let fault: NameFile.Fault?
         fileprivate let isCopy: Bool
@@ -55,7 +55,7 @@ struct NameLists: Sendable, Equatable {
         var writes: [String: Int] = [:]
         /// `cache.file`, beside which the last valid text of each file is copied; empty: there are no copies.
         var cacheFile: String
-        /// Whether changes of the files may have been missed: a different file now was moved there.
+        /// Whether changes of the files may have been missed: a file that differs now counts as moved there.
         var mayHaveMissed = false
     }
 
@@ -93,7 +93,7 @@ struct NameLists: Sendable, Equatable {
             if group.answer == nil { try add("\(group.section).domainsFile", .group(id), files: group.domainsFile) }
             add("\(group.section).except", .except(id), group.except)
         }
-        // After the rest: for equal patterns the settings win.
+        // Lists come last: for equal patterns the settings win.
         for group in settings.upstreams where group.answer != nil {
             let (id, key) = (numbers[group.name], "\(group.section).domainsFile")
             for path in group.domainsFile {
@@ -229,7 +229,7 @@ extension NameLists.File {
         }
     }
 
-    /// Nil: it has no error.
+    /// The file's error and the names in effect instead, or that it has no effect; nil: neither.
     var remark: String? {
         guard fault != nil else { return contents == nil ? nil : noEffect }
         guard let names else { return "\(key): no name is taken from the list: \(wrong)" }

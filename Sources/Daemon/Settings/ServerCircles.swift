@@ -44,7 +44,7 @@ extension NameLists {
                         "\(target) is \(circle), so the alias leads in a circle; take that name out of "
                             + "[\(group.section)] with except")
                 }
-                // A circle of other groups is reported for these.
+                // A circle of other groups is reported for those groups.
                 if passed.contains(where: { $0.name == next.name }) { break }
                 passed.append(next)
                 target = beyond

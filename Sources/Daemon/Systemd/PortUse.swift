@@ -5,7 +5,7 @@ import Transport
 enum PortUse {
     private static let limit = 1 << 22
 
-    /// Whether a UDP socket, or a listening TCP socket, has an address and port, also through all addresses.
+    /// Whether a UDP socket, or a listening TCP socket, has an address and port, by itself or through all addresses.
     static func isTaken(_ endpoint: Endpoint, folder: String = "/proc/net") -> Bool {
         let names = endpoint.address.isIPv4 ? ["udp", "tcp"] : ["udp6", "tcp6"]
         return names.contains { name in

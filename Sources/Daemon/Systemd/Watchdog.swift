@@ -74,7 +74,7 @@ final class Watchdog: @unchecked Sendable {
 
     private func looked(_ isTurning: Bool) {
         isLooking = false
-        // Queues that have ended at a stop turn no more.
+        // Queues that have ended at a stop make no progress.
         if hasEnded { return }
         if isTurning {
             isAlive?()

@@ -70,7 +70,7 @@ enum Bars {
         return picture("stack", 100, 4, label, "\(pieces)")
     }
 
-    /// The style sheet's class for this way.
+    /// The style sheet's class for an exposure.
     static func name(_ exposure: Exposure) -> HTML {
         switch exposure {
         case .none: "stayed"

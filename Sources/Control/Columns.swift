@@ -6,7 +6,7 @@ struct Columns {
     let course: Course
     /// The text alternative of the chart.
     let title: String
-    /// The labels below it from left to right, at equal distances.
+    /// The labels below the chart from left to right, at equal distances.
     let axis: [String]
     /// The division of the table into rows.
     let rows: Rows
@@ -14,7 +14,7 @@ struct Columns {
     struct Rows {
         /// Steps in a row.
         let steps: Int
-        /// The length of a row, in this unit.
+        /// The length of a row, in ``unit``.
         let length: Int
         let unit: String
     }
@@ -123,7 +123,7 @@ struct Columns {
         var lines: [HTML] = []
         var end = course.steps.count
         while end > 0 {
-            // A single step that is left over, as there is one more than full ones, belongs to the previous row.
+            // There is one step more than fills the rows: the oldest step belongs to the previous row.
             let start = end - rows.steps > 1 ? end - rows.steps : 0
             let sum = course.steps[start..<end].reduce(Hour.Questions(), +)
             let age = lines.count * rows.length

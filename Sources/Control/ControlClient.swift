@@ -19,7 +19,7 @@ public final class ControlClient: @unchecked Sendable {
         case flush([NameScope])
         /// Reload the configuration.
         case reload
-        /// - Parameter asksAccounts: HTTPDNS is asked too, which bills.
+        /// - Parameter asksAccounts: HTTPDNS accounts are asked too, which bill for it.
         case explain(String, type: String, asksAccounts: Bool, asJSON: Bool)
     }
 

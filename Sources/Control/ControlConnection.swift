@@ -18,7 +18,7 @@ final class ControlConnection: @unchecked Sendable {
 
     /// The longest head of a request, in octets: the longest name takes 1 KiB in it.
     private static let headLimit = 8 * 1024
-    /// The most octets that wait for a watcher to read: over a thousand lines. With more it would see only old ones.
+    /// The most octets that wait for a watcher to read: over a thousand lines. With more it would see only old lines.
     static let watchLimit = 256 * 1024
 
     /// The longest time from accept to close, in nanoseconds, and the longest to an answer: lists of names may take
@@ -52,8 +52,8 @@ final class ControlConnection: @unchecked Sendable {
         self.server = server
         output = RawConversation(owner: self)
         link = StreamLink(server: output, owner: self)
-        // A response is as long as the settings make it, and there are few connections; see `room` for a continuing
-        // one.
+        // No limit is needed: a response is as long as the settings make it, and there are few connections; see `room`
+        // for a continuing response.
         link.begin(
             try Stream(
                 socket, isConnected: true, tls: nil, limit: .max, scratch: server.scratch, loop: server.loop,

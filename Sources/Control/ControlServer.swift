@@ -61,7 +61,7 @@ package final class ControlServer: @unchecked Sendable {
         flush: @escaping @Sendable (NameScope, _ done: @escaping @Sendable (Int) -> Void) -> Void,
         reload: Reload?
     ) throws(SystemError) {
-        // A container's probe and the end of the daemon wait for it, on a machine that is busy, too.
+        // A container's probe and the end of the daemon wait for this loop, on a busy machine, too.
         loop = try EventLoop(label: "httpdnsd.control", share: .lower)
         (self.unix, self.metrics, hosts) = (unix, metrics, ServedHosts(host))
         (self.observer, self.report, self.explain) = (observer, report, explain)
@@ -202,7 +202,7 @@ package final class ControlServer: @unchecked Sendable {
         }
     }
 
-    /// - Parameter done: Called with nil: there is no configuration.
+    /// - Parameter done: Called with the outcome; nil: there is no configuration.
     private func reload(_ done: @escaping (ReloadOutcome?) -> Void) {
         guard let reload else { return done(nil) }
         let reply = OnLoop(done)

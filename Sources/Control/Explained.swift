@@ -20,7 +20,7 @@ package struct Explained: Sendable {
     /// The servers of each group that are named and not asked, by the group's name.
     package var leftOut: [String: [LeftOutServer]] = [:]
     package var hostsFile = ""
-    /// On the clock of the groups' ticks.
+    /// The time of the explanation, on the clock of the groups' ticks.
     package var at = Tick(nanoseconds: 0)
     /// For each part, the results of its servers, in order; empty: no server was asked.
     package var said: [[Said]] = []

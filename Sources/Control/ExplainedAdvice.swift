@@ -58,7 +58,7 @@ extension Explained {
         }?.address
     }
 
-    /// For a question that no group may be asked, unless it only concerns this machine.
+    /// The remedy for a question that no group may be asked, unless it only concerns this machine.
     private var adviceWithoutGroup: String? {
         switch explanation.reason {
         case .groupAnswers:

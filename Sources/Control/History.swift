@@ -158,7 +158,7 @@ struct Hour: Sendable {
         var all: UInt64 { max(asked, sent) }
         /// Questions that were answered without a server.
         var stayed: UInt64 { all - sent }
-        /// The share that left in the clear, 0…1; nil: there were none.
+        /// The share that left in the clear, 0…1; nil: there was no question.
         var clearShare: Double? { all > 0 ? Double(clear) / Double(all) : nil }
     }
 
@@ -236,7 +236,7 @@ struct Growth<Total: Growing>: Sendable {
     private let most: Int
 
     /// - Parameters:
-    ///   - steps: Those to continue, with totals that begin at 0.
+    ///   - steps: The steps to continue, with totals that begin at 0.
     ///   - most: The most full steps that are stored.
     init(_ steps: [Total] = [Total()], most: Int = Steps.Width.minute.most) {
         (self.steps, self.most) = (steps, most)
@@ -315,7 +315,7 @@ extension Hour.Questions {
         let brief: String
     }
 
-    /// All of them, the most readable first.
+    /// All parts, the least protected first.
     var parts: [Part] {
         [
             Part(exposure: .clear, count: clear, words: "left in the clear", brief: "in the clear"),

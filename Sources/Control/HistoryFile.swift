@@ -22,7 +22,7 @@ package final class HistoryFile: @unchecked Sendable {
     }
 
     /// Reads the file on the loop that writes it.
-    /// - Parameter done: Called there.
+    /// - Parameter done: Called on that loop.
     func read(_ done: @escaping @Sendable (History) -> Void) {
         loop.submit { [self] in done(read(at: Clock.now())) }
     }
@@ -76,7 +76,7 @@ struct HistoryRecord {
 
     init(written: DNSCache.Moment, _ past: [Course]) { (self.written, self.past) = (written, past) }
 
-    /// - Returns: nil: ``octets`` has not written them.
+    /// - Returns: nil: ``octets`` cannot have written them.
     init?(_ octets: [UInt8]) {
         var reader = OctetReader(octets)
         guard reader.take(Self.magic.count)?.elementsEqual(Self.magic) ?? false,

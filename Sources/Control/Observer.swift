@@ -8,8 +8,8 @@ import Transport
 /// Collects an observation from the daemon's queues, each of which gives its own part. No caller is blocked, and no
 /// query waits longer than a few copies take.
 package final class Observer: Sendable {
-    /// A queue on the path of queries: calls `turned` as soon as it makes a turn; the progress increases while it makes
-    /// any, from any thread.
+    /// A queue on the path of queries: `ping` calls `turned` as soon as the queue makes a turn; `progress` increases
+    /// while it makes turns. From any thread.
     package typealias Queue = (
         ping: @Sendable (_ turned: @escaping @Sendable () -> Void) -> Void, progress: @Sendable () -> UInt64
     )
@@ -98,7 +98,7 @@ package final class Observer: Sendable {
         sources.forwarderLoop.add(to: &observation.lookups)
     }
 
-    /// Whether each queue on the path of queries answers, or at least makes progress: one that gives way is slow to
+    /// Whether each queue on the path of queries answers, or at least makes progress: a queue that gives way is slow to
     /// answer while processors are scarce.
     /// - Parameter done: Called once, on any queue, after ``patience`` at the latest.
     package func liveness(_ done: @escaping @Sendable (Bool) -> Void) {

@@ -240,8 +240,8 @@ extension Overview {
             + "\(Self.grouped(self.prefetches)) refreshed before their end"
     }
 
-    /// The durations of answers, and of those that were not in the cache: most are, so only the latter show the speed
-    /// of servers. Nil: there was none.
+    /// The durations of all answers, and of those that were not in the cache: most answers are in the cache, so only
+    /// the latter show the speed of servers. Nil: there was none.
     var pace: String? {
         guard self.durations.total > 0 else { return nil }
         func bounds(_ durations: Durations) -> String {

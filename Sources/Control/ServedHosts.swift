@@ -13,7 +13,7 @@ struct ServedHosts {
 
     /// - Parameter host: The value of the request's `Host`, an address or a name with or without a port (RFC 9110
     ///   §7.2); the case of letters and a final dot are ignored. Nil, possible in HTTP/1.0, is served: browsers always
-    ///   send it.
+    ///   send the field.
     func contains(_ host: [UInt8]?) -> Bool {
         guard let host else { return true }
         let text = String(decoding: host, as: UTF8.self)

@@ -10,8 +10,8 @@ enum Standing: String, Sendable {
     case unknown
     /// Its last attempt was answered.
     case answers
-    /// The same, but other servers of its group are asked first: it refused several questions in a row, or was given up
-    /// for the next one.
+    /// Its last attempt was answered, but other servers of its group are asked first: it refused several questions in a
+    /// row, or was given up for the next one.
     case setAside
     /// It has asked for a pause.
     case paused
@@ -166,10 +166,10 @@ package struct GroupView: Sendable {
     /// Whether an account uses a server other than the first, which was given up.
     var isSwitched: Bool { isAccount && asked?.server != servers.first?.server }
 
-    /// The most readable way of questions to the group's servers; nil: there are none.
+    /// The least protected way of questions to the group's servers; nil: there are no servers.
     var exposure: Exposure? { servers.map(\.server.exposure).max() }
 
-    /// The same in words.
+    /// The exposure in words.
     var exposureText: String? {
         switch exposure {
         case nil, .some(.none): nil
@@ -184,7 +184,7 @@ package struct GroupView: Sendable {
 extension ServerView {
     var address: String { server.description }
 
-    /// The same without a default port.
+    /// The address without a default port.
     var brief: String {
         let usualPort: UInt16 = server.kind == .account ? encryption == .https ? 443 : 80 : 53
         switch (server.kind, server.host) {

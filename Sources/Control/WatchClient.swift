@@ -14,7 +14,7 @@ package final class WatchClient: @unchecked Sendable {
     private var isWatching = false
     private var write: ([UInt8]) -> Bool = { _ in true }
     private var ended: @Sendable (ControlClient.Failed?) -> Void = { _ in }
-    /// Itself from start to end: answers come on the loop even if the starting command no longer waits.
+    /// A reference to itself from start to end: answers come on the loop even if the starting command no longer waits.
     private var running: WatchClient?
 
     /// The longest request, and the most octets of a read.

@@ -2,7 +2,7 @@ package import Base
 import Counters
 package import DNSWire
 
-/// The filter of a watcher. Of several values of one kind any may match; of several kinds all must.
+/// The filter of a watcher. Of several values of one kind one must match; of several kinds each must match.
 package struct WatchFilter: Sendable, Equatable {
     /// These names, and names under them.
     package var names: [Name] = []

@@ -123,7 +123,7 @@ private struct Watcher {
             dropped = 0
         }
         for question in questions where filter.holds(question) {
-            // Once one is dropped, all are until the next call: so the count is at the right position.
+            // Once a question is dropped, all are until the next call: so the count is at the right position.
             let line = dropped == 0 ? Array(text.line(question).utf8) : []
             if dropped > 0 || lines.count + line.count > room {
                 dropped += 1

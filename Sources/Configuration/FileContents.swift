@@ -2,8 +2,8 @@
 struct FileContents: Sendable, Equatable {
     /// Nil once the contents are forgotten.
     private(set) var secret: Secret?
-    /// A keyed hash of the contents (SipHash): different contents have the same one with a probability of 2^-64. The key
-    /// is this process's own, so the hash reveals nothing, and an attacker cannot construct contents of the same hash.
+    /// A keyed hash of the contents (SipHash): different contents share it with a probability of 2^-64. The key is this
+    /// process's own, so the hash reveals nothing, and an attacker cannot construct contents of the same hash.
     private let hash: Int
 
     init(_ bytes: [UInt8]) { (secret, hash) = (Secret(bytes), bytes.hashValue) }

@@ -38,7 +38,7 @@ struct Files {
 
 extension Loader {
     /// The bytes of a file that is not searched for like a secret.
-    /// - Parameter path: Complete.
+    /// - Parameter path: The full path.
     func contents(of path: String, key: String, _ files: Files) throws(ConfigurationError) -> [UInt8] {
         switch files.read(path) {
         case .bytes(let bytes): return bytes

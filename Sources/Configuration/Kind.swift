@@ -152,7 +152,7 @@ extension Kind where Value: CaseIterable & RawRepresentable<String> {
 }
 
 extension Kind {
-    /// The same for a key near secrets, where a secret may have been written by mistake: messages repeat the value
+    /// This kind for a key near secrets, where a secret may have been written by mistake: messages repeat the value
     /// only if they suggest the right one.
     var besideSecrets: Kind {
         Kind(

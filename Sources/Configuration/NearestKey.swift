@@ -40,7 +40,7 @@ extension Nearest {
         ([.fallback, .privateNames], ["servername"], certificateName),
     ]
 
-    /// Of a server outside an account.
+    /// The remedy for the certificate's name of a server outside an account.
     static let certificateName =
         "the name in a server's certificate is given behind \"#\" in servers, as in \"tls://192.0.2.1#dns.example\""
 

@@ -31,9 +31,9 @@ public struct BlockList: Sendable {
     /// Lines that are left out.
     public struct LeftOut: Sendable, Equatable {
         public private(set) var count = 0
-        /// The number of the first one, from 1; 0: there is none.
+        /// The number of the first such line, from 1; 0: there is none.
         public private(set) var firstLine = 0
-        /// The start of the first one, in printable ASCII.
+        /// The start of the first such line, in printable ASCII.
         public private(set) var first = ""
 
         fileprivate mutating func add(_ text: Span<UInt8>, _ line: Range<Int>, _ number: Int) {
@@ -45,7 +45,7 @@ public struct BlockList: Sendable {
     private var names = Part()
     private var exceptions = Part()
 
-    /// A list that knows the line of each pattern: a line may have none, and another several.
+    /// A list that knows the line of each pattern: a line may have no pattern, or several.
     private struct Part {
         var list = DomainList()
         private var line = 0
@@ -59,7 +59,7 @@ public struct BlockList: Sendable {
         /// Undoes ``begin(_:)``, as no pattern was appended.
         mutating func failed() { line -= 1 }
 
-        /// - Returns: false: it is no name, and none is appended.
+        /// - Returns: false: the text is no name, and nothing is appended.
         mutating func append(
             _ text: Span<UInt8>, _ name: Range<Int>, _ mark: DomainList.Mark, _ number: Int
         ) -> Bool {
@@ -114,7 +114,7 @@ public struct BlockList: Sendable {
         return readName(text, line, number)
     }
 
-    /// Reads `x` or `*.x`. Lists with the latter mean x as well: they have no other line for it.
+    /// Reads `x` or `*.x`. Lists with `*.x` mean x as well: they have no other line for it.
     private mutating func readName(_ text: Span<UInt8>, _ name: Range<Int>, _ number: Int) -> Bool {
         names.append(text, isEqual(text, name.prefix(2), to: "*.") ? name.dropFirst(2) : name, .subtree, number)
     }

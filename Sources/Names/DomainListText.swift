@@ -46,7 +46,7 @@ extension DomainList {
         return true
     }
 
-    /// Appends the pattern in a range of the text; false: it is no pattern, and none is appended.
+    /// Appends the pattern in a range of the text; false: the text is no pattern, and nothing is appended.
     mutating func append(parsing text: Span<UInt8>, _ range: Range<Int>) -> Bool {
         guard let first = range.first else { return false }
         let dot = UInt8(ascii: ".")
@@ -65,8 +65,8 @@ extension DomainList {
         return true
     }
 
-    /// Appends the wire form of a host name, which may be in Unicode; false: the text is none, and none is appended. A
-    /// name whose last label is a number is refused: it is an address, or part of one.
+    /// Appends the wire form of a host name, which may be in Unicode; false: the text is no such name, and nothing is
+    /// appended. A name whose last label is a number is refused: it is an address, or part of one.
     mutating func append(name text: Span<UInt8>, _ range: Range<Int>, _ mark: Mark) -> Bool {
         if append(ascii: text, range, mark) { return true }
         guard range.contains(where: { text[$0] >= 0x80 }), let ascii = UnicodeName.ascii(text, range) else {

@@ -3,9 +3,9 @@ public import DNSWire
 
 /// The names that an entry of `domains` gives to a group of upstreams.
 public enum DomainPattern: Hashable, Sendable {
-    /// `x`: the name and all under it; `.`: every name.
+    /// `x`: the name and all names under it; `.`: every name.
     case subtree(Name)
-    /// `*.x`: all under the name, not itself.
+    /// `*.x`: all names under the name, not the name itself.
     case below(Name)
     /// Only the name, as in a hosts file. No text of a single pattern means this.
     case only(Name)

@@ -17,7 +17,7 @@ public struct NameFile: Sendable, Equatable {
     public enum Use: Sendable {
         /// For the servers of a group: a missing name goes to other servers.
         case servers
-        /// For a group that answers by itself: the file may be a public list, and no single name of it does harm.
+        /// For a group that answers by itself: the lack of single names of a public list does no harm.
         case answers
     }
 
@@ -33,7 +33,7 @@ public struct NameFile: Sendable, Equatable {
         case noList(lines: Int, BlockList.LeftOut)
     }
 
-    /// The names in effect, and why they are not those of the file.
+    /// The names in effect, and why they are not the names of the file.
     public struct Outcome: Sendable {
         /// Nil: there are none.
         public let names: NameFile?

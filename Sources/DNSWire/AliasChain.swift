@@ -69,8 +69,8 @@ struct AliasChain {
         return owned
     }
 
-    /// Finds the DNAME records that lead from a name to the next one, and synthesizes it if no CNAME does; or to none,
-    /// if the name would exceed 255 octets (RFC 6672 §2.2).
+    /// Finds the DNAME records that lead from a name to the next one, and makes that next name if no CNAME gives it;
+    /// there is no next name if it would exceed 255 octets (RFC 6672 §2.2).
     private mutating func lead(
         _ name: Name, _ alias: inout Name?, _ recordClass: RecordClass, _ records: borrowing ResponseRecords,
         _ message: Span<UInt8>
@@ -94,9 +94,9 @@ struct AliasChain {
     /// The indices of the records that are passed on, in order; nil: all, unchanged.
     ///
     /// - In the answer section: records of the chain's names, and each DNAME above that leads from one to the next,
-    ///   with its signatures. Any other would lead clients away from names that no client asked for.
-    /// - In the authority section: records at or above one of them. Also NSEC and NSEC3 with their signatures, at other
-    ///   names: they count only with a valid signature.
+    ///   with its signatures. Any other DNAME would redirect names that no client has asked for.
+    /// - In the authority section: records of these names and of names above them. Also NSEC and NSEC3 with their
+    ///   signatures, at other names: they count only with a valid signature.
     func order(_ records: borrowing ResponseRecords, _ message: Span<UInt8>) -> [Int]? {
         guard owned != nil || records.answerCount < records.count else { return nil }
         var order: [Int] = []

@@ -36,7 +36,7 @@ struct ComposedMessage {
     /// Whether there is room for one more record with so many octets of data, of an owner that has a record.
     func hasRoom(for octets: Int) -> Bool { Name.maximumLength + 4 + compressed + 12 + octets <= Answer.longestBody }
 
-    /// With the code and the extended errors of the answer that it was made from; nil: a message has no room for it.
+    /// The message with the code and the extended errors of the answer it was made from; nil: it is too long.
     func answer(of source: Answer, keep: UInt32) -> Answer? {
         var made = Answer(head: head, body: body, keep: keep, isCacheable: source.isCacheable)
         made.head.responseCode = source.head.responseCode

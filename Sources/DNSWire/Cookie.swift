@@ -1,7 +1,7 @@
 public import Base
 
 /// The COOKIE option of a reply (RFC 7873 §4.2) in the interoperable form of RFC 9018 §4: the client's eight octets and
-/// our sixteen. Trivial; all fields are big-endian numbers, as on the wire.
+/// the server's sixteen. Trivial; all fields are big-endian numbers, as on the wire.
 public struct Cookie: Sendable, Equatable {
     /// The client's own octets.
     let client: UInt64

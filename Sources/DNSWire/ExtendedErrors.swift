@@ -18,8 +18,8 @@ struct ExtendedErrors {
     /// Appends an error from the data of a resolver's option: INFO-CODE and EXTRA-TEXT (§2).
     ///
     /// - Parameters:
-    ///   - range: Of the data in `message`; an option without a code is skipped.
-    ///   - question: The offset of the queried name. The text may repeat the name in the random spelling of our query,
+    ///   - range: The range of the data in `message`; an option without a code is skipped.
+    ///   - question: The offset of the queried name. The text may repeat the name in the random spelling of the query,
     ///     which clients must not see: words that equal its labels are put in lower case.
     mutating func append(_ message: Span<UInt8>, _ range: Range<Int>, question: Int) {
         guard range.count >= 2, count < ExtendedErrors.maximumCount else { return }

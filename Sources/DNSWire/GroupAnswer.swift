@@ -22,7 +22,7 @@ public enum GroupAnswer: Sendable, Hashable {
     /// The addresses; empty for other answers.
     public var addresses: [IPAddress] { if case .addresses(let addresses) = self { addresses } else { [] } }
 
-    /// The target of the group's names as aliases; nil: they are none.
+    /// The target of the group's names as aliases; nil: the names are no aliases.
     public var target: Name? { if case .alias(let target) = self { target } else { nil } }
 }
 

@@ -15,7 +15,7 @@ public struct Name: Hashable, Sendable {
     /// - Parameter wire: A whole valid name in lower case.
     package init(canonical wire: [UInt8]) { self.wire = wire }
 
-    /// As a whole: a hash of each octet is slow for names.
+    /// Hashes the name as a whole: hashing each octet is slow.
     public func hash(into hasher: inout Hasher) { hasher.combine(octets: wire) }
 
     /// Copies a validated uncompressed name, in lower case. Length octets (at most 63) cannot be confused with letters,

@@ -32,7 +32,7 @@ public enum FamilyAddresses: Sendable, Equatable {
 }
 
 /// The service's own reason why an account has no address of one family of a name. It is separate from the results, few
-/// of which have one: in them it would make each lookup more expensive.
+/// of which have one: as a part of them it would make each lookup more expensive.
 public struct AbsenceReason: Sendable, Equatable {
     /// The most octets of a code.
     public static let longestCode = 64

@@ -53,7 +53,7 @@ extension Answer {
     /// The answer with its names compressed in the types that allow it (RFC 3597 §4).
     func rewritten() -> Answer? { rewritten(0..<head.recordCount) }
 
-    /// The same with a part of its records, or in another order. Extended errors stay.
+    /// The answer with a part of its records, or with its records in another order. Extended errors stay.
     /// - Parameter order: The indices of the records among all of ``body``; those of a section before those of the
     ///   next.
     /// - Returns: nil: the records cannot be read, or need more work or octets than an honest message.
@@ -82,7 +82,7 @@ extension Answer {
         return answer.body.count <= Self.longestBody ? answer : nil
     }
 
-    /// The longest body that leaves room in a message for its header and our OPT.
+    /// The longest body that leaves room in a message for its header and the daemon's OPT.
     static var longestBody: Int { Int(UInt16.max) - Reply.minimumUDPSize }
 }
 

@@ -2,8 +2,8 @@ public import Base
 
 /// The queries that the daemon itself sends to upstream resolvers.
 public enum Query {
-    /// A query with RD and AD (to get the answer's AD, RFC 6840 §5.7), CD as given, and an OPT record with our UDP size
-    /// and DO as given. A client's options are never passed on (RFC 6891 §6.1.1: OPT is hop by hop).
+    /// A query with RD and AD (to get the answer's AD, RFC 6840 §5.7), CD as given, and an OPT record with the daemon's
+    /// UDP size and DO as given. A client's options are never passed on (RFC 6891 §6.1.1: OPT is hop by hop).
     ///
     /// - Parameters:
     ///   - hasEDNS: False: without the OPT record, and so without DO.

@@ -9,7 +9,7 @@ public struct Question: Sendable {
     public let recordClass: RecordClass
     /// The client's OPT record; nil: it sent none.
     public let edns: EDNS?
-    /// The options of the OPT in our reply; none until the listener, which knows the client's address and transport,
+    /// The options of the OPT in the reply; none until the listener, which knows the client's address and transport,
     /// sets them.
     public var replyOptions = ReplyOptions()
 

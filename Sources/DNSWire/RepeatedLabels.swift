@@ -1,6 +1,6 @@
 import Base
 
-/// The labels in a response that repeat the random spelling of one of our queries, this one or an earlier one.
+/// The labels in a response that repeat the random spelling of a query of the daemon, of this query or an earlier one.
 ///
 /// Queries go to a resolver with random case. The case comes back wherever a name of the response is a copy of the
 /// question's name instead of a compression pointer to it: below a DNAME, in the target of the CNAME made for it (RFC

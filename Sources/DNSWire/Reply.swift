@@ -1,7 +1,7 @@
 /// Writes replies to clients. Nothing here allocates.
 public enum Reply {
-    /// The UDP size in our OPT records, and the largest datagram to other hosts: it passes every path unfragmented, as
-    /// a fragment can be forged (RFC 9715 §3.1).
+    /// The UDP size in the daemon's OPT records, and the largest datagram to other hosts: it passes every path
+    /// unfragmented, as a fragment can be forged (RFC 9715 §3.1).
     public static let udpSize: UInt16 = 1232
     /// The largest datagram for a client without EDNS, and the least that a client with EDNS accepts (RFC 1035 §4.2.1,
     /// RFC 6891 §6.2.3).
@@ -97,7 +97,7 @@ public enum Reply {
         return writeOPT(head.responseCode, body, errors, question, at: Header.length + bodyEnd, &out)
     }
 
-    /// As above, for a cached answer.
+    /// Writes a reply with a cached answer, as above.
     public static func write(
         _ answer: Answer, age: Age, to question: Question, query: Span<UInt8>, limit: Int,
         into out: inout MutableSpan<UInt8>
@@ -172,12 +172,12 @@ extension Reply {
         out.write(counts.2 &+ (hasOPT ? 1 : 0), at: 10)
     }
 
-    /// Octets of our OPT without extended errors.
+    /// Octets of the reply's OPT without extended errors.
     private static func optLength(_ question: Question) -> Int {
         question.edns == nil ? 0 : EDNS.recordLength + question.replyOptions.length
     }
 
-    /// Writes our OPT at `offset` if the client sent one, and returns the reply's length. DO is copied (RFC 3225 §3).
+    /// Writes the reply's OPT if the client sent one; returns the reply's length. DO is copied (RFC 3225 §3).
     /// - Parameter errors: The range of extended errors in `options`.
     private static func writeOPT(
         _ code: ResponseCode, _ options: Span<UInt8>, _ errors: Range<Int>, _ question: Question, at offset: Int,

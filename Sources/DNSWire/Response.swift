@@ -106,7 +106,7 @@ public enum Response {
         return Reply(answer: answer, responseCode: code, keepAlive: records.keepAlive)
     }
 
-    /// Longer bodies are compressed again: this is the longest that fits the smallest datagram.
+    /// The longest body that fits the smallest datagram; longer bodies are compressed again.
     private static let longestUnseen = DNSWire.Reply.minimumUDPSize - Header.length
 
     private static func isBareRefusal(_ message: Span<UInt8>, _ code: ResponseCode) -> Bool {
@@ -228,7 +228,7 @@ struct ResponseRecords: ~Copyable {
 
     private mutating func readOwner(_ message: Span<UInt8>, _ offset: Int) throws(WireError) {
         let octets = message.count - offset < 2 ? 0 : message.integer16(at: offset)
-        // The owner is the question, or that of the record before: its name has been read.
+        // The owner is the question's name, or the owner of the record before: it has been read.
         if octets == Answer.questionPointer || octets >= 0xC000 && octets == pointer { return }
         steps += try WireName.end(message, at: offset, avoiding: rewritten).steps
         pointer = octets

@@ -129,7 +129,7 @@ extension Answer {
     /// there is no such record: a client might use any address that the resolver adds. Signatures, which would not be
     /// valid any more, and invalid records are left out.
     /// - Parameters:
-    ///   - addresses: Those of the queried name; ``mostHints`` of each family are used.
+    ///   - addresses: The addresses of the queried name; ``mostHints`` of each family are used.
     ///   - ttl: Their lifetime; records with hints live no longer.
     /// - Returns: nil: the answer cannot be read.
     public func bound(to addresses: [IPAddress], for ttl: UInt32) -> Answer? {
@@ -173,7 +173,7 @@ extension Answer {
 }
 
 extension Name {
-    /// The uncompressed name that some octets are as a whole.
+    /// The uncompressed name that fills these octets exactly; nil: they are no such name.
     fileprivate static func whole(_ octets: [UInt8]) -> Name? {
         uncompressedEnd(octets.span, at: 0) == octets.count
             ? Name(wire: octets.span, at: 0, length: octets.count) : nil

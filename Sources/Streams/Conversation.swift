@@ -35,8 +35,8 @@ extension Conversation {
 
 /// The requesting side: requests go in as well, and answers are events.
 package protocol ClientConversation: Conversation {
-    /// The number of further requests that it takes now. 0: none for a moment, while the peer's limit is reached, or
-    /// ever.
+    /// The number of further requests that it takes now. 0: no request for the moment, while the peer's limit is
+    /// reached, or never again.
     var room: Int { get }
     /// The most requests that the peer takes at once, as far as it has announced it.
     var mostAtOnce: Int { get }

@@ -3,8 +3,8 @@ import Base
 /// DNS messages over a stream, each after its length in two octets (RFC 1035 §4.2.2): many questions at once, answered
 /// in any order and distinguished by IDs of their own (RFC 7766 §6.2.1.1, §7).
 ///
-/// A stray answer, whose question is unknown or answered already, is ignored; with too many more of them than answers
-/// the connection is given up.
+/// A stray answer, whose question is unknown or answered already, is ignored; when stray answers outnumber answers by
+/// too many, the connection is given up.
 package final class DNSFrames: ClientConversation {
     private let nextID: () -> UInt16
     /// The wire IDs in use and their requests; nil: the request was cancelled, but its ID is not reused until it is

@@ -16,7 +16,7 @@ struct FramedMessages {
     var hasMessage: Bool { incoming.count >= 2 && incoming.count - 2 >= Self.length(incoming.span, 0) }
 
     /// Takes octets, and passes on the complete messages.
-    /// - Parameter take: Takes one; false: the rest stays buffered.
+    /// - Parameter take: Takes a message; false: the rest stays buffered.
     mutating func receive(
         _ bytes: Span<UInt8>, _ take: (Span<UInt8>) throws(ConversationFailure) -> Bool
     ) throws(ConversationFailure) {

@@ -43,7 +43,7 @@ package final class HTTP1: ClientConversation {
         try report(into: &events) { reader throws(HTTPError) in try reader.endOfStream(isCut: isCut) }
     }
 
-    /// Reports a response that the reader gives. It counts whatever bytes follow: it was complete before them.
+    /// Reports a response that the reader gives. A response counts, whatever bytes follow: it was complete before them.
     private func report(
         into events: inout [ConversationEvent],
         _ read: (inout HTTPResponseReader) throws(HTTPError) -> HTTPResponse?

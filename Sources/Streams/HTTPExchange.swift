@@ -33,7 +33,7 @@ package final class HTTPExchange {
                 loop: loop, owner: link))
     }
 
-    /// The same on a socket that is connecting or connected, to a trusted peer on this machine.
+    /// Begins on a socket that is connecting or connected, to a trusted peer on this machine.
     package init(
         _ request: [UInt8], on socket: consuming StreamSocket, loop: EventLoop,
         done: @escaping (HTTPExchange, Outcome) -> Void

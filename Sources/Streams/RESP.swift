@@ -46,7 +46,7 @@ package final class RESP: ClientConversation {
     }
 
     package func cancel(_ id: RequestID) -> Bool {
-        // The newest are at the end.
+        // The newest commands are at the end.
         if let index = underWay.lastIndex(of: id) { underWay[index] = nil }
         return true
     }

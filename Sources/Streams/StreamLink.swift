@@ -48,8 +48,8 @@ package final class StreamLink {
         return finishEnd != nil || lastEnd != nil || !(client?.mayTakeMore ?? true) ? .draining : .open
     }
 
-    /// The number of further requests that it takes now, also while it is being dialled: they wait. 0: none for a
-    /// moment, or ever.
+    /// The number of further requests that it takes now, also while it is being dialled: they wait. 0: no request for
+    /// the moment, or never again.
     package var room: Int { isClosed ? 0 : client?.room ?? 0 }
     /// The most requests that the peer takes at once, as far as it has announced it.
     package var mostAtOnce: Int { client?.mostAtOnce ?? 0 }

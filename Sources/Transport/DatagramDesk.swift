@@ -5,7 +5,7 @@ public protocol DatagramReceiver: ~Copyable, Sendable {
     mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout SendBatch)
 }
 
-/// Reads a UDP socket in batches and sends the replies. Several desks can read the same socket, each on a thread of its own.
+/// Reads a UDP socket in batches and sends the replies. Several desks can read one socket, each on its own thread.
 public struct DatagramDesk<Receiver: DatagramReceiver & ~Copyable>: ~Copyable {
     private let socket: DatagramSocket
     private var receiver: Receiver

@@ -54,7 +54,7 @@ public struct FileStamp: Sendable {
     /// The decision about a file if it is unknown whether a program has finished writing it since the last read, or
     /// moved it there.
     /// - Parameters:
-    ///   - mayHaveMissed: The file was not watched: a different file now was moved there.
+    ///   - mayHaveMissed: The file was not watched: a file with another number now counts as moved there.
     ///   - time: In microseconds since 1970.
     public func look(mayHaveMissed: Bool, at time: UInt64 = WallClock.unixMicroseconds()) -> Look {
         let now = Self.marks(of: path)

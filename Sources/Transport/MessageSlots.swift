@@ -112,7 +112,7 @@ extension MessageSlots {
 
 /// Sending.
 extension MessageSlots {
-    /// - Parameter offset: The payload's, in ``buffer(at:)``.
+    /// - Parameter offset: The offset of the payload in ``buffer(at:)``.
     func prepareToSend(_ index: Int, at offset: Int, length: Int, to peer: SocketAddress, from source: IPAddress?) {
         precondition(index < count && length <= size && offset >= 0 && offset <= (count - 1) * size)
         unsafe vectors[index] = iovec(iov_base: payloads + offset, iov_len: length)
@@ -131,7 +131,7 @@ extension MessageSlots {
         }
     }
 
-    /// The same for the peer of a connected socket.
+    /// Prepares a payload for the peer of a connected socket.
     func prepareToSend(_ index: Int, at offset: Int, length: Int) {
         precondition(index < count && length <= size && offset >= 0 && offset <= (count - 1) * size)
         unsafe vectors[index] = iovec(iov_base: payloads + offset, iov_len: length)

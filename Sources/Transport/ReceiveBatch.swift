@@ -4,7 +4,7 @@ internal import Glibc
 
 /// Datagrams read with one system call, in memory that is allocated once.
 public struct ReceiveBatch: ~Copyable {
-    /// Bytes read of a datagram: the size in our OPT records (RFC 6891 §6.2.3), and far more than a query has.
+    /// Bytes read of a datagram: the size in the daemon's OPT records (RFC 6891 §6.2.3), far more than a query has.
     public static let slotSize = 1232
 
     /// The number of datagrams of the last ``receive(from:waiting:)``: indices are `0..<count`.

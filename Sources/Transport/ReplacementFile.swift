@@ -93,7 +93,7 @@ public struct KeptFile {
 
 extension Descriptor {
     /// Writes all of these bytes.
-    /// - Parameter path: The file's, for errors.
+    /// - Parameter path: The path of the file, for errors.
     func write(_ bytes: [UInt8], _ path: String) throws(SystemError) {
         var written = 0
         while written < bytes.count {

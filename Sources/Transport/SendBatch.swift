@@ -72,7 +72,7 @@ public struct SendBatch: ~Copyable {
         _ = flush(through: socket.descriptor.raw)
     }
 
-    /// The same through any UDP socket.
+    /// Sends the committed datagrams through any UDP socket.
     /// - Parameter isDropped: Called with the index of each datagram that the kernel has refused.
     /// - Returns: The `errno` of the first datagram that was dropped for a reason other than a lack of room in this
     ///   machine or a firewall; nil: none was, as far as the kernel reports.
@@ -82,7 +82,7 @@ public struct SendBatch: ~Copyable {
         flush(isConnected: isConnected, isDropped: isDropped) { slots, range in slots.send(descriptor, range) }
     }
 
-    /// The same with another system call.
+    /// Sends the committed datagrams by another system call.
     /// - Parameter send: As sendmmsg(2): returns how many datagrams of the range were taken, or −1 with `errno`.
     mutating func flush(
         isConnected: Bool, isDropped: (Int) -> Void, _ send: (borrowing MessageSlots, Range<Int>) -> Int

@@ -39,7 +39,7 @@ package enum StandardStream {
     @discardableResult
     package func write(_ line: String) -> Bool { write(Array((line + "\n").utf8)) }
 
-    /// The same for any octets.
+    /// Writes any octets in the same way.
     @discardableResult
     package func write(_ bytes: [UInt8]) -> Bool {
         var rest = bytes[...]

@@ -14,10 +14,10 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
     /// The address for clients that have none.
     private let unnamedClient: SocketAddress?
     private(set) var descriptor: Descriptor
-    /// Descriptors that are freed when none are left, so that a client is refused instead of left waiting. A client of a unix
-    /// socket is served with one of them.
+    /// Reserve descriptors, which are freed when no others are left: so a client is refused, or at a unix socket
+    /// served, instead of left waiting.
     private var reserves: [Int32] = []
-    /// The most of them. A unix socket has several, since another thread can take the descriptor that a client has left.
+    /// The most reserves. A unix socket has several: another thread can take the descriptor that a client has left.
     private var mostReserves: Int { isUnix ? 4 : 1 }
     private var isUnix: Bool { unnamedClient != nil }
     private var registration: Registration?
@@ -136,8 +136,8 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         }
     }
 
-    /// Without free descriptors: frees a reserve, accepts, and closes the connection or, at a unix socket, serves it. Else, and
-    /// if that fails, pauses: the socket stays readable, so the loop would spin.
+    /// Without free descriptors: frees a reserve, accepts, and closes the connection or, at a unix socket, serves it.
+    /// Without a reserve, and if that fails, pauses: the socket stays readable, so the loop would spin.
     private func acceptWithReserve(_ code: Int32) -> Bool {
         let error = SystemError("accept4", name, code: code)
         if code == EMFILE || code == ENFILE, let reserve = reserves.popLast() {

@@ -42,7 +42,7 @@ public enum SystemFile {
         return unsafe stat(path, &status) == 0 ? status : nil
     }
 
-    /// The same of a link itself.
+    /// The status of a link itself.
     static func status(ofLink path: String) -> stat? {
         var status = stat()
         return unsafe lstat(path, &status) == 0 ? status : nil

@@ -7,7 +7,7 @@ import Base
 struct ChunkReader {
     /// The longest line with a chunk's size, with its extensions, in octets.
     static let lineLimit = 1024
-    /// The octets of such a line that do not count against ``spare``: no size within a body's limit needs more digits.
+    /// The octets of such a line that do not count against ``spare``: no size within the limit needs more digits.
     private static let plainLine = 8
 
     private enum State {
@@ -20,7 +20,7 @@ struct ChunkReader {
 
     private var state = State.size
     private var line: [UInt8] = []
-    /// Octets that all extensions, leading zeros and trailers together may still have.
+    /// Octets that all extensions, leading zeros and trailers together may still take.
     private var spare = HTTPResponseReader.headLimit
 
     var isWhole: Bool { if case .whole = state { true } else { false } }

@@ -1,6 +1,6 @@
 import Base
 
-/// A server's side of one HTTP/1.1 connection (RFC 9112): one request after another, each answered before the next is taken.
+/// A server's side of one HTTP/1.1 connection (RFC 9112): each request is answered before the next one is taken.
 package final class HTTP1Server: HTTPServer {
     /// The longest head, in octets.
     private static let headLimit = HTTPResponseReader.headLimit
@@ -9,9 +9,9 @@ package final class HTTP1Server: HTTPServer {
 
     private var reader: HTTPRequestReader
     private var output: [UInt8] = []
-    /// Whether the connection goes on after the request that was taken and not answered yet; nil: there is none.
+    /// Whether the connection goes on after the request that waits for its answer; nil: no request waits.
     private var keepsAlive: Bool?
-    /// Whether the buffered octets are an incomplete request.
+    /// Whether the buffered octets are only a part of a request.
     private var isPart = true
     private var refusal: HTTPStatus?
     package private(set) var isFinished = false

@@ -31,7 +31,7 @@ package enum HTTP2Failure: Error, Equatable, Sendable, CustomStringConvertible {
     case reset(HTTP2Code)
     /// The response is malformed or too large; the connection goes on.
     case response(HTTPError)
-    /// The connection ended first.
+    /// The connection ended before the answer.
     case lost
 
     package var description: String {

@@ -4,13 +4,13 @@ internal import CNGHTTP2
 /// Owns an nghttp2 session, which implements the rules of HTTP/2 and HPACK. Only this type and its callbacks use that
 /// library.
 @safe struct HTTP2Library: ~Copyable {
-    /// The most acknowledgements of PING and SETTINGS that may wait for a server that does not read.
+    /// The most acknowledgements of PING and SETTINGS that may wait for a peer that does not read.
     static let acknowledgementLimit = 1000
-    /// The octets that a server may send on one stream, and on all together, before it learns that they were read.
+    /// The octets that a peer may send on one stream, and on all together, before it learns that they were read.
     private static let streamWindow: UInt32 = 128 * 1024
     private static let connectionWindow: Int32 = 1024 * 1024
-    /// Octets of fields that a server, and a client, may store here for their next heads: the few that a request for
-    /// DNS repeats.
+    /// Octets of fields that a server, and a client, may store here for their next heads: the few fields that requests
+    /// for DNS repeat.
     private static let (serversTable, clientsTable): (UInt32, UInt32) = (4096, 512)
     /// Octets of initial room for output: those of a request.
     private static let usualOutput = 512
@@ -167,11 +167,11 @@ internal import CNGHTTP2
         let count = unsafe bytes.withUnsafeBufferPointer {
             unsafe nghttp2_session_mem_recv(session, $0.baseAddress, $0.count)
         }
-        // It takes all bytes or fails.
+        // nghttp2 takes all bytes or fails.
         try Self.check(Int32(clamping: min(count, 0)))
     }
 
-    /// Appends the next frame, or part of one, for the server; false: there is none.
+    /// Appends the next frame for the peer, or a part of one; false: there is none.
     func send(into output: inout [UInt8]) throws(HTTP2Error) -> Bool {
         var piece: UnsafePointer<UInt8>?
         let count = unsafe nghttp2_session_mem_send(session, &piece)

@@ -2,10 +2,10 @@
 /// A session overrides those that it needs; the others do nothing.
 package class HTTP2Owner {
     private let frameLimit: Int
-    /// Frames since the last whole request or response.
+    /// Frames since the last whole response, received or (with a body) sent.
     var frames = 0
 
-    /// - Parameter frameLimit: The most frames from one whole request or response to the next.
+    /// - Parameter frameLimit: The most frames from one such response to the next.
     init(frameLimit: Int) { self.frameLimit = frameLimit }
 
     /// - Returns: Whether to go on reading.
@@ -14,7 +14,7 @@ package class HTTP2Owner {
         return frames <= frameLimit
     }
 
-    /// The fields of a head follow, or after the body those of the trailers.
+    /// The fields of a head follow, or the trailers after a body.
     func beganHead(_ stream: Int32) {}
 
     /// - Returns: Whether to go on with the head. If not, its stream is reset, and the rest of the head costs next to

@@ -7,7 +7,7 @@ package struct HTTP2Request: Sendable {
         case post = "POST"
     }
 
-    /// The most octets of all names and values together.
+    /// The most octets of all names and values of the head together.
     package static let headLimit = 16 * 1024
 
     package var body: [UInt8] = []
@@ -15,7 +15,7 @@ package struct HTTP2Request: Sendable {
 
     /// - Parameters:
     ///   - authority: Host, and the port if it is not 443.
-    ///   - path: With the query.
+    ///   - path: The path with the query.
     ///   - fields: The fields beyond method, scheme, authority, path and Content-Length; their names in lower case.
     /// - Returns: nil: the head is longer than ``headLimit``.
     package init?(_ method: Method, authority: String, path: String, fields: [(name: String, value: String)] = []) {

@@ -23,7 +23,7 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
     package static let frameLimit = 1000
     /// The most stored octets of requests.
     package static let heldLimit = 256 * 1024
-    /// Octets of output above which no more is produced until some were taken.
+    /// Octets of output above which no more output is made until some were taken.
     private static let backlogLimit = 64 * 1024
 
     private let library: HTTP2Library
@@ -31,7 +31,7 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
     private let bodyLimit: Int
     /// The open exchanges, few enough for a search.
     private var exchanges: [Exchange] = []
-    /// The requests to pass on, in order.
+    /// The requests to pass on to the owner, in order.
     private var ready: [Exchange] = []
     /// Streams that are answered although the client has not sent its whole request.
     private var unwanted: [Int32] = []
@@ -50,9 +50,9 @@ package final class HTTP2Server: HTTP2Owner, HTTPServer {
         var request: HTTPServerRequest
         /// The size of the head by RFC 9113 §6.5.2.
         var headLength = 0
-        /// Whether the client has sent all of it.
+        /// Whether the client has sent the whole request.
         var isWhole = false
-        /// Whether it is, or was, among the requests to pass on.
+        /// Whether the request is, or was, among the requests to pass on.
         var isReady = false
         var answer: ArraySlice<UInt8>?
 

@@ -4,8 +4,8 @@ import Base
 package enum HTTP2Event: Equatable, Sendable {
     case answered(UInt64, HTTPResponse)
     case failed(UInt64, HTTP2Failure)
-    /// The server takes no more requests (GOAWAY); those not reported as failed may still be answered. Any code but
-    /// NO_ERROR is an error.
+    /// The server takes no more requests (GOAWAY); requests that are not reported as failed may still be answered. Any
+    /// code but NO_ERROR is an error.
     case goingAway(HTTP2Code)
     /// The connection has ended. Each request had its answer or failure before.
     case ended(HTTP2Error)
@@ -25,7 +25,7 @@ package final class HTTP2Session: HTTP2Owner {
     package static let fieldLimit = 64
     /// The most frames between two answers. A body of 64 KiB takes five; an idle server sends a PING now and then.
     package static let frameLimit = 10_000
-    /// Octets of output above which no more is produced until some were taken. ``HTTP2Library/acknowledgementLimit``
+    /// Octets of output above which no more output is made until some were taken. ``HTTP2Library/acknowledgementLimit``
     /// limits the number of acknowledgements that wait meanwhile.
     package static let backlogLimit = 64 * 1024
 
@@ -64,7 +64,7 @@ package final class HTTP2Session: HTTP2Owner {
         return max(0, mostAtOnce - exchanges.count + abandoned)
     }
 
-    /// False: the connection has ended, or the server takes no more requests (GOAWAY).
+    /// Whether the connection may take more requests later; false: it has ended, or the server takes no more (GOAWAY).
     package var mayTakeMore: Bool { !isGoingAway && !hasEnded }
 
     /// Whether no request is open.
@@ -73,7 +73,7 @@ package final class HTTP2Session: HTTP2Owner {
     /// The most requests open at once, as far as the server has announced it.
     package var mostAtOnce: Int { min(Self.requestLimit, library.streamLimit) }
 
-    /// - Parameter id: Chosen by the owner; no other open request may have it.
+    /// - Parameter id: The ID that the owner chose; no other open request may have it.
     /// - Returns: False: there is no ``room``.
     package func open(_ request: HTTP2Request, as id: UInt64) -> Bool {
         guard room > 0 else { return false }
@@ -86,9 +86,9 @@ package final class HTTP2Session: HTTP2Owner {
 
     /// Cancels a request: no event reports it any more; the connection goes on.
     ///
-    /// Its stream is left to its response, since servers regard many resets as an attack (CVE-2023-44487). It is reset
-    /// when another request needs the room, or when more than ``abandonedLimit`` such streams wait.
-    /// - Returns: False: it was not open, and its answer or failure was reported before.
+    /// Its stream is left to its response, since servers regard many resets as an attack (CVE-2023-44487). The stream
+    /// is reset when another request needs the room, or when more than ``abandonedLimit`` such streams wait.
+    /// - Returns: False: the request was not open: its answer or failure had been reported.
     @discardableResult package func cancel(_ id: UInt64) -> Bool {
         let count = events.count
         events.removeAll { event in
@@ -144,7 +144,7 @@ package final class HTTP2Session: HTTP2Owner {
 
     /// The bytes to send to the server; empty if there are none.
     package func takeOutput() -> [UInt8] {
-        // All output is in it, unless it is full.
+        // While the output has room, it contains all frames; else further frames wait in the library.
         let isFull = output.count >= Self.backlogLimit
         defer { if isFull { pump() } }
         return exchange(&output, with: [])

@@ -18,7 +18,7 @@ package struct HTTPFields {
         return line
     }
 
-    /// The next field's name and value, the value without white space around it; nil: the empty line or the end.
+    /// The next field's name, and its value without white space around it; nil: the empty line or the end.
     package mutating func next(_ bytes: Span<UInt8>) throws(HTTPError) -> (name: Range<Int>, value: Range<Int>)? {
         guard let line = line(bytes), !line.isEmpty else { return nil }
         guard let colon = firstIndex(of: UInt8(ascii: ":"), in: bytes, line), colon > line.lowerBound else {
@@ -49,15 +49,15 @@ package struct HTTPFields {
     }
 }
 
-/// Finds the empty line that ends a head (RFC 9112 §2.1). Each octet is examined once, in however many pieces the head
-/// comes.
+/// Finds the empty line that ends a head (RFC 9112 §2.1). Each octet is examined once, whatever the pieces in which the
+/// head comes.
 struct HeadEnd {
     /// Octets of the head that were examined.
     private(set) var looked = 0
     private var lineStart = 0
 
-    /// - Parameter octets: All octets so far, the head and perhaps its successors.
-    /// - Returns: The length of the head, with the empty line; nil: that has not come.
+    /// - Parameter octets: All octets so far: the head, and perhaps octets after it.
+    /// - Returns: The length of the head with the empty line; nil: that line has not come.
     mutating func find(in octets: [UInt8]) -> Int? {
         let head = octets.span
         while let feed = firstIndex(of: UInt8(ascii: "\n"), in: head, looked..<head.count) {

@@ -3,7 +3,7 @@ import Base
 /// The head of a response, and the length of the body that it defines (RFC 9112 §4, §5, §6.3).
 struct HTTPHead {
     private(set) var status: Int
-    /// What is read after it.
+    /// The reader's state after the head.
     private(set) var next = HTTPResponseReader.State.untilClose
     private(set) var keepAlive: Bool
     private(set) var fields = ResponseFields(keepingAll: false)

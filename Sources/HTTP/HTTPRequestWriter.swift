@@ -1,6 +1,6 @@
 package import Base
 
-/// Writes HTTP/1.1 requests to one server (RFC 9112 §3): all that this program sends.
+/// Writes HTTP/1.1 requests to one server (RFC 9112 §3): all requests of this program.
 package struct HTTPRequestWriter: Sendable {
     /// The part between the target and the fields of a body.
     private let fields: [UInt8]
@@ -8,7 +8,7 @@ package struct HTTPRequestWriter: Sendable {
     /// User-Agent has no version, which would show an observer which daemons are old.
     /// - Parameters:
     ///   - host: The value of Host: a name or an address, with `:PORT` unless that is the scheme's default. Octets that
-    ///     no host has are left out, so that it cannot end its field.
+    ///     no host has are left out, so that the value cannot end its field.
     ///   - keepsConnection: Whether another request may follow on the connection.
     package init(host: String, keepsConnection: Bool) {
         var fields = Array(" HTTP/1.1\r\nHost: ".utf8)
@@ -33,8 +33,8 @@ package struct HTTPRequestWriter: Sendable {
     }
 
     /// - Parameters:
-    ///   - target: As above.
-    ///   - body: Its media type, and the octets; nil: none.
+    ///   - target: The path and query: only visible ASCII, which the caller ensures.
+    ///   - body: The media type and the octets of the body; nil: there is no body.
     package func post(_ target: [UInt8], body: (mediaType: StaticString, octets: [UInt8])? = nil) -> [UInt8] {
         var request = Array("POST ".utf8) + target + fields
         if let body {

@@ -6,8 +6,8 @@ public struct HTTPResponse: Sendable, Equatable {
     public var body: [UInt8]
     /// Whether the connection can carry another request.
     public var keepAlive: Bool
-    /// Whether the server itself certainly ended the body. False: the body ended with the connection, which an attacker
-    /// on the path can cause, and it is empty or the end was not that of TLS; it must not be used as an answer.
+    /// Whether the body counts as complete. False: it ended with the connection, and is empty or TLS ended without
+    /// close_notify. An attacker on the path can cause such an end, so the body must not be used as an answer.
     public var isWhole: Bool
     /// The seconds for which the server asks for a pause (RFC 9110 §10.2.3); nil: there is no such field, or it has a
     /// date.
@@ -54,11 +54,11 @@ public enum HTTPError: Error, Equatable, Sendable, CustomStringConvertible {
     case headTooLong
     /// The body is longer than the reader allows, or in HTTP/2 than its session allows.
     case bodyTooLong
-    /// Content-Length is not a number, or there are several that differ.
+    /// Content-Length is not a number, or several differ.
     case badContentLength
     /// Content-Length and Transfer-Encoding together, which two readers may interpret as different responses.
     case twoLengths
-    /// A transfer coding other than chunked alone, or any in HTTP/1.0.
+    /// A transfer coding other than chunked alone, or any transfer coding in HTTP/1.0.
     case transferEncoding
     /// A content coding, though none is ever requested.
     case contentEncoding

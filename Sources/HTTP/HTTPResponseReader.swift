@@ -2,10 +2,9 @@ import Base
 
 /// Owns the bytes of one connection that have not become a response yet.
 ///
-/// It is for one request at a time: bytes past a complete response wait for the next ``receive(_:)``, and a connection
-/// whose reader is not ``isIdle`` then must not carry another request, because those bytes would be taken for its
-/// response, and each later response for that of the next request. Once an error was thrown, each further call throws
-/// it.
+/// It is for one request at a time: bytes after a complete response wait for the next ``receive(_:)``. A connection
+/// whose reader is not ``isIdle`` then must not carry another request: those bytes would be taken for its response, and
+/// each later response for the response of the next request. Once an error was thrown, each further call throws it.
 public struct HTTPResponseReader: Sendable {
     /// The longest head, and the longest trailers of a chunked body, in bytes. The HTTPDNS service sends about 200.
     public static let headLimit = 16 * 1024

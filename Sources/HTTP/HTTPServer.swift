@@ -8,11 +8,11 @@ package protocol HTTPServer: AnyObject {
     func receive(_ bytes: Span<UInt8>)
     /// Whether there may be a request to take.
     var hasRequest: Bool { get }
-    /// The next request that is complete, or that is too long to become so; nil: there is none yet.
+    /// The next request that is complete or exceeds a limit; nil: there is none yet.
     func nextRequest() -> HTTPServerRequest?
     /// Answers a request, once; ignored if the client no longer waits for it.
     func answer(_ stream: Int32, _ answer: HTTPAnswer)
-    /// Announces to the client, if HTTP can, that no more requests are taken; those that came are still answered.
+    /// Announces to the client, if HTTP can, that no more requests are taken; earlier requests are still answered.
     func announceEnd()
     /// The octets to send to the client; empty if there are none.
     func takeOutput() -> [UInt8]
@@ -22,9 +22,9 @@ package protocol HTTPServer: AnyObject {
     var held: Int { get }
     /// Octets of answers that cannot be sent before the client takes more.
     var unsent: Int { get }
-    /// The number of requests that it passes on before one of them is answered.
+    /// The number of requests that the server passes on before one of them is answered.
     var mostAtOnce: Int { get }
-    /// Whether the client must be read while no request is taken, since it announces how much it can receive.
+    /// Whether the client must be read even while no request is taken: its octets announce how much it can receive.
     var mustListen: Bool { get }
 }
 
@@ -33,12 +33,12 @@ package struct HTTPServerRequest {
     /// The number by which it is answered.
     package let stream: Int32
     package internal(set) var method = HTTPMethod.other
-    /// With the query.
+    /// The path with the query.
     package internal(set) var path: [UInt8] = []
     /// The value of Content-Type.
     package internal(set) var contentType: [UInt8] = []
     package internal(set) var body: [UInt8] = []
-    /// The status of the refusal, since the request exceeds a limit; the other properties are then unusable.
+    /// The status of the refusal of a request that exceeds a limit; the other properties are then unusable.
     package internal(set) var refusal: HTTPStatus?
 
     init(stream: Int32) { self.stream = stream }
@@ -57,7 +57,7 @@ package struct HTTPServerRequest {
 package struct HTTPAnswer {
     package var status: HTTPStatus
     package var contentType: StaticString?
-    /// Seconds for which a cache may store it (RFC 9111 §5.2.2.1); nil: there is no such field.
+    /// Seconds for which a cache may store the answer (RFC 9111 §5.2.2.1); nil: there is no such field.
     package var maximumAge: UInt32?
     /// The value of Allow (RFC 9110 §10.2.1).
     package var allow: StaticString?

@@ -1,6 +1,6 @@
 import Base
 
-/// The header fields of a response that are used here, read one by one, for HTTP/1.x and HTTP/2.
+/// The header fields of a response that this program uses, read one by one, for HTTP/1.x and HTTP/2.
 struct ResponseFields: Equatable {
     /// The longest Location that is read, in octets.
     static let locationLimit = 1024
@@ -23,7 +23,7 @@ struct ResponseFields: Equatable {
 
     /// - Parameters:
     ///   - name: Its letters may be of either case.
-    ///   - value: Without white space around it.
+    ///   - value: The value without white space around it.
     mutating func read(_ name: Span<UInt8>, _ value: Span<UInt8>) throws(HTTPError) {
         if isEqual(name, name.indices, to: "content-length") {
             guard let count = decimal(value, value.indices, maximum: .max) else { throw .badContentLength }

@@ -6,7 +6,7 @@ internal import COpenSSL
 /// OpenSSL verifies the chain and the name; this type sets the expectation, and reads the reason during the refusal,
 /// because OpenSSL does not retain a refused certificate.
 enum ExpectedPeer: Equatable {
-    /// The name, or instead of it the address.
+    /// The name, or instead of the name the address.
     case name(String, or: IPAddress? = nil)
     case address(IPAddress)
 
@@ -89,7 +89,7 @@ enum ExpectedPeer: Equatable {
     }
 }
 
-/// The comparison of names with those of certificates: a wildcard is a whole label, and the subject is ignored.
+/// The comparison of a name with the names of certificates: a wildcard is a whole label, and the subject is ignored.
 let hostFlags = UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
 
 /// Letters, digits, `-` and `_` in labels of 1 to 63, at most 253 in all (RFC 1035 §2.3.4); a leading `*` label if
@@ -127,7 +127,7 @@ func unixSeconds(_ time: UnsafePointer<ASN1_TIME>?) -> UInt64? {
 /// The most names of a certificate that a refusal lists; a certificate may have thousands.
 private let namesShown = 8
 
-/// The DNS names and addresses a certificate is for (RFC 5280 §4.2.1.6).
+/// The DNS names and addresses that a certificate is for (RFC 5280 §4.2.1.6).
 private func names(in certificate: OpaquePointer) -> [String] {
     guard let pointer = unsafe X509_get_ext_d2i(certificate, NID_subject_alt_name, nil, nil) else { return [] }
     let stack = OpaquePointer(pointer)

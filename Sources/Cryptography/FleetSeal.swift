@@ -1,7 +1,7 @@
 internal import COpenSSL
 
-/// Names and seals the entries that the daemons of a fleet write to a store, which must learn nothing, all by one
-/// secret.
+/// Names and seals the entries that the daemons of a fleet write to a store, all by one secret. The store must learn
+/// nothing.
 ///
 /// Two keys are derived from the secret by HKDF (RFC 5869) with SHA-256: one names entries by HMAC, so that an equal
 /// question has an equal name that reveals nothing without the key; the other gives each name a key of its own, by HMAC
@@ -43,7 +43,7 @@ public final class FleetSeal {
         return try seal(plaintext, as: name, nonce: randomBytes(Self.nonceLength))
     }
 
-    /// The same with a nonce from the caller, 12 octets, for known vectors.
+    /// Seals with a nonce from the caller, 12 octets, for known vectors.
     package func seal(
         _ plaintext: [UInt8], as name: [UInt8], nonce: [UInt8]
     ) throws(CryptographyError) -> [UInt8] {
@@ -57,7 +57,7 @@ public final class FleetSeal {
         return nonce + output + tag
     }
 
-    /// The plaintext of a value; nil unless it was sealed as this name with the same secret.
+    /// The plaintext of a value; nil unless the value was sealed under this name with the same secret.
     public func open(_ value: [UInt8], as name: [UInt8]) -> [UInt8]? {
         guard value.count >= Self.overhead, value.count <= Self.maximumLength + Self.overhead else { return nil }
         let key = Self.authenticator(of: name, under: sealingKey)
@@ -100,7 +100,7 @@ public final class FleetSeal {
         var digest = [UInt8](repeating: 0, count: keyLength)
         var length: UInt32 = 0
         let result = unsafe HMAC(EVP_sha256(), key, Int32(key.count), octets, octets.count, &digest, &length)
-        // It fails only without memory; any fixed name would be one that an attacker can guess.
+        // HMAC fails only without memory; any fixed name would be one that an attacker can guess.
         precondition(unsafe result != nil && length == UInt32(keyLength), "OpenSSL gives no HMAC")
         return digest
     }

@@ -50,7 +50,7 @@ public final class PayloadCipher {
         return try encrypt(plaintext, iv: ivs.suffix(ivLength))
     }
 
-    /// The same with an IV from the caller, for known vectors: 16 bytes for aes, none for des.
+    /// Encrypts with an IV from the caller, for known vectors: 16 bytes for aes, none for des.
     package func encrypt(_ plaintext: Span<UInt8>, iv: ArraySlice<UInt8>) throws(CryptographyError) -> [UInt8] {
         guard plaintext.count <= Self.maximumLength else { throw .tooLong(plaintext.count) }
         precondition(iv.count == ivLength, "an IV is as long as a block")

@@ -1,7 +1,7 @@
 internal import Base
 internal import COpenSSL
 
-/// SHA-256 digests, one of which a verified chain must have: of keys (pins), or of certificates.
+/// SHA-256 digests, one of which a verified chain must have: digests of keys (pins), or of certificates.
 struct RequiredDigests {
     /// Octets of a SHA-256 digest.
     private static let length = 32
@@ -15,22 +15,22 @@ struct RequiredDigests {
         self.digests = digests
     }
 
-    /// Why the chain that OpenSSL has accepted in `verification` is still refused, by digests of SubjectPublicKeyInfos (RFC
-    /// 7469 §2.4); nil: it is accepted.
+    /// The reason to refuse the chain that OpenSSL has accepted in `verification`, by digests of SubjectPublicKeyInfos
+    /// (RFC 7469 §2.4); nil: there is none.
     func refusal(ofKeys verification: OpaquePointer) -> TLSError? {
         guard let keys = unsafe mismatch(verification, Self.digest(ofKey:)) else { return nil }
         let has = keys.prefix(Self.keysShown).map { "sha256/\(Base64.standard.encode($0))" }
         return .pinMismatch(has: keys.count > Self.keysShown ? has + ["…"] : has)
     }
 
-    /// The same by digests of the certificates' signed parts (TBSCertificate, RFC 5280 §4.1.1.1), as in a DNS stamp.
+    /// The reason by digests of the certificates' signed parts (TBSCertificate, RFC 5280 §4.1.1.1), as in a DNS stamp.
     func refusal(ofCertificates verification: OpaquePointer) -> TLSError? {
         unsafe mismatch(verification, Self.digest(ofCertificate:)).map { _ in .certificateHash }
     }
 
     /// The digests of the chain that OpenSSL has accepted in `verification` (an X509_STORE_CTX), if none of them is
-    /// required; nil: one is, or none is required. Only the verified chain counts, not all certificates that the server
-    /// sent: any server can send a public certificate.
+    /// required; nil: a required one is there, or none is required. Only the verified chain counts, not all
+    /// certificates that the server sent: any server can send a public certificate.
     private func mismatch(
         _ verification: OpaquePointer, _ digest: (OpaquePointer?) -> [UInt8]?
     ) -> [[UInt8]]? {

@@ -5,8 +5,8 @@ internal import COpenSSL
 /// signature.
 ///
 /// All sessions were verified under the policy, pins included, of the one context that stores them. A resumed session
-/// is not verified again: an attacker who once had a certificate's key could go on with it for as long as tickets are
-/// renewed. So a session, and all that are resumed from it, may be used for a day at most and not past the
+/// is not verified again: an attacker who once had a certificate's key could continue such a session for as long as
+/// tickets are renewed. So a session, and all that are resumed from it, may be used for a day at most and not past the
 /// certificates' end.
 ///
 /// TLS 1.3 tickets are meant to be used once, so that an observer cannot link connections (RFC 8446 §C.4). Here each
@@ -43,7 +43,7 @@ final class SessionMemory {
     var count: Int { entries.count }
 
     /// Takes over an SSL_SESSION.
-    /// - Parameter trust: The period in which it may be resumed, in seconds since 1970.
+    /// - Parameter trust: The period in which the session may be resumed, in seconds since 1970.
     func remember(_ session: consuming Owned, for key: Key, trust: Range<UInt64>) {
         forget(key)
         if entries.count == Self.limit { entries.removeFirst() }
@@ -54,7 +54,7 @@ final class SessionMemory {
         entries.removeAll { $0.key == key }
     }
 
-    /// Makes `session` (an SSL that has not begun) offer the session stored for `key`, if that may be resumed now.
+    /// Makes `session` (an SSL that has not begun) offer the session stored for `key`, if it may be resumed now.
     /// - Parameter now: Seconds since 1970. A clock that was set back to before the verification ends the trust as
     ///   well.
     /// - Returns: The period in which the offered session may be resumed; nil: none is offered.

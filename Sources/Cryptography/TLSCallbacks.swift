@@ -36,7 +36,7 @@ extension TLSSession {
             return accepted
         }
         // Pins are checked last and still within the verification: a chain that fails them ends the handshake before a
-        // byte of the caller's was sent. A resumed session is not verified again; it was made under this same context,
+        // byte of the caller was sent. A resumed session is not verified again; it was made under this same context,
         // hence with these pins, and for the same target, hence with these hashes.
         unsafe SSL_CTX_set_cert_verify_callback(
             context,

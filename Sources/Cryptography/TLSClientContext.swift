@@ -4,14 +4,14 @@ internal import COpenSSL
 /// Makes the client side of TLS connections (TLS 1.2 and 1.3) under one policy, and stores the sessions verified under
 /// it. Confined to one queue together with its sessions.
 ///
-/// An invalid policy fails here. OpenSSL's own context is made with the first session: nearly all of it is OpenSSL's
-/// start, some 2 ms once in a process, for which no cached answer should wait.
+/// An invalid policy fails here. OpenSSL's own context is made with the first session: that takes some 2 ms once in a
+/// process, nearly all for the start of OpenSSL, and no cached answer should wait for it.
 public final class TLSClientContext {
     private var made: Made?
     /// The policy's certificates; nil: it has none.
     private let anchors: [Certificate]?
     private let usesSystem: Bool
-    /// The peer of the policy; nil: the target of each session names it.
+    /// The peer of the policy; nil: the policy has none, and each session's target or address is the peer.
     private let peer: ExpectedPeer?
     private let validatesName: Bool
     private let pins: RequiredDigests
@@ -55,7 +55,7 @@ public final class TLSClientContext {
         }
         if let (pkcs12, password) = policy.clientCertificate {
             let certificate = try ClientCertificate.read(pkcs12: pkcs12, password: password)
-            // Only a context can check whether it is strong enough.
+            // Only a context can check whether the certificate is strong enough.
             let made = try make()
             unsafe try certificate.use(in: made.context.pointer)
             self.made = made
@@ -84,7 +84,7 @@ public final class TLSClientContext {
         return Made(context, usesSystem: usesSystem)
     }
 
-    /// A session to an address where `target` must be found, which resumes the last one there if possible; its first
+    /// A session to an address where `target` must be found. It resumes the last session there if possible; its first
     /// flight is ready to be taken.
     /// - Parameter now: Seconds since 1970.
     public func session(
@@ -121,14 +121,14 @@ public final class TLSClientContext {
 
 /// The required peer of a TLS connection, and the protocols offered to it.
 public struct TLSTarget: Sendable, Equatable {
-    /// The name the certificate must have, in the form of ``TLSPolicy/serverName``; nil: the policy's, or else the address.
+    /// The name that the certificate must have, as in ``TLSPolicy/serverName``; nil: the policy's name, or the address.
     public var name: String?
     /// SHA-256 digests of the signed parts of certificates, 32 octets each, one of which the verified chain must have
     /// (DNS stamps). Empty: any chain that verifies is accepted.
     public var hashes: [[UInt8]]
     /// The ALPN names of the protocols offered, 1 to 255 octets each, the preferred one first (RFC 7301). Empty: none.
     public var protocols: [String]
-    /// Whether the handshake fails, with ``TLSError/noApplicationProtocol``, if the server chooses none of them.
+    /// Whether the handshake fails, with ``TLSError/noApplicationProtocol``, if the server chooses no offered protocol.
     public var requiresProtocol: Bool
 
     public init(
@@ -147,7 +147,7 @@ func protocolList(_ names: [String]) -> [UInt8] {
 /// The file with all authorities of the system's store (OpenSSL's default, or SSL_CERT_FILE).
 ///
 /// Reading its 140 certificates takes some 10 ms and 800 KB. Most machines also have a directory with a file for each
-/// authority, found by the hash of its name; so this file is read only if the needed authority is not there.
+/// authority, found by the hash of its name; so this file is read only if that directory lacks the needed authority.
 @safe
 final class SystemFile {
     // Sound: the context owns this object, and sessions, which use it, retain the context's SSL_CTX.
@@ -158,8 +158,8 @@ final class SystemFile {
 
     init(for context: OpaquePointer) { unsafe self.context = context }
 
-    /// Adds the file's authorities to the context's store, unless they are there. A file that cannot be read is tried
-    /// again at the next call.
+    /// Adds the file's authorities to the context's store, once. A file that cannot be read is tried again at the next
+    /// call.
     /// - Returns: Whether the store has more authorities now.
     func read() -> Bool {
         if isRead { return false }
@@ -181,7 +181,7 @@ extension Owned {
                 unsafe copenssl_SSL_CTX_set_min_proto_version(context.pointer, TLS1_2_VERSION) == 1,
                 unsafe SSL_CTX_set_cipher_list(context.pointer, forwardSecret) == 1
             else { throw .library(code: ERR_peek_error()) }
-            // An idle connection then has no record buffers, which saves two of 17 KiB for as long as it stays open.
+            // An idle connection then has no record buffers: this saves two buffers of 17 KiB while it is open.
             unsafe copenssl_SSL_CTX_set_mode_release_buffers(context.pointer)
             // Records that come together are read together, at once.
             unsafe copenssl_SSL_CTX_set_read_ahead(context.pointer)

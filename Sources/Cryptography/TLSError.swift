@@ -33,7 +33,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
 
     // The handshake and the records.
 
-    /// The two sides share no TLS version; ours is 1.2 or newer.
+    /// The two sides share no TLS version; this side accepts 1.2 or newer.
     case noSharedVersion
     /// The two sides share no cipher suite.
     case noSharedCipher
@@ -46,7 +46,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The server asked for a client certificate, got none and ended the session. Inferred from its request and the
     /// alert; a server may also continue and refuse the request in HTTP.
     case clientCertificateWanted(alert: UInt8)
-    /// The server asked for a client certificate, got ours and ended the session.
+    /// The server asked for a client certificate, got one and ended the session.
     case clientCertificateRefused(alert: UInt8)
     /// More bytes waited in one direction than ``TLSSession`` allows.
     case backlog
@@ -59,7 +59,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case serverName(String)
     /// The anchors are neither PEM certificates nor one DER certificate.
     case anchorsUnreadable
-    /// The name is not to be checked, but the anchors are missing that must then be the only trusted ones.
+    /// The policy does not check the name, but lacks anchors that are the only trusted certificates.
     case namelessWithoutAnchors
     /// A pin has another number of bytes than a SHA-256 digest.
     case pinLength(Int)
@@ -164,7 +164,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
         "alert \(code)\(alertNames[code].map { " (\($0))" } ?? "")"
     }
 
-    /// Whether a server may mean the client's certificate by this alert, or its absence: from "bad certificate" to
+    /// Whether a server may mean the client's certificate, or its absence, by this alert: from "bad certificate" to
     /// "unknown authority", "access denied", "decrypt error" (its signature) and "certificate required", or before TLS
     /// 1.3 "handshake failure" (RFC 5246 §7.4.6).
     static func isAboutCertificate(alert code: UInt8) -> Bool {

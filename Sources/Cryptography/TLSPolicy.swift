@@ -8,14 +8,14 @@ public struct TLSPolicy: Sendable, CustomStringConvertible, CustomReflectable {
     /// An address that may be in the certificate instead of a `serverName` that is a name; nil: none.
     public var serverAddress: IPAddress?
     /// Trusted certificates, several in PEM or one in DER, authorities or the server's own. Nil: the system's
-    /// (OpenSSL's default paths, SSL_CERT_FILE and SSL_CERT_DIR included).
+    /// certificates (OpenSSL's default paths, SSL_CERT_FILE and SSL_CERT_DIR).
     public var anchors: [UInt8]?
     /// With anchors: whether only they are trusted, or the system's authorities too.
     public var anchorsOnly: Bool
     /// SHA-256 digests of SubjectPublicKeyInfos (RFC 7469 §2.4), 32 bytes each, one of which the verified chain, from
     /// the server's certificate to the trusted one, must have. Empty: any chain that verifies is accepted.
     public var pins: [[UInt8]]
-    /// False: the chain is verified but not the name, which requires anchors that are the only trusted ones.
+    /// False: the chain is verified but not the name. This requires anchors that are the only trusted certificates;
     /// `serverName` is then only sent.
     public var validatesName: Bool
     /// The client certificate for servers that ask for one: a PKCS #12 file (RFC 7292) and its password, which may be

@@ -14,7 +14,7 @@ public final class TLSServerContext {
     ///   - certificatePEM: The server's certificate, followed by the intermediate ones in order.
     ///   - newestVersion: The newest TLS version, as the number on the wire.
     ///   - protocols: The ALPN names of the served protocols, the preferred one first (RFC 7301).
-    ///   - refusesOthers: A client that offers only other protocols is refused; else the session goes on without one.
+    ///   - refusesOthers: Whether a client that offers only other protocols is refused; else no protocol is chosen.
     package init(
         certificatePEM: [UInt8], keyPEM: [UInt8], newestVersion: Int32 = TLS1_3_VERSION,
         protocols: [String] = [ApplicationProtocol.http1], refusesOthers: Bool = false
@@ -24,7 +24,7 @@ public final class TLSServerContext {
             throw .certificateUnreadable
         }
         guard let key = Owned.privateKey(pem: keyPEM) else { throw .keyUnreadable }
-        // The context would store a key of another type beside the certificate, as for a certificate that is set later.
+        // The context would accept a key of another type, as the key of a certificate that is set later.
         guard unsafe X509_check_private_key(leaf.pointer, key.pointer) == 1 else { throw .keyMismatch }
         context = unsafe try Owned.tlsContext(TLS_server_method())
         // Tickets carry the sessions; the server stores none.
@@ -44,7 +44,7 @@ public final class TLSServerContext {
         }
     }
 
-    /// The begin and end of the certificate's validity, in seconds since 1970; 0: unreadable.
+    /// The start and end of the certificate's validity, in seconds since 1970; 0: unreadable.
     public var validity: (begins: UInt64, ends: UInt64) {
         // Sound: the certificate belongs to the context.
         let certificate = unsafe SSL_CTX_get0_certificate(context.pointer)
@@ -83,7 +83,7 @@ public final class TLSServerContext {
     }
 }
 
-/// Chooses the first of this side's protocols that the client offers, whatever the client's preference (RFC 7301 §3.2).
+/// Chooses the first of this side's protocols that the client offers, whatever the client prefers (RFC 7301 §3.2).
 private let chooseProtocol: SSL_CTX_alpn_select_cb_func = { ssl, chosen, chosenLength, offered, offeredLength, _ in
     // Sound: OpenSSL has checked that the list is whole; the choice is returned as a pointer into it.
     guard let chosen = unsafe chosen, let chosenLength = unsafe chosenLength, let offered = unsafe offered,

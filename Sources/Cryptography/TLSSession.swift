@@ -36,8 +36,8 @@ public final class TLSSession {
 
     /// The most plaintext bytes that wait for the end of the handshake: far more than a request.
     public static let earlyLimit = 64 * 1024
-    /// The most bytes that wait in each direction for the caller. A caller that takes them after each call never comes
-    /// near.
+    /// The most bytes that wait in each direction for the caller. A caller that takes the bytes after each call never
+    /// reaches this number.
     public static let backlogLimit = 256 * 1024
     /// Ciphertext goes to OpenSSL in pieces of this size, so that its buffer stays this small.
     static let pieceLength = 4096
@@ -63,8 +63,8 @@ public final class TLSSession {
         return unsafe String(decoding: UnsafeBufferPointer(start: name, count: Int(length)), as: UTF8.self)
     }
 
-    /// The end of the peer's certificate, in seconds since 1970; for a resumed session, of the certificate in the
-    /// original handshake. Nil: the handshake is not done, or the peer has shown none.
+    /// The end of the validity of the peer's certificate, in seconds since 1970; for a resumed session, of the
+    /// certificate in the original handshake. Nil: the handshake is not done, or the peer has shown none.
     public var certificateEnd: UInt64? {
         // Sound: the certificate belongs to the session, and only a number is taken from it.
         guard isEstablished, let certificate = unsafe SSL_get0_peer_certificate(ssl.pointer) else { return nil }
@@ -88,8 +88,8 @@ public final class TLSSession {
     private var plaintext: [UInt8] = []
     /// Why the peer's certificate was refused; recorded by the verification and used when the handshake then fails.
     var refusal: TLSError?
-    /// Whether the server has asked for a client certificate and not shown yet whether it accepts it. In TLS 1.3 it may
-    /// do so only after the handshake.
+    /// Whether the server has asked for a client certificate and has not shown yet whether it accepts the certificate.
+    /// In TLS 1.3 the server may show that only after the handshake.
     var awaitsAcceptance = false
 
     /// Takes over an SSL and begins the handshake; a client's first flight is then ready to be taken.
@@ -153,10 +153,10 @@ public final class TLSSession {
         }
     }
 
-    /// Whether the session is open and has neither plaintext to take nor part of a record.
+    /// Whether the session is open, has no plaintext to take, and has no part of a record.
     public var isIdle: Bool {
         guard state == .open, plaintext.isEmpty else { return false }
-        // A record of which only the header has come does not count as pending; "RH" means that a header is awaited.
+        // A record of which only the header has come does not count as pending; "RH": OpenSSL waits for a header.
         // Sound: the function returns a static string of two letters and a NUL.
         let reading = unsafe SSL_rstate_string(ssl.pointer)[1]
         return unsafe SSL_has_pending(ssl.pointer) == 0 && reading == CChar(bitPattern: UInt8(ascii: "H"))
@@ -173,7 +173,7 @@ public final class TLSSession {
     /// Appends the bytes to send to the peer.
     public func takeCiphertext(into bytes: inout [UInt8]) { unsafe drain(output.pointer, into: &bytes) }
 
-    /// Appends the decrypted bytes from the peer. Those from before the end or a failure can still be taken.
+    /// Appends the decrypted bytes from the peer. Bytes from before the end or a failure can still be taken.
     public func takePlaintext(into bytes: inout [UInt8]) {
         if bytes.isEmpty {
             swap(&bytes, &plaintext)

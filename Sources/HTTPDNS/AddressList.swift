@@ -1,14 +1,14 @@
 internal import Base
 internal import DNSWire
 
-/// The addresses that an answer gives for one name, as far as they are used.
+/// The addresses that an answer gives for one name, as far as the daemon uses them.
 struct AddressList {
     private(set) var ipv4: [IPAddress] = []
     private(set) var ipv6: [IPAddress] = []
-    /// Whether there was an address that no machine can have: then the list counts as empty. The owner of a zone can
-    /// write such an address, so it is not a failure of the service.
+    /// Whether the list has an address that no machine can have: it then counts as empty. The owner of a zone can write
+    /// such an address, so it is not a failure of the service.
     private(set) var isOfNoMachine = false
-    /// In seconds; nil: the list has none.
+    /// The TTL in seconds; nil: the list has none.
     var ttl: UInt32?
 
     var isEmpty: Bool { ipv4.isEmpty && ipv6.isEmpty }

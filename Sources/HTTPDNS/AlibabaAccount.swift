@@ -76,7 +76,7 @@ public final class AlibabaAccount: ServiceAccount {
         signer.appendSignature(of: request.span.extracting(signed...), to: &signature)
         request.append("&s=")
         request += signature
-        // Not signed.
+        // The session's identifier is not signed.
         if let sessionID { request += "&sid=\(sessionID)".utf8 }
     }
 
@@ -119,7 +119,7 @@ public final class AlibabaAccount: ServiceAccount {
         return try answer.results()
     }
 
-    /// Adds the reason why an object of a family has no address, if it gives one.
+    /// Adds the reason for which an object of a family has no address, if the object gives one.
     private static func add(
         _ json: JSONText, _ object: Int, _ name: Name, _ family: Families, to reasons: inout [AbsenceReason]
     ) throws(ServiceFailure) {

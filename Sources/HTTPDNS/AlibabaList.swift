@@ -14,7 +14,7 @@ struct AlibabaList {
     static let minutes = 480
     /// For how many seconds a request is valid; the documentation allows 30 to 300.
     static let validity: UInt64 = 300
-    /// Octets of the random number, written as twice as many digits; the documentation allows 8 to 16 digits.
+    /// Octets of the random number, written as hexadecimal; the documentation allows 8 to 16 digits.
     static let nonceLength = 8
 
     init(_ signing: Signing) { self.signing = signing }

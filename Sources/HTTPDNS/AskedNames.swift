@@ -12,7 +12,7 @@ struct AskedNames {
 
     init(_ names: [Name], isExact: Bool) { (self.names, self.isExact) = (names, isExact) }
 
-    /// The index of the name that the text is; nil: the request does not have it.
+    /// The index of the name that equals the text; nil: the request does not have this name.
     mutating func index(of text: Span<UInt8>, _ range: Range<Int>) -> Int? {
         guard !range.isEmpty else { return nil }
         let isNext = next < names.count && isName(names[next], text, range)

@@ -5,8 +5,8 @@ public import HTTP
 /// An account of Baidu's HTTPDNS (`/v4/resolve`).
 ///
 /// Decisions where the documentation is silent: a family whose `msg` is anything but `ok`, and which has no address,
-/// has no record; and so has a family that is missing beside a name that is present. The service's addresses come with
-/// the answer for any name: the request has the service's own name, so that none of the operator's is needed, and its
+/// has no record; nor has a family that is missing in the object of a name. The service's addresses come with the
+/// answer for any name: the request has the service's own name, so that none of the operator's is needed, and its
 /// result is ignored. They have no TTL.
 public final class BaiduAccount: ServiceAccount {
     private let start: [UInt8]
@@ -58,7 +58,7 @@ public final class BaiduAccount: ServiceAccount {
             return try ServiceConfiguration(
                 json, ["ipv4", "ipv6"], of: json.member("serverip"), ttlMinutes: ServiceConfiguration.defaultTTLMinutes)
         } catch {
-            // The service may report why there are none.
+            // The service may report why there are no addresses.
             _ = try response.json(("msg", "ok"))
             throw error
         }

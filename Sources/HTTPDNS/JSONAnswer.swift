@@ -17,8 +17,8 @@ struct JSONAnswer {
 
     /// The addresses in an object, with its `ttl`.
     /// - Parameters:
-    ///   - member: The array of addresses, and their allowed families.
-    ///   - other: A further array, of IPv6 addresses.
+    ///   - member: The member with the array of addresses, and the families that it may have.
+    ///   - other: A further member, with an array of IPv6 addresses.
     func list(
         _ json: JSONText, _ object: Int, _ member: StaticString, of families: Families, and other: StaticString? = nil
     ) throws(ServiceFailure) -> AddressList {
@@ -47,7 +47,7 @@ struct JSONAnswer {
 
     /// Adds the result for a name.
     /// - Parameters:
-    ///   - name: Its range in the text.
+    ///   - name: The range of the name in the text.
     ///   - joins: Whether a second object may have the other family of the same name; else each name may occur once.
     /// - Returns: The index of the name in the request.
     /// - Throws: ``ServiceFailure/otherName``: the request does not have the name.
@@ -75,7 +75,7 @@ struct JSONAnswer {
 }
 
 extension FamilyAddresses {
-    /// The union of two objects about one family, of which only one may have addresses.
+    /// The union of the results of two objects for one family, of which only one may have addresses.
     fileprivate func joined(_ other: FamilyAddresses) throws(ServiceFailure) -> FamilyAddresses {
         switch (self, other) {
         case (.addresses, .addresses): throw .unparsable
@@ -102,7 +102,7 @@ extension HTTPResponse {
 }
 
 extension JSONText {
-    /// The service's error, by `code` or `msg`; nil: it gives none.
+    /// The service's error, by `code` or `msg`; nil: the answer gives none.
     fileprivate func refusal(_ status: Int) throws(ServiceFailure) -> ServiceFailure? {
         for member in ["code", "msg"] as [StaticString] {
             let code = try self.member(member)

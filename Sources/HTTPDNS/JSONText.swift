@@ -20,16 +20,16 @@ struct JSONText {
 
     fileprivate struct Node {
         let kind: Kind
-        /// The range of a member's name in the text; empty: it is no member.
+        /// The range of the member's name in the text; empty: the node is no member.
         let name: Range<Int>
-        /// Its range in the text; a string without its quotes.
+        /// The range of the value in the text; a string without its quotes.
         let range: Range<Int>
-        /// The index of the node after it and all its contents.
+        /// The index of the next node after this one and its contents.
         var next: Int
     }
 
     let octets: [UInt8]
-    /// First a null, for missing values; then the whole text.
+    /// The first node is a null, for missing values; the second is the whole text.
     private var nodes: [Node] = []
     /// The offset up to which the text is read.
     private var position = 0
@@ -120,7 +120,7 @@ struct JSONText {
         return value
     }
 
-    /// A string as an address; nil: it is none.
+    /// A string as an address; nil: the string is no address.
     func address(_ index: Int) throws(ServiceFailure) -> IPAddress? {
         IPAddress(parsing: octets.span.extracting(try string(index)))
     }

@@ -7,7 +7,7 @@ extension [UInt8] {
     /// Appends the names, joined by commas: each in lower case, without final dot.
     ///
     /// Any octet but letters, digits, `-` and `_` in a label is refused: a `,` or `;` would ask for other names, and
-    /// `&` or a space would forge the request itself.
+    /// `&` or a space could change the request itself.
     /// - Parameter provider: The service, which limits the names of a request.
     mutating func appendNames(_ names: [Name], to provider: Provider) throws(RequestError) {
         guard !names.isEmpty, names.count <= provider.facts.namesPerRequest else { throw .nameCount(names.count) }

@@ -30,7 +30,7 @@ public protocol ServiceAccount: AnyObject {
     var sessionID: String? { get }
 
     /// Writes the target of a request for the list of the service's addresses.
-    /// - Parameter unixSeconds: As above.
+    /// - Parameter unixSeconds: The time of day by the service's clock.
     func listTarget(at unixSeconds: UInt64) throws(RequestError) -> [UInt8]
 
     /// Reads the service's answer to a request for the list.

@@ -1,5 +1,5 @@
-/// The time of day by an account's service, which judges by it whether a request is still valid. Learnt from refusals:
-/// the machine's own clock may not be set yet, or be wrong.
+/// The time of day of an account's service, by which the service judges whether a request is still valid. The daemon
+/// learns it from refusals: the machine's own clock may not be set yet, or be wrong.
 ///
 /// Belongs to one queue, with the account.
 public final class ServiceClock {
@@ -11,7 +11,7 @@ public final class ServiceClock {
     /// Seconds by which a clock may be wrong before a service refuses requests.
     static let tolerance: UInt64 = 20
     /// The largest correction in seconds by an answer that any host on the path could have written: an attacker could
-    /// replay a request as long as it is valid, and each is billed.
+    /// replay a request while it is valid, and each one is billed.
     static let largestUnproven: UInt64 = 86_400
     /// For how many seconds after a correction an earlier request may still be refused: the longest `timeout`.
     static let memory: UInt64 = 60
@@ -19,14 +19,14 @@ public final class ServiceClock {
     public init() {}
 
     /// The service's time.
-    /// - Parameter wall: The machine's, in seconds since 1970.
+    /// - Parameter wall: The machine's time, in seconds since 1970.
     public func time(at wall: UInt64) -> UInt64 { UInt64(max(0, Int64(clamping: wall) &+ offset)) }
 
     /// Learns from a refusal that may be due to the clock.
     /// - Parameters:
-    ///   - time: The service's time by its answer; nil: it gives none.
-    ///   - isProven: Whether TLS proves that the service gave it.
-    /// - Returns: Whether to repeat the request by the corrected clock.
+    ///   - time: The service's time by its answer; nil: the answer gives none.
+    ///   - isProven: Whether TLS proves that the service gave the time.
+    /// - Returns: Whether to repeat the request with the time of the corrected clock.
     public func learn(_ time: UInt64?, at wall: UInt64, isProven: Bool) -> Bool {
         guard let time, time <= UInt64(UInt32.max) else { return wasCorrected(before: wall) }
         guard Self.difference(time, self.time(at: wall)) > Self.tolerance else { return wasCorrected(before: wall) }

@@ -5,7 +5,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
     /// The addresses to ask, in order, each once; at most ``ServiceProtocol/addressesPerService``. May be empty. They
     /// serve the scheme by which the list was fetched.
     public var addresses: [IPAddress]
-    /// Minutes after which to fetch it again, 1…1440.
+    /// Minutes after which to fetch the configuration again, 1…1440.
     public var ttlMinutes: Int
 
     /// The minutes if the value is missing or out of range.
@@ -21,7 +21,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
     /// Reads `log:0|domain:0|ip:ADDRESS;…[;]|ttl:MINUTES`, fields in any order and each once; `ip` may be empty and,
     /// like `ttl`, missing. Other fields may occur between them, with a number each.
     ///
-    /// The text is read whole or refused, as an answer is: an attacker on the path could otherwise choose the servers
+    /// The text is read whole or refused, like an answer: an attacker on the path could otherwise choose the servers
     /// that are asked, for as long as a day and in any later network. With `log` and `domain` the text is longer than
     /// the single block of AES that an attacker without the key can write.
     /// - Throws: ``ServiceFailure/unparsable``
@@ -54,7 +54,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
         }
     }
 
-    /// Takes the addresses of several arrays of an object, at least one.
+    /// Takes the addresses of several arrays in an object; there must be at least one address.
     init(
         _ json: JSONText, _ members: [StaticString], of object: Int = JSONText.root, ttlMinutes: Int
     ) throws(ServiceFailure) {

@@ -4,7 +4,7 @@ extension ServiceCredential {
     /// The account with this credential.
     /// - Parameters:
     ///   - routeIp: The address whose network the answers are for; nil: the caller's own.
-    ///   - routeIpEncrypted: Whether it is encrypted like the names; only for Tencent, in aes and des mode.
+    ///   - routeIpEncrypted: Whether that address is encrypted like the names; only for Tencent, in aes and des mode.
     ///   - authExpirySeconds: For how many seconds a request is valid; 0: as the provider advises.
     ///   - timeout: The milliseconds after which the service gives a lookup up; only for Tencent.
     ///   - traces: Whether the account has a ``ServiceAccount/sessionID``; only for Alibaba Cloud, version 2.

@@ -39,7 +39,7 @@ public enum ServiceFailure: Error, Equatable, Sendable {
         case clock
         /// Names of the request are refused; without them it may be answered.
         case names
-        /// None is known: another server may answer, or single names.
+        /// No remedy is known: another server may answer, or requests for single names.
         case none
     }
 
@@ -66,7 +66,7 @@ public enum ServiceFailure: Error, Equatable, Sendable {
 
 /// The reason for which a request cannot be written.
 public enum RequestError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// More names than the service takes, or none.
+    /// More names than the service takes, or no name.
     case nameCount(Int)
     /// The root, or a label with a character other than letters, digits, `-` and `_`.
     case forbiddenName(Name)

@@ -9,7 +9,7 @@
 ///   undecryptable body is a failure, so that garbage is never cached as the absence of a name.
 /// - "No record" of a family is `0`, with or without a TTL; the name alone, as in one sample of the documentation
 ///   (`www.example.com|203.0.113.7`), is "no record" of each family of the request.
-/// - `|CLIENT`, an address, may end any line, or none; its value is ignored.
+/// - `|CLIENT`, an address, may end any line; its value is ignored.
 /// - Each line has the name, and each list its TTL: with `query=1&ttl=1` the service writes both. The one sample of a
 ///   list without a TTL beside a `0` (for a request without `ttl=1`) is accepted only in https mode.
 /// - A `type=addrs` answer of one list instead of two contains the addresses of both families.

@@ -2,11 +2,11 @@ internal import Base
 
 /// A service's error, by its own code.
 public struct ServiceRefusal: Sendable, Equatable {
-    /// The service's code; empty: it is unsuitable for a log.
+    /// The service's code; empty: the code is unsuitable for a log.
     public let code: String
     /// The HTTP status.
     public let status: Int
-    /// The service's time in seconds since 1970; nil: its answer does not contain it.
+    /// The service's time in seconds since 1970; nil: the answer does not contain it.
     public let serviceTime: UInt64?
     public let remedy: ServiceFailure.Remedy
     /// The row of ``table``; nil: the code is unknown.
@@ -39,7 +39,7 @@ public struct ServiceRefusal: Sendable, Equatable {
         codes: [String], remedy: ServiceFailure.Remedy, words: @Sendable (AccountKeys) -> String
     )
 
-    /// The meaning of the codes of all services. A code that is absent means the same as its HTTP status.
+    /// The meaning of the codes of all services. A code that is not listed means the same as its HTTP status.
     private static let table: [Row] = [
         (["SignatureExpired"], .clock, { _ in "it had expired; is this machine's clock right?" }),
         (["InvalidSignature"], .account, { $0.areRight([.dnsKey]) }),

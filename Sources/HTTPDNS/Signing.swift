@@ -1,7 +1,7 @@
 internal import Base
 internal import Cryptography
 
-/// The common parts of accounts that sign their requests, and the signatures of most: the MD5 of a text that contains the
+/// The common parts of accounts that sign their requests, and the signature of most of them: the MD5 of a text with the
 /// account's secret.
 final class Signing {
     let id: UInt32
@@ -13,7 +13,7 @@ final class Signing {
     private let signer: RequestSigner
 
     init(id: UInt32, secret: [UInt8], routeIp: IPAddress?, validity: UInt64) throws(RequestError) {
-        // The secret is between separators in the signed text: with an empty one any attacker could sign.
+        // The secret is between separators in the signed text: with an empty secret any attacker could sign.
         guard !secret.isEmpty else { throw .badSecret(key: "dnsKey") }
         (self.id, self.secret, self.validity) = (id, secret, validity)
         route = Array((routeIp?.description ?? "").utf8)
@@ -27,7 +27,7 @@ final class Signing {
     /// Appends the end of a target for Alibaba Cloud's version 1 or Baidu: `t`, the end of its validity in seconds
     /// since 1970, and the signature of `SUBJECT-SECRET-TIME`.
     /// - Parameters:
-    ///   - subject: Its range in the target.
+    ///   - subject: The range of the subject in the target.
     ///   - parameter: The name of the signature's parameter.
     func appendEnd(of subject: Range<Int>, until time: UInt64, as parameter: StaticString, to target: inout [UInt8]) {
         var text: [UInt8] = []

@@ -23,7 +23,7 @@ public final class TencentAccount: ServiceAccount {
     ///   - authExpirySeconds: For how many seconds a request is valid, encoded as in the service's own SDKs of 2025, so
     ///     that a recorded request is useless later; 0: no limit is sent.
     ///   - timeout: The milliseconds after which the service gives a lookup up, see ``Provider/Facts/timeouts``; nil:
-    ///     its own.
+    ///     the service's default.
     public init(
         _ credential: ServiceCredential, routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false,
         authExpirySeconds: Int = 0, timeout: Int? = nil
@@ -109,7 +109,7 @@ public final class TencentAccount: ServiceAccount {
     /// The text of an encrypted body, which may be empty; nil: it cannot be decrypted.
     private func decrypted(_ body: Span<UInt8>, _ cipher: PayloadCipher) -> [UInt8]? {
         guard let payload = Hexadecimal.decode(body.extracting(trimmed(body, 0..<body.count))) else { return nil }
-        // An empty text, encrypted without padding.
+        // This is an empty text, encrypted without padding.
         if payload.isEmpty || payload.count == cipher.ivLength { return [] }
         return try? cipher.decrypt(payload.span)
     }

@@ -34,7 +34,7 @@ struct TencentAnswer {
         return results.compactMap { $0 }
     }
 
-    /// The order of the cuts separates correctly: IPv6 addresses contain `:`, names contain `-`.
+    /// This order of the cuts separates correctly: IPv6 addresses contain `:`, names contain `-`.
     private mutating func line(
         _ text: Span<UInt8>, _ range: Range<Int>
     ) throws(ServiceFailure) -> (NameAddresses, index: Int) {
@@ -90,7 +90,7 @@ struct TencentAnswer {
             list.add(address)
         }
         list.finish()
-        // A short text could be in the single block that an attacker can write at will, so it must have a TTL.
+        // A short text could fill the single block that an attacker can write at will, so addresses must have a TTL.
         guard !isEncrypted || list.ttl != nil || list.isEmpty else { throw .unparsable }
         return list
     }

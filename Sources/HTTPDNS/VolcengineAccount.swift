@@ -5,8 +5,8 @@ public import HTTP
 /// An account of Volcengine's HTTPDNS (`/resolve`, `/svc_meta`).
 ///
 /// Decisions where the documentation is silent: each request has one name, as no form of an answer to several is
-/// documented; without `type` the service gives both families. Of `svc_meta` only addresses are used: a name would have
-/// to be looked up before names can be.
+/// documented; without `type` the service gives both families. Of `svc_meta` only addresses are used: a name in it
+/// would have to be looked up, which needs the service.
 public final class VolcengineAccount: ServiceAccount {
     private let id: [UInt8]
     private let signing: Signing

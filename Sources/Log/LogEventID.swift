@@ -7,7 +7,7 @@ package enum LogEventID: String, CaseIterable, Sendable {
     case stopping = "stopping 1941cb897bd340ac85270b73ea64f816"
     case reloaded = "reloaded b2abfeced75a4bc993be2e4a08943eb9"
     case reloadFailed = "reload-failed bbdc6c7a3d1d44f090f42de151cd17b6"
-    /// One server of HTTPDNS.
+    /// One server of HTTPDNS fails.
     case serviceFails = "service-fails 1fc9829532b049748cd9641621c187ff"
     case serviceAnswersAgain = "service-answers-again cef2b967d8e145409f2b601e01279a17"
     case certificateRefused = "certificate-refused 61b26326068546cda4a325ac64501faa"
@@ -25,7 +25,7 @@ package enum LogEventID: String, CaseIterable, Sendable {
     case groupLost = "group-lost fbe200e2651c4e9b8b70c935a01daaa4"
     case groupBack = "group-back cf8522f5bd8d4c0abbc7d79331fd4e1a"
     case noLocalResolver = "no-local-resolver b2335326857042578fbd0ba30ae3d143"
-    /// Addresses or routes.
+    /// Addresses or routes of this machine have changed.
     case networkChanged = "network-changed 480e1aba7f884443a0fa37931bdbf61e"
     case networkGone = "network-gone 32048db1d80b43efb6f5f0e011458f98"
     case networkBack = "network-back 187fc30a07404ab188f24ce8c62cc155"

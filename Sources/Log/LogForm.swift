@@ -3,13 +3,13 @@ import Transport
 
 /// The form of a log line.
 public enum LogForm: Sendable, Equatable {
-    /// Fields, sent to the journal itself (systemd's native protocol).
+    /// Fields, which this process sends to the journal (systemd's native protocol).
     case journal
-    /// For a stream that the journal reads: the priority comes first (sd-daemon(3)); the journal adds the time.
+    /// A line for a stream that the journal reads: the priority comes first (sd-daemon(3)); the journal adds the time.
     case prefixed
-    /// With the local time of day, for a terminal.
+    /// A line with the local time of day, for a terminal.
     case terminal
-    /// With date and time in UTC.
+    /// A line with date and time in UTC.
     case dated
     /// One JSON object a line.
     case json

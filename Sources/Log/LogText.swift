@@ -14,8 +14,8 @@ package struct LogText: Sendable {
         self.fields = fields
     }
 
-    /// The line without the newline. In the journal's native form, whose fields are ``journalFields``, the text is that
-    /// for a stream that it reads.
+    /// The line without the newline. In the form `journal`, whose fields are ``journalFields``, the line is the same as
+    /// in the form `prefixed`.
     /// - Parameter time: Milliseconds since 1970.
     func text(_ form: LogForm, at time: UInt64) -> String {
         switch form {
@@ -37,8 +37,8 @@ package struct LogText: Sendable {
         return "{\(members.joined(separator: ","))}"
     }
 
-    /// The fields as `NAME=value` (systemd.journal-fields(7)): an event's identifier, and our own fields with our own
-    /// prefix.
+    /// The fields as `NAME=value` (systemd.journal-fields(7)): the standard fields, an event's identifier, and the
+    /// line's own fields with a prefix.
     var journalFields: [String] {
         var journal = ["MESSAGE=\(text)", "PRIORITY=\(level.rawValue)", "SYSLOG_IDENTIFIER=httpdnsd"]
         for field in fields {

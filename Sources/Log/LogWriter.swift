@@ -8,7 +8,7 @@ import Transport
 /// The waiting lines are bounded. Lines beyond the bound are lost and counted, and the count is written instead of
 /// them.
 public final class LogWriter: Sendable {
-    /// Writes a line, however long that takes; its time in milliseconds since 1970. False: it could not be written.
+    /// Writes a line, however long that takes; `time` is in milliseconds since 1970. False: it could not be written.
     typealias Sink = @Sendable (LogText, _ time: UInt64) -> Bool
 
     /// The most waiting lines, and their most octets; as many again may be on their way to the reader.
@@ -79,7 +79,7 @@ public final class LogWriter: Sendable {
         }
     }
 
-    /// The waiting lines, followed by the note about lost ones; nil: none wait.
+    /// The waiting lines, followed by the note about lost lines; nil: no lines wait.
     private func next() -> [Line]? {
         state.withLock { state in
             var lines = state.waiting
@@ -96,6 +96,6 @@ extension LogText {
         LogText(level: .warning, text: "\(count) log line\(count == 1 ? " was" : "s were") lost: the log was not read")
     }
 
-    /// About the octets of the line.
+    /// The approximate number of octets of the line.
     fileprivate var octets: Int { fields.reduce(text.utf8.count) { $0 + $1.name.utf8.count + $1.value.utf8.count } }
 }

@@ -47,10 +47,10 @@ public final class Logger: Sendable {
     /// Sets the least important level that is written. From any thread.
     package func setLevel(_ level: Level) { threshold.store(level.rawValue, ordering: .relaxed) }
 
-    /// Sets the level to this one at least.
+    /// Lowers the level if lines of this one are not written yet.
     package func allow(_ level: Level) { if !takes(level) { setLevel(level) } }
 
-    /// - Parameter fields: For programs; written in the order of their names.
+    /// - Parameter fields: The fields for programs; written in the order of their names.
     package func log(_ level: Level, _ text: String, _ fields: [String: String] = [:]) {
         guard takes(level) else { return }
         let fields = fields.map { (name: $0.key, value: $0.value) }.sorted { $0.name < $1.name }
@@ -63,7 +63,7 @@ public final class Logger: Sendable {
 }
 
 extension LogWriter {
-    /// A logger that writes here.
+    /// A logger that writes its lines to this writer.
     /// - Parameter level: The least important level that is written.
     public func logger(_ level: Settings.Log.Level) -> Logger {
         Logger(Logger.Level(level)) { [self] in write($0, at: WallClock.unixMilliseconds()) }

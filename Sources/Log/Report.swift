@@ -4,7 +4,7 @@ package import Transport
 /// Writes the daemon's log lines. Each line is a function in an extension beside its subject, called when a state
 /// changes and never for each query. No query names, no client addresses, no secrets.
 package final class Report: Sendable {
-    /// For lines that are no events, and are always written.
+    /// Takes lines that are no events, and are always written.
     package let log: Logger
     private let throttle = Mutex(LogThrottle())
 
@@ -13,9 +13,9 @@ package final class Report: Sendable {
 
     /// Logs a line about a state that may alternate.
     /// - Parameters:
-    ///   - subject: The changing thing: too many lines about the same one are counted instead. Nil: the result of an
-    ///     operator's command, which is always written.
-    ///   - fields: For programs; names in camelCase.
+    ///   - subject: The changing thing: too many lines about one thing are counted instead. Nil: the line is the result
+    ///     of an operator's command, and is always written.
+    ///   - fields: The fields for programs; names in camelCase.
     package func say(
         _ level: Logger.Level, _ event: LogEventID, about subject: String? = nil, _ text: String,
         _ fields: [String: String] = [:]
@@ -36,7 +36,7 @@ package final class Report: Sendable {
         say(.error, .systemFailed, about: "\(error.call) \(error.subject)", "\(meaning): \(error)")
     }
 
-    /// The same for a call that may fail later.
+    /// Reports a call that may fail later.
     package func systemFailed(_ meaning: String) -> @Sendable (SystemError) -> Void {
         { [self] error in systemFailed(meaning, error) }
     }

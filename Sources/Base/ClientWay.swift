@@ -6,6 +6,6 @@ public enum ClientWay: String, Sendable, CaseIterable {
     /// DNS over HTTPS.
     case https
 
-    /// Whether it uses TLS.
+    /// Whether this transport uses TLS.
     public var isEncrypted: Bool { self == .tls || self == .https }
 }

@@ -1,10 +1,10 @@
-/// The way of sockets out of this machine.
+/// The settings of sockets that decide the way out of this machine.
 public struct Egress: Sendable, Hashable {
-    /// Their address; nil: the kernel chooses one by its routes. Servers of the other family cannot be reached.
+    /// The sockets' address; nil: the kernel chooses one by its routes. Servers of the other family cannot be reached.
     public var source: IPAddress?
     /// The network device to which they are bound (SO_BINDTODEVICE, socket(7)); empty: none.
     public var device = ""
-    /// Their mark, for rules of firewall and routes (SO_MARK, socket(7)); 0: none.
+    /// The sockets' mark, for rules of firewall and routes (SO_MARK, socket(7)); 0: none.
     public var mark: UInt32 = 0
 
     public init() {}

@@ -4,12 +4,12 @@ public enum Exposure: UInt8, Comparable, CaseIterable, Sendable {
     case none
     /// Sent in the clear to a resolver on this machine. How that resolver forwards it is unknown here.
     case loopback
-    /// Over TLS, or encrypted by an HTTPDNS account.
+    /// The question was sent over TLS, or encrypted by an HTTPDNS account.
     case encrypted
     /// Sent in the clear to another machine: any host on the path can read it.
     case clear
 
-    /// Its name for people and programs, also in filters.
+    /// The name for people and programs, also in filters.
     public var word: String {
         switch self {
         case .none: "cache"

@@ -1,4 +1,4 @@
-/// An IPv4 or IPv6 address as a plain value: no heap, no reference count, no zone, which ``Endpoint`` has.
+/// An IPv4 or IPv6 address as a plain value without heap, reference count and zone (see ``Endpoint``).
 ///
 /// An IPv4-mapped IPv6 address (`::ffff:1.2.3.4`, RFC 4291 §2.5.5.2) stays an IPv6 address and differs from `1.2.3.4`;
 /// only ``isLoopback``, ``isUnspecified`` and ``Network/contains(_:)`` treat it as the IPv4 address, because a
@@ -62,13 +62,13 @@ extension IPAddress {
 
     /// Whether a single machine can have this address: it is not unspecified or of "this network", not multicast,
     /// reserved or broadcast (RFC 6890, RFC 4291 §2.4). IPv4-mapped IPv6 addresses (RFC 4291 §2.5.5.2) are refused as
-    /// well, since a check for the IPv4 address would not recognise them.
+    /// well, since a check for the IPv4 address would miss them.
     package var isOfOneMachine: Bool {
         if isIPv4 { return low >> 24 > 0 && low >> 24 < 224 }
         return !isUnspecified && high >> 56 != 0xFF && unmapped == self
     }
 
-    /// The IPv4 address inside an IPv4-mapped one (RFC 4291 §2.5.5.2); any other unchanged.
+    /// The IPv4 address inside an IPv4-mapped address (RFC 4291 §2.5.5.2); any other address unchanged.
     public var unmapped: IPAddress { mappedIPv4.map { IPAddress(v4: $0) } ?? self }
 
     /// The raw octets in network byte order: 4 for IPv4, 16 for IPv6.

@@ -10,7 +10,7 @@ extension IPAddress {
         self.init(parsing: Array(octets).span)
     }
 
-    /// The same from ASCII bytes, without making a String.
+    /// Reads the address from ASCII bytes, without making a String.
     public init?(parsing bytes: Span<UInt8>) {
         guard bytes.count <= longestText else { return nil }
         if let bits = IPAddress.dottedQuad(bytes, from: 0) {
@@ -33,7 +33,7 @@ extension IPAddress {
             if digit < 10 {
                 part = part &* 10 &+ UInt32(digit)
                 digits &+= 1
-                // At most 255, and no leading zeros.
+                // A number is at most 255, and has no leading zeros.
                 guard part <= 255, digits == 1 || part >= 10 else { return nil }
             } else {
                 guard bytes[index] == UInt8(ascii: "."), dots < 3, digits > 0 else { return nil }
@@ -45,10 +45,10 @@ extension IPAddress {
         return dots == 3 && digits > 0 ? bits << 8 | part : nil
     }
 
-    /// Reads eight groups, `::` once for one or more of them, the last two perhaps as a dotted quad.
+    /// Reads eight groups: one `::` may replace one or more of them, and a dotted quad the last two.
     private static func groups(_ bytes: Span<UInt8>) -> (high: UInt64, low: UInt64)? {
         let colon = UInt8(ascii: ":")
-        // Groups are shifted in from the right; at `::` those so far are set aside, and shifted to the left at the end.
+        // Groups are shifted in from the right; at `::` the earlier groups are set aside, and moved left at the end.
         var bits: UInt128 = 0
         var head: (bits: UInt128, count: Int)?
         var count = 0

@@ -3,7 +3,7 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
     /// The prefix as a range of addresses.
     public let network: Network
 
-    /// The prefix for translators without one of their own network, `64:ff9b::/96` (RFC 6052 §2.1).
+    /// The prefix for translators that have no prefix of their own network, `64:ff9b::/96` (RFC 6052 §2.1).
     public static let wellKnown = NAT64Prefix(Network(IPAddress(v6: 0x0064_FF9B << 32, 0), prefixLength: 96)!)!
 
     /// The valid lengths of a prefix (RFC 6052 §2.2), the usual one first.
@@ -19,9 +19,9 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
         self.network = network
     }
 
-    /// The address by which the translator reaches an IPv4 address; nil for one that must not be translated: of no
-    /// single machine, loopback and link-local ones, those of `ipv4only.arpa`, and under the well-known prefix all
-    /// private ones (RFC 6052 §3.1).
+    /// The address by which the translator reaches an IPv4 address. Nil for an address that must not be translated: not
+    /// of one machine, loopback, link-local, one of `ipv4only.arpa`, or under the well-known prefix a private one (RFC
+    /// 6052 §3.1).
     public func address(of address: IPAddress) -> IPAddress? {
         guard let bits = address.ipv4, address.isOfOneMachine, bits >> 24 != 127, bits >> 16 != 169 << 8 | 254,
             !Self.isOfIPv4Only(address), self != .wellKnown || !address.isPrivate
@@ -29,8 +29,8 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
         return embedding(address)
     }
 
-    /// The same for the AAAA records of `ipv4only.arpa`, by which other programs find the prefix (RFC 7050 §3, RFC 8880
-    /// §7.1); nil for any address but its two.
+    /// The address for an AAAA record of `ipv4only.arpa`, by which other programs find the prefix (RFC 7050 §3, RFC
+    /// 8880 §7.1); nil for any IPv4 address but the two of that name.
     public func addressOfIPv4Only(_ address: IPAddress) -> IPAddress? {
         Self.isOfIPv4Only(address) ? embedding(address) : nil
     }
@@ -45,8 +45,8 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
         return IPAddress(v6: high, low)
     }
 
-    /// The IPv4 address inside an address under the prefix; nil for any other. The octets after it are ignored (RFC
-    /// 6052 §2.2).
+    /// The IPv4 address inside an address under the prefix; nil for an address outside. The octets after it are ignored
+    /// (RFC 6052 §2.2).
     public func ipv4(in address: IPAddress) -> IPAddress? {
         guard network.contains(address) else { return nil }
         let octets = address.octets
@@ -71,7 +71,7 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
         return all
     }
 
-    /// Whether it is one of the addresses of `ipv4only.arpa` (RFC 7050 §2.2).
+    /// Whether an address is one of the two of `ipv4only.arpa` (RFC 7050 §2.2).
     private static func isOfIPv4Only(_ address: IPAddress) -> Bool {
         address == .v4(192, 0, 0, 170) || address == .v4(192, 0, 0, 171)
     }

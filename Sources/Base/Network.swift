@@ -11,7 +11,7 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
         self.init(parsing: Array(text.utf8).span)
     }
 
-    /// The same from ASCII bytes, without making a String.
+    /// Reads the range from ASCII bytes, without making a String.
     public init?(parsing bytes: Span<UInt8>) {
         guard let (address, prefixLength) = Self.parts(bytes) else { return nil }
         self.init(address, prefixLength: prefixLength)
@@ -49,7 +49,7 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
         guard self.address == address else { return nil }
     }
 
-    /// The equal range of IPv4 addresses, if it is one of IPv4-mapped IPv6 addresses.
+    /// The equal range of IPv4 addresses for a range of IPv4-mapped IPv6 addresses; any other range unchanged.
     public var unmapped: Network {
         guard address.mappedIPv4 != nil, prefixLength >= 96 else { return self }
         return Network(address.unmapped, prefixLength: prefixLength - 96) ?? self
@@ -67,7 +67,7 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
 
     public var description: String { "\(address)/\(prefixLength)" }
 
-    /// Ones for the prefix. Swift's shifts are smart: by the full width or more they leave 0.
+    /// A mask with ones for the prefix. Swift's shifts are smart: by the full width or more they leave 0.
     private static func mask(_ address: IPAddress, _ prefixLength: Int) -> (high: UInt64, low: UInt64) {
         if address.isIPv4 { return (0, UInt64(UInt32.max << UInt32(32 - prefixLength))) }
         return (UInt64.max << UInt64(max(0, 64 - prefixLength)), UInt64.max << UInt64(min(64, 128 - prefixLength)))

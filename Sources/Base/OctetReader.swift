@@ -4,7 +4,7 @@ package struct OctetReader {
 
     package init(_ octets: [UInt8]) { rest = octets[...] }
 
-    /// - Returns: nil: there are not so many.
+    /// - Returns: nil: fewer octets are left.
     package mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
         guard rest.count >= count else { return nil }
         defer { rest = rest.dropFirst(count) }

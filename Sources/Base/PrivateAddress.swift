@@ -1,8 +1,8 @@
 extension IPAddress {
-    /// Whether it is an address of this host or of a network such as a home's or an office's, or of no single host at
-    /// all, to which a public name must not lead: 0/8, 10/8, 127/8, 172.16/12, 192.168/16 (RFC 1122, RFC 1918),
-    /// 100.64/10 (RFC 6598), 169.254/16 (RFC 3927), 198.18/15 (RFC 2544), multicast, reserved and broadcast from 224/4
-    /// on, `::`, `::1`, fc00::/7 (RFC 4193), fe80::/10 and the former fec0::/10 (RFC 4291 §2.5.6 and 7), ff00::/8, and
+    /// Whether a public name must not lead to this address. It is of this host, of a network such as a home's or an
+    /// office's, or of no single host: 0/8, 10/8, 127/8, 172.16/12, 192.168/16 (RFC 1122, RFC 1918), 100.64/10 (RFC
+    /// 6598), 169.254/16 (RFC 3927), 198.18/15 (RFC 2544), multicast, reserved and broadcast from 224/4 on, `::`,
+    /// `::1`, fc00::/7 (RFC 4193), fe80::/10 and the former fec0::/10 (RFC 4291 §2.5.6 and 7), ff00::/8, and
     /// 64:ff9b:1::/48, which each network uses for translators of its own (RFC 8215).
     ///
     /// The same IPv4 addresses inside an IPv6 address count too: mapped (`::ffff:10.0.0.1`), which a socket treats as

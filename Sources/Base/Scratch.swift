@@ -2,7 +2,7 @@
 /// cleared: it is written before it is read, and a part that was never used takes no page.
 @safe
 package final class Scratch {
-    // Valid as long as the object; its users are confined to one queue, and none stores a span of it across calls.
+    // It is valid as long as the object; its users are confined to one queue, and none stores a span across calls.
     package let buffer: UnsafeMutableBufferPointer<UInt8>
 
     package init(_ count: Int) { unsafe buffer = .allocate(capacity: count) }

@@ -22,7 +22,7 @@ public struct Server: Hashable, Sendable {
     /// The part of the server's text that names it: an address with its port, or a host name.
     public enum Host: Hashable, Sendable {
         case address(IPAddress, Zone?)
-        /// In lower case.
+        /// The name in lower case.
         case name(String)
     }
 
@@ -54,7 +54,7 @@ public struct Server: Hashable, Sendable {
     }
 
     /// - Parameters:
-    ///   - addresses: The addresses to dial, in order; empty: a name is looked up, an address is dialled itself.
+    ///   - addresses: The addresses to dial, in order; empty: the host's name is looked up, or its address is dialled.
     ///   - certificateName: The name that the certificate of a host that is an address must have; nil: that address.
     ///   - hashes: SHA-256 digests of the signed parts of certificates, one of which must be in the chain (DNS stamps);
     ///     empty: any chain that verifies is accepted.
@@ -110,7 +110,7 @@ extension Server.Kind {
     public struct Facts: Sendable {
         /// For example `DNS over TLS`.
         public let title: String
-        /// The start of its text; nil: its text is its address.
+        /// The start of the server's text; nil: the text is only the address.
         public let scheme: String?
         public let usualPort: UInt16
         /// Whether its questions always go through TLS.
@@ -130,7 +130,7 @@ extension Server.Kind {
 
 /// The text used in logs, status and metrics: without the part after `#`.
 extension Server: CustomStringConvertible {
-    /// The text for clients: without its path, which may be an account's own.
+    /// The text for clients: without the path, which may belong to an account.
     public var publicDescription: String {
         let name =
             switch host {

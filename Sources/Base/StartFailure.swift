@@ -1,7 +1,7 @@
 /// The reason for which the daemon did not start; it decides the program's exit code.
 public enum StartFailure: Error, Sendable, Equatable {
-    /// A setting proved wrong in use: its key, the number of its list item from 1, and the remedy. The text ends with
-    /// another item of the settings, if that is in conflict.
+    /// A setting proved wrong in use: its key, the number of its list item from 1, and the remedy. If another item of
+    /// the settings is in conflict, the text ends with that item.
     case setting(key: String, item: Int? = nil, String, other: Item? = nil)
     /// A socket or a file was not available; the text has its name and the reason.
     case system(String)

@@ -6,8 +6,8 @@ package struct TextLines {
 
     package init() {}
 
-    /// The next line, without its end; nil: there is none. Byte order marks before it are skipped: files that were
-    /// joined from several contain them.
+    /// The next line, without its end; nil: there is none. Byte order marks before the line are skipped: files that
+    /// were joined from several files contain them.
     package mutating func next(in text: Span<UInt8>) -> Range<Int>? {
         guard start < text.count else { return nil }
         number += 1

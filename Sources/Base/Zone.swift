@@ -9,8 +9,8 @@ public struct Zone: Hashable, Sendable, CustomStringConvertible {
     /// The longest interface name of Linux (IFNAMSIZ without the terminating zero).
     public static let maximumLength = 15
 
-    /// Nil: the text is not an interface name: empty, too long, with an octet that is not printable ASCII, or with one
-    /// of `/ : % [ ]`.
+    /// Nil: the text is not an interface name: it is empty or too long, or has an octet that is not printable ASCII or
+    /// one of `/ : % [ ]`.
     public init?(_ text: some StringProtocol) {
         let octets = text.utf8
         guard (1...Zone.maximumLength).contains(octets.count) else { return nil }

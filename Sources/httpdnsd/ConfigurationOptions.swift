@@ -22,7 +22,7 @@ struct ConfigurationOptions: ParsableArguments {
     ///   have to wait too.
     func load(waits: Bool = true) throws -> Loaded { try load(contents(waits: waits), waits: waits) }
 
-    /// The same for a file already read.
+    /// Loads the settings from the contents of the file, which was read before.
     func load(_ contents: String?, waits: Bool) throws -> Loaded {
         let loaded = try Settings.load(
             file: path, contents: contents, environment: Environment.variables,
@@ -30,8 +30,8 @@ struct ConfigurationOptions: ParsableArguments {
         return Loaded(settings: loaded.settings, origins: loaded.origins, path: path)
     }
 
-    /// The files of secrets that have changed since systemd passed their contents to the service, which reads only that
-    /// copy. Empty if this user may not compare them.
+    /// The files of secrets that have changed since systemd passed copies of them to the service, which reads only the
+    /// copies. Empty if this user may not compare them.
     var secretsNotInUse: [String] {
         let usual = "/run/credentials/httpdnsd.service"
         // systemd hides that folder from an ExecReload; the daemon itself sees it.
@@ -56,8 +56,7 @@ struct ConfigurationOptions: ParsableArguments {
         Settings.mistakes(file: path, contents: contents, environment: Environment.variables).map { "\($0)" }
     }
 
-    /// The path of the daemon's control socket, whatever else is wrong with the settings, and the first mistake on one
-    /// line.
+    /// The path of the daemon's control socket, whatever other settings are wrong, and the first mistake on one line.
     func controlSocket() -> (path: String, mistake: String?) {
         var (octets, unread): ([UInt8]?, String?)
         do {
@@ -108,7 +107,7 @@ extension FileReading {
 private let service = (user: "_httpdnsd", group: "httpdnsd")
 
 extension SystemError {
-    /// The way to read a file that this user may not read; nil: the reason is another.
+    /// The remedy for a file that this user may not read; nil: the file cannot be read for another reason.
     fileprivate func mend(_ path: String) -> String? {
         guard isDenied else { return nil }
         return SystemFile.isReadable(path, by: service.user, in: service.group) == true

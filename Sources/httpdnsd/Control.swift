@@ -22,7 +22,7 @@ struct ControlOptions: ParsableArguments {
         if saysMistake, let mistake { StandardError.write(mistake, isError: false) }
         let isNamed = configuration.file != nil || Environment.variables["HTTPDNSD_CONTROL_SOCKET"] != nil
         let demos = isNamed ? [] : DemoFolder.sockets
-        // A killed daemon leaves its socket.
+        // A daemon that was killed leaves its socket.
         let answered = demos.isEmpty ? nil : ([path] + demos).first(where: UnixListener.isAnswered)
         return RunningDaemon(path: answered ?? path, mistake: mistake)
     }
@@ -48,7 +48,7 @@ struct ControlOptions: ParsableArguments {
 
 /// The running daemon, reached through its control socket.
 struct RunningDaemon {
-    /// The path of its socket; empty: it has none.
+    /// The path of the daemon's socket; empty: the daemon has none.
     let path: String
     /// The first mistake in the settings that name the socket, on one line.
     let mistake: String?
@@ -69,7 +69,7 @@ struct RunningDaemon {
         }
     }
 
-    /// The ending for an unreachable daemon; for the packaged one with the next command to type.
+    /// The ending for an unreachable daemon; for the packaged daemon with the next command to type.
     func unreachable(_ failure: ControlClient.Failed) -> Ending {
         let isPackaged = path == Settings().control.socket && SystemFile.isThere("/run/systemd/system")
         let isForbidden = SystemFile.isThere(path) && !SystemFile.isWritable(path)
@@ -149,7 +149,7 @@ struct Flush: ParsableCommand {
         }
     }
 
-    /// The number of names that always fit, even the longest with every octet escaped.
+    /// The number of names that always fit into a request, even the longest names with every octet escaped.
     private static let atOnce = 4
 }
 
@@ -163,14 +163,14 @@ struct Reload: ParsableCommand {
 
     func run() throws {
         try ending {
-            // The daemon reports and counts the mistakes.
+            // The daemon reports and counts the mistakes itself.
             let daemon = options.find(saysMistake: false)
             let response: ControlClient.Response
             do {
                 response = try daemon.ask(.reload)
             } catch Ending.unreachable(let why) {
                 if let mistake = daemon.mistake { throw Ending.configuration(mistake) }
-                // Under systemd, for a daemon without control socket.
+                // Under systemd, a daemon without control socket gets the signal.
                 guard SignalSource.hangup(toProcess: Environment.variables["MAINPID"] ?? "") else {
                     throw Ending.unreachable(why)
                 }

@@ -60,7 +60,7 @@ struct Demo: ParsableCommand {
         }
     }
 
-    /// The first of these ports of loopback without a listener; else the first.
+    /// The first of these ports of loopback without a listener; if all have one, the first port.
     private static func free(_ ports: ClosedRange<UInt16>) -> Endpoint {
         let all = ports.map { Endpoint(.v4(127, 0, 0, 1), port: $0) }
         return all.first { (try? StreamListener.listen($0)) != nil } ?? all[0]
@@ -71,7 +71,7 @@ struct Demo: ParsableCommand {
         func kdig(_ endpoint: Endpoint) -> String { "kdig @\(endpoint.address) -p \(endpoint.port)" }
         let (tls, https, path) = (service.dnsOverTLS, service.dnsOverHTTPS, DemoService.dnsOverHTTPSPath)
         let program = Environment.program
-        // For a program that is not installed.
+        // A program that is not installed is not in the shell's PATH.
         let installed = program.lastIndex(of: "/").map { "    PATH=\(program[..<$0]):$PATH\n" } ?? ""
         let file = folder.configuration
         StandardOutput.write(

@@ -93,7 +93,7 @@ struct DemoFolder {
             """
     }
 
-    /// The daemon itself removes the socket.
+    /// Removes the files; the daemon itself removes the socket.
     func remove() {
         for file in [configuration, authorities, key] { try? FileState.absent.put(at: file) }
         try? FileState.absent.put(at: path)

@@ -68,7 +68,7 @@ extension NameAddresses {
         return first
     }
 
-    /// One line a family, as in a zone file: name, type, TTL, addresses.
+    /// One line for each family: name, type, addresses and TTL.
     fileprivate var textLines: [String] {
         [("A", ipv4), ("AAAA", ipv6)].compactMap { type, family in
             switch family {
@@ -80,7 +80,7 @@ extension NameAddresses {
         }
     }
 
-    /// The SDKs' form; `0` means a family without an address.
+    /// The form of the SDKs; `0` means a family without an address.
     fileprivate var pair: String {
         func text(_ family: FamilyAddresses) -> String {
             guard case .addresses(let addresses, _) = family else { return "0" }
@@ -96,7 +96,7 @@ extension NameAddresses {
 }
 
 extension FamilyAddresses {
-    /// Nil: not asked for.
+    /// The family's result; nil: the request did not ask for this family.
     fileprivate var json: JSON? {
         switch self {
         case .notAsked: nil

@@ -3,12 +3,12 @@ import Dispatch
 import Synchronization
 import Transport
 
-/// The daemon's signals, handled one after another on the main thread. Made before any other thread.
+/// The daemon's signals, handled one after another on the main thread. Must be made before any other thread.
 final class Signals: Sendable {
     private let arrived = DispatchSemaphore(value: 0)
     private let waiting = Mutex<[Signal]>([])
     private let source = Mutex<SignalSource?>(nil)
-    /// Called with the outcome of the next reload.
+    /// The callbacks for the outcome of the next reload.
     private let callbacks = Mutex<[@Sendable (ReloadOutcome) -> Void]>([])
 
     /// - Parameter reloads: Whether HUP reloads; otherwise it ends the program, as when its terminal closes.
@@ -31,7 +31,7 @@ final class Signals: Sendable {
     }
 
     /// Requests a reload of the configuration, as HUP does.
-    /// - Parameter done: Called once; not called if the daemon stops first.
+    /// - Parameter done: Called once with the outcome; not called if the daemon stops first.
     @Sendable func reload(_ done: @escaping @Sendable (ReloadOutcome) -> Void) {
         callbacks.withLock { $0.append(done) }
         take(.hangup)

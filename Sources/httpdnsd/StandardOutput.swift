@@ -13,7 +13,7 @@ enum StandardOutput {
 }
 
 enum StandardError {
-    /// Writes an error or a warning, with that priority in the journal (sd-daemon(3)).
+    /// Writes an error or a warning; in the journal the line has that priority (sd-daemon(3)).
     static func write(_ line: String, isError: Bool = true) {
         StandardStream.error.write(
             (Journal.isStandardError ? isError ? "<3>" : "<4>" : "") + StandardStream.error.fit(line.plain(lines: true))
@@ -22,7 +22,7 @@ enum StandardError {
 }
 
 extension StandardStream {
-    /// The text with lines fitted to the terminal; unchanged if there is none.
+    /// The text with lines fitted to the terminal; unchanged if this is no terminal.
     func fit(_ text: String) -> String {
         guard let columns = columns(Environment.variables) else { return text }
         return TerminalText.wrapped(text, columns: columns)

@@ -3,7 +3,7 @@ public enum FileReading: Sendable {
     case bytes([UInt8])
     /// - Parameters:
     ///   - reason: The system's error text, such as `Permission denied`.
-    ///   - mend: The way to read it for a user who may not read the file or search its folder; nil: the reason is another.
+    ///   - mend: The remedy for a user who may not read the file or search its folder; nil: the reason is another.
     case failed(_ reason: String, mend: String?)
 
     /// - Parameter bytes: Nil: there is no such file.

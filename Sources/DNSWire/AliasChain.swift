@@ -20,8 +20,8 @@ struct AliasChain {
     private(set) var destination = Destination.unrelated
     /// The queried name, followed by the target of each alias.
     private var names: [Name]
-    /// The indices of the records of the answer section, by their owner; nil: the queried name owns all, as in nearly all
-    /// answers.
+    /// The indices of the records of the answer section, by their owner; nil: the queried name owns all records, as in
+    /// nearly all answers.
     private let owned: [Name: [Int]]?
     /// The DNAME records that lead from a name of the chain to the next one, and their signatures: the index of that
     /// name, by the record's index.

@@ -122,8 +122,8 @@ extension Answer {
     }
 
     /// The answer to a question for HTTPS or SVCB with other address hints (RFC 9460 §7.3): records whose target is the
-    /// queried name, or the target of one of its aliases, get `addresses`, sorted by family; other records get none. The
-    /// rest of each record stays.
+    /// queried name, or the target of one of its aliases, get `addresses`, sorted by family; other records get none.
+    /// The rest of each record stays.
     ///
     /// Only these records and the aliases stay in the answer section, and in the authority section only the proof that
     /// there is no such record: a client might use any address that the resolver adds. Signatures, which would not be

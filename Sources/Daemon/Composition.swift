@@ -9,7 +9,7 @@ import Streams
 import Transport
 import Upstreams
 
-// How settings become values of other modules. Groups are made in `Settings/UpstreamGroups.swift`, the store in `Store.swift`.
+// How settings become values of other modules; `Settings/UpstreamGroups.swift` makes groups, `Store.swift` the store.
 
 extension Timing {
     init(_ settings: Settings) {

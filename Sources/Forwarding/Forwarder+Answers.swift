@@ -277,7 +277,7 @@ extension Forwarder {
     // MARK: Private addresses
 
     // `domains.privateAddresses = "refuse"`: a public name must not lead a browser to a machine of this network (DNS
-    // rebinding). Such addresses are removed from upstreams' answers before they are cached, so that hits need no check.
+    // rebinding). Such addresses are removed from upstreams' answers before these are cached, so hits need no check.
 
     /// An account's addresses of one family without the private ones, unless the name may have them.
     private mutating func permitted(_ addresses: [IPAddress], of name: Name, at now: Tick) -> [IPAddress] {

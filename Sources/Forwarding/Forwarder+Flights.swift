@@ -117,8 +117,8 @@ extension Forwarder {
         }
     }
 
-    /// The second best answer to give. REFUSED is one only if every server of the group has refused: another server might
-    /// have answered.
+    /// The second best answer to give. REFUSED is one only if every server of the group has refused: another server
+    /// might have answered.
     private func secondBest(of flight: Flight) -> StepAnswer? {
         flight.secondBest.flatMap { best in
             best.answer.head.responseCode == .refused && flight.steps[best.step] != .refused ? nil : best

@@ -24,8 +24,8 @@ extension Policy {
     }
 
     /// The answer that there is no such record, where no group is asked: a group leaves the type or the family out; an
-    /// account has no record; or it is an HTTPS or SVCB record of a name that goes to HTTPDNS, since the address hints of a
-    /// resolver's record would bypass HTTPDNS.
+    /// account has no record; or it is an HTTPS or SVCB record of a name that goes to HTTPDNS, since the address hints
+    /// of a resolver's record would bypass HTTPDNS.
     func noData(_ name: Name, _ type: RecordType) -> Answer { .noData(name, type: type, negativeTTL: negativeTTL) }
 
     /// The own answer of the group that takes a name; nil: the group asks its servers, or a rule before all groups has

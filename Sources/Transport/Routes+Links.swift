@@ -30,8 +30,8 @@ public enum NetworkLink {
         return oldest
     }
 
-    /// The number of the link that a zone names; nil: there is none. As in glibc, a zone is first looked up as a name, and
-    /// then read as a number.
+    /// The number of the link that a zone names; nil: there is none. As in glibc, a zone is first looked up as a name,
+    /// and then read as a number.
     static func number(of zone: Zone) -> UInt32? {
         let text = zone.description
         let number = unsafe if_nametoindex(text)

@@ -2,8 +2,8 @@ import Base
 import Log
 import Synchronization
 
-/// Counts the questions of clients that `listen.allow` excludes, and logs the first one, or the first connection. Shared
-/// by all listeners.
+/// Counts the questions of clients that `listen.allow` excludes, and logs the first one, or the first connection.
+/// Shared by all listeners.
 final class Strangers: Sendable {
     private let counted = Atomic<UInt64>(0)
     private let isReported = Atomic(false)

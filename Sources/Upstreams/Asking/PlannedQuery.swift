@@ -4,7 +4,7 @@ import Streams
 
 /// An order of the plan.
 enum PlanAction: Equatable {
-    /// Begin to connect. ``ConnectionPlan/established(_:at:)`` follows, or ``ConnectionPlan/ended(_:_:_:hasBegun:at:)``.
+    /// Begin to connect; ``ConnectionPlan/established(_:at:)`` or ``ConnectionPlan/ended(_:_:_:hasBegun:at:)`` follows.
     case dial(ConnectionNumber)
     /// Send the query on the connection when it is established.
     /// - Parameters:

@@ -6,11 +6,11 @@ import Testing
 
 @testable import Forwarding
 
-/// What is tried, how much of it, and what becomes of answers then. The rest is told by the scenarios of rank.
+/// Which addresses are tried, how many of them, and the answers after that. The scenarios of rank test the rest.
 @Suite struct AddressRanksTests {
     private static let start = Tick(nanoseconds: 1_000_000_000_000)
 
-    /// A forwarder that ranks the names of example.com, with a resolver that gives what it is told.
+    /// A forwarder that ranks the names of example.com, with a resolver that answers as the test says.
     private struct World: ~Copyable {
         var forwarder: Forwarder
         let cache = DNSCache(bytes: 1 << 20, staleSeconds: 86400, seed: (1, 2))
@@ -26,8 +26,8 @@ import Testing
             forwarder = Forwarder(policy: policy, timing: Timing(), groups: upstreams.groups, cache: cache)
         }
 
-        /// Asks, and answers what the resolver is asked.
-        /// - Returns: the addresses that the client is given.
+        /// Asks, and answers the queries to the resolver.
+        /// - Returns: The addresses in the client's answer.
         mutating func ask(_ text: String, _ addresses: [IPAddress], ttl: UInt32 = 60) -> [IPAddress] {
             let name = Name(text)!
             forwarder.receive(
@@ -74,7 +74,7 @@ import Testing
         world.forwarder.expire(at: world.now)
         _ = world.take()
         #expect(world.left == [world.trials[0].id])
-        // The one that answered, those that were not tried, and those that did not answer.
+        // The address that answered, the addresses that were not tried, and the addresses that did not answer.
         let silent = all.prefix(AddressRanks.mostAddresses).filter { $0 != all[5] }
         let rest = Array(all.dropFirst(AddressRanks.mostAddresses))
         let given = world.ask("www.example.com", [])
@@ -88,16 +88,16 @@ import Testing
             _ = world.ask("n\(number).example.com", Self.addresses(2), ttl: 1)
         }
         #expect(world.trials.count == AddressRanks.mostTrials)
-        // One has ended: there is room for the next.
+        // One trial has ended: there is room for the next one.
         for number in 0..<2 { world.forwarder.tried(world.trials[3].id, number, hasAnswered: true, at: world.now) }
         _ = world.ask("another.example.com", Self.addresses(2))
         #expect(world.trials.count == AddressRanks.mostTrials + 1)
-        // What is told of a trial that is over, or of an address that it has not, counts for nothing.
+        // A report about a trial that is over, or about an address that the trial does not have, is ignored.
         world.forwarder.tried(world.trials[3].id, 0, hasAnswered: true, at: world.now)
         world.forwarder.tried(world.trials[4].id, 7, hasAnswered: false, at: world.now)
         world.forwarder.tried(TrialID(standalone: 1), 0, hasAnswered: true, at: world.now)
         #expect(world.forwarder.counters.rankAnswered == 2)
-        // A minute later all are over, although nobody has told of them, and those that were left out have their turn.
+        // A minute later all trials are over, although no report has come, and the left-out trials can begin.
         world.now = world.now.advanced(milliseconds: 60_000)
         world.forwarder.expire(at: world.now)
         _ = world.take()
@@ -126,7 +126,7 @@ import Testing
         #expect(world.ask("www.example.com", all, ttl: 0) == all)
         for number in [2, 0, 1] { world.forwarder.tried(world.trials[0].id, number, hasAnswered: true, at: world.now) }
         #expect(world.ask("www.example.com", all, ttl: 0) == [all[2], all[0], all[1]])
-        // Forgotten, as `flush` has it.
+        // The name is forgotten, as by `flush`.
         _ = world.forwarder.forget(.only(Name("www.example.com")!), at: world.now)
         #expect(world.ask("www.example.com", all, ttl: 0) == all)
         #expect(world.trials.count == 2)
@@ -161,7 +161,7 @@ import Testing
                 #expect(Set(given) == Set(expected) && given.count == expected.count)
             }
             _ = world.take()
-            // Late news of the last few is told as well.
+            // Late reports of the last few trials are passed on as well.
             world.trials.removeFirst(max(0, world.trials.count - 2 * AddressRanks.mostTrials))
             #expect(world.trials.allSatisfy { $0.endpoints.count <= AddressRanks.mostAddresses })
         }

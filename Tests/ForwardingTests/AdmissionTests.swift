@@ -4,11 +4,11 @@ import Testing
 
 @testable import Forwarding
 
-/// Who may wait and who makes room, by numbers alone.
+/// Which sources may wait and which make room, by numbers alone.
 @Suite struct AdmissionTests {
     private static func source(_ number: Int) -> Source { Source(.v4(192, 0, UInt8(number >> 8), UInt8(number & 255))) }
 
-    /// On a link of this machine.
+    /// A source on a link of this machine.
     private static func neighbour(_ number: Int) -> Source { Source(IPAddress(v6: 0xFD00 << 48, UInt64(number) + 1)) }
 
     private static func client(_ source: Int, isProven: Bool = true) -> AskingClient {
@@ -35,7 +35,7 @@ import Testing
         #expect(admission.room(for: Self.source(Shares.flights)) == .none)
     }
 
-    /// A host of a link that floods makes room for its neighbours, and one that invents addresses leaves an eighth to the rest.
+    /// A flooding host makes room for its neighbours, and a host that invents addresses leaves an eighth to the rest.
     @Test func aNetworkOnALinkLeavesRoom() {
         var admission = Admission()
         while case .free = admission.room(for: Self.neighbour(0)) { admission.begin(Self.neighbour(0)) }
@@ -56,7 +56,7 @@ import Testing
         }
         #expect(admission.flights.all == Shares.flights / 64 * 63)
         #expect(admission.room(for: Self.source(1)) == .free)
-        // A flood from elsewhere makes room for them as for each other.
+        // A flood from another network makes room for a host of the link as for any other source.
         admission = Admission()
         for _ in 0..<Shares.flights { admission.begin(Self.source(1)) }
         #expect(admission.room(for: Self.neighbour(0)) == .ofNewest(Self.source(1)))
@@ -67,7 +67,7 @@ import Testing
         for _ in 0..<3 { admission.begin(Self.source(1)) }
         let isTaken = admission.takesOver(from: Self.source(1), Self.source(2))
         #expect(isTaken && admission.flights[Self.source(1)] == 2 && admission.flights[Self.source(2)] == 1)
-        // Not from one that would have no more than the other then.
+        // The first source would then have fewer than the second.
         let isAnother = admission.takesOver(from: Self.source(1), Self.source(2))
         #expect(!isAnother && admission.flights.all == 3)
     }

@@ -7,17 +7,17 @@ import Testing
 
 @testable import Forwarding
 
-/// Whatever changes, and in whatever order: a client gets no answer that a change has made wrong, and one that is decided alike is
-/// not asked for again.
+/// Whatever changes, and in whatever order: a client gets no answer that a change has made wrong, and an answer that is
+/// still right is not asked for again.
 @Suite struct BasisChanceTests {
-    /// Where a question goes, said once more in other words than the policy's.
+    /// The way of a question, computed a second time in another way than the policy's.
     private enum Law: Equatable {
         case hosts, nothing
         case asks(GroupID)
     }
 
-    /// An account, the local resolvers, `office` and `private`; each answer's address says which group has given it, in which
-    /// network, and in the how manyth second.
+    /// An account, the local resolvers, `office` and `private`; the address in each answer shows the group, the network
+    /// and the second of the answer.
     private struct World: ~Copyable {
         var upstreams = TestUpstreams()
         var hosts: Set<Name> = []
@@ -26,11 +26,11 @@ import Testing
         var forwarder: Forwarder
         var second: UInt32 = 1000
         var flushed: [Name: UInt32] = [:]
-        /// The file of a daemon that has ended, until it is read.
+        /// The cache file of a daemon that has ended, until the next one reads it.
         var unread: [UInt8]?
         var asked = 0
         var faults: [String] = []
-        /// By group and name: what it has said last, and in which network and second.
+        /// The last answer by group and name, with its network and second.
         private var said: [IPAddress: (group: GroupID, network: UInt64, second: UInt32, name: Name)] = [:]
 
         static let names = ["a.example", "b.example", "c.corp.example", "d.corp.example", "nas.lan", "tv.lan"].map {
@@ -123,7 +123,7 @@ import Testing
                 .settings(upstreams.policy(30, hostsTable), Timing(), upstreams.groups, renewed: []), at: now)
         }
 
-        /// Asks as a client, first of the cache, and answers what is asked, in some cases after a further change.
+        /// Asks as a client, first the cache, and answers the queries, in some cases after a further change.
         mutating func ask(_ chance: inout Chance) {
             second += UInt32(chance.below(3))
             let name = Self.names[chance.below(Self.names.count)]
@@ -142,7 +142,7 @@ import Testing
             judge(name, type, answer.answer, isNew: false)
         }
 
-        /// - Returns: what clients get, and whether a server has said it just now.
+        /// - Returns: The answers of clients, and whether a server has just given each one.
         private mutating func carryOut(changing chance: inout Chance) -> [(answer: Answer, isNew: Bool)] {
             var given: [(answer: Answer, isNew: Bool)] = []
             forwarder.endTurn(at: now)
@@ -159,7 +159,7 @@ import Testing
                     if chance.below(5) == 0 {
                         let isRestart = unread == nil
                         change(&chance)
-                        // The question has gone with the daemon.
+                        // The question ended with the daemon.
                         if isRestart, unread != nil {
                             return [(.failure(.root, type: .a, .servFail, extendedError: nil), true)]
                         }
@@ -249,7 +249,7 @@ import Testing
         let missing = (0..<count).filter { cache.find(name($0), type: .a, for: .everyone, at: 1) == nil }
         #expect(missing == Array(0..<20) + Array(length..<length + 20))
         #expect(cache.statistics.entries == count - 40)
-        // And the hosts file: more names than were ever looked for one by one.
+        // And the hosts file, with more names than were ever searched one by one.
         let hosts = HostsTable(parsing: Array((100..<200).map { "192.0.2.9 n\($0).example\n" }.joined().utf8).span)
         forwarder.change(.hosts(hosts), at: Tick(nanoseconds: 0))
         let gone = (50..<count).filter { cache.find(name($0), type: .a, for: .everyone, at: 1) == nil }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Forwarding
 
-/// The caps, and what does not grow.
+/// The limits, and the tables that must not grow.
 @Suite struct BoundsTests {
     private static let now = Tick(nanoseconds: 1_000_000_000_000)
 
@@ -45,7 +45,7 @@ import Testing
         #expect(forwarder.counters.joined == 1)
     }
 
-    /// Of whatever source: the clients of the flight would get SERVFAIL, for an answer that no one waits for.
+    /// A refresh of any source takes no room of a client's flight, whose clients would get SERVFAIL.
     @Test func aRefreshTakesNoRoomOfAClientsFlight() {
         var forwarder = Self.forwarder()
         for number in 0..<Shares.flights {
@@ -56,7 +56,7 @@ import Testing
         }
         #expect(forwarder.actions.isEmpty && forwarder.counters.refusedFlights == 0)
         #expect(forwarder.flightsUnderWay == Shares.flights)
-        // The same question of a client takes it.
+        // The same question of a client takes the room.
         forwarder.receive(name(-1), .a, for: .everyone, from: -1, by: Asker(Source(.v4(192, 0, 2, 1))), at: Self.now)
         #expect(forwarder.actions.count == 2 && forwarder.counters.refusedFlights == 1)
     }
@@ -104,7 +104,7 @@ import Testing
         #expect(sent == [(most..<most + 8).map(name)])
     }
 
-    /// Whoever settles quickly leaves deadlines behind that are due in seconds; they must not pile up until then.
+    /// Requests that end quickly leave deadlines that are due in seconds; these must not pile up until then.
     @Test func settledFlightsLeaveNoDeadlinesBehind() {
         var forwarder = Self.forwarder(batch: 1)
         var most = 0
@@ -204,7 +204,7 @@ import Testing
         #expect(most.deadlines <= 12 * Shares.flights)
         #expect(most.namesWithoutRecord <= GroupState.maximumNamesWithoutRecord)
         #expect(most.failures <= Shares.flights)
-        // And when it is over, nothing of it is under way.
+        // After the flood, no request of it is under way.
         while let next = forwarder.nextDeadline {
             now = max(now, next)
             forwarder.expire(at: now)
@@ -218,7 +218,7 @@ import Testing
         #expect(left == Rooms())
     }
 
-    /// How much of everything there is.
+    /// The size of each table.
     private struct Rooms: Equatable {
         var (clients, flights, lookups, outbox, queries) = (0, 0, 0, 0, 0)
         var (deadlines, namesWithoutRecord, failures) = (0, 0, 0)
@@ -244,7 +244,7 @@ import Testing
         }
         #expect(forwarder.admission.clients.all == most)
         #expect(forwarder.counters.refusedWaiting == 1000)
-        // Another source is taken on.
+        // Another source is accepted.
         forwarder.receive(name(0), .a, for: .everyone, from: -1, by: Asker(Source(.v4(192, 0, 2, 1))), at: Self.now)
         #expect(forwarder.admission.clients.all == most + 1)
         let late = Self.now.advanced(milliseconds: 4000)
@@ -255,7 +255,7 @@ import Testing
         #expect(answered == most + 1001)
     }
 
-    /// A source that may be somebody else's name: few wait for one question, and few in all. One that is proven has more.
+    /// A source whose address may be forged: few wait for one question, and few in all. A proven source has more.
     @Test func ofASourceThatIsNotProvenFewWait() {
         let source = Source(.v4(192, 0, 2, 66))
         var forwarder = Self.forwarder()
@@ -278,7 +278,7 @@ import Testing
         #expect(forwarder.admission.clients[source] == Shares.unproven + 1)
     }
 
-    /// Those whose questions are asked anew after a change of rules are no more proven by that.
+    /// Clients whose questions are asked anew after a change of rules do not become proven by that.
     @Test func ofASourceThatIsNotProvenFewWaitAlsoAfterAChangeOfRules() throws {
         let source = Source(.v4(192, 0, 2, 66))
         let most = Shares.unprovenWaiting
@@ -287,7 +287,7 @@ import Testing
             forwarder.receive(
                 name(0), .a, for: .everyone, from: number, by: Asker(source, isProven: false), at: Self.now)
         }
-        // What is under way is joined by nobody any more, so that a second flight begins.
+        // No client joins the flight under way any more, so a second one begins.
         _ = forwarder.forget(.only(name(0)), at: Self.now)
         for number in most..<2 * most {
             forwarder.receive(

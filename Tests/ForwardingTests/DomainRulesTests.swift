@@ -6,7 +6,7 @@ import Testing
 
 @testable import Forwarding
 
-/// Whose a name is.
+/// The group that takes a name.
 @Suite struct DomainRulesTests {
     @Test func theLongestPatternHoldsWhateverTheOrder() throws {
         let lists = [
@@ -126,7 +126,7 @@ import Testing
             list("a.example", of: .group(.httpdns)),
         ])
         #expect(taker("a.example", reversed) == "office a.example")
-        // Not httpdns: somebody who names at least as much has it.
+        // `*.corp.example` wins over `corp.example` for the names below.
         let longer = try DomainRules([list("corp.example", of: .group(.fallback)), list("*.corp.example", of: office)])
         #expect(taker("corp.example", longer) == "fallback corp.example")
         #expect(taker("a.corp.example", longer) == "office *.corp.example")
@@ -232,7 +232,7 @@ extension DomainRulesTests {
         #expect(taker("x.a.example", rules) == "nobody")
         #expect(taker("a.b.example", rules) == "office a.b.example")
         #expect(taker("x.a.b.example", rules) == "shop b.example")
-        // The name above is the other group's: that of a DS record too.
+        // The parent name belongs to the other group, and so does the DS record of the name.
         #expect(taker("x.a.b.example", rules, .ds) == "shop b.example")
         #expect(taker("a.b.example", rules, .ds) == "shop b.example")
         // Both forms of one name in one list.
@@ -268,7 +268,7 @@ extension DomainRulesTests {
         #expect(taker("a.example", rules) == "fallback .")
         #expect(taker("x.a.example", rules) == "fallback .")
         #expect(taker("b.example", rules) == "fallback .")
-        // As the exceptions of a list do, it holds over longer patterns.
+        // Like an exception of a list, this exception wins over longer patterns.
         #expect(taker("x.b.example", rules) == "fallback .")
     }
 
@@ -281,7 +281,7 @@ extension DomainRulesTests {
         ])
         #expect(taker("a.example", rules) == "shop a.example")
         #expect(taker("x.free.a.example", rules) == "office x.free.a.example")
-        // Not the list with the exception, but another one.
+        // Another list takes the name, not the list with the exception.
         #expect(taker("y.free.a.example", rules) == "other free.a.example")
         let exception = rules.exception(Name("y.free.a.example")!)
         #expect(exception?.group == GroupID(3) && exception?.pattern == DomainPattern("free.a.example"))
@@ -299,7 +299,7 @@ extension DomainRulesTests {
         for name in ["x.free.a.example", "x.free.b.example", "good.example", "y.good.example"] {
             #expect(rules.find(Name(name)!, .a).group == nil, "\(name)")
         }
-        // Of the settings' own patterns the longest decides.
+        // Among the settings' own patterns the longest decides.
         #expect(taker("own.good.example", rules) == "shop own.good.example")
     }
 }
@@ -308,7 +308,7 @@ func list(_ patterns: String..., of owner: DomainRules.Owner) -> (DomainList, Do
     (DomainList(patterns.map { DomainPattern($0)! }), owner)
 }
 
-/// Who takes a name, and by which pattern.
+/// The group that takes a name, and its pattern.
 func taker(_ text: String, _ rules: DomainRules, _ type: RecordType = .a) -> String {
     let found = rules.find(Name(text)!, type)
     guard let pattern = rules.pattern(found) else { return "nobody" }

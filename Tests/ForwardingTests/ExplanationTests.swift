@@ -5,7 +5,7 @@ import Testing
 
 @testable import Forwarding
 
-/// What is explained of single questions. That it is what happens, chance shows in ``RandomForwarderTests``.
+/// Explanations of single questions. ``RandomForwarderTests`` shows that the forwarder does what they say.
 @Suite struct ExplanationTests {
     private static let now = Tick(nanoseconds: 1_000_000_000_000)
     private let name = Name("www.example.com")!
@@ -57,7 +57,7 @@ import Testing
             #expect(known.fate == .asked(1), "\(type)")
             #expect(known.parts.map(\.standing).first == .withoutRecord("RRNotExist"), "\(type)")
         }
-        // The question goes on at the local resolver, whose word stands in its place.
+        // The local resolver is asked next, and its answer replaces the account's.
         for (id, ask) in queries(&forwarder, at: Self.now) {
             guard case .message = ask else { continue }
             forwarder.settle(

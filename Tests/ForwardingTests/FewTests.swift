@@ -4,7 +4,7 @@ import Testing
 @testable import Forwarding
 
 @Suite struct FewTests {
-    /// Whatever is done to both, it holds what an array would.
+    /// After any operations, the list has the same elements as an array.
     @Test func isAList() {
         var chance = Chance.announced("few")
         for _ in 0..<200 {

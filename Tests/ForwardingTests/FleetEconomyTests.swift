@@ -4,7 +4,7 @@ import Testing
 
 @testable import Forwarding
 
-/// What a fleet is billed for, beside one daemon that is asked the same.
+/// The names that a fleet is billed for, compared with one daemon that gets the same questions.
 @Suite struct FleetEconomyTests {
     /// The questions of a thousand daemons: 10 minutes, 5,000 names by Zipf's law.
     private static let questions: [(at: UInt64, node: Int, name: Int)] = {
@@ -26,7 +26,7 @@ import Testing
         }
     }()
 
-    /// - Parameter counts: the daemons whose questions are asked; all others stay silent.
+    /// - Parameter counts: The daemons whose questions are asked; all other daemons stay silent.
     private static func billed(daemons: Int, isShared: Bool, counts: Range<Int> = 0..<1000) -> Int {
         let world = FleetWorld(nodes: daemons, names: 5000, isShared: isShared)
         let begin = world.now

@@ -14,7 +14,7 @@ final class FleetWorld {
         var clockOffset = 0
         var events: [Event] = []
         var replies: [(client: ClientNumber, answer: Answer, age: Reply.Age, at: UInt64)] = []
-        /// When its loop wakes next.
+        /// The next moment at which its loop wakes.
         fileprivate var wakesAt = UInt64.max
         /// Actions for the store, in words.
         var commands: [String] = []
@@ -48,7 +48,7 @@ final class FleetWorld {
 
     private(set) var now: UInt64 = 1_000_000_000_000
     private(set) var nodes: [Node]
-    /// Names that the account was asked for.
+    /// The number of names that the account was asked for.
     private(set) var billed = 0
     /// A heap by time; what happens then stands in `happenings`, whose free indices are reused.
     private var queue: [(at: UInt64, index: Int)] = []
@@ -57,15 +57,15 @@ final class FleetWorld {
     private var store: [SharedQuestion: Entry] = [:]
     private var leases: [SharedQuestion: UInt64] = [:]
     private let names: [(query: [UInt8], question: Question, name: Name)]
-    /// In nanoseconds.
+    /// The time until a reply of the store, in nanoseconds.
     var storeTime: UInt64 = 400_000
     var lookupTime: UInt64 = 30_000_000
     var ttl: UInt32 = 60
-    /// What the store does instead of answering.
+    /// The reaction of the store instead of an answer.
     var storeFault: ((SharedAction) -> SharedEvent?)?
-    /// The store takes everything and says nothing.
+    /// Whether the store accepts all commands and answers none.
     var isStoreSilent = false
-    /// The account does not answer.
+    /// Whether the account does not answer.
     var isServiceDown = false
     var hasNoRecord = false
     /// The servers of all groups fail at once.
@@ -158,7 +158,7 @@ final class FleetWorld {
         }
     }
 
-    /// A client asks; `client` nil: the answer is not looked at.
+    /// A client asks; `client` nil: the answer is not checked.
     func ask(_ node: Int, _ name: Int, _ client: ClientNumber? = nil) {
         let (query, question, name) = names[name]
         var reply = [UInt8](repeating: 0, count: 1232)
@@ -178,7 +178,7 @@ final class FleetWorld {
         turn(node)
     }
 
-    /// The daemon looks a name up for itself.
+    /// The daemon looks a name up without a client.
     func refresh(_ node: Int, _ name: Int) {
         nodes[node].forwarder.receive(
             names[name].name, .a, for: Audience(of: names[name].question), from: nil, at: tick)
@@ -265,7 +265,7 @@ final class FleetWorld {
 }
 
 extension SharedAction {
-    /// What is done, without to what.
+    /// The name of the action, without its arguments.
     fileprivate var word: String {
         switch self {
         case .dial: "dial"

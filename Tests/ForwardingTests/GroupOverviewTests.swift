@@ -5,7 +5,7 @@ import Testing
 
 @testable import Forwarding
 
-/// What is told of groups to those who look after the daemon.
+/// The overview of groups for an operator.
 @Suite struct GroupOverviewTests {
     private static let now = Tick(nanoseconds: 1_000_000_000_000)
     private let office = GroupID(2)
@@ -61,9 +61,9 @@ import Testing
         #expect(failed == 2)
     }
 
-    /// The most readable way counts, once for each question, however many servers were asked.
+    /// A lookup counts once, by its least protected way, however many servers were asked.
     @Test func aLookupIsCountedByTheWayItWasSent() throws {
-        /// - Parameter isWritten: whether the request to the account could be sent.
+        /// - Parameter isWritten: Whether the request to the account could be sent.
         func sent(_ resolver: String, serviceFails: Bool, isWritten: Bool = true) throws -> [UInt64] {
             var upstreams = TestUpstreams()
             upstreams.service = [Server(try #require(Endpoint("127.0.0.1:443")), .account)]
@@ -77,7 +77,7 @@ import Testing
                     let found = NameAddresses(
                         name: name, ipv4: .addresses([.v4(192, 0, 2, 1)], ttl: 60), ipv6: .noRecord)
                     let isService = if case .addresses = ask { true } else { false }
-                    // Of a request that is sent once more it is told again: the service bills its names again.
+                    // A request that is sent a second time is counted again: the service bills its names again.
                     if isWritten { for _ in 1...2 { forwarder.wrote(id) } }
                     let outcome: Outcome =
                         !isService
@@ -86,7 +86,7 @@ import Testing
                     forwarder.settle(id, outcome, at: Self.now)
                 }
             }
-            // From the cache, or refused without a lookup: nothing more is sent.
+            // An answer from the cache, or a refusal without a lookup: no request is sent.
             forwarder.receive(Name("localhost")!, .a, for: .everyone, from: 3, at: Self.now)
             let counters = forwarder.counters
             let names = forwarder.overview(of: .httpdns).counters.names
@@ -95,12 +95,12 @@ import Testing
         #expect(try sent("192.0.2.53:53", serviceFails: false) == [1, 0, 0, 2])
         #expect(try sent("192.0.2.53:53", serviceFails: true) == [0, 0, 1, 2])
         #expect(try sent("127.0.0.53:53", serviceFails: true) == [1, 0, 0, 2])
-        // What could not be sent went nowhere, and costs nothing.
+        // A request that could not be sent reached no server, and costs nothing.
         #expect(try sent("127.0.0.53:53", serviceFails: true, isWritten: false) == [0, 1, 0, 0])
         #expect(try sent("192.0.2.53:53", serviceFails: true, isWritten: false) == [0, 0, 1, 0])
     }
 
-    /// What is the daemon's own is no client's: names of servers count in no figure.
+    /// Questions of the daemon itself are no questions of clients: names of servers count in no figure.
     @Test func aQuestionForAServerCountsNowhere() throws {
         var upstreams = TestUpstreams()
         upstreams.hasService = false
@@ -122,7 +122,7 @@ import Testing
         #expect(counters == Counters() && groups.allSatisfy { $0.questions == 0 }, "\(counters)")
     }
 
-    /// While no network leads anywhere, nothing leaves this machine; what is silent has left all the same.
+    /// Without a network, no request leaves this machine; a request to a silent server has left it all the same.
     @Test func whatCouldNotBeSentHasNotLeft() throws {
         func left(isWritten: Bool, isSilent: Bool) throws -> UInt64 {
             var upstreams = TestUpstreams()

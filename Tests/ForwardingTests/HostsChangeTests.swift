@@ -5,7 +5,7 @@ import Testing
 
 @testable import Forwarding
 
-/// What the cache keeps when the hosts file changes.
+/// The cache entries that stay when the hosts file changes.
 @Suite struct HostsChangeTests {
     private static func hosts(_ lines: [String]) -> HostsTable {
         HostsTable(parsing: Array(lines.map { $0 + "\n" }.joined().utf8).span)
@@ -54,7 +54,7 @@ import Testing
         var forwarder = Forwarder(
             policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups, cache: cache)
         let (name, now) = (Self.name(1), Tick(nanoseconds: 1_000_000_000_000))
-        /// Begins a lookup, and returns how it is answered.
+        /// Begins a lookup, and returns the ID of its query.
         func ask(_ forwarder: inout Forwarder, client: Int) throws -> QueryID {
             forwarder.receive(
                 name, .a, for: .those(dnssecOK: false, checkingDisabled: false), from: client, at: now)
@@ -62,7 +62,7 @@ import Testing
             let asked = forwarder.takeActions().compactMap { if case .ask(let id, _, _) = $0 { id } else { nil } }
             return try #require(asked.first)
         }
-        /// Answers it, and returns who is given that.
+        /// Answers it, and returns the clients that get the answer.
         func settle(_ forwarder: inout Forwarder, _ id: QueryID) -> [Int] {
             let addresses = FamilyAddresses.addresses([.v4(192, 0, 2, 1)], ttl: 600)
             forwarder.settle(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Forwarding
 
-/// The language of the scenarios is what its page says: every word of the tables is in the code, and the other way round.
+/// The page of scenarios describes their language: each word of its tables is in the code, and the other way round.
 @Suite struct LanguageTests {
     private static let page = URL(filePath: #filePath).deletingLastPathComponent()
         .appendingPathComponent("Scenarios/README.md")

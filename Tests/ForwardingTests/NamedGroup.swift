@@ -3,19 +3,19 @@ import DNSWire
 
 @testable import Forwarding
 
-/// A group of the operator's own: an HTTPDNS account, or one that carries whole messages.
+/// A group of the operator: an HTTPDNS account, or a group that carries whole messages.
 struct NamedGroup {
-    /// Another under the same name when the group changes its kind.
+    /// The group gets another ID under the same name when it changes its kind.
     var id: GroupID
     var servers: [Server]
     var isAccount = false
     var isProven = true
-    /// Whether the network gives its servers.
+    /// Whether its servers come from the network.
     var isOfNetwork = false
     /// Whether its servers are asked over TLS.
     var isEncrypted = false
     var takes: [Name] = []
-    /// The names of its servers, if they have to be found.
+    /// The names of its servers that must be looked up.
     var called: [Name] = []
     var answer: GroupAnswer?
     var thenTry: [String] = []
@@ -44,7 +44,7 @@ struct NamedGroup {
         return group
     }
 
-    /// What can stand behind a group's servers.
+    /// The keys that can follow a group's servers.
     enum Key: String, CaseIterable {
         case account, unproven, encrypted, ofNetwork, answers, takes, called, thenTry, on, concurrency, timeout,
             queriesPerSecond, without, bogus
@@ -53,8 +53,8 @@ struct NamedGroup {
         var isFlag: Bool { [.account, .unproven, .encrypted, .ofNetwork].contains(self) }
     }
 
-    /// `NAME SERVERS [account] [unproven] [encrypted] [ofNetwork] [answers ANSWER…] [takes NAME…] [called NAME…] [thenTry GROUP…] [on END…] [concurrency N]
-    /// [timeout N] [queriesPerSecond N] [without TYPE…] [bogus NETWORK…]`
+    /// `NAME SERVERS [account] [unproven] [encrypted] [ofNetwork] [answers ANSWER…] [takes NAME…] [called NAME…]
+    /// [thenTry GROUP…] [on END…] [concurrency N] [timeout N] [queriesPerSecond N] [without TYPE…] [bogus NETWORK…]`
     init?(_ words: ArraySlice<String>) {
         guard words.count > 1, let id = GroupID(scenario: words.first!), id.rawValue > GroupID.fallback.rawValue,
             let count = Int(words.dropFirst().first!)

@@ -134,7 +134,7 @@ import Testing
         #expect(hosts.unread.count == 0)
     }
 
-    /// Names that are none, and what is beyond the limits.
+    /// Texts that are no names, and texts beyond the limits.
     @Test(
         arguments: [
             ("192.0.2.1 a..b good\n", 1, 1), ("# a\n192.0.2.1 good „a“ \u{FFFD}\n", 2, 2), ("fe80::1%lo0 good\n", 0, 0),
@@ -216,7 +216,7 @@ import Testing
     }
 
     @Test(arguments: [
-        // What it listens on, the server, whether that is the daemon itself.
+        // The daemon's address, the server's address, and whether the server is the daemon itself.
         ("127.0.0.1:53", "127.0.0.1:53", true), ("127.0.0.1:53", "127.0.0.1:5353", false),
         ("127.0.0.1:53", "127.0.0.53:53", false), ("127.0.0.1:53", "0.0.0.0:53", true),
         ("127.0.0.1:53", "192.0.2.10:53", false), ("192.0.2.10:53", "192.0.2.10:53", true),
@@ -241,7 +241,7 @@ import Testing
         #expect(split.usable == (row.2 ? [] : [server]))
     }
 
-    /// systemd-resolved stands behind 127.0.0.53; whom it asks is in a file of its own.
+    /// systemd-resolved answers at 127.0.0.53; the servers that it asks are in a file of its own.
     @Test(arguments: [
         ("127.0.0.53:53", ["192.0.2.1:53"], false), ("127.0.0.53:53", ["192.0.2.1:53", "127.0.0.1:53"], true),
         ("127.0.0.54:53", ["127.0.0.1:53"], true), ("127.0.0.53:53", ["127.0.0.1:5353"], false),
@@ -271,7 +271,7 @@ import Testing
         (["eth0 all 192.0.2.1", "tun0 all 10.1.0.53"], ["192.0.2.1", "10.1.0.53"]),
         (["eth0 some 192.0.2.1", "tun0 some 10.1.0.53"], ["192.0.2.1=eth0", "10.1.0.53=tun0"]),
         (["eth0 other 192.0.2.1", " all 127.0.0.1"], ["192.0.2.1"]),
-        // One server of both links; one that no link has.
+        // A server of both links, and a server that no link has.
         (["eth0 other 192.0.2.1", "tun0 some 192.0.2.1"], ["192.0.2.1"]),
         (["tun0 some 10.1.0.53"], ["192.0.2.1", "10.1.0.53=tun0"]), ([], ["192.0.2.1", "10.1.0.53"]),
         // A server of the machine as a whole.

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Forwarding
 
-/// Which groups are asked: HTTPDNS, resolvers, an office's resolvers, a second account before the office.
+/// The groups that are asked: HTTPDNS, resolvers, an office's resolvers, a second account before the office.
 @Suite struct PolicyRulesTests {
     private let office = GroupID(2)
     private let shop = GroupID(3)
@@ -29,7 +29,7 @@ import Testing
 
     private func asked(_ text: String, _ policy: Policy) -> String { asked(text, .a, policy) }
 
-    /// The groups that are asked, or why nobody is.
+    /// The groups that are asked, or the reason for which none is.
     private func asked(_ text: String, _ type: RecordType, _ policy: Policy) -> String {
         func names(_ steps: [Step]) -> String {
             steps.map { ["httpdns", "fallback", "office", "shop"][$0.group.rawValue] }.joined(separator: " ")
@@ -65,7 +65,7 @@ import Testing
         #expect(asked("a.local", .mx, policy) == "office fallback")
         #expect(asked("printer.home.arpa", .aaaa, policy) == "httpdns fallback")
         #expect(asked("home.arpa", .aaaa, policy) == "fallback")
-        // A service cannot be asked these.
+        // An HTTPDNS service cannot be asked for these names.
         #expect(asked("nas", .a, policy) == "office fallback")
         #expect(asked("tv", .a, policy) == "fallback")
         #expect(asked("1.10.in-addr.arpa", .ptr, policy) == "office fallback")
@@ -225,7 +225,7 @@ import Testing
         #expect(rule("a.onion").taker == .reserved(.nonexistent))
     }
 
-    /// RFC 9462: SVCB at two names is answered here if there is a name to be told, all else as ever.
+    /// RFC 9462: the daemon answers SVCB at two names if it has a name to announce, and all other questions as usual.
     @Test func theWaysToAskAreTold() throws {
         var policy = try policy()
         let names = ["_dns.resolver.arpa", "_dns.ns.example"]
@@ -247,7 +247,7 @@ import Testing
         #expect(asked("resolver.arpa", .svcb, policy) == "NOERROR none soa 3600")
     }
 
-    /// One for each port; addresses are told where they lead a client here.
+    /// One listener for each port, with its addresses if they lead a client to this machine.
     @Test func waysToAskAreMadeOfAddresses() {
         func endpoints(_ texts: String...) -> [Designation.Listener] {
             Designation.Listener.all(texts.compactMap { Endpoint($0) }, isHTTPS: true)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Forwarding
 
-/// RFC 7050, as the table above ``PrefixSearch`` has it.
+/// RFC 7050, as in the table above ``PrefixSearch``.
 @Suite struct PrefixSearchTests {
     private static let start = Tick(nanoseconds: 1_000_000_000_000)
     private static let wellKnown = IPAddress("64:ff9b::c000:aa")!
@@ -94,7 +94,7 @@ import Testing
         search.answered([Self.wellKnown], for: 60, at: Self.start)
         search.begin(isWanted: false, at: Self.after(1))
         #expect(search.prefix == nil)
-        // The answer to what was asked before comes too late.
+        // The answer to the earlier question comes too late.
         search.answered([Self.other], for: 60, at: Self.after(2))
         #expect(search.prefix == nil)
     }

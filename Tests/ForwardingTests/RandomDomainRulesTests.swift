@@ -6,7 +6,7 @@ import Testing
 
 @testable import Forwarding
 
-/// The table against a walk over all patterns, of which each is held to the name by itself.
+/// The table compared with a search through all patterns, each of which is compared with the name by itself.
 @Suite struct RandomDomainRulesTests {
     @Test func theRulesSayWhatAWalkOverAllPatternsSays() {
         var chance = Chance.announced("theRulesSayWhatAWalkOverAllPatternsSays")
@@ -14,7 +14,7 @@ import Testing
         for _ in 0..<300 {
             var rules: [NaiveRule] = []
             var lists: [(DomainList, DomainRules.Owner)] = []
-            // What is listed comes behind the rest, as the daemon has it.
+            // Lists come after the other rules, as in the daemon.
             let owners = (0..<1 + chance.below(7)).map { _ in owner(&chance) }
             let isListed = { (owner: DomainRules.Owner) in if case .listed = owner { true } else { false } }
             for owner in owners.filter({ !isListed($0) }) + owners.filter(isListed) {
@@ -39,7 +39,7 @@ import Testing
                 reserved += found.reserved == nil ? 0 : 1
             }
         }
-        // Each kind of outcome has been there.
+        // Each kind of outcome has occurred.
         #expect(conflicts > 0 && taken > 100 && reserved > 100, "\(conflicts) \(taken) \(reserved)")
     }
 
@@ -126,12 +126,12 @@ private enum Naive {
         func order(_ rule: NaiveRule) -> (Double, Int, Int) {
             (rule.rank, min(rule.group!.rawValue, 2), rule.isListed ? 0 : 1)
         }
-        // Of several the first.
+        // Of several patterns the first counts.
         if let best = candidates.max(by: { order($0) < order($1) }) { return "\(best.group!.rawValue)" }
         return reservedHere?.reason ?? "nobody"
     }
 
-    /// As the labels it fixes, the bits of networks as parts of a label.
+    /// The length by the labels that it fixes; the bits of networks count as parts of a label.
     static func length(_ pattern: DomainPattern) -> Double {
         switch pattern {
         case .subtree(let name), .only(let name): Double(name.labelCount)
@@ -191,7 +191,7 @@ private enum Naive {
         if case .only(let name) = pattern { .subtree(name) } else { canonical(pattern) }
     }
 
-    /// What RFCs reserve, written down a second time.
+    /// The names that RFCs reserve, written down a second time.
     private static let reserved: [(reason: String, pattern: DomainPattern)] =
         [
             ("localhost", "localhost"), ("nonexistent", "invalid onion alt use-application-dns.net"),

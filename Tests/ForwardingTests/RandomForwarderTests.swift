@@ -6,9 +6,9 @@ import Testing
 
 @testable import Forwarding
 
-/// Random events against what must hold whatever happens.
+/// Random events, and the rules that must hold after each of them.
 @Suite struct RandomForwarderTests {
-    /// One run: everything random, and the books of who waits since when.
+    /// One run: all events are random, and the run records which client waits since when.
     private struct Run: ~Copyable {
         var chance: Chance
         var forwarder: Forwarder
@@ -17,16 +17,16 @@ import Testing
         var clients = 0
         var queries: [(id: QueryID, ask: Ask)] = []
         var upstreams = TestUpstreams()
-        /// How often servers were replaced.
+        /// The number of replacements of servers.
         var lists = 0
         var faults: [String] = []
-        /// What names are chosen from: each as often as it stands here.
+        /// The zones from which names are chosen: a zone that is listed more often is chosen more often.
         var zones = ["", "", "", "", "corp.", "partner.", "shop."]
         /// Questions behind the wall that a server failed to answer.
         var wallFailures = 0
-        /// How often each fate was explained.
+        /// The number of explanations of each fate.
         var explained: [String: Int] = [:]
-        /// Whether flights may be from before other settings.
+        /// Whether flights may be older than the present settings.
         var isOutdated = false
 
         init(seed: UInt64) {
@@ -58,8 +58,8 @@ import Testing
                     seed: (seed, 7)))
         }
 
-        /// A wall for `corp.example`, a group for `partner.example` that may lead on and is now and then an account, and an
-        /// account for `shop.example`.
+        /// A wall for `corp.example`, a group for `partner.example` that may pass questions on and is sometimes an
+        /// account, and an account for `shop.example`.
         private static func named(_ chance: inout Chance) -> [NamedGroup] {
             let partner = chance.below(2) == 0 ? "partner" : "partner account"
             let lines = [
@@ -93,7 +93,7 @@ import Testing
         private static let wall = GroupID(2)
         private static let behindWall = Name("corp.example")!
 
-        /// Told by the names alone, not by the policy: whoever is behind a wall, and the wall, hear of nobody else's names.
+        /// Only the wall is asked for names behind it, and for no others: checked by names, not by the policy.
         private mutating func checkWall(_ group: GroupID, _ ask: Ask) {
             let names =
                 switch ask {
@@ -169,7 +169,7 @@ import Testing
                     name, type, for: audience, from: client, by: Asker(source), recursionDesired: recursionDesired,
                     at: now)
             }
-            // What is put to an account is decided at the end of the turn, one name after the other.
+            // The names of a request to an account are chosen at the end of the turn, one after the other.
             forwarder.endTurn(at: now)
             take()
             let explanation = forwarder.explain(name, type, of: source, at: now)
@@ -179,7 +179,7 @@ import Testing
             explained[explanation.fate.kind, default: 0] += 1
         }
 
-        /// What was explained is what happens.
+        /// Checks that the forwarder does what was explained.
         private mutating func check(_ explanation: Explanation, _ key: Flight.Key, _ client: Int) {
             let reply = forwarder.actions.lazy.compactMap { action -> Answer? in
                 if case .reply(let clients, let answer, _, _, way: _) = action, clients.contains(client) {
@@ -193,7 +193,7 @@ import Testing
                 switch explanation.fate {
                 // There is no store.
                 case .refused, .stored: false
-                // The listener looks in the cache first: before what is answered here, and before what has no record.
+                // The listener looks into the cache first: before the daemon's own answers and names without a record.
                 case .cached:
                     reply == explanation.held?.answer
                         || explanation.parts.allSatisfy { $0.standing.isWithoutRecord }
@@ -327,7 +327,7 @@ import Testing
 
         mutating func checkFlights() {
             let (open, known) = (forwarder.flights.count, forwarder.flightOf.count)
-            // Those from before other settings nobody new can join.
+            // No new client can join a flight of earlier settings.
             let isFirst = !isOutdated
             if isFirst ? open != known : open < known { faults.append("\(open) flights for \(known) questions") }
             for (key, flight) in forwarder.flightOf where flight.key != key || forwarder.flights[flight.id] !== flight {

@@ -7,28 +7,28 @@ import Testing
 
 @testable import Forwarding
 
-/// A day's questions as people ask them, and what they cost: not one lookup more than a name's first question and the
-/// first after its answer's end.
+/// The questions of people on one day, and their cost: a name is looked up for its first question and for the first one
+/// after the end of its answer, and never else.
 @Suite struct ReplayTests {
     private static let (questions, nameCount, ttl, batch) = (10_000, 500, 60, 8)
-    /// Milliseconds HTTPDNS takes.
+    /// The milliseconds that HTTPDNS takes.
     private static let roundTrip = 30
 
-    /// A question of the replay: when, in milliseconds; questions of one moment come in one turn of the loop.
+    /// A question of the replay and its time in milliseconds; questions of one moment come in one turn of the loop.
     private struct Asked {
         var at: Int
         var name: Int
         var type: RecordType
     }
 
-    /// By Zipf's law: the n-th name is asked for in proportion to 1/n.
+    /// Zipf's law: the frequency of the n-th name is proportional to 1/n.
     private static func replay(seed: UInt64) -> [Asked] {
         var chance = Chance(seed: seed)
         var upTo: [Double] = []
         for rank in 1...nameCount { upTo.append((upTo.last ?? 0) + 1 / Double(rank)) }
         var at = 0
         return (0..<questions).map { _ in
-            // Half of them come together with the one before, as a page's do; 0.1 s between the others.
+            // Half of the questions come together with the one before, as those of a page do; 0.1 s between the others.
             if chance.below(2) == 0 { at += chance.below(200) }
             let point = Double(chance.below(1 << 30)) / Double(1 << 30) * upTo[nameCount - 1]
             return Asked(
@@ -37,8 +37,8 @@ import Testing
         }
     }
 
-    /// What it has to cost, by a model that knows nothing of flights: a name's answer, both families at once, comes a
-    /// round trip after its question and lasts for the TTL from the second it came in.
+    /// The expected cost, by a model without flights: a name's answer, both families at once, comes a round trip after
+    /// its question and lasts for the TTL from that second.
     private static func expected(_ replay: [Asked]) -> (lookups: Int, requests: Int) {
         var comesAt = [Int?](repeating: nil, count: nameCount)
         var (lookups, requests) = (0, 0)
@@ -78,7 +78,7 @@ import Testing
                 policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups, cache: cache)
         }
 
-        /// A whole second at first, so that the model's seconds are the cache's.
+        /// The start is a whole second, so that the model's seconds are the cache's.
         static func tick(_ milliseconds: Int) -> Tick {
             Tick(nanoseconds: 1_000_000_000_000).advanced(milliseconds: milliseconds)
         }

@@ -14,21 +14,21 @@ final class ScenarioRunner {
     private var line = 0
     var forwarder: Forwarder
     private var cache: DNSCache
-    /// What is in the cache's file, and was not read yet.
+    /// The content of the cache's file that was not read yet.
     private var unread: [UInt8] = []
     private var settings = ScenarioSettings()
     private(set) var now = ScenarioRunner.start
     var isTurnOpen = false
-    /// Actions not yet expected, as an expectation would say them.
+    /// Actions not yet expected, in the words of an expectation.
     private var unexpected: [String] = []
     private var questions: [Int: [UInt8]] = [:]
     private var queries: [UnderWay] = []
-    /// The addresses that are tried.
+    /// The trials of addresses that are under way.
     private var trials: [(id: TrialID, endpoints: [Endpoint])] = []
     /// The looks into the store that are under way.
     var looks: [Look] = []
 
-    /// What a line without a time begins with.
+    /// The words with which a line without a time begins.
     enum Setting: String, CaseIterable { case set, hosts, group }
 
     /// What can stand behind a line's time, beside the name of a group and an address with its port.
@@ -36,7 +36,7 @@ final class ScenarioRunner {
         case each, client, daemon, settings, hosts, servers, families, network, flush, store, expect
     }
 
-    /// What an action is called.
+    /// The words for actions.
     enum Said: String, CaseIterable, CustomStringConvertible {
         case client, ask, cancel, connect, leave, report, store
         case askAgain = "ask again"
@@ -45,7 +45,7 @@ final class ScenarioRunner {
         var description: String { rawValue }
     }
 
-    /// Not zero, so that what is taken for a moment and is none shows.
+    /// Not zero, so that a missing moment that is taken for a moment shows.
     static let start = Tick(nanoseconds: 1_000_000_000_000)
 
     struct UnderWay {
@@ -172,7 +172,7 @@ final class ScenarioRunner {
         guard words.isEmpty else { throw failure("'\(words.rest)' is one thing too many") }
     }
 
-    /// Whether an action is the expected one; who has given an answer, over what, and why, is looked at where it is expected.
+    /// Whether an action is the expected one; group, way and reason of an answer count only if the line names them.
     private static func isMeant(_ action: String, by expected: String) -> Bool {
         let (said, wanted) = (action.components(separatedBy: because), expected.components(separatedBy: because))
         guard said[0].hasPrefix(wanted[0]) else { return false }
@@ -259,7 +259,7 @@ final class ScenarioRunner {
 
     private var moment: DNSCache.Moment { DNSCache.Moment(wall: 0, tick: now.seconds, boot: 1) }
 
-    /// The daemon ends, and begins with the settings of now. What it had under way is gone.
+    /// The daemon ends, and begins with the present settings. Its work under way is lost.
     private func restart(reads: Bool) {
         unread = []
         cache.writeSnapshot(at: moment) { unread += $0 }

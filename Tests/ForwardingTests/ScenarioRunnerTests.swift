@@ -1,6 +1,6 @@
 import Testing
 
-/// The runner itself: a scenario that is wrong must fail, and say where.
+/// Tests of the runner: a wrong scenario must fail, and the failure must name the line.
 @Suite struct ScenarioRunnerTests {
     private static let right = """
         # A scenario that is right in every line of it.
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(arguments: [
-        // A line that is changed, and where and with what words that must fail.
+        // A changed line, the line that must fail, and the words of the failure.
         ("NOERROR 1.2.3.4 ttl 60", "NOERROR 1.2.3.5 ttl 60", 5, "client 1 NOERROR 1.2.3.4 ttl 60"),
         ("NOERROR 1.2.3.4 ttl 60", "NOERROR 1.2.3.4 ttl 59", 5, "expected"),
         ("NOERROR 1.2.3.4 ttl 60", "SERVFAIL", 5, "expected"),

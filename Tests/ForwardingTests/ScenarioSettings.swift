@@ -8,7 +8,7 @@ import DNSWire
 struct ScenarioSettings {
     private var timing = Timing()
     private var upstreams = TestUpstreams()
-    /// How often a group's servers were replaced.
+    /// The number of replacements of a group's servers.
     private var lists: [GroupID: Int] = [:]
     private var staleSeconds: UInt32 = 86400
     private var prefetchAt: UInt32 = 0
@@ -17,10 +17,10 @@ struct ScenarioSettings {
     private var hosts = ""
     private var ranked: [(Name, UInt16)] = []
     private var isShared = false
-    /// The groups that there are or were, by name.
+    /// The present and earlier groups, by name.
     private var gone: [String: NamedGroup] = [:]
 
-    /// What can be set.
+    /// The keys of `set`.
     enum Key: String, CaseIterable {
         case httpdns, httpOnly, signed, serviceBinding, resolversOnLoopback, refusePrivate, enableReport, shared
         case dnsIp, resolvers, timeout, resolverTimeout, hedgeAfter, batch, retryTimesBeforeSwitchServer
@@ -133,7 +133,7 @@ struct ScenarioSettings {
             forwarder.change(
                 .sharedCache(SharedSettings(staleSeconds: staleSeconds, prefetchAt: prefetchAt)), at: now)
             forwarder.handle(.connected, wall: 0, at: now)
-            // That it was dialled goes without saying.
+            // Drops the dial, which scenarios do not mention.
             _ = forwarder.takeActions()
         }
         guard !preResolve.isEmpty || !keepAlive.isEmpty else { return }
@@ -155,7 +155,7 @@ struct ScenarioSettings {
     /// The present number of a group.
     func number(of name: String) -> GroupID? { upstreams.number(of: name) }
 
-    /// Others than before, but for the first ones that stay.
+    /// Replaces the servers of a group, except the first ones that stay.
     mutating func replaceServers(of group: GroupID, _ count: Int, keeping kept: Int) -> [Server] {
         lists[group, default: 0] += 1
         let former = upstreams.groups.first { $0.id == group }?.servers ?? []

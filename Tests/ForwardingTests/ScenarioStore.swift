@@ -5,7 +5,7 @@ import TestSupport
 
 @testable import Forwarding
 
-/// The store of a fleet, in a scenario's words. With `set shared true` it is in use from the start.
+/// The store of a fleet, in the words of a scenario. With `set shared true` it is in use from the start.
 extension ScenarioRunner {
     struct Look {
         var id: SharedReadID
@@ -38,7 +38,7 @@ extension ScenarioRunner {
         isTurnOpen = true
         defer { collect() }
         if words.skip("is") {
-            // What was asked on the connection of before is not answered any more.
+            // Requests on the earlier connection get no answer any more.
             looks = []
             switch words.next() {
             case "lost": return forwarder.handle(.lost("closed by the store"), wall: wall, at: now)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Each file of Scenarios is one behaviour.
+/// Each file in Scenarios tests one behaviour.
 @Suite struct ScenarioTests {
     private static let folder = Bundle.module.bundleURL.appendingPathComponent("Scenarios")
 

@@ -30,7 +30,7 @@ extension [UInt8] {
         return query
     }
 
-    /// What a reply to this query says, as a scenario would say it.
+    /// The content of a reply to this query, in the words of a scenario.
     func reading(_ reply: ArraySlice<UInt8>) -> String {
         let reply = Array(reply)
         guard case .question(let question) = Question.read(span) else { return "a reply to nothing" }
@@ -44,7 +44,7 @@ extension [UInt8] {
 }
 
 enum ScenarioAnswer {
-    /// An answer in a scenario's words.
+    /// An answer in the words of a scenario.
     static func said(_ answer: Answer) -> String {
         let records = answer.records()
         let answers = records.filter { $0.section == .answer }
@@ -62,7 +62,7 @@ enum ScenarioAnswer {
         return words.joined(separator: " ")
     }
 
-    /// What a group that carries messages answers.
+    /// The answer of a group that carries messages.
     static func answer(_ text: String, _ question: MessageQuestion) -> Answer? {
         var words = Words(text.split(separator: " ").map(String.init))
         let (name, type) = (question.name, question.type)
@@ -95,7 +95,7 @@ enum ScenarioAnswer {
         return words.isEmpty ? answer : nil
     }
 
-    /// `192.0.2.1 … ttl 60` or `TXT hello ttl 60`: text that stands for data the forwarder does not look into.
+    /// `192.0.2.1 … ttl 60` or `TXT hello ttl 60`: the text is data that the forwarder does not read.
     private static func records(_ words: inout Words, _ name: Name, _ type: RecordType) -> Answer? {
         var addresses: [IPAddress] = []
         var data: [UInt8] = []
@@ -123,7 +123,7 @@ enum ScenarioAnswer {
         return answer
     }
 
-    /// What HTTPDNS says: of every name the same, or of each named one. Behind `because` stands why names have no IPv4 address.
+    /// The answer of HTTPDNS for all names, or for each given name; `because` tells why names have no IPv4 address.
     static func results(_ text: String, names: [Name]) -> ([NameAddresses], [AbsenceReason])? {
         let parts = text.components(separatedBy: " because ")
         let reasons = parts.dropFirst().flatMap { code in
@@ -195,7 +195,7 @@ extension GroupID: CustomStringConvertible {
         self.init(number)
     }
 
-    /// By their numbers.
+    /// The names of groups by number.
     static let words = ["httpdns", "fallback", "office", "partner", "backup", "spare", "resolvers", "private"]
 
     /// The number of a group that was of another kind before, under the same name.
@@ -234,7 +234,7 @@ extension Answerer {
 }
 
 extension Ask {
-    /// What is asked, in a scenario's words.
+    /// The question in the words of a scenario.
     var said: String {
         switch self {
         case .addresses(let names, let families):

@@ -12,7 +12,7 @@ import Testing
     private static let pool = UpstreamGroup.Choice.inPreference(nextWithin: 1000)
     private static let resolvers = UpstreamGroup.Choice.lastThatAnswered
 
-    /// A choice, and the moment that it is.
+    /// A choice, and the present moment.
     private struct World {
         var choice: ServerChoice
         var now = start
@@ -25,7 +25,7 @@ import Testing
 
         mutating func pass(_ seconds: Int) { now = now.advanced(milliseconds: seconds * 1000) }
 
-        /// `1`, `1 as a trial`, `2 beside 1`, or why none is asked.
+        /// `1`, `1 as a trial`, `2 beside 1`, or the reason for which no server is asked.
         mutating func pick(isFirst: Bool = true, leadsOn: Bool = true, tried: [Int] = []) -> String {
             let choice = choice.pick(
                 for: nil, isFirst: isFirst, leadsOn: { leadsOn }, unlessTried: { tried.contains($0) }, at: now)
@@ -40,7 +40,7 @@ import Testing
         }
 
         /// A query goes to a server, counted from 1, and ends.
-        /// - Parameter isSilentAlike: another server is silent as well.
+        /// - Parameter isSilentAlike: Whether another server is silent as well.
         mutating func end(
             _ server: Int, _ verdict: ServerChoice.Verdict, isTrial: Bool = false, isSilentAlike: Bool = false
         ) {
@@ -88,7 +88,7 @@ import Testing
         var pool = World(Self.pool)
         pool.fails(1)
         #expect(pool.pick() == "2" && pool.said == ["office 1 fails refused"])
-        // Plain resolvers go by the last that answered.
+        // Plain resolvers: the choice begins with the resolver that answered last.
         var resolvers = World(Self.resolvers)
         resolvers.fails(1, times: 5)
         #expect(resolvers.pick() == "1")
@@ -141,7 +141,7 @@ import Testing
             account.fails(1, isTrial: true)
             #expect(account.pick() == "2")
         }
-        // A server behind the one that is asked is tried by nobody.
+        // No query tries a server after the one that is asked.
         account.fails(3, times: 2)
         account.pass(600)
         account.answers(1, isTrial: true)
@@ -161,7 +161,7 @@ import Testing
             #expect(world.pick() == "2")
             world.pass(1)
             #expect(world.pick() == trial)
-            // Of a query that was no trial nothing follows.
+            // A query that was no trial changes nothing.
             world.answers(1, false, isTrial: true)
             world.fails(1, isTrial: true)
             world.end(1, .withdrawn)
@@ -208,7 +208,7 @@ import Testing
         }
     }
 
-    /// A resolver that was set aside for good is tried where the group is asked otherwise from now on.
+    /// A resolver that was set aside for good is tried again when the group gets another rule.
     @Test func anotherRuleTriesWhatTheFormerDidNot() {
         var world = World(Self.resolvers)
         world.fails(1)
@@ -231,14 +231,14 @@ import Testing
             #expect(!world.choice.isDown)
             world.fails(2)
             #expect(world.choice.isDown && world.pick() == "down" && world.pick(leadsOn: false) != "down")
-            // A question that was asked before goes on to the other server.
+            // A question that was asked before moves on to the other server.
             #expect(world.pick(isFirst: false, tried: [1]) == "2")
             world.pass(1)
             #expect(world.pick() != "down")
             world.choice.take(.asked(0, for: nil, isTrial: false), at: world.now)
             world.pass(10)
             #expect(world.pick() == "down")
-            // SERVFAIL shows that a server is there.
+            // SERVFAIL shows that the server is alive.
             world.answers(1, false)
             #expect(!world.choice.isDown && world.pick() != "down")
         }

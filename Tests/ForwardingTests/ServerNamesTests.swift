@@ -6,7 +6,7 @@ import Testing
 
 @testable import Forwarding
 
-/// Whom the daemon asks where servers are, and which names of servers lead in a circle.
+/// The groups that the daemon asks for the names of servers, and the names that depend on each other in a circle.
 @Suite struct ServerNamesTests {
     private static let resolvers = GroupID(6)
     private static let (a, b, c) = (GroupID(2), GroupID(3), GroupID(4))
@@ -34,7 +34,7 @@ import Testing
         return (policy, circles)
     }
 
-    /// The groups that are asked for a name.
+    /// The groups that the daemon asks for the name.
     private func asked(_ name: String, _ policy: Policy) -> [GroupID] {
         guard case .ask(let steps) = policy.routeToServer(NameKey(Name(name)!), .a) else { return [] }
         return steps.map(\.group)
@@ -52,14 +52,14 @@ import Testing
             #expect(asked(name, policy(names, hasAccount: true).policy) == [.httpdns, Self.resolvers])
             #expect(asked(name, policy(names).policy) == [Self.resolvers])
         }
-        // What an account cannot be asked.
+        // An account cannot be asked for this name.
         #expect(asked("dns", policy([Self.a: ["dns"]], hasAccount: true).policy) == [Self.resolvers])
     }
 
     @Test func whatIsNoServersNameIsAskedOfNoAccount() {
         #expect(asked("collector.net", policy([Self.a: ["dns.net"]], hasAccount: true).policy) == [.fallback])
         #expect(asked("collector.a.example", policy([:], hasAccount: true).policy) == [Self.a])
-        // And what is neither of no group.
+        // A name that is neither a server's nor a collector's is asked of no group.
         #expect(asked("gone.net", policy([Self.a: ["dns.net"]], hasAccount: true).policy).isEmpty)
     }
 
@@ -69,7 +69,7 @@ import Testing
         #expect(circles.isEmpty)
     }
 
-    /// A group that answers by itself: with an address that is where the server is, without one nobody can say it.
+    /// A group that answers by itself: its address is the server's address; without one the settings are refused.
     @Test func aGroupThatAnswersSaysWhereTheServerIsOrItIsRefused() {
         for answer in [GroupAnswer.nxdomain, .nodata, .refused, .addresses([.v4(192, 0, 2, 7)])] {
             var ads = UpstreamGroup(Self.b, [], .messages, .lastThatAnswered, timeout: 1)
@@ -122,7 +122,7 @@ import Testing
         let names = [Self.a: ["dns.b.example"], Self.b: ["dns.c.example"], Self.c: ["dns.a.example"]]
         let (policy, circles) = policy(names)
         #expect(circles.map(\.owner) == [Self.a, Self.b, Self.c] && circles.map(\.taker) == [Self.b, Self.c, Self.a])
-        // Without settings that are refused nobody would be asked either.
+        // Such settings are refused; even if they were accepted, no group would be asked.
         #expect(asked("dns.a.example", policy).isEmpty)
     }
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Forwarding
 
-/// What the daemons of a fleet do with a store, in invented time.
+/// The use of a store by the daemons of a fleet, in invented time.
 @Suite struct SharedCacheTests {
     private static let millisecond: UInt64 = 1_000_000
 
@@ -19,7 +19,7 @@ import Testing
         #expect(world.billed == 1)
         let reply = world.nodes[1].replies.first
         #expect(reply?.answer.head.answerCount == 1 && reply?.answer.keep == 60)
-        // Aged as if it had been here all the time.
+        // The answer is as old as if it had always been in this cache.
         if case .elapsed(let seconds)? = reply?.age {
             #expect((9...11).contains(seconds))
         } else {
@@ -63,7 +63,7 @@ import Testing
         world.ttl = ttl
         world.ask(0, 0, 1)
         world.run(milliseconds: 100)
-        // That there is no record of the other family is kept for longer.
+        // The answer without a record of the other family is kept for longer.
         #expect(world.storedQuestions.contains { $0.type == .a } == (ttl >= StoreDesk.leastLifetime))
     }
 
@@ -96,7 +96,7 @@ import Testing
         #expect(world.nodes[0].events.contains(.sharedCacheOff(reason)))
     }
 
-    /// A read that was answered too late makes no further question go past the store.
+    /// A read whose answer came too late makes no further question skip the store.
     @Test func aLateReplyIsAReply() {
         let world = FleetWorld(nodes: 1, names: 2)
         world.storeTime = 60 * Self.millisecond
@@ -118,7 +118,7 @@ import Testing
         }
         let node = world.nodes[0]
         #expect(node.events == [.sharedCacheOn, .sharedCacheTakesNothing("its memory is full (OOM)")])
-        // At first, and after 1, 2 and 4 s; both families are written each time.
+        // At first, and after 1, 2 and 4 s; each time both families are written.
         #expect((2...12).contains(node.commands.filter { $0 == "write" }.count))
         world.storeFault = nil
         for name in 0..<50 {
@@ -147,7 +147,7 @@ import Testing
             world.run(milliseconds: 50)
         }
         #expect(world.nodes[0].forwarder.store.overview.budget == 0)
-        // It is still looked at: as soon as it helps again, it is waited for again.
+        // The store is still read: as soon as it answers in time, questions wait for it again.
         for name in 100..<130 {
             world.ask(1, name, name)
             world.run(milliseconds: 50)
@@ -193,9 +193,9 @@ import Testing
         world.run(milliseconds: 1000)
         #expect(world.billed == 6)
         let said = world.nodes.map { $0.events.filter { $0 == .sharedCacheClock }.count }
-        // The one whose clock is behind sees the other's answers in the future.
+        // The daemon whose clock is behind sees the other's answers in the future.
         #expect(offset > 0 ? said == [0, 1] : said == [0, 0])
-        // When its clock has caught up, what was ignored is still not fresh.
+        // When its clock has caught up, the ignored answers are still not fresh.
         world.run(milliseconds: 3_610_000)
         for name in 0..<3 { world.ask(1, name, 10 + name) }
         world.run(milliseconds: 1000)
@@ -225,7 +225,7 @@ import Testing
         #expect(reply.client == 4 && 3690...3710 ~= seconds, "\(reply.client), \(seconds)")
     }
 
-    /// A machine without a battery for its clock begins in another year, and gets the time a moment later.
+    /// A machine without a battery for its clock starts in a wrong year, and gets the time a moment later.
     @Test(arguments: [-1_600_000_000, -3600]) func aClockThatIsSetIsNoLongerBehind(offset: Int) {
         let world = FleetWorld(nodes: 2, names: 2)
         world.nodes[1].clockOffset = offset

@@ -6,13 +6,13 @@ import Testing
 
 @testable import Forwarding
 
-/// Sources that ask for much, and zones whose servers are silent, beside others who want their names answered.
+/// Sources with many questions, and zones with silent servers, beside other clients that need answers.
 @Suite struct SharingTests {
     private static let start = Tick(nanoseconds: 1_000_000_000_000)
     private static let flood = Source(.v4(192, 0, 2, 66))
     private static let other = Source(.v4(192, 0, 2, 1))
 
-    /// A world in which names that begin with `dead` are answered by nobody, and others in 20 to 40 ms.
+    /// A world in which names that begin with `dead` get no answer, and other names get one in 20 to 40 ms.
     private struct World: ~Copyable {
         var forwarder: Forwarder
         var chance: Chance
@@ -21,7 +21,7 @@ import Testing
         var clients = 0
         var live: [Int: Name] = [:]
         var (answered, refused) = (0, 0)
-        /// Of the names that are answered: how many went to another server or group than the first.
+        /// The number of answered names that went to another server or group than the first.
         var moved = 0
         var names: UInt64 = 0
 
@@ -39,7 +39,7 @@ import Testing
             forwarder.receive(name, type, for: .everyone, from: clients, by: Asker(source), at: now)
         }
 
-        /// A millisecond.
+        /// Lets a millisecond pass.
         mutating func pass() {
             now = now.advanced(milliseconds: 1)
             forwarder.expire(at: now)
@@ -125,7 +125,7 @@ import Testing
         for _ in 0..<5000 { world.pass() }
         #expect([world.answered, world.refused, world.live.count] == [159, 0, 0])
         #expect(world.forwarder.desk.groups[2].waiting.isEmpty && world.forwarder.desk.groups[2].waiting.count == 0)
-        // What was sent just before its client was answered is waited for.
+        // The test waits for queries that were sent just before their client was answered.
         for _ in 0..<5000 { world.pass() }
         #expect(world.forwarder.admission.flights.count == 0)
     }
@@ -141,9 +141,9 @@ import Testing
             world.pass()
         }
         #expect(world.answered == 60 && world.moved == 0 && world.refused == 0)
-        // What goes on to another group is counted; with httpOnly there is none.
+        // Names that move on to another group are counted; with httpOnly there are none.
         #expect(httpOnly == (world.forwarder.counters.pastPlan == 0))
-        // What the plan allows, after a quiet second as many at once, and the reserve.
+        // The names of 30 seconds, those of a quiet second before, and the reserve.
         #expect(world.names <= 30 * 20 + 20 + 3)
         #expect(world.names >= 30 * 20)
     }
@@ -177,7 +177,7 @@ import Testing
             for _ in 0..<60_000 {
                 now = now.advanced(milliseconds: 1)
                 bucket.fill(at: now)
-                // The first asks as often as all others together.
+                // The first source asks as often as all others together.
                 let asks = chance.below(2) == 0 ? 0 : 1 + chance.below(3)
                 if bucket.hasRoom(for: sources[asks]) {
                     bucket.take(for: sources[asks])

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Forwarding
 
-/// Nobody can take what all share.
+/// No source can take all of a shared limit.
 @Suite struct SourcesTests {
     @Test func whatIsOneSource() {
         func source(_ text: String) -> Source { Source(IPAddress(text)!) }
@@ -22,7 +22,7 @@ import Testing
         #expect(Source.daemon != .host)
     }
 
-    /// Where the networks are on links of this machine, and where no router of the Internet leads to them.
+    /// Each address is a source in networks on links of this machine, and in networks that the Internet does not reach.
     @Test(arguments: [
         ("2001:db8:1::1", "2001:db8:1::2", true), ("2001:db8:2::1", "2001:db8:2::2", true),
         ("2001:db8:2:ff::1", "2001:db8:2:ff::2", true), ("2001:db8:3::1", "2001:db8:3::2", false),
@@ -37,7 +37,7 @@ import Testing
         #expect((one.network != nil) == isWhole && one.network == other.network)
     }
 
-    /// All addresses of a link leave an eighth of each book, whatever is invented there, and one that floods leaves the others theirs.
+    /// All addresses of a link together leave an eighth of each table, however many of them are invented.
     @Test func aNetworkOnALinkLeavesSomething() {
         func source(_ number: Int) -> Source { Source(IPAddress(v6: 0xFD00 << 48, UInt64(number) + 1)) }
         let elsewhere = Source(.v4(192, 0, 2, 1))
@@ -84,14 +84,14 @@ import Testing
         }
     }
 
-    /// One source asks for 2,000 names a second that do not end, another for 50 that are answered in 30 ms.
+    /// One source asks for 2,000 names a second that get no answer, another for 50 that are answered in 30 ms.
     private struct Flood: ~Copyable {
         var forwarder: Forwarder
         var chance: Chance
         var now = Tick(nanoseconds: 1_000_000_000_000)
         var due: [(at: Tick, request: QueryID, names: [Name])] = []
         var clients = 0
-        /// Of the other source: those that wait, and what became of the rest.
+        /// The names of the other source: the waiting ones, and the fates of the rest.
         var waiting: Set<Int> = []
         var (answered, refused) = (0, 0)
         var most = 0
@@ -126,7 +126,7 @@ import Testing
             most = max(most, forwarder.flightsUnderWay)
         }
 
-        /// A millisecond: HTTPDNS has no record of a dead name, and the local resolver says nothing of it.
+        /// Lets a millisecond pass: HTTPDNS has no record of a dead name, and the local resolver does not answer.
         mutating func pass() {
             now = now.advanced(milliseconds: 1)
             forwarder.expire(at: now)
@@ -144,7 +144,7 @@ import Testing
             turn()
         }
 
-        /// - Returns: the share of the other's names that were answered.
+        /// - Returns: The share of the other source's names that were answered.
         mutating func run(_ other: Source) -> Double {
             for millisecond in 0..<12_000 {
                 for _ in 0..<2 {
@@ -191,7 +191,7 @@ import Testing
         #expect(flood.forwarder.counters.refusedFlights == 1)
     }
 
-    /// A name of the flood's that was sent already is kept when its answer comes, though nobody waits any more.
+    /// A name of the flood that was sent already stays when its answer comes, even without a waiting client.
     @Test func whatWasSentIsKept() throws {
         var flood = Flood(seed: 9)
         for number in 0..<Shares.flights {

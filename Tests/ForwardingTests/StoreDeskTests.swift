@@ -5,9 +5,9 @@ import Testing
 
 @testable import Forwarding
 
-/// What is decided about the store, for flights of which only a number is known.
+/// The decisions about the store, for flights that are only numbers here.
 @Suite struct StoreDeskTests {
-    /// A desk whose store is connected at 0 ms, and what it has said.
+    /// A desk whose store is connected at 0 ms, and its actions and findings.
     private final class Counter {
         var desk = StoreDesk()
         var actions: [Action] = []
@@ -39,14 +39,14 @@ import Testing
 
         func expire(at time: UInt64) { desk.expire(at: at(time), &actions) }
 
-        /// An entry that is so many seconds old at 0 ms.
+        /// An entry of this age in seconds at 0 ms.
         func entry(_ content: SharedContent? = nil, age: UInt64, isCopy: Bool = false) -> SharedFinding {
             let answer = Answer.addresses(Self.name, type: .a, [.v4(192, 0, 2, 1)], ttl: 60)
             let entry = SharedEntry(content ?? .answer(answer), stored: wall - age, lifetime: 60)
             return .entry(entry, isStaleCopy: isCopy)
         }
 
-        /// What was said since: the actions first, then the findings.
+        /// The new actions, then the new findings.
         func said() -> [String] {
             var said: [String] = []
             for action in actions {
@@ -103,7 +103,7 @@ import Testing
         counter.expire(at: 5)
         #expect(counter.said() == ["1: ask the group"])
         #expect(!counter.desk.isWaitedFor(by: TableID(standalone: 1), at: counter.at(5)))
-        // What comes later is told all the same; and what does not come has failed.
+        // A late reply is still reported; a missing reply is a failure.
         counter.tell(.found(counter.asked[0], counter.entry(age: 10)), at: 20)
         #expect(counter.said() == ["1: fresh 10"])
         _ = counter.look(1, at: 100)
@@ -126,7 +126,7 @@ import Testing
         counter.tell(.found(counter.asked[1], .nothing), at: 13)
         #expect(!counter.look(1, at: 14))
         #expect(counter.said() == ["read", "1: nothing"])
-        // Another flight has all its time.
+        // Another flight may wait the whole time.
         #expect(counter.look(2, at: 14))
     }
 
@@ -141,8 +141,8 @@ import Testing
         #expect(counter.look(4, at: 7))
     }
 
-    /// What the store owes is counted in replies: a look for the generation that fails pays for none, and a reply that comes too
-    /// late is one all the same.
+    /// The replies of the store are counted: a failed read of the generation does not count as one, and a late reply
+    /// does.
     @Test func whatIsOwedIsCountedInReplies() {
         let counter = Counter()
         for flight in 1...2 as ClosedRange<UInt32> { _ = counter.look(flight, at: 1) }
@@ -151,7 +151,7 @@ import Testing
         counter.tell(.failed(nil, "its data"), at: 51)
         #expect(counter.desk.counters.failures == 3)
         #expect(counter.desk.budget(at: counter.at(52)) == 0)
-        // Both replies come late, one of them as an error: then nothing is owed, and the next question waits again.
+        // Both replies come late, one as an error: then the store owes no reply, and the next question waits again.
         counter.tell(.found(counter.asked[0], .nothing), at: 80)
         #expect(counter.desk.budget(at: counter.at(86)) == 0)
         counter.tell(.failed(counter.asked[1], "its data"), at: 90)
@@ -200,7 +200,7 @@ import Testing
         let counter = Counter()
         let short = Answer.addresses(Counter.name, type: .a, [.v4(192, 0, 2, 1)], ttl: 20)
         let findings = [
-            // Only an account has "no record", and a short answer is over before its entry.
+            // Only an account has "no record", and a short answer ends before its entry.
             (counter.entry(.noRecord, age: 10), false, ["1: ask the group"]),
             (counter.entry(.noRecord, age: 10), true, ["1: no record 10"]),
             (counter.entry(.answer(short), age: 20), true, ["1: ask the group"]),
@@ -243,7 +243,7 @@ import Testing
         #expect(counter.said() == ["1: ask the group", "2: ask the group"])
     }
 
-    /// What has to be done comes in order: the store is given up before it is said, and all that waited goes on.
+    /// Actions come in order: the desk gives the store up before it reports that, and all waiting flights go on.
     @Test func aStoreThatIsLostIsWaitedForByNobody() {
         let counter = Counter()
         for flight in 1...3 as ClosedRange<UInt32> { _ = counter.look(flight, isWanted: flight != 2, at: 0) }
@@ -259,7 +259,7 @@ import Testing
         counter.tell(.connected, at: 1010)
         #expect(counter.look(4, at: 1010))
         #expect(counter.said() == ["shared cache on", "read"])
-        // Replies to what was asked before do not count for what is asked now.
+        // Replies to earlier requests do not count for the present ones.
         counter.desk.begin(nil, at: counter.at(1011), &counter.actions)
         #expect(counter.said() == ["hang up", "4: ask the group"])
         #expect(counter.next == nil && !counter.desk.isOn)

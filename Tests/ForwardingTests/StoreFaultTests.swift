@@ -5,7 +5,7 @@ import Testing
 
 @testable import Forwarding
 
-/// What a store that fails may cost: beside a daemon without one, to the nanosecond of an invented time.
+/// The cost of a failing store, compared with a daemon without one, exact to a nanosecond of invented time.
 @Suite struct StoreFaultTests {
     private static let millisecond: UInt64 = 1_000_000
     private static let mostWait = 5 * millisecond
@@ -77,7 +77,7 @@ import Testing
             let asked = begin + UInt64(reply.client) * Self.millisecond
             #expect(reply.at - asked <= 5 * Self.millisecond)
         }
-        // Behind a read that is late no other is waited for, and five failures end it.
+        // No question waits after a late read, and five failures end the use of the store.
         let waited = node.replies.filter { $0.at - begin - UInt64($0.client) * Self.millisecond > 0 }
         #expect(waited.count <= 6)
         #expect(node.events.contains(.sharedCacheOff("no answer within 50 ms")))
@@ -92,7 +92,7 @@ import Testing
             world.ask(1, name)
             world.run(milliseconds: 5)
         }
-        // Now it is waited for 1 ms before the group is asked.
+        // Now a question waits 1 ms for the store before the group is asked.
         #expect(world.nodes[1].forwarder.store.overview.budget == 1)
         world.storeTime = 4 * Self.millisecond
         world.serviceFault = Self.refused

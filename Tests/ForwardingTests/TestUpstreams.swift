@@ -94,7 +94,7 @@ struct TestUpstreams {
         return policy
     }
 
-    /// The groups of these names that there are.
+    /// The existing groups of these names.
     private func steps(
         _ names: [String], hedgeAfter: Int?, after ends: StepEnds = [.failure, .noRecord]
     ) -> [Step] {

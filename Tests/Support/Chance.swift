@@ -1,17 +1,17 @@
 import Foundation
 
-/// Random numbers that are the same for the same seed (SplitMix64), so that a failure can be seen again.
+/// Random numbers that are the same for the same seed (SplitMix64), so that a failure can be repeated.
 public struct Chance: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
     public init(seed: UInt64) { state = seed }
 
-    /// A new seed for each run, or that of a failure to look at: `TEST_SEED=… swift test`. A test that fails says it.
+    /// A new seed for each run, or the seed of a failure: `TEST_SEED=… swift test`. A failing test prints it.
     public static func newSeed() -> UInt64 {
         ProcessInfo.processInfo.environment["TEST_SEED"].flatMap(UInt64.init) ?? .random(in: .min ... .max)
     }
 
-    /// With a new seed, which is printed under the test's name.
+    /// A generator with a new seed, which is printed under the test's name.
     public static func announced(_ test: String) -> Chance {
         let seed = newSeed()
         print("\(test): seed \(seed)")

@@ -1,4 +1,4 @@
-/// Changes, drops, doubles or inserts a few bytes; what is inserted is mostly what means something to the reader.
+/// Changes, drops, doubles or inserts a few bytes; most inserted bytes have a meaning for the reader under test.
 public func mutate(_ bytes: [UInt8], with syntax: [UInt8], _ generator: inout Chance) -> [UInt8] {
     var bytes = bytes
     for _ in 0..<Int.random(in: 1...4, using: &generator) {

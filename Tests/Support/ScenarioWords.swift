@@ -5,7 +5,7 @@ public struct Words {
     public init(_ words: [String]) { self.words = words[...] }
 
     public var isEmpty: Bool { words.isEmpty }
-    /// What is left, taken.
+    /// The remaining words, which are taken.
     public var rest: String {
         mutating get {
             defer { words = [] }
@@ -18,7 +18,7 @@ public struct Words {
         words.removeFirst()
         return true
     }
-    /// Taken only if it can be read.
+    /// Reads the next word as a value, and takes the word only if that succeeds.
     public mutating func next<Value>(as read: (String) -> Value?) -> Value? {
         guard let value = words.first.flatMap(read) else { return nil }
         words.removeFirst()
@@ -38,7 +38,7 @@ extension String {
 }
 
 extension [String] {
-    /// With `a{1-3}b` put out as `a1b a2b a3b`.
+    /// The text with `a{1-3}b` written out as `a1b a2b a3b`.
     public func expanded<E: Error>(orThrow error: E) throws(E) -> [String] {
         var all: [String] = []
         for word in self {
@@ -56,7 +56,7 @@ extension [String] {
     }
 }
 
-/// What a scenario and the code disagree about, and where.
+/// A difference between a scenario and the code, and its position.
 public struct ScenarioFailure: Error, CustomStringConvertible {
     let file: String
     let line: Int

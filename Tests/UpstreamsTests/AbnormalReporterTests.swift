@@ -9,7 +9,7 @@ import Transport
 @testable import Forwarding
 @testable import Upstreams
 
-/// The reporter over real sockets. Its time runs ahead of the clock: the test says when a batch is due.
+/// The reporter over real sockets. The test passes it moments that are ahead of the clock, when a batch is due.
 @Suite struct AbnormalReporterTests {
     private let log: LogLines
 
@@ -53,7 +53,7 @@ import Transport
         let gate = Gate()
         let log = log
         loop.turnEnded = {
-            // Only what is not under way: nothing that is being sent is given up.
+            // Only while no batch is being sent: so no batch under way is given up.
             if let due = reporter.value.nextDeadline, !reporter.value.isSending { reporter.value.expire(at: due) }
             if isDone(log) { gate.open() }
         }
@@ -90,7 +90,7 @@ import Transport
             }
             #expect(gate.wait())
         }
-        // Once a change of state.
+        // One line for each change of state.
         #expect(log.all.count == 2)
         #expect(log.all[0].hasPrefix("warning 127.0.0.1:\(server.endpoint.port) does not take reports"))
         #expect(log.all[1].hasPrefix("notice 127.0.0.1:\(server.endpoint.port) takes reports"))
@@ -130,7 +130,7 @@ import Transport
             }
             #expect(done.wait())
         }
-        // Ten in one second, or ten in each of two and a line between.
+        // Ten lines in one second, or ten in each of two and a line between.
         #expect((10...21).contains(log.all.count))
         #expect(log.all[0].hasPrefix("info abnormal lookup {\"eventName\":") && !log.all[0].contains("67890"))
     }

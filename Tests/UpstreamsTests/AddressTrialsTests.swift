@@ -8,7 +8,7 @@ import Transport
 
 @testable import Upstreams
 
-/// Connections that are made for nothing but to see whether they can be.
+/// Connections that are made only to see whether an address answers.
 @Suite struct AddressTrialsTests {
     private struct Told: Equatable {
         var id: UInt32
@@ -16,7 +16,7 @@ import Transport
         var hasAnswered: Bool
     }
 
-    /// The loop runs from the end of the making on.
+    /// The loop runs from the end of the initializer on.
     private final class World: @unchecked Sendable {
         let loop: EventLoop
         let trials: AddressTrials
@@ -35,7 +35,7 @@ import Transport
             loop.submit {}
         }
 
-        /// What was told by the end of a turn after this one.
+        /// Does work on the loop, and waits for its end.
         func onLoop(_ work: @escaping @Sendable (AddressTrials, [TrialID]) -> Void) {
             let done = Gate()
             loop.submit { [self] in
@@ -53,7 +53,7 @@ import Transport
         }
     }
 
-    /// A listener whose queue of connections is full: the kernel answers none of its packets any more.
+    /// A listener whose queue of connections is full: the kernel answers no further packet.
     private final class SilentListener {
         let endpoint: Endpoint
         private var descriptors: [Int32]
@@ -63,7 +63,7 @@ import Transport
             guard listen(descriptor, 0) == 0 else { throw POSIXError(.EADDRINUSE) }
             self.endpoint = endpoint
             descriptors = [descriptor]
-            // One stands in the queue of an empty length; a second is seen as well by some kernels.
+            // A queue of length 0 holds one connection; some kernels accept a second one.
             for _ in 0..<3 {
                 let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
                 connectToLoopback(client, port: endpoint.port)
@@ -81,7 +81,7 @@ import Transport
         defer { close(bound) }
         let silent = try SilentListener()
         let world = try World { trials, ids in
-            // A multicast address takes no connection, which shows at once.
+            // A multicast address takes no connection, which the kernel reports at once.
             let nowhere = Endpoint(.v4(224, 0, 0, 1), port: 9)
             trials.perform(.begin(ids[1], [open, refusing, silent.endpoint, nowhere]))
         }
@@ -92,13 +92,13 @@ import Transport
                 Told(id: 1, number: 0, hasAnswered: true), Told(id: 1, number: 1, hasAnswered: false),
                 Told(id: 1, number: 3, hasAnswered: false),
             ])
-        // The end of the stream and nothing before it: no reset.
+        // The client's stream ends without an octet before it: there was no reset.
         let client = accept(listener, nil, nil)
         var octet: UInt8 = 0
         #expect(client >= 0 && read(client, &octet, 1) == 0)
         close(client)
         world.onLoop { trials, ids in trials.perform(.end(ids[1])) }
-        // A trial that is over is told of no more, and the next one is.
+        // No result of a finished trial is reported any more, and the next trial works.
         world.onLoop { trials, ids in trials.perform(.begin(ids[2], [open])) }
         #expect(world.told.next() == Told(id: 2, number: 0, hasAnswered: true))
         world.end()

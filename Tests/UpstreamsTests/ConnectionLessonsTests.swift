@@ -4,11 +4,11 @@ import Testing
 
 @testable import Upstreams
 
-/// What the ends of connections teach, and what becomes of their queries: values, in invented time.
+/// The lessons from the ends of connections, and the fates of their queries: values, in invented time.
 @Suite struct ConnectionLessonsTests {
     private static func at(_ seconds: Double) -> Tick { Tick(nanoseconds: UInt64(seconds * 1e9)) }
 
-    /// The connections of a server, of which one is opened after the other.
+    /// The connections of a server, opened one after the other.
     private struct Story {
         var lessons = ConnectionLessons(StreamLimits(idleTime: 25_000_000_000))
         var serial = 0
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    /// What is learned holds for ten minutes, may rise again, and is forgotten with the network.
+    /// A lesson holds for ten minutes, its limit may rise again, and another network ends it.
     @Test func whatIsLearnedIsForgotten() {
         var story = Story()
         for seconds in [10.0, 20] { story.close(answers: 20, at: seconds) }
@@ -35,7 +35,7 @@ import Testing
         #expect(story.queries(at: 641) == 100)
         story.lessons.forget()
         #expect(story.queries(at: 641) == .max)
-        // Nor does what came before count as the first of two.
+        // An earlier end does not count as the first of two.
         story.close(answers: 100, at: 650)
         #expect(story.queries(at: 650) == .max)
     }
@@ -51,8 +51,8 @@ import Testing
         #expect(lessons.queriesPerConnection(at: Self.at(20)) == 50)
     }
 
-    /// Where each connection is opened before the one before it has ended, as while others wait, there are independent ends all the
-    /// same.
+    /// Where each connection is opened before the end of the one before, as while queries wait, the ends are
+    /// independent all the same.
     @Test func connectionsThatOverlap() {
         var lessons = ConnectionLessons(StreamLimits(idleTime: 25_000_000_000))
         for serial in 1...3 {
@@ -62,7 +62,7 @@ import Testing
         #expect(lessons.queriesPerConnection(at: Self.at(10)) == 1)
     }
 
-    /// Days apart they have nothing to do with each other.
+    /// Ends that are days apart are independent.
     @Test func closesFarApartShowNothing() {
         var story = Story()
         story.close(answers: 30, at: 10)
@@ -72,7 +72,7 @@ import Testing
         #expect(story.queries(at: 710) == 30)
     }
 
-    /// Answers on two connections, how many queries are put on one then, and for how many seconds.
+    /// Answers on two connections, the most queries on a connection after that, and for how many seconds.
     @Test(arguments: [
         (100, 100, 100, 600), (100, 95, 95, 600), (100, 50, Int.max, 0), (8, 8, 8, 600), (7, 7, 7, 10), (1, 1, 1, 10),
         (1, 2, .max, 0), (0, 0, .max, 0),
@@ -86,9 +86,9 @@ import Testing
         if seconds > 0 { #expect(story.queries(at: 10.9 + seconds) == most && story.queries(at: 11 + seconds) == .max) }
     }
 
-    /// Whether the connections that ended were closed cleanly, whether the second one took a query that had been lost before, and
-    /// for how many seconds connections get no more queries then. Resets count for a query that they keep from its answer, and
-    /// never for long.
+    /// Whether the connections were closed cleanly, whether the second one took a query that had been lost before, and
+    /// for how many seconds connections get no more queries then. Resets count if they take the answer from a query,
+    /// and never for long.
     @Test(arguments: [
         (true, true, false, 600), (true, true, true, 600), (true, false, false, 0), (false, true, false, 0),
         (false, false, false, 0), (true, false, true, 10), (false, true, true, 10), (false, false, true, 10),
@@ -102,7 +102,7 @@ import Testing
         #expect(story.queries(at: 11 + seconds) == .max)
     }
 
-    /// One reset shows nothing, whatever it takes along, nor do two that are not alike; and a clean close before it still counts.
+    /// One reset shows nothing, nor do two different ones; and a clean close before it still counts.
     @Test func oneResetShowsNothing() {
         var story = Story()
         story.close(answers: 1, isClean: false, isAgain: true, at: 10)
@@ -117,8 +117,8 @@ import Testing
 
     // MARK: What is lost
 
-    /// How often a query was lost beside answers, how often without any, the answers on the connection that ended, and whether it
-    /// goes out once more: a server that has answered others gets further tries, one that never answers gets one.
+    /// The losses of a query beside answers, its losses without any answer, the answers on the ended connection, and
+    /// whether the query is sent again: a server that has answered gets further tries, a silent server gets one.
     @Test(arguments: [
         (0, 0, 0, true), (0, 1, 0, false), (1, 0, 0, true), (1, 2, 0, true), (1, 3, 0, false), (2, 0, 5, true),
         (2, 3, 1, true),

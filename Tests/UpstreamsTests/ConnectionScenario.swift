@@ -14,24 +14,24 @@ final class ConnectionScenario {
     private var line = 0
     private var plan: ConnectionPlan
     private var now = ConnectionScenario.start
-    /// Actions not yet expected, as an expectation would say them.
+    /// Actions not yet expected, in the words of an expectation.
     private var unexpected: [String] = []
     private var numbers = Numbers()
     private var queries: [String: QueryNumber] = [:]
-    /// The queries that the plan has to have forgotten.
+    /// The queries that the plan must have forgotten.
     private var ended: Set<QueryNumber> = []
-    /// In the order in which they were dialled.
+    /// The connections in the order in which they were dialled.
     private var connections: [ConnectionNumber] = []
 
-    /// What a line without a time begins with.
+    /// The words with which a line without a time begins.
     enum Setting: String, CaseIterable { case server, set }
 
-    /// What `set` can set.
+    /// The keys of `set`.
     enum Key: String, CaseIterable {
         case atOnce, connections, idleTime, mostConnections, queriesPerConnection, usualIdle
     }
 
-    /// Which kinds of server there are.
+    /// The kinds of servers.
     enum Kind: String, CaseIterable {
         case dot = "DoT"
         case doh = "DoH"
@@ -39,10 +39,10 @@ final class ConnectionScenario {
         case httpdns = "HTTPDNS"
     }
 
-    /// What can stand behind a line's time.
+    /// The words that can follow a line's time.
     enum Subject: String, CaseIterable { case ask, cancel, overdue, race, connection, network, server, expect }
 
-    /// What can happen to a connection.
+    /// The events of a connection.
     enum Verb: String, CaseIterable {
         case isMade = "is made"
         case cannotBeMade = "cannot be made"
@@ -64,10 +64,10 @@ final class ConnectionScenario {
         case breaksProtocol = "breaks the protocol"
     }
 
-    /// What an action is called.
+    /// The words for actions.
     enum Said: String, CaseIterable { case dial, send, cancel, close, fail, answered, nothing }
 
-    /// Not zero, so that what is taken for a moment and is none shows.
+    /// Not zero, so that a missing moment that is taken for a moment shows.
     private static let start = Tick(nanoseconds: 1_000_000_000_000)
 
     init(file: String, text: String) throws {
@@ -274,7 +274,7 @@ final class ConnectionScenario {
     private func label(_ query: QueryNumber) -> String { queries.first { $0.value == query }?.key ?? "?" }
     private func index(_ number: ConnectionNumber) -> Int { 1 + (connections.lastIndex(of: number) ?? -1) }
 
-    /// `send a b on 1` is two actions.
+    /// Splits an expectation: `send a b on 1` is two actions.
     private func expect(_ words: inout Words) throws(ScenarioFailure) {
         guard let said = words.next(as: Said.init(rawValue:)) else { throw malformed() }
         guard said != .nothing else { return try expectNothing() }

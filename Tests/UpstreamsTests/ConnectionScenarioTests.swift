@@ -4,7 +4,7 @@ import Testing
 
 @testable import Upstreams
 
-/// Each file of Scenarios is one behaviour of the connections to a server.
+/// Each file of Scenarios tests one behaviour of the connections to a server.
 @Suite struct ConnectionScenarioTests {
     private static let folder = URL(filePath: #filePath).deletingLastPathComponent().appendingPathComponent("Scenarios")
 
@@ -62,7 +62,7 @@ import Testing
 
     @Test func whatIsRightPasses() { #expect(fault(Self.right) == nil) }
 
-    /// A line that is changed, and where and with what words that must fail.
+    /// A changed line, the line that must fail, and the words of the failure.
     @Test(arguments: [
         ("send a on 1", "send a on 2", 4, "but there is\n    send a on 1"),
         ("send a on 1", "send b on 1", 4, "not understood"),

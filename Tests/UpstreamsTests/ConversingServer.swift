@@ -2,21 +2,21 @@ import Base
 import ShellTestSupport
 import Synchronization
 
-/// A server on loopback that keeps its connections, plain or through TLS: the next request, on whatever connection it
-/// comes, gets the next of its responses.
+/// A server on loopback that keeps its connections, plain or through TLS: the next request, on any connection, gets the
+/// next response.
 final class ConversingServer: Sendable {
-    /// How a connection ends after a response.
+    /// The end of a connection after a response.
     enum End: Sendable {
         case none
-        /// Closed as TCP closes, without close_notify: anyone on the path could have done it.
+        /// TCP closes without close_notify: any host on the path could have done that.
         case cut
-        /// close_notify first, where there is TLS.
+        /// close_notify comes first, if there is TLS.
         case goodbye
     }
 
     struct Response: Sendable {
         let text: String
-        /// Sent some time behind it, when ``strayIsSent()`` wants it.
+        /// Octets that are sent after the response, when ``strayIsSent()`` asks for them.
         let stray: String?
         let end: End
 
@@ -29,9 +29,9 @@ final class ConversingServer: Sendable {
     private let script: Script
 
     var endpoint: Endpoint { server.endpoint }
-    /// PEM of the certificate that clients are shown; nil without TLS.
+    /// The server's certificate in PEM; nil without TLS.
     let certificate: [UInt8]?
-    /// Which connection each request came on, counted from 1.
+    /// The number of the connection, from 1, on which each request came.
     var connections: [Int] { script.state.withLock { $0.connections } }
 
     init(_ responses: [Response], isSecure: Bool = false) throws {
@@ -42,13 +42,13 @@ final class ConversingServer: Sendable {
         (self.script, certificate) = (script, tls?.certificate)
     }
 
-    /// Has the stray bytes sent and returns when they are in the client's socket.
+    /// Makes the server send the stray bytes, and returns when they are in the client's socket.
     func strayIsSent() {
         script.wanted.open()
         _ = script.sent.wait()
     }
 
-    /// The responses that are left, on the threads of all connections.
+    /// The remaining responses, used on the threads of all connections.
     private final class Script: Sendable {
         let state: Mutex<(responses: [Response], connections: [Int])>
         let wanted = Gate()

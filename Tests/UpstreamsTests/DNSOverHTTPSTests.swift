@@ -6,7 +6,7 @@ import Testing
 
 @testable import Upstreams
 
-/// What an HTTP response means to whoever asked over it.
+/// The meaning of an HTTP response for the query.
 @Suite struct DNSOverHTTPSTests {
     private let question = MessageQuestion(name: Name("www.example.com")!, type: .a)
     private let now = Tick(nanoseconds: 1_000_000_000)
@@ -53,7 +53,7 @@ import Testing
         #expect(answer(read(HTTPResponse(status: 200, body: reply(code: 0x82))))?.head.responseCode == .servFail)
     }
 
-    /// What a cache on the way has held for a while lives so much shorter (RFC 8484 §5.1).
+    /// The time in a cache on the way shortens the lifetime of an answer (RFC 8484 §5.1).
     @Test(arguments: [(nil, 60), (0, 60), (50, 10), (59, 1), (60, 1), (1_000_000, 1)] as [(Int?, UInt32)])
     func ageIsTakenOff(age: Int?, left: UInt32) {
         let answer = answer(read(HTTPResponse(status: 200, body: reply(), age: age)))
@@ -73,7 +73,7 @@ import Testing
         #expect(failure(read(HTTPResponse(status: 200, body: [])))?.kind == .badAnswer)
         #expect(failure(read(HTTPResponse(status: 200, body: Array(reply().prefix(11)))))?.kind == .badAnswer)
         #expect(failure(read(HTTPResponse(status: 200, body: reply(id: 1))))?.kind == .badAnswer)
-        // A query, and a truncated reply: nobody could do anything with it.
+        // A query, and a truncated reply: both are unusable.
         #expect(failure(read(HTTPResponse(status: 200, body: reply(flags: 0x01))))?.kind == .badAnswer)
         #expect(
             failure(read(HTTPResponse(status: 200, body: reply(flags: 0x83))))?.detail
@@ -105,7 +105,7 @@ import Testing
         #expect(told?.detail.contains("https://other.example/dns") == (status < 400))
     }
 
-    /// A message in the body of a failure is nobody's answer.
+    /// A message in the body of a failure is no answer.
     @Test(arguments: [100, 400, 500, 501, 505]) func anyOtherStatusIsAFailure(status: Int) {
         #expect(failure(read(HTTPResponse(status: status, body: reply())))?.kind == .badAnswer)
     }

@@ -9,11 +9,11 @@ import Testing
 
 @testable import Upstreams
 
-/// What goes to a server over TLS, and whom it is said to.
+/// The queries to a server over TLS, and the servers that get them.
 @Suite struct DNSOverTLSTests {
     private static let loopback = IPAddress.v4(127, 0, 0, 1)
 
-    /// The queries that came, and what ALPN settled on.
+    /// The queries of the client, and the protocol that ALPN has chosen.
     private final class Seen: Sendable {
         let queries = Arrivals<[UInt8]>()
         let protocols = Arrivals<String?>()
@@ -42,20 +42,20 @@ import Testing
             #expect(query.count == 128)
             let name = 2 + "w\(number)".utf8.count + "example".utf8.count + 1
             let options = 12 + name + 4 + 11
-            // Before it stands what asks for how long the server keeps the connection (RFC 7828).
+            // The option before it asks for how long the server keeps the connection (RFC 7828).
             #expect(query[options..<options + 4] == [0, 11, 0, 0])
             let option = options + 4
             #expect(query[option..<option + 2] == [0, 12])
             #expect(Int(query[option + 2]) << 8 | Int(query[option + 3]) == query.count - option - 4)
             #expect(query[(option + 4)...].allSatisfy { $0 == 0 })
-            // All of it is one OPT record.
+            // These octets are one OPT record.
             #expect(Int(query[options - 2]) << 8 | Int(query[options - 1]) == query.count - options)
         }
         #expect(seen.protocols.next() == "dot")
         asking.end()
     }
 
-    /// What is asked in one turn of the loop goes out when the outbox is told to send, in one piece.
+    /// The queries of one turn of the loop leave in one piece, when the outbox is told to send.
     @Test func queriesOfATurnShareARecord() throws {
         let (tls, reads, outbox) = (try TLSServerSettings(addresses: [Self.loopback]), Arrivals<Int>(), Outbox())
         let server = try FramesServer(tls: tls) { _, connection in
@@ -66,7 +66,7 @@ import Testing
         }
         let asking = try StreamAsking(trusting: [tls.certificate], outbox: outbox)
         let sending = Sending(outbox: outbox)
-        // What waits for a connection goes out when it stands.
+        // A query that waits for a connection leaves when the connection is established.
         #expect(asking.ask(Server(server.endpoint, .tls), 1)?.address == 1)
         let before = try #require(reads.next())
         #expect(asking.onLoop { _ in sending.outbox.send() } == true)
@@ -78,8 +78,8 @@ import Testing
         asking.end()
     }
 
-    /// The server closes an idle connection as a query is put on it, and the next connection before it answers: only that one
-    /// counts as an attempt, so there is one more.
+    /// The server closes an idle connection when a query comes, and closes the next connection before it answers: only
+    /// that end counts as an attempt, so there is one more.
     @Test func anIdleConnectionThatIsClosedIsNoAttempt() throws {
         let (tls, isTaken) = (try TLSServerSettings(addresses: [Self.loopback]), Gate())
         let server = try FramesServer(tls: tls) { number, connection in
@@ -88,7 +88,7 @@ import Testing
             if number == 1 { _ = isTaken.wait() }
             if number == 3 { _ = connection.query() }
         }
-        // Nothing goes out on the idle connection: it is told of its end first.
+        // No query leaves on the idle connection: the client learns of its end first.
         let asking = try StreamAsking(trusting: [tls.certificate], outbox: Outbox())
         #expect(asking.ask(Server(server.endpoint, .tls), 1)?.address == 1)
         asking.advance(milliseconds: 1)
@@ -100,10 +100,10 @@ import Testing
         asking.end()
     }
 
-    /// Used on the loop alone.
+    /// The outbox is used on the loop alone.
     private struct Sending: @unchecked Sendable { let outbox: Outbox }
 
-    /// There are servers that know ALPN but not "dot": they are asked once more without.
+    /// Some servers know ALPN but not "dot": they are asked once more without ALPN.
     @Test(arguments: [false, true]) func aServerThatKnowsNoDot(refuses: Bool) throws {
         var tls = try TLSServerSettings(addresses: [Self.loopback])
         (tls.protocols, tls.refusesOthers) = (["h2"], refuses)
@@ -140,7 +140,7 @@ import Testing
         case name, authority, hash, nothingTrusted
     }
 
-    /// Not one octet of a question goes to a server that does not prove who it is.
+    /// No octet of a question goes to a server that does not prove its identity.
     @Test(arguments: [0, 1, 2, 3]) func aServerThatProvesNothing(index: Int) throws {
         let tls = try TLSServerSettings(names: ["dns.example"], addresses: [Self.loopback])
         let other = try TLSServerSettings(names: ["dns.example"])
@@ -177,7 +177,7 @@ import Testing
         let named = Server(
             .tls, .address(Self.loopback, nil), port: port, certificateName: "dns.example", hashes: [hash])
         #expect(asking.ask(named, 1)?.address == 1)
-        // What was accepted for one is not accepted for another at the same address: no session is resumed for it.
+        // A session that was accepted for one server is not resumed for another at the same address.
         let otherHash = Server(
             .tls, .address(Self.loopback, nil), port: port, certificateName: "dns.example",
             hashes: [[UInt8](repeating: 7, count: 32)])
@@ -187,7 +187,7 @@ import Testing
         asking.end()
     }
 
-    /// Of an address beside an address the first is dialled, and the other one must be in the certificate.
+    /// With an address beside an address, the first is dialled, and the other one must be in the certificate.
     @Test func anAddressInPlaceOfAnother() throws {
         let own = IPAddress.v4(192, 0, 2, 7)
         let tls = try TLSServerSettings(names: [], addresses: [own])
@@ -200,7 +200,7 @@ import Testing
         asking.end()
     }
 
-    /// A server that speaks no TLS has no wrong certificate.
+    /// A server without TLS is not reported as a server with a wrong certificate.
     @Test func aServerWithoutTLS() throws {
         let server = try FramesServer { _, connection in connection.send(Array("HTTP/1.1 400 Bad Request".utf8)) }
         let asking = try StreamAsking(trusting: [try TLSServerSettings(names: ["dns.example"]).certificate])

@@ -4,18 +4,18 @@ import Foundation
 import ShellTestSupport
 import Synchronization
 
-/// A DNS server on streams, on loopback, plain or through TLS: what happens on each connection is a script, on a thread of its
+/// A DNS server on streams, on loopback, plain or through TLS: a script handles each connection, on a thread of its
 /// own.
 final class FramesServer: Sendable {
     let endpoint: Endpoint
-    /// Connections that were accepted, in order; each with the protocol that ALPN settled on, once that is known.
+    /// The accepted connections in order; each with the protocol that ALPN has chosen, once it is known.
     let connections = Arrivals<Int>()
     private let listener: ServerSocket
 
     /// - Parameters:
     ///   - address: last octet of the address in 127.0.0.0/8.
     ///   - port: 0: any.
-    ///   - script: what is done on a connection, given its number from 1; it is closed at the end.
+    ///   - script: Handles a connection, given its number from 1; the connection is closed at the end of the script.
     init(
         _ address: UInt8 = 1, port: UInt16 = 0, tls: TLSServerSettings? = nil,
         _ script: @escaping @Sendable (Int, FramesConnection) -> Void
@@ -41,7 +41,7 @@ final class FramesServer: Sendable {
     deinit { listener.end() }
 }
 
-/// A certificate and what is spoken behind it.
+/// A certificate and the protocols that are served with it.
 struct TLSServerSettings: Sendable {
     let certificate: [UInt8]
     let key: [UInt8]
@@ -59,21 +59,21 @@ struct TLSServerSettings: Sendable {
     }
 }
 
-/// The server's side of one connection; of one thread.
+/// The server's side of one connection; used on one thread.
 final class FramesConnection {
     private let descriptor: Int32
     private var isClosed = false
     private let session: TLSSession?
-    /// Received octets, decrypted, that were not taken yet.
+    /// Received octets, decrypted, that no query has taken yet.
     var incoming: [UInt8] = []
-    /// How often octets came.
+    /// The number of reads.
     private(set) var reads = 0
 
     init(_ descriptor: Int32, _ session: TLSSession?) {
         (self.descriptor, self.session) = (descriptor, session)
         var limit = timeval(tv_sec: 10, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        // Sent octets reach the client's socket at once, not when it has acknowledged those before.
+        // Sent octets reach the client's socket at once, without waiting for the acknowledgement of earlier ones.
         var isAtOnce: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &isAtOnce, socklen_t(MemoryLayout<Int32>.size))
     }
@@ -99,7 +99,7 @@ final class FramesConnection {
         var buffer = [UInt8](repeating: 0, count: 16_384)
         flush()
         var count: Int
-        // With a time limit it ends with EINTR when the process has been stopped meanwhile.
+        // With a time limit, the call ends with EINTR when the process was stopped meanwhile.
         repeat { count = recv(descriptor, &buffer, buffer.count, 0) } while count < 0 && errno == EINTR
         guard count > 0 else { return false }
         reads += 1
@@ -129,19 +129,19 @@ final class FramesConnection {
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
     }
 
-    /// What is sent waits until the client has acknowledged what was sent before (RFC 896), as with most servers.
+    /// From now on, octets wait until the client has acknowledged earlier ones (RFC 896), as with most servers.
     func gathersOctets() {
         var isAtOnce: Int32 = 0
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &isAtOnce, socklen_t(MemoryLayout<Int32>.size))
     }
 
-    /// Waits for octets, which nobody looks at.
+    /// Waits for octets, and drops them.
     func dropsOctets() {
         var buffer = [UInt8](repeating: 0, count: 16_384)
         _ = recv(descriptor, &buffer, buffer.count, 0)
     }
 
-    /// Does nothing the second time: the descriptor may be another's by then.
+    /// The second call does nothing: the descriptor may belong to another socket by then.
     func close() {
         if !isClosed { Foundation.close(descriptor) }
         isClosed = true

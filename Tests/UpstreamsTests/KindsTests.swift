@@ -6,7 +6,7 @@ import Testing
 
 @testable import Upstreams
 
-/// How each kind of server is asked.
+/// The ways in which the kinds of servers are asked.
 @Suite struct KindsTests {
     private let answers = DNSAnswers(negativeTTL: 30)
 
@@ -27,12 +27,12 @@ import Testing
             return
         }
         #expect(target == TLSTarget(name: "dns.example", protocols: [name], requiresProtocol: isRequired))
-        // Without the protocol only a server is asked that needs none; and no more than once.
+        // Only a server that does not require the protocol is asked without it, and only once.
         #expect(row.security.withdrawProtocols() == !isRequired)
         #expect(!row.security.withdrawProtocols() && row.security.isSecure)
     }
 
-    /// Nothing that is missing stands for "in the clear".
+    /// A missing setting never means "in the clear".
     @Test(arguments: [Server.Kind.tls, .https(path: "/", usesGET: true)])
     func anEncryptedServerIsNotAskedWithoutRules(kind: Server.Kind) {
         #expect(throws: Unaskable.self) { _ = try ServerKind(server(kind), answers, nil) }

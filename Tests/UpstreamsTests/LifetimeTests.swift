@@ -12,7 +12,7 @@ import Transport
 
 @testable import Upstreams
 
-/// Nothing keeps what was closed, removed or answered: a circle of references would stay for as long as the daemon runs.
+/// No reference keeps a closed, removed or answered object: a cycle would stay for as long as the daemon runs.
 @Suite struct LifetimeTests {
     /// Objects that should be gone, used on one loop.
     private final class Watched: @unchecked Sendable {
@@ -28,7 +28,7 @@ import Transport
 
     private static func id(_ number: UInt32) -> QueryID { QueryID(standalone: number, of: .fallback) }
 
-    /// Does one thing after the other, each in a turn of its own.
+    /// Does the steps one after the other, each in its own turn of the loop.
     private func onLoop(_ loop: EventLoop, _ work: @escaping @Sendable () -> Void) {
         let done = Gate()
         loop.submit {
@@ -53,7 +53,7 @@ import Transport
         let reached = Gate()
         let server = try FramesServer { _, connection in
             while true {
-                // Without TLS on this side, a handshake comes to no end.
+                // Without TLS on this side, a handshake does not end.
                 if moment == .dialled { _ = connection.receive() }
                 guard moment != .dialled, let query = connection.query() else { return reached.open() }
                 if moment == .answered { connection.answer(answer(to: query)) } else { reached.open() }
@@ -76,7 +76,7 @@ import Transport
             })
         upstream.value!.settle = { [reached] _, _, _ in reached.open() }
         watched.watch("upstream", upstream.value)
-        // Nothing listens at port 1.
+        // No server listens at port 1.
         let endpoint = moment == .refused ? Endpoint(.v4(127, 0, 0, 1), port: 1) : server.endpoint
         loop.start()
         onLoop(loop) {
@@ -91,7 +91,7 @@ import Transport
             if end == .closed { return upstream.value!.close() }
             upstream.value!.keep([])
             for number: UInt32 in 1...3 { upstream.value!.cancel(Self.id(number)) }
-            // A server's connections that are all closed are let go with the next change, or when something else is due.
+            // Closed connections of a server are released with the next change, or when another deadline is due.
             upstream.value!.keep([])
         }
         onLoop(loop) {

@@ -9,21 +9,21 @@ import Transport
 
 @testable import Upstreams
 
-/// What the upstream of local resolvers does by itself, over real sockets.
+/// The upstream of local resolvers alone, over real sockets.
 @Suite struct PlainUpstreamTests {
     private static let name = Name("www.example.com")!
 
-    /// A resolver on a UDP and a TCP port of the same number, which answers as it is told.
+    /// A resolver on a UDP and a TCP port of the same number, which answers as the test says.
     private final class Resolver: Sendable {
         let endpoint: Endpoint
-        /// What was asked over UDP, and over TCP with its length in front.
+        /// The messages over UDP, and the messages over TCP with their length in front.
         let datagrams = Arrivals<[UInt8]>()
         let streams = Arrivals<[UInt8]>()
         private let sockets: [ServerSocket]
 
         /// - Parameters:
         ///   - datagram: The answer to the message with this number; nil: silence.
-        ///   - stream: The same over TCP.
+        ///   - stream: The answer over TCP; nil: silence.
         init(
             datagram: @escaping @Sendable (Int, [UInt8]) -> [UInt8]?,
             stream: @escaping @Sendable ([UInt8]) -> [UInt8]? = { _ in nil }
@@ -61,14 +61,14 @@ import Transport
             to: query, addresses: address.map { [.v4(192, 0, 2, $0)] } ?? [], isTruncated: truncated)
     }
 
-    /// What came of one query: the address, or why there is none; and whether it came to the second asking.
+    /// The result of one query: the address, or the failure; and whether the answer came to the second message.
     private struct Ended: Sendable, Equatable {
         var address: String?
         var failure: Failure.Kind?
         var toRepeat: Bool
     }
 
-    /// Puts one query; `then` is done on the loop once the first message has reached the resolver.
+    /// Sends one query; `then` is done on the loop once the first message has reached the resolver.
     private func ask(
         _ resolver: Resolver, then: @escaping @Sendable (GroupUpstream, QueryID) -> Void = { _, _ in }
     ) throws -> Ended? {
@@ -111,7 +111,7 @@ import Transport
         #expect(resolver.streams.next() != nil && resolver.streams.isEmpty)
     }
 
-    /// One that truncates over TCP too is no use, and one that closes is not there.
+    /// A resolver that truncates over TCP too is unusable, and one that closes the connection is not there.
     @Test func whatIsNoAnswerOverTCP() throws {
         let truncating = try Resolver(
             datagram: { _, query in Self.answer(query, truncated: true) },
@@ -121,8 +121,8 @@ import Transport
         #expect(try ask(closing) == Ended(failure: .unreachable, toRepeat: false))
     }
 
-    /// A resolver that is known to repeat the letters' case errs once: it is asked over TCP at once. One that cannot be asked
-    /// so is waited for.
+    /// A resolver that is known to repeat the letters' case makes one error: it is asked over TCP at once. If it takes
+    /// no TCP, the upstream waits for its datagram.
     @Test(arguments: [true, false]) func anAnswerWithOtherLettersIsAskedForOverTCP(takesTCP: Bool) throws {
         @Sendable func lowercased(_ message: [UInt8]) -> [UInt8] {
             message[..<12] + Self.name.wire + message[(12 + Self.name.wire.count)...]
@@ -161,7 +161,7 @@ import Transport
         #expect(ended.isEmpty)
     }
 
-    /// It may be about this question alone, so the server has not failed.
+    /// FORMERR may be about this question alone, so the server has not failed.
     @Test func aMalformedQuestionIsTheQuestionsFault() throws {
         let answers = DNSAnswers(negativeTTL: 30)
         let server = Server(Endpoint("192.0.2.53:53")!)
@@ -181,7 +181,7 @@ import Transport
         #expect(answer.head.responseCode == .servFail && !answer.isCacheable && answer.extendedErrors == [.other])
     }
 
-    /// Asked again, a resolver gets another id from another port, and the answer says to which of the two it came.
+    /// The second message to a resolver has another ID and port; the result shows which of the two was answered.
     @Test(arguments: [0, 1]) func theAnswerToEitherAskingCounts(answered: Int) throws {
         let first = Arrivals<[UInt8]>()
         let resolver = try Resolver(datagram: { number, query in
@@ -189,11 +189,11 @@ import Transport
                 first.append(query)
                 return nil
             }
-            // Only now is the first answered, if it is; each has a port of its own.
+            // The first message is answered only now, if at all; each message has a port of its own.
             return answered == 1 ? Self.answer(query, address: 8) : nil
         })
         guard answered == 1 else {
-            // Nobody answers: both are given up together.
+            // The resolver answers neither message: both are given up together.
             let loop = try EventLoop(label: "test")
             let upstream = OnLoop(GroupUpstream(DNSAnswers(negativeTTL: 30), tls: nil, loop: loop))
             let id = QueryID(standalone: 1, of: .fallback)

@@ -7,10 +7,10 @@ import Transport
 
 @testable import Upstreams
 
-/// From which ports and under which ids local resolvers are asked, and what is believed that comes there. The time is
+/// The ports and IDs with which local resolvers are asked, and the datagrams that count as answers. The time is
 /// invented, the sockets are real.
 @Suite struct QueryPortTests {
-    /// A resolver that answers nothing by itself, and the upstream that asks it. The loop runs where answers are waited for.
+    /// A resolver that answers nothing by itself, and the upstream that asks it. The loop runs while tests wait.
     private final class World {
         let loop: EventLoop
         let resolver: DatagramSocket
@@ -38,7 +38,7 @@ import Transport
             }
         }
 
-        /// Before the loop runs.
+        /// Must be called before the loop runs.
         @discardableResult
         func ask(_ name: String, after nanoseconds: UInt64 = 0) -> QueryID {
             asked += 1
@@ -49,10 +49,10 @@ import Transport
             return id
         }
 
-        /// Ends the turn.
+        /// Ends the turn of the loop.
         func endTurn() { _ = outbox.send() }
 
-        /// What has come to the resolver.
+        /// The messages that have reached the resolver.
         func arrived() throws -> [(from: Endpoint, message: [UInt8])] {
             endTurn()
             var batch = ReceiveBatch()
@@ -63,7 +63,7 @@ import Transport
             return all
         }
 
-        /// Sends it, from the resolver if from nobody else.
+        /// Sends a message, from the resolver or from another socket.
         func send(_ message: [UInt8], to port: Endpoint, from other: DatagramSocket? = nil) {
             var batch = SendBatch(slots: 1)
             _ = batch.next().update(fromContentsOf: message)
@@ -71,10 +71,10 @@ import Transport
             batch.flush(other ?? resolver)
         }
 
-        /// From now on the loop has the upstream.
+        /// Starts the loop, which has the upstream from now on.
         func run() { loop.start() }
 
-        /// What `body` finds on the loop, after all that has come was read.
+        /// The result of `body` on the loop, after all arrived datagrams were read.
         func onLoop<Value: Sendable>(_ body: @escaping @Sendable (PlainUpstream) -> Value) -> Value? {
             let found = Arrivals<Value>()
             loop.submit { [upstream] in found.append(body(upstream.value)) }
@@ -115,7 +115,7 @@ import Transport
         #expect(ports.count == 3 && ports[0] == ports[1] && ports[1] != ports[2])
     }
 
-    /// A datagram with other letters has it asked for over TCP; the right one may come all the same, and is the only answer.
+    /// After a datagram with other letters, TCP is used; the right datagram may still come, and is the only answer.
     @Test func anAnswerInADatagramEndsTheQuestionOverTCP() throws {
         let world = try World()
         let truncated = Arrivals<QueryID>()
@@ -137,7 +137,7 @@ import Transport
         #expect(world.ended.isEmpty && truncated.isEmpty)
     }
 
-    /// The kernel draws them: 64 of some 28,000 are hardly ever equal, and they do not count.
+    /// The kernel draws the ports: 64 of some 28,000 are hardly ever equal, and they do not count up.
     @Test func portsAndIdsCannotBeForetold() throws {
         let world = try World()
         for number in 0..<64 { world.ask("n\(number).example.com", after: QueryPort.takingTime) }
@@ -162,7 +162,7 @@ import Transport
         #expect(ports.count == 4 && ports[0] != ports[1] && ports[1] == ports[2] && !ports[..<3].contains(ports[3]))
     }
 
-    /// Before the true answer come: another id, a message from elsewhere, another question, noise, another spelling.
+    /// Wrong datagrams come before the right answer: another ID, sender, question or spelling, and noise.
     @Test func onlyTheAnswerToTheQueryOfItsIdIsBelieved() throws {
         let world = try World()
         let (first, second) = (world.ask("first.example.com"), world.ask("second.example.com"))
@@ -172,7 +172,7 @@ import Transport
         let (asked, beside) = (arrived[0].message, arrived[1].message)
         let spelled = asked[12..<35].contains { $0 >= 0x41 && $0 <= 0x5A }
         world.run()
-        // The server is seen to repeat the case of letters.
+        // The upstream learns that the server repeats the case of letters.
         world.send(Self.answer(beside, 2), to: port)
         #expect(try #require(world.ended.next()) == (second, "192.0.2.2", nil))
         var otherID = Self.answer(asked, 66)
@@ -186,7 +186,7 @@ import Transport
         var otherCase = Self.answer(asked, 66)
         for index in 13..<18 { otherCase[index] ^= 0x20 }
         world.send(otherCase, to: port)
-        // The answer that has come already, once more: nobody guesses.
+        // An answer that has come already comes once more: this is no guess of an attacker.
         world.send(Self.answer(beside, 66), to: port)
         world.send(Self.answer(asked, 1), to: port)
         let firstEnded = try #require(world.ended.next())
@@ -210,7 +210,7 @@ import Transport
         #expect(world.onLoop { $0.answers.mismatches.all } == 0)
     }
 
-    /// Nobody listens at the server's any more: each query is refused for itself.
+    /// No server listens at the port any more: each query gets its own refusal.
     @Test func aRefusalEndsTheQueryThatItQuotes() throws {
         let world = try World()
         let nobody = try DatagramSocket.bind(Endpoint(.v4(127, 0, 0, 1), port: 0), count: 1)[0].local
@@ -224,7 +224,7 @@ import Transport
         world.run()
         let failures = ids.compactMap { _ in world.ended.next() }
         #expect(failures.allSatisfy { $0.failure == .unreachable } && Set(failures.map(\.id)) == Set(ids))
-        // The second port could still take queries.
+        // The second port still takes queries until its deadline.
         let open = world.onLoop { upstream in
             if let deadline = upstream.nextDeadline { upstream.expire(at: deadline) }
             return upstream.openPorts
@@ -247,7 +247,7 @@ import Transport
         world.time.value = deadline
         upstream.expire(at: deadline)
         #expect(upstream.openPorts == 0 && upstream.nextDeadline == nil)
-        // Later than it takes queries, it does not wait for a deadline.
+        // A port that takes no more queries does not wait for a deadline.
         let third = world.ask("third.example.com")
         world.time.value.nanoseconds += QueryPort.takingTime
         upstream.cancel(third)

@@ -6,7 +6,7 @@ import Testing
 @testable import Forwarding
 @testable import Upstreams
 
-/// Random courses of events about the addresses of servers, and what holds in all of them.
+/// Random events about the addresses of servers, and the rules that always hold.
 @Suite struct RandomServerAddressesTests {
     private static let names = (0..<3).map { Name("dns\($0).example")! }
     private static let listening = [Endpoint(.v4(0, 0, 0, 0), port: 853)]
@@ -16,12 +16,12 @@ import Testing
         var chance: Chance
         var addresses = ServerAddresses(listening: listening)
         var now = Tick(nanoseconds: 5_000_000_000_000)
-        /// What was asked and not answered.
+        /// The questions without an answer so far.
         var asked: [(name: Name, type: RecordType)] = []
         var waiting: Set<Name> = []
         var lookups = 0
 
-        /// Random addresses; one in five leads back here, or nowhere.
+        /// Random addresses; one in five leads back to this machine, or cannot be dialled.
         mutating func someAddresses(_ isIPv4: Bool) -> [IPAddress] {
             (0..<chance.below(12)).map { _ in
                 let number = UInt64(chance.below(40))
@@ -49,7 +49,7 @@ import Testing
                 case .remember, .report: break
                 }
             }
-            // Whoever waits, waits for something that is under way.
+            // A waiting name has a question under way.
             for name in waiting { #expect(asked.contains { $0.name == name }) }
             if asked.isEmpty { #expect(addresses.nextDeadline == nil) }
         }
@@ -78,7 +78,7 @@ import Testing
                 let (name, type) = asked.remove(at: chance.below(asked.count))
                 let answer = answer(name, type)
                 addresses.answered(name, type, answer, "no record", at: now)
-                // What nobody asked for, or not any more.
+                // The answer belongs to no question, or to a cancelled one.
                 if !asked.contains(where: { $0.name == name }) {
                     addresses.answered(name, type, answer, "no record", at: now)
                 }

@@ -91,7 +91,7 @@ import Testing
         #expect(text(queue.nextBatch(at: at(5000))) == "1\n2\n")
         #expect(queue.isSending)
         #expect(queue.nextDeadline == at(10_000))
-        // One batch at a time.
+        // Only one batch is sent at a time.
         queue.add(Array("3".utf8), at: at(5001))
         #expect(queue.nextBatch(at: at(20_000)) == nil)
         queue.settle(.accepted, at: at(6000))
@@ -112,7 +112,7 @@ import Testing
         queue.settle(.accepted, at: at(2))
         #expect(queue.nextBatch(at: at(2)) == nil)
         #expect(queue.nextBatch(at: at(5002))?.count == 2000)
-        // One alone may be longer.
+        // A single report may be longer.
         queue.settle(.accepted, at: at(6000))
         queue.add([UInt8](repeating: 0x78, count: 100_000), at: at(6000))
         #expect(queue.nextBatch(at: at(6000))?.count == 100_001)
@@ -159,7 +159,7 @@ import Testing
         for number in 0..<fits + 10 { queue.add(report(number), at: at(0)) }
         #expect(queue.dropped == 10)
         #expect(text(queue.nextBatch(at: at(0)))?.hasPrefix("10 ") == true)
-        // While a batch is under way more comes than fits beside it.
+        // While a batch is under way, more reports come than fit beside it.
         for number in 0..<fits { queue.add(report(number), at: at(0)) }
         queue.settle(.failed, at: at(1))
         #expect(queue.dropped == UInt64(10 + fits))

@@ -48,7 +48,7 @@ import Transport
         #expect(parse(names).count == ServerAddresses.maximumNames)
         let long = String(repeating: "#", count: ServerAddressText.maximumOctets)
         #expect(parse(long + "\ndns.example 192.0.2.1\n").isEmpty)
-        // The most that is written is read.
+        // The longest text that is written can be read.
         let label = String(repeating: "a", count: 63)
         let most = (0..<ServerAddresses.maximumNames).map { index in
             let first = "\(index + 100)" + String(repeating: "b", count: 58)

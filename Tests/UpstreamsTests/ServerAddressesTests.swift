@@ -5,14 +5,14 @@ import Testing
 @testable import Forwarding
 @testable import Upstreams
 
-/// The decisions about the addresses of servers, by invented time.
+/// The decisions about the addresses of servers, in invented time.
 @Suite struct ServerAddressesTests {
     private let name = Name("dns.example")!
     private let first = IPAddress.v4(198, 51, 100, 1)
     private let second = IPAddress.v4(198, 51, 100, 2)
     private let six = IPAddress("2001:db8::1")!
 
-    /// The decisions, and their time in milliseconds.
+    /// The decisions, and the time in milliseconds.
     private struct Clockwork: ~Copyable {
         var addresses: ServerAddresses
         var now = 0
@@ -22,17 +22,17 @@ import Testing
         var tick: Tick { Self.start.advanced(milliseconds: now) }
         var nextDeadline: Int? { addresses.nextDeadline?.milliseconds(since: Self.start) }
 
-        /// What is to be done since this was last called.
+        /// The actions since the last call.
         mutating func done() -> [ServerAddresses.Action] { exchange(&addresses.actions, with: []) }
 
-        /// Nil: it has to wait.
+        /// The known addresses; nil: the caller has to wait.
         mutating func want(port: UInt16 = 853) -> [IPAddress]? { want(name, port: port) }
 
         mutating func want(_ name: Name, port: UInt16 = 853) -> [IPAddress]? {
             addresses.want(name, port: port, at: tick).map(Self.list)
         }
 
-        /// What those who wait are told.
+        /// The addresses that waiting callers get.
         func told(port: UInt16 = 853) -> [IPAddress] { Self.list(addresses.endpoints(of: name, port: port)) }
 
         private static func list(_ endpoints: ServerEndpoints) -> [IPAddress] {
@@ -59,7 +59,7 @@ import Testing
             return done()
         }
 
-        /// Both families' answers, that of IPv6 first.
+        /// The answers of both families, that of IPv6 first.
         mutating func answer(
             _ ipv4: [IPAddress]?, ttl: UInt32 = 300, ipv6: [IPAddress]? = [], isShort: Bool = false
         ) -> [ServerAddresses.Action] {
@@ -125,8 +125,8 @@ import Testing
 
     // MARK: Refreshes and failures
 
-    /// While this machine is short of something, nothing is learnt of the name: it is asked for each second, as soon as somebody wants
-    /// it, and its servers are not to blame.
+    /// While this machine is short of resources, the daemon learns nothing about the name: it repeats the lookup each
+    /// second, when a caller wants it, and blames no server.
     @Test func aShortageIsNoFailureOfTheName() {
         var clock = clockwork()
         for _ in 0..<20 {
@@ -141,7 +141,7 @@ import Testing
         #expect(clock.done() == [ask])
         #expect(clock.answer(nil) == [.report(.lost(name, "office: no answer in time")), tell])
         #expect(clock.failure?.kind == .unreachable)
-        // One failure, whatever came before.
+        // One failure counts, whatever came before.
         #expect(clock.pass(1000) == [] && clock.want() == nil)
         #expect(clock.done() == [ask])
         #expect(clock.answer(nil, isShort: true) == [tell] && clock.failure?.kind == .here)
@@ -150,7 +150,7 @@ import Testing
         #expect(clock.answer([first]) == [.report(.found(name)), tell] && clock.failure == nil)
     }
 
-    /// What is known of a name is used on, and it is refreshed soon.
+    /// The known addresses are still used, and soon refreshed.
     @Test func aShortageAtARefreshKeepsTheOld() {
         var clock = clockwork()
         _ = clock.want()
@@ -218,7 +218,7 @@ import Testing
         _ = clock.pass(5000)
         clock.addresses.allFailed(name, at: clock.tick)
         #expect(clock.done() == [ask])
-        // Who dials now waits for the answer.
+        // A caller that dials now waits for the answer.
         #expect(clock.want() == nil)
         #expect(clock.answer([second]) == [tell] && clock.told() == [first, second])
         for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
@@ -265,7 +265,7 @@ import Testing
         #expect(clock.want(port: 53) == nil && clock.done() == [ask])
         #expect(clock.answer([loopback, first]) == [.report(.leadsBack(name, Self.listening[0])), tell])
         #expect(clock.told(port: 53) == [first])
-        // At another port something else may answer.
+        // Another service may answer at another port.
         #expect(clock.want(port: 853) == [first])
     }
 
@@ -278,14 +278,14 @@ import Testing
             clock.answer([], ipv6: [six]) == [
                 .report(.leadsBack(name, Endpoint(six, port: 53))), .report(.lost(name, reason)), tell,
             ])
-        // Not said again, as nothing has changed; the machine's address has: it is another machine's now.
+        // The error is not logged again; then the address no longer belongs to this machine.
         _ = clock.pass(1000)
         #expect(clock.want(port: 53) == nil && clock.done() == [ask])
         #expect(clock.answer([], ipv6: [six]) == [tell])
         clock.networkChanged(own: [])
         #expect(clock.want(port: 53) == nil && clock.done() == [ask])
         #expect(clock.answer([], ipv6: [six]) == [.report(.found(name)), tell])
-        // And this machine's again, though it is known: nobody is sent there.
+        // The address belongs to this machine again: it is known, but not dialled.
         clock.networkChanged(own: [Endpoint(six, port: 0)])
         #expect(clock.want(port: 53) == nil)
     }
@@ -330,7 +330,7 @@ import Testing
         #expect(clock.want(names[64]) == [])
         clock.addresses.keep(Set(names[1...]))
         #expect(clock.want(names[64]) == nil)
-        // Who waited for the name that is gone is told.
+        // The caller that waits for the removed name is told.
         #expect(clock.done().contains(.tell(names[0])))
         #expect(
             clock.addresses.endpoints(of: names[0], port: 853)
@@ -353,7 +353,7 @@ import Testing
         clock.networkChanged(own: [])
         #expect(clock.want() == nil && clock.done() == [ask])
         #expect(clock.answer([first], ttl: 3600) == [.report(.found(name)), tell])
-        // What is known is used, and looked up anew.
+        // The known addresses are used, and looked up again.
         clock.networkChanged(own: [])
         #expect(clock.want() == [first] && clock.done() == [ask])
     }

@@ -8,13 +8,13 @@ import Transport
 
 @testable import Upstreams
 
-/// The lookup on a loop, whose questions the test answers, and its file.
+/// The lookup on a loop, with questions that the test answers, and its file.
 @Suite struct ServerLookupTests {
     private let log = LogLines()
     private let server = Server(.tls, .name("www.example.com"), port: 853)
 
     /// A loop that runs a lookup for the length of `body`.
-    /// - Parameter addresses: what its questions are answered with; nil: not at all.
+    /// - Parameter addresses: The answers to its questions; nil: no answers.
     private func run<Result>(
         file: ServerAddressFile? = nil, listening: [Endpoint] = [], finding addresses: [IPAddress]?,
         _ body: (EventLoop, OnLoop<ServerLookup>) throws -> Result
@@ -69,7 +69,7 @@ import Transport
     @Test func aNameThatCannotBeFoundIsSaidWithTheReason() throws {
         let found = try run(finding: []) { loop, lookup in
             let found = find(server, loop, lookup)
-            // At once: it is not looked up again so soon.
+            // The failure is known: the name is not looked up again so soon.
             #expect(find(server, loop, lookup) == found)
             return found
         }
@@ -103,7 +103,7 @@ import Transport
         try run(file: file, finding: [.v4(192, 0, 2, 1), .v4(192, 0, 2, 2)]) { loop, lookup in
             #expect(find(server, loop, lookup) != nil)
             try worked(server, "192.0.2.2:853", loop, lookup)
-            // The second is written when the file is closed, as that is so soon.
+            // The second address is written when the file is closed, since that comes so soon.
             try worked(server, "192.0.2.1:853", loop, lookup)
         }
         try stop(file)

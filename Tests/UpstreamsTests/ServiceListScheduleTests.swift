@@ -4,12 +4,12 @@ import Testing
 
 @testable import Upstreams
 
-/// The decisions about the list of service addresses, by invented time.
+/// The decisions about the list of service addresses, in invented time.
 @Suite struct ServiceListScheduleTests {
-    /// The schedule, its time in milliseconds, and what it wants done.
+    /// The schedule, its time in milliseconds, and its actions.
     private final class Clockwork {
         var schedule: ServiceListSchedule
-        /// A start long after the machine's.
+        /// A start long after the machine's start.
         private static let start = Tick(nanoseconds: 5_000_000_000_000)
         private(set) var now = 0
 
@@ -22,7 +22,7 @@ import Testing
             return schedule.actions
         }
 
-        /// Lets time pass to the next deadline and says at which millisecond that was and what it led to.
+        /// Lets time pass to the next deadline, and returns its millisecond and its actions.
         func next() -> (at: Int, actions: [ServiceListSchedule.Action]) {
             now = schedule.nextDeadline.milliseconds(since: Self.start)
             schedule.expire(at: tick)
@@ -88,7 +88,7 @@ import Testing
         #expect(clockwork.next() == (0, [.ask(0)]))
         #expect(clockwork.pass(1) == [])
         #expect(clockwork.answer(list) == [.use(list, from: 0)])
-        // What nobody asked for.
+        // An answer that no request has asked for.
         #expect(clockwork.answer([]) == [])
         #expect(clockwork.fail() == [])
     }
@@ -104,7 +104,7 @@ import Testing
         for _ in 0..<100 { clockwork.askSoon() }
         #expect(clockwork.next() == (70_000, [.ask(0)]))
         #expect(clockwork.answer(list, minutes: 60) == [.use(list, from: 0)])
-        // All wishes are fulfilled.
+        // No request waits any more.
         #expect(clockwork.next() == (70_000 + 3_600_000, [.ask(0)]))
     }
 

@@ -10,7 +10,7 @@ import Transport
 
 @testable import Upstreams
 
-/// The list over real sockets, its time the loop's.
+/// The list over real sockets, by the time of the loop.
 @Suite struct ServiceListTests {
     private let log = LogLines()
     private let changes = Arrivals<[String]>()
@@ -68,7 +68,7 @@ import Transport
         #expect(log.all.count == 1 && log.all[0].contains("192.0.2.98") && log.all[0].hasPrefix("notice"))
     }
 
-    /// An answer is taken in when the next round is far away.
+    /// The list uses an answer while the next round is still far away.
     @Test(arguments: ["log:0|domain:0|ip:|ttl:60", "log:0|domain:0|ip:192.0.2.1|ttl:60"])
     func whatIsConfiguredAlreadyIsNoChange(body: String) throws {
         let server = try ScriptedServer([respond(body)])
@@ -96,7 +96,7 @@ import Transport
         let log = log
         try run(settings([Endpoint("127.0.0.1:1")!, server.endpoint])) { loop, list in
             for _ in 0..<2 { #expect(server.requests.next() != nil) }
-            // The round is over when the log says so; looked for at the end of each turn.
+            // The round is over when the log says so; the test looks at the end of each turn.
             loop.submit {
                 loop.turnEnded = {
                     loop.setDeadline(list.value?.nextDeadline.nanoseconds)

@@ -10,12 +10,12 @@ import Transport
 
 @testable import Upstreams
 
-/// Which connection to an HTTPDNS server may carry another request: over real sockets, plain and through TLS.
+/// The connections to an HTTPDNS server that may carry another request: over real sockets, plain and through TLS.
 @Suite struct ServiceUpstreamTests {
     private static let asked = Name("www.example.com")!
     private static let next = Name("next.example.com")!
 
-    /// The service's answer: the name has the address, and nothing in IPv6.
+    /// The service's answer: the name has this address, and no IPv6 address.
     private static func body(_ name: Name, _ address: String) -> String { "\(name).:\(address),60-0" }
 
     private static func response(_ body: String, _ head: String = "200 OK") -> String {
@@ -31,10 +31,10 @@ import Transport
     private static let first = response(body(asked, "192.0.2.1"))
     private static let second = response(body(next, "192.0.2.2"))
 
-    /// An upstream of one server and what came of the requests to it.
+    /// An upstream of one server, and the outcomes of its requests.
     private final class Asking: @unchecked Sendable {
         let loop: EventLoop
-        /// Used on the loop alone.
+        /// The upstream is used on the loop alone.
         let upstream: StreamUpstream
         private let endpoint: Endpoint
         private let outcomes = Arrivals<Outcome>()
@@ -56,7 +56,7 @@ import Transport
             loop.start()
         }
 
-        /// - Parameter before: Done on the loop right before the request is sent: what comes meanwhile is not read.
+        /// - Parameter before: Done on the loop right before the request: octets that come meanwhile are not read.
         func ask(_ name: Name, after before: @escaping @Sendable () -> Void = {}) -> Outcome? {
             requests += 1
             let request = QueryID(standalone: requests, of: .httpdns)
@@ -85,7 +85,7 @@ import Transport
         asking.end()
     }
 
-    /// Whatever stands behind a response is not the answer to the next request: the connection ends there.
+    /// Octets after a response are never the answer to the next request: the connection ends there.
     @Test(
         arguments: [
             response(body(next, "192.0.2.66")), "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK\r\n", "\r\n", "x",
@@ -99,7 +99,7 @@ import Transport
         asking.end()
     }
 
-    /// A body behind a response that has none (RFC 9112 §6.3) is left over, too.
+    /// A body after a response that has none (RFC 9112 §6.3) is left over as well.
     @Test(arguments: ["204 No Content", "304 Not Modified"]) func aBodyThatMayNotBe(head: String) throws {
         let stray = Self.response(Self.response(Self.body(Self.next, "192.0.2.66")), head)
         let server = try ConversingServer([.init(stray), .init(Self.second)])
@@ -111,7 +111,7 @@ import Transport
         asking.end()
     }
 
-    /// Somebody else's answer, or none at all: whose the next one on that connection is nobody knows.
+    /// The answer to another request, or no answer: it is unknown to which request the next response belongs.
     @Test(
         arguments: [body(next, "192.0.2.66"), "<html>captive portal</html>"], [false, true])
     func aConnectionWhoseAnswerIsNoneEnds(wrong: String, isSecure: Bool) throws {
@@ -124,7 +124,7 @@ import Transport
         asking.end()
     }
 
-    /// An error names nothing: it may be somebody else's, and the answer to what was asked is yet to come.
+    /// An error has no name: it may belong to another request, and the right answer may still come.
     @Test func aConnectionWithAnErrorStatusEnds() throws {
         let server = try ConversingServer([.init(Self.response("", "429 Too Many Requests")), .init(Self.second)])
         let asking = try Asking(server)
@@ -135,7 +135,7 @@ import Transport
         asking.end()
     }
 
-    /// A service that says for how long it is not to be asked is left alone for as long; one that only fails is not.
+    /// A service that asks for a pause is left alone for that time; a service that only fails is not.
     @Test(arguments: [(503, 17), (503, nil), (429, 17), (500, 17)] as [(Int, Int?)])
     func aServiceThatSaysWhenToComeBack(status: Int, seconds: Int?) throws {
         let field = seconds.map { "Retry-After: \($0)\r\n" } ?? ""
@@ -148,7 +148,7 @@ import Transport
         asking.end()
     }
 
-    /// It has come before the next request goes out, and is not read yet.
+    /// Octets come before the next request is sent, and are not read yet.
     @Test(arguments: [false, true]) func whatComesUnaskedAnswersNobody(isSecure: Bool) throws {
         let server = try ConversingServer(
             [.init(Self.first, stray: Self.response(Self.body(Self.next, "192.0.2.66"))), .init(Self.second)],
@@ -172,7 +172,7 @@ import Transport
         asking.end()
     }
 
-    /// Who is on the path can end a TCP connection anywhere, through TLS as well.
+    /// Any host on the path can end a TCP connection at any moment, also with TLS.
     @Test func withoutCloseNotifyABodyUntilTheEndIsNone() throws {
         let cut = Self.untilClose + "\(Self.asked).:192.0.2.1"
         let server = try ConversingServer([.init(cut, then: .cut)], isSecure: true)
@@ -182,7 +182,7 @@ import Transport
         asking.end()
     }
 
-    /// It would say that the name has no record.
+    /// An empty body would mean that the name has no record.
     @Test(arguments: [ConversingServer.End.cut, .goodbye], [false, true])
     func anEmptyBodyUntilTheEndIsNone(end: ConversingServer.End, isSecure: Bool) throws {
         let server = try ConversingServer([.init(Self.untilClose, then: end)], isSecure: isSecure)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Upstreams
 
-/// What the store gets to see, and what is believed of it.
+/// The data that the store can see, and the values from the store that are accepted.
 @Suite struct StoreSealTests {
     private static let name = Name("www.example.com")!
     private static let question = SharedQuestion(group: .httpdns, name: name, type: .a, audience: .everyone)
@@ -68,7 +68,7 @@ import Testing
         #expect(
             seal.entry(value, as: key, to: Self.question)
                 == SharedEntry(expected, stored: 1_700_000_000, lifetime: 60))
-        // Sealed by the fleet itself, but not for this.
+        // The fleet itself has sealed this value, but for another key.
         let other = try #require(seal.key(.stale, of: Self.question))
         #expect(seal.entry(value, as: other, to: Self.question) == nil)
         var question = Self.question
@@ -99,7 +99,7 @@ import Testing
         var failure = Self.answer
         failure.head.responseCode = .servFail
         #expect(try !opens(failure))
-        // Anything at all, sealed by hand.
+        // Arbitrary content, sealed by the test.
         let bare = try FleetSeal(secret: [UInt8](repeating: 7, count: 32))
         for length in [0, 1, 23, 24, 100] {
             let value = try bare.seal([UInt8](repeating: 0xFF, count: length), as: key.name)

@@ -10,7 +10,7 @@ import Transport
 
 @testable import Upstreams
 
-/// What goes to a store and what comes back, over a real socket, with a store that answers when it is told to.
+/// The commands to a store and its replies, over a real socket, with a store that answers when the test says so.
 @Suite struct StoreUpstreamTests {
     private static let name = Name("www.example.com")!
     private static let answer = SharedContent.answer(.addresses(name, type: .a, [.v4(192, 0, 2, 1)], ttl: 60))
@@ -27,19 +27,19 @@ import Transport
         }
     }
 
-    /// A store on loopback with nothing in it. Each command is answered as a real one would, those behind the first few
-    /// only once the store is let go on.
+    /// An empty store on loopback. It answers the first few commands like a real store, and further ones only after the
+    /// test lets it go on.
     private final class Store: Sendable {
         let endpoint: Endpoint
         let commands = Arrivals<String>()
         let goOn = Gate()
-        /// What it has, by key.
+        /// The values by key.
         let values = Values()
         private let listener: ServerSocket
 
         /// - Parameters:
-        ///   - answered: how many commands are answered at once.
-        ///   - greeting: said to a client as it comes, before the connection is closed; nil: commands are answered.
+        ///   - answered: The number of commands that are answered at once.
+        ///   - greeting: Sent to a new client before the connection is closed; nil: commands are answered.
         init(answered: Int, greeting: String? = nil) throws {
             let (descriptor, endpoint) = try listeningSocket()
             (listener, self.endpoint) = (ServerSocket(descriptor), endpoint)
@@ -93,16 +93,16 @@ import Transport
         }
     }
 
-    /// The upstream on a loop of its own.
+    /// The upstream on its own loop.
     private final class World: @unchecked Sendable {
         let loop: EventLoop
         let outbox = Outbox()
         let upstream: StoreUpstream
         let told = Arrivals<SharedEvent>()
-        /// Kept for as long as this.
+        /// The store is kept for as long as this object.
         var store: Store?
 
-        /// - Parameter keys: those of the fleet, the present one first.
+        /// - Parameter keys: The keys of the fleet, the present one first.
         convenience init(_ store: Store, keys: [UInt8], _ generations: Generations? = nil) throws {
             try self.init(.plain(store.endpoint), keys: keys, generations)
         }
@@ -140,13 +140,13 @@ import Transport
         }
     }
 
-    /// While a key is replaced each question has four keys, and as many reads as there may be fill the connection.
+    /// While a key is replaced, each question has four keys, and the allowed reads fill the connection.
     @Test func writesAndDeletionsWaitUntilTheConnectionHasRoom() throws {
         let store = try Store(answered: 3)
         let world = try World(store, keys: [1, 2])
         world.perform([.dial])
         #expect(world.told.next() == .connected)
-        // Four commands each, of the 1024 that may be under way.
+        // Each question has four commands, of the 1024 that may be under way.
         let most = 256
         let reads = (1...most).map { SharedAction.read(SharedReadID(standalone: UInt32($0)), Self.question($0)) }
         world.perform(
@@ -163,12 +163,12 @@ import Transport
         world.end()
     }
 
-    /// When the verification of its certificate is a day old, a store is connected to anew, and nobody notices.
+    /// When the verification of a store is a day old, a new connection replaces the old one, without a failure.
     @Test func trustInAStoreEnds() throws {
         let (tls, busy) = (try TLSServerSettings(addresses: [.v4(127, 0, 0, 1)]), Arrivals<Int>())
         let server = try FramesServer(tls: tls) { number, connection in
             while connection.receive() {
-                // Each command begins with the number of its words; none is known.
+                // Each command begins with the number of its words; the store has no value.
                 let commands = connection.incoming.count { $0 == UInt8(ascii: "*") }
                 connection.incoming = []
                 connection.send((0..<commands).flatMap { _ in Array("$-1\r\n".utf8) })
@@ -188,8 +188,7 @@ import Transport
         world.end()
     }
 
-    /// A store that is away cannot be told of any number of names; then nothing of before is found any more.
-    /// The words of Redis 7.
+    /// The store refuses with the words of Redis 7.
     @Test func aStoreInProtectedModeIsKnown() throws {
         let words =
             "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set."
@@ -223,12 +222,12 @@ import Transport
         try keep(stored: now - 10)
         #expect(find(1)?.stored == now - 10)
         world.perform([.delete([question])])
-        // The deletion is confirmed, and the entry is there all the same.
+        // The deletion is confirmed, and the entry is still there.
         while store.commands.next() != "DEL" {}
         world.perform([.lookForGeneration])
         while store.commands.next() != "GET" {}
         #expect(find(2) == nil)
-        // What was looked up since then counts.
+        // An answer that was looked up after that counts.
         try keep(stored: now)
         var found = find(3)
         for number in 4..<100 as Range<UInt32> where found == nil { found = find(number) }
@@ -236,7 +235,7 @@ import Transport
         world.end()
     }
 
-    /// What a file beside `cache.file` keeps of generations.
+    /// The numbers of generations in a file beside `cache.file`.
     private final class Kept {
         let path = NSTemporaryDirectory() + "generations-\(UUID().uuidString)"
         let lines = LogLines()
@@ -248,7 +247,7 @@ import Transport
             set { try? newValue?.write(toFile: path + ".generations", atomically: true, encoding: .utf8) }
         }
 
-        /// As a daemon that starts and ends: all that was to be written is there behind it.
+        /// Works like a daemon that starts and ends: after it, the file has all generations.
         func run(_ work: (Generations) throws -> Void) throws {
             let servers = try ServerAddressFile(beside: path, report: lines.report)
             let generations = Generations(beside: path, with: servers, report: lines.report)
@@ -261,7 +260,7 @@ import Transport
     }
 
     private func connected(_ keys: [UInt8], _ generations: Generations) throws -> World {
-        // A store that has nothing, as one that gives back what it had before the first generation.
+        // A store without an entry, like a store that returned to its state before the first generation.
         let store = try Store(answered: .max)
         let world = try World(store, keys: keys, generations)
         world.store = store
@@ -290,7 +289,7 @@ import Transport
             #expect(second.generations() == [3])
             second.end()
         }
-        // That of a key that is in use no more is given up.
+        // The generation of a key that is not used any more is given up.
         try kept.run { generations in
             let world = try connected([1, 2], generations)
             #expect(world.generations() == [3, 0])
@@ -326,10 +325,11 @@ import Transport
         #expect(kept.lines.all.count == 1 && kept.lines.all[0].contains("a store that lies can"))
     }
 
+    /// Only so many deletions can wait for an absent store; a further one makes all earlier entries useless.
     @Test func whatCannotBeDeletedByNameIsForgottenAsAWhole() throws {
         let store = try Store(answered: .max)
         let world = try World(store, keys: [1])
-        // Two keys each.
+        // Each name has two keys.
         let names = StoreUpstream.maximumDeletions / 2
         world.perform([.delete((1...names).map(Self.question))])
         #expect(world.generations() == [0])

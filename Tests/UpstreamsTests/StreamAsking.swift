@@ -10,17 +10,17 @@ import Transport
 
 @testable import Upstreams
 
-/// An upstream of servers on streams, on a loop of its own and with a clock that a test sets.
+/// An upstream of servers on streams, on its own loop and with a clock that the test sets.
 final class StreamAsking: @unchecked Sendable {
     let loop: EventLoop
-    /// Used on the loop alone.
+    /// The upstream is used on the loop alone.
     let upstream: StreamUpstream
     let answers = DNSAnswers(negativeTTL: 30)
     let tallies = UpstreamTallies()
     private let time = Mutex(UInt64(1_000_000_000))
     private let ended = Arrivals<Ended>()
 
-    /// What came of a query: the address's last octet, or why there is none.
+    /// The result of a query: the last octet of the address, or the failure.
     struct Ended: Sendable, Equatable {
         let number: UInt32
         var address: UInt8?
@@ -62,7 +62,7 @@ final class StreamAsking: @unchecked Sendable {
 
     func advance(milliseconds: UInt64) { time.withLock { $0 += milliseconds * 1_000_000 } }
 
-    /// In one turn of the loop, each with a name and an answer of its own.
+    /// Asks in one turn of the loop; each query has a name and an answer of its own.
     func ask(_ server: Server, _ numbers: ClosedRange<UInt32>, after before: @escaping @Sendable () -> Void = {}) {
         loop.submit { [self] in
             before()
@@ -83,10 +83,10 @@ final class StreamAsking: @unchecked Sendable {
 
     var isQuiet: Bool { ended.isEmpty }
 
-    /// So many, in the order of their numbers.
+    /// The next results, in the order of their numbers.
     func next(_ count: Int) -> [Ended] { (0..<count).compactMap { _ in next() }.sorted { $0.number < $1.number } }
 
-    /// Does something on the loop, and waits for it.
+    /// Does work on the loop, and waits for its end.
     @discardableResult
     func onLoop<Result: Sendable>(_ work: @escaping @Sendable (StreamUpstream) -> Result) -> Result? {
         let results = Arrivals<Result>()

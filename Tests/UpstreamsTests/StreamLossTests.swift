@@ -8,7 +8,7 @@ import Testing
 
 @testable import Upstreams
 
-/// What becomes of questions whose connection ends, falls silent, or does not come about.
+/// The fates of queries whose connection ends, is silent, or cannot be made.
 @Suite struct StreamLossTests {
     private static let echo: @Sendable (Int, FramesConnection) -> Void = { _, connection in
         while let query = connection.query() { connection.answer(answer(to: query)) }
@@ -28,7 +28,7 @@ import Testing
 
     // MARK: Silence
 
-    /// The questions on a connection that is dead are doubted one after the other: one fresh connection takes them all, also
+    /// The queries on a dead connection are doubted one after the other: one fresh connection takes all of them, even
     /// while it is idle.
     @Test(arguments: [false, true]) func oneFreshConnectionTakesAllThatIsDoubted(isSecure: Bool) throws {
         let tls = try isSecure ? TLSServerSettings(addresses: [.v4(127, 0, 0, 1)]) : nil
@@ -49,8 +49,8 @@ import Testing
         asking.end()
     }
 
-    /// A question that was sent once more a moment ago, since its connection was closed, is given as much time on the next one
-    /// as it was given before.
+    /// A query that was sent again a moment ago, since its connection was closed, gets as much time on the next
+    /// connection as on the first.
     @Test func doubtCountsFromWhenAQuestionWasSent() throws {
         let (heard, close, again) = (Gate(), Gate(), Gate())
         let server = try FramesServer { number, connection in
@@ -85,8 +85,8 @@ import Testing
         asking.end()
     }
 
-    /// A connection whose verification is too old takes no further question, also while it is never idle; those under way on it
-    /// do not keep others from being asked.
+    /// A connection whose verification is too old takes no further query, even if it is never idle; the queries on it
+    /// do not delay others.
     @Test func trustEndsOnABusyConnection() throws {
         let (tls, heard, go) = (try TLSServerSettings(addresses: [.v4(127, 0, 0, 1)]), Gate(), Gate())
         let server = try FramesServer(tls: tls) { number, connection in
@@ -115,7 +115,7 @@ import Testing
         asking.end()
     }
 
-    /// Many servers write a session ticket first, and the kernel holds their answer back until that is acknowledged.
+    /// Many servers write a session ticket first; the kernel then holds their answer back until an acknowledgement.
     @Test func anAnswerBehindATicketIsNotHeldUp() throws {
         let tls = try TLSServerSettings(addresses: [.v4(127, 0, 0, 1)])
         let server = try FramesServer(tls: tls) { _, connection in
@@ -125,7 +125,7 @@ import Testing
             connection.answer(answer(to: query))
         }
         let asking = try StreamAsking(trusting: [tls.certificate])
-        // The machine may be busy: the best of several.
+        // The machine may be busy: the best of several runs counts.
         var best = Duration.seconds(9)
         for number in 1...10 as ClosedRange<UInt32> {
             let start = ContinuousClock.now
@@ -138,8 +138,8 @@ import Testing
 
     // MARK: The end of a connection
 
-    /// Two answers come together, and the first leads to a question that cannot be sent any more: the other one counts all the
-    /// same.
+    /// Two answers come together, and the first leads to a query that cannot be sent any more: the other answer still
+    /// counts.
     @Test func answersInHandCount() throws {
         let (asked, isBlocked, isReset) = (Gate(), Gate(), Gate())
         let heardTwice = Arrivals<String>()
@@ -154,7 +154,7 @@ import Testing
             let queries = (0..<2).compactMap { _ in connection.query() }
             asked.open()
             #expect(isBlocked.wait())
-            // Both orders are tried: one of them is that in which they are read.
+            // Both orders are tried: one of them is the order in which the client reads.
             let frames = queries.map { framed(answer(to: $0, code: Self.label($0) == "w1" ? 0 : 1)) }
             connection.send(frames[0] + frames[1])
             connection.resetsAtClose()
@@ -173,8 +173,8 @@ import Testing
         asking.end()
     }
 
-    /// A server that takes a few questions on a connection ends it with many others unread, which resets it. They go out again
-    /// until that is known of it, and then so few on a connection: none is lost.
+    /// A server takes a few queries on a connection and closes it with many others unread, which resets it. The lost
+    /// queries are sent again until the limit is known, and then only so many on a connection: no query fails.
     @Test(arguments: [1, 2, 7], [false, true])
     func aServerThatTakesFewQuestionsAConnection(few: Int, isReset: Bool) throws {
         let server = try FramesServer { _, connection in
@@ -190,7 +190,7 @@ import Testing
         asking.end()
     }
 
-    /// Resets that take different questions show nothing of what the server wants: later connections take as much as before.
+    /// Resets that end different queries show no limit: later connections take as much as before.
     @Test func resetsOfYoungConnectionsTeachNothing() throws {
         let server = try FramesServer { number, connection in
             guard number <= 2 else { return Self.echo(number, connection) }
@@ -201,7 +201,7 @@ import Testing
         let asking = try StreamAsking()
         let target = Server(server.endpoint, .tcp)
         #expect(asking.ask(target, 1)?.address == 1)
-        // The second one is lost with the first connection, and answered on the second; the third with that one.
+        // The second query is lost with the first connection, the third with the second; each is answered on the next.
         #expect(asking.ask(target, 2)?.address == 2)
         #expect(asking.ask(target, 3)?.address == 3)
         #expect(Self.connections(server) == 3)
@@ -211,7 +211,7 @@ import Testing
         asking.end()
     }
 
-    /// What a connection takes with it whose server breaks the protocol goes out once more, on another.
+    /// The queries on a connection whose server breaks the protocol are sent once more, on another connection.
     @Test func aBrokenProtocolGetsOneMoreTry() throws {
         let server = try FramesServer { number, connection in
             guard number == 1 else { return Self.echo(number, connection) }
@@ -230,7 +230,7 @@ import Testing
         let tls = try TLSServerSettings(addresses: [.v4(127, 0, 0, 1)])
         let server = try FramesServer(tls: tls) { number, connection in
             guard number <= times else { return Self.echo(number, connection) }
-            // The handshake has begun. What has come is read, so that only what is to be a reset is one.
+            // The handshake has begun. The server reads all octets, so that only an intended reset is one.
             connection.dropsOctets()
             if isReset { connection.resetsAtClose() }
         }
@@ -246,7 +246,7 @@ import Testing
         asking.end()
     }
 
-    /// The certificate is what is wrong, also if nobody can be told any more.
+    /// The failure is the refused certificate, even if the alert cannot be sent any more.
     @Test func aRefusedCertificateIsSaidThoughTheServerIsGone() throws {
         let (tls, other) = (try TLSServerSettings(names: ["a.example"]), try TLSServerSettings(names: ["b.example"]))
         let (greeted, isBlocked, isReset) = (Gate(), Gate(), Gate())
@@ -272,7 +272,7 @@ import Testing
 
     // MARK: Connections that do not come about
 
-    /// Many questions wait when no connection can be made any more: each ends, and none inside the end of another.
+    /// Many queries wait, and no connection can be made any more: each fails, none inside the failure of another.
     @Test func diallingThatFailsAtOnceIsNoRecursion() throws {
         let tls = try TLSServerSettings(names: ["dns.example"])
         let asking = try StreamAsking(trusting: [tls.certificate], lookup: Self.lost.finder)
@@ -285,7 +285,7 @@ import Testing
         asking.end()
     }
 
-    /// Has the first two wait; then nobody is found.
+    /// Lets callers wait until ``end()``; then no address is found.
     private final class Lost {
         var deepest = 0
         private var depth = 0
@@ -308,7 +308,7 @@ import Testing
 
     private static let lost = LostFinder()
 
-    /// Used on the loop alone.
+    /// The finder is used on the loop alone.
     private final class LostFinder: @unchecked Sendable {
         let value = Lost()
         var finder: ServerFinder {
@@ -316,7 +316,7 @@ import Testing
         }
     }
 
-    /// The group loses the server while a connection to it is being made: the addresses after the first are tried all the same.
+    /// The group drops the server while a connection to it is being made: the further addresses are still tried.
     @Test func aServerThatIsLetGoWhileItIsDialled() throws {
         let (tls, silence) = (try TLSServerSettings(names: ["dns.example"]), Gate())
         let working = try FramesServer(4, tls: tls, Self.echo)

@@ -8,13 +8,13 @@ import Testing
 
 @testable import Upstreams
 
-/// What time, endpoints and the network make of connections: the clock is the test's.
+/// The effects of time, endpoints and the network on connections: the test sets the clock.
 @Suite struct StreamTimesTests {
     private static let echo: @Sendable (Int, FramesConnection) -> Void = { _, connection in
         while let query = connection.query() { connection.answer(answer(to: query)) }
     }
 
-    /// Milliseconds until the upstream wants to be called.
+    /// The milliseconds until the upstream's next deadline.
     private static func nextDeadline(_ asking: StreamAsking) -> Int? {
         asking.onLoop { upstream in upstream.firstDeadline.map { $0.milliseconds(since: asking.now) } } ?? nil
     }
@@ -42,11 +42,11 @@ import Testing
         asking.end()
     }
 
-    /// What was asked anew on its connection leaves no second entry behind: one that is in use is not closed as idle.
+    /// A query that was sent again on its connection leaves no second entry: a connection in use is not closed as idle.
     @Test func aConnectionOnWhichAQueryWasAskedAnewIsIdleOrInUse() throws {
         let (asked, go) = (Gate(), Gate())
         let server = try FramesServer { _, connection in
-            // It does not know EDNS.
+            // The server does not know EDNS.
             for code in [1, 0] as [UInt8] {
                 if let query = connection.query() { connection.answer(answer(to: query, code: code)) }
             }
@@ -66,7 +66,7 @@ import Testing
         asking.end()
     }
 
-    /// Of two answers that come together, the first has the second query cancelled: the connection is idle once.
+    /// Of two answers that come together, the first cancels the second query: the connection becomes idle only once.
     @Test func aConnectionWhoseLastQueryIsCancelledAmongItsAnswersIsIdleOrInUse() throws {
         let (asked, go) = (Gate(), Gate())
         let server = try FramesServer { _, connection in
@@ -96,7 +96,7 @@ import Testing
         asking.end()
     }
 
-    /// In milliseconds: after which time the server closes two connections. The next one is kept as long as usual.
+    /// The milliseconds after which the server closes two connections. The next one is kept as long as usual.
     @Test(arguments: [500, 5000, 20_000])
     func whenAServerClosesIdleConnectionsTeachesNothing(closes: UInt64) throws {
         let (close, isClosed) = (Gate(), Gate())
@@ -114,15 +114,15 @@ import Testing
             asking.advance(milliseconds: closes)
             close.open()
             #expect(isClosed.wait())
-            // The end is in the socket: it is found at the latest when the connection is looked at.
+            // The end is in the socket: the upstream finds it at the latest when it uses the connection.
             #expect(asking.ask(Server(server.endpoint, .tcp), number)?.address == UInt8(number))
         }
         #expect(Self.nextDeadline(asking) == 25_000)
         asking.end()
     }
 
-    /// The server says in tenths of a second for how long it keeps idle connections (RFC 7828), and 0 for not at all; what is no
-    /// such option says nothing. Only what is asked on kept connections asks for it.
+    /// The server says in tenths of a second for how long it keeps idle connections (RFC 7828), and 0 for not at all;
+    /// another option says nothing. Only queries on kept connections ask for this option.
     @Test(
         arguments: [
             ([0, 11, 0, 2, 0, 100], 8000), ([0, 11, 0, 2, 255, 255], 120_000), ([0, 11, 0, 2, 0, 0], nil),
@@ -158,7 +158,7 @@ import Testing
         #expect(asking.ask(target, 1)?.address == 1)
         asking.onLoop { $0.networkChanged() }
         asking.ask(target, 2...2)
-        // What is under way is still answered where it is; what comes now goes elsewhere.
+        // Queries under way are still answered on the old connection; new queries use another one.
         asking.onLoop { $0.networkChanged() }
         #expect(asking.ask(target, 3)?.address == 3)
         go.open()
@@ -186,7 +186,7 @@ import Testing
         Server(.tls, .name("dns.example"), port: port, addresses: addresses.map { .v4(127, 0, 0, $0) })
     }
 
-    /// One refuses, one says nothing, one has a certificate for another name, one works.
+    /// One endpoint refuses, one is silent, one has a certificate for another name, one works.
     @Test func theFirstThatProvesItselfWins() throws {
         let good = try TLSServerSettings(names: ["dns.example"])
         let bad = try TLSServerSettings(names: ["other.example"])
@@ -198,7 +198,7 @@ import Testing
         let asking = try StreamAsking(trusting: [good.certificate, bad.certificate])
         let target = Self.named(port, [1, 2, 3, 4])
         asking.ask(target, 1...1)
-        // Who refuses is passed over at once, who is silent after a moment, and who proves to be another at once.
+        // A refusing endpoint is passed over at once, a silent one after a moment, a wrong certificate at once.
         #expect(hanging.connections.next() == 1)
         #expect(Self.nextDeadline(asking) == 250)
         #expect(forged.connections.isEmpty && working.connections.isEmpty)
@@ -206,7 +206,7 @@ import Testing
         #expect(asking.next() == .init(number: 1, address: 1))
         #expect(forged.connections.next() == 1 && working.connections.next() == 1)
         silence.open()
-        // The next connection begins with the one that was reached.
+        // The next connection begins with the endpoint that worked.
         asking.onLoop { $0.expire(at: asking.now.advanced(milliseconds: 30_000)) }
         #expect(asking.ask(target, 2) == .init(number: 2, address: 2))
         #expect(working.connections.next() == 2)

@@ -9,9 +9,9 @@ import Testing
 
 @testable import Upstreams
 
-/// How connections to a server are shared, lost and asked again, over real sockets; DNS over TCP and TLS stand for all kinds.
+/// Connections to a server, over real sockets: sharing, losses and second tries; TCP and TLS represent all kinds.
 @Suite struct StreamUpstreamTests {
-    /// The server as its clients know it, and what they trust; through TLS if wanted.
+    /// The server's settings, and the certificate that clients trust; through TLS if wanted.
     private static func settings(_ isSecure: Bool) throws -> TLSServerSettings? {
         try isSecure ? TLSServerSettings(addresses: [.v4(127, 0, 0, 1)]) : nil
     }
@@ -29,7 +29,7 @@ import Testing
     @Test(arguments: [false, true]) func whatWaitsAtConnectGoesOutOnOneConnection(isSecure: Bool) throws {
         let tls = try Self.settings(isSecure)
         let server = try FramesServer(tls: tls) { _, connection in
-            // The last comes first.
+            // The last query is answered first.
             let queries = (0..<30).compactMap { _ in connection.query() }
             #expect(Set(queries.map { Array($0[..<2]) }).count == 30)
             for query in queries.reversed() { connection.answer(answer(to: query)) }
@@ -42,7 +42,7 @@ import Testing
         asking.end()
     }
 
-    /// In whatever pieces answers come, half a length among them, and however many at once.
+    /// Answers come in pieces of any length, even half a length field, and any number at once.
     @Test(arguments: [1, 3, 17, 100_000], [false, true]) func answersInPieces(length: Int, isSecure: Bool) throws {
         let tls = try Self.settings(isSecure)
         let server = try FramesServer(tls: tls) { _, connection in
@@ -59,7 +59,7 @@ import Testing
         asking.end()
     }
 
-    /// More than one connection takes go to a second, and what finds no room waits.
+    /// The queries that exceed a connection use a second one, and queries without room wait.
     @Test func whatOneConnectionDoesNotTake() throws {
         let server = try FramesServer { _, connection in
             while let query = connection.query() { connection.answer(answer(to: query)) }
@@ -106,7 +106,7 @@ import Testing
         asking.end()
     }
 
-    /// In the middle of a length, behind it, and in the middle of a message.
+    /// The connection ends inside a length field, after it, and inside a message.
     @Test(arguments: [1, 2, 20], [false, true]) func aServerThatClosesInAMessage(octets: Int, isSecure: Bool) throws {
         let tls = try Self.settings(isSecure)
         let server = try FramesServer(tls: tls) { number, connection in
@@ -124,14 +124,14 @@ import Testing
         asking.end()
     }
 
-    /// The end has come when the query is written, and is not read yet: one more try, one answer, no failure.
+    /// The connection has ended when the query is written, but the end is not read yet: one more try, no failure.
     @Test(arguments: ["goodbye", "cut", "reset"], [false, true])
     func aConnectionThatEndsAsAQueryIsWritten(end: String, isSecure: Bool) throws {
         if end == "goodbye", !isSecure { return }
         let tls = try Self.settings(isSecure)
         let server = try FramesServer(tls: tls) { number, connection in
             if let query = connection.query() { connection.answer(answer(to: query)) }
-            // The query arrives first, and is never looked at.
+            // The query arrives first, and is never read.
             if number == 1, connection.query() != nil {
                 switch end {
                 case "goodbye": connection.sayGoodbye()
@@ -153,7 +153,7 @@ import Testing
         asking.end()
     }
 
-    /// Those that wait for one connection all needed a new one.
+    /// Queries that wait for one connection all needed a new one.
     @Test func queriesThatWaitForANewConnectionCountAsNew() throws {
         let server = try FramesServer { _, connection in
             while let query = connection.query() { connection.answer(answer(to: query)) }
@@ -169,7 +169,7 @@ import Testing
         asking.end()
     }
 
-    /// Only once: a server that always does so fails.
+    /// The query is sent only once more: a server that always closes has failed.
     @Test func aServerThatNeverAnswersTheSecond() throws {
         let server = try FramesServer { number, connection in
             if let query = connection.query(), number == 1 { connection.answer(answer(to: query)) }
@@ -182,7 +182,7 @@ import Testing
         asking.end()
     }
 
-    /// A server that answers one of the queries on each connection and resets the rest: all are answered.
+    /// A server that answers one of the queries on each connection and resets the connection: all queries are answered.
     @Test(arguments: [false, true]) func aServerThatResetsAfterEachAnswer(isSecure: Bool) throws {
         let tls = try Self.settings(isSecure)
         let server = try FramesServer(tls: tls) { number, connection in
@@ -195,13 +195,13 @@ import Testing
         let asking = try Self.asking(tls)
         #expect(asking.ask(Self.server(server, isSecure), 1)?.address == 1)
         asking.advance(milliseconds: 1)
-        // What the first reset takes goes out again, and the next one takes some of that once more.
+        // The queries of the first reset are sent again, and the next reset ends some of them once more.
         asking.ask(Self.server(server, isSecure), 2...20)
         #expect(asking.next(19) == StreamAsking.answered(2...20))
         asking.end()
     }
 
-    /// What a fresh connection that ends takes with it goes out once more, on another; then the server has failed.
+    /// The queries of a fresh connection that ends are sent once more, on another; then the server has failed.
     @Test func aServerThatClosesAtOnceFails() throws {
         let server = try FramesServer { _, connection in _ = connection.query() }
         let asking = try StreamAsking()
@@ -254,7 +254,7 @@ import Testing
         asking.end()
     }
 
-    /// A server that does not know EDNS is asked without, now and later.
+    /// A server that does not know EDNS is asked without EDNS, now and later.
     @Test func aServerWithoutEDNS() throws {
         let server = try FramesServer { _, connection in
             while let query = connection.query() {
@@ -270,7 +270,7 @@ import Testing
 
     // MARK: A connection that says nothing
 
-    /// Asked again, a query goes out on a fresh connection and counts as answered there; nothing new goes on the silent one.
+    /// The second message of a query uses a fresh connection, and counts there; the silent one gets no new query.
     @Test func aSilentConnection() throws {
         let server = try FramesServer { number, connection in
             while let query = connection.query() {
@@ -292,8 +292,8 @@ import Testing
         asking.end()
     }
 
-    /// The group loses the server while a query is under way: nobody would look for a connection that is dialled for it
-    /// afterwards, so none is kept.
+    /// The group drops the server while a query is under way: a connection that is then dialled for it would have no
+    /// further use, so none is kept.
     @Test func aServerThatIsLetGoWhileItIsAsked() throws {
         let (asked, closed) = (Gate(), Gate())
         let server = try FramesServer { number, connection in
@@ -309,14 +309,14 @@ import Testing
             upstream.askAgain(QueryID(standalone: 1, of: .fallback))
         }
         #expect(asking.next() == .init(number: 1, address: 1, toRepeat: true))
-        // Long before either side would give up an idle connection.
+        // This is long before either side gives up an idle connection.
         let start = ContinuousClock.now
         #expect(closed.wait() && closed.wait())
         #expect(start.duration(to: .now) < .seconds(5))
         asking.end()
     }
 
-    /// A query that nobody waits for leaves its connection to the others, and its late answer is nobody's.
+    /// A cancelled query leaves its connection to the others, and its late answer is ignored.
     @Test func aQueryThatIsCancelled() throws {
         let go = Gate()
         let server = try FramesServer { _, connection in

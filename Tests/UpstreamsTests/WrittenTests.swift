@@ -9,9 +9,9 @@ import Transport
 
 @testable import Upstreams
 
-/// Of which queries it is told that they have left, over real sockets.
+/// The queries that are reported as sent, over real sockets.
 @Suite struct WrittenTests {
-    /// Asks a server once, and gives what is told of that.
+    /// Asks a server once, and records the reports.
     private final class Told: @unchecked Sendable {
         let loop: EventLoop
         let events = Arrivals<String>()
@@ -58,7 +58,7 @@ import Transport
     }
 
     @Test func aDatagramThatCannotBeSentHasNotLeft() throws {
-        // An address of documentation, which no machine has.
+        // An address for documentation, which no machine has.
         let told = try Told(Server(Endpoint("127.0.0.9:53")!), from: IPAddress("192.0.2.9"))
         #expect(told.events.next() == "failed")
         told.end()
@@ -76,7 +76,7 @@ import Transport
 
     @Test func aRequestThatIsSentAgainHasLeftAgain() throws {
         let server = try FramesServer { number, connection in
-            // The first connection ends when it has the question, as it does where a server is started again.
+            // The first connection ends when it has the query, as when a server is restarted.
             while let query = connection.query(), number > 1 { connection.answer(answer(to: query)) }
         }
         let told = try Told(Server(server.endpoint, .tcp))

@@ -3,8 +3,8 @@ import Glibc
 // What the daemon uses of Dispatch, on one thread and in invented time: the simulation has this module in the place of
 // Dispatch (`-module-alias`), so that the sources are the same.
 
-/// Everything that any queue has to do, in the order in which it was handed in. Nothing runs at the same time as anything
-/// else, and a queue is no more than a name.
+/// The work of all queues, in the order in which it was submitted. Nothing runs at the same time as anything else, and
+/// a queue is only a name.
 public enum Scheduler {
     typealias Work = () -> Void
 
@@ -14,9 +14,9 @@ public enum Scheduler {
     nonisolated(unsafe) private static var waiting: [(descriptors: [Int32], work: Work)] = []
     nonisolated(unsafe) private static var delay: [Int32]?
     nonisolated(unsafe) fileprivate static var sources: [ReadSource] = []
-    /// Whether a descriptor can be read; the simulated kernel says.
+    /// Whether a descriptor can be read; the simulated kernel decides.
     nonisolated(unsafe) public static var isReadable: (Int32) -> Bool = { _ in false }
-    /// Does the next thing that happens outside of the program; false: nothing ever will.
+    /// Runs the next event outside of the program; false: there is no further one.
     nonisolated(unsafe) public static var advance: () -> Bool = { false }
 
     static func now() -> UInt64 {
@@ -29,15 +29,15 @@ public enum Scheduler {
         if let descriptors = delay.take() { waiting.append((descriptors, work)) } else { ready.append(work) }
     }
 
-    /// Work that would have waited in `poll`: what is handed in next is done when one of these can be read.
+    /// The next submitted work, which would have waited in `poll`, runs when one of these descriptors can be read.
     public static func delayNext(until descriptors: [Int32]) { delay = descriptors }
 
     static func add(at moment: UInt64, _ work: @escaping Work) { later.append((moment, work)) }
 
-    /// When something has to be done that nothing else leads to.
+    /// The moment of the next delayed work.
     public static var nextMoment: UInt64? { later.map(\.at).min() }
 
-    /// Does one thing; false: there is nothing to do now.
+    /// Runs one piece of work; false: none is ready.
     public static func step() -> Bool {
         if next < ready.count {
             let work = ready[next]
@@ -64,7 +64,7 @@ public enum Scheduler {
         return false
     }
 
-    /// Until nothing is left to do at this moment.
+    /// Runs work until none is ready at this moment.
     public static func settle() {
         var steps = 0
         while step() {
@@ -72,14 +72,14 @@ public enum Scheduler {
             if steps > 3_000_000 { stuck() }
         }
     }
-    /// Told when there is no end to what has to be done at one moment.
+    /// Called when the work of one moment does not end.
     nonisolated(unsafe) public static var stuck: () -> Void = {}
 
-    /// Nothing is left of a daemon that has ended.
+    /// Whether no work of a daemon that has ended is left.
     public static var isEmpty: Bool { next == ready.count && sources.isEmpty && waiting.isEmpty }
     public static var openSources: Int { sources.count + waiting.count }
 
-    /// Forgets what was to be done later: for a process that is no more.
+    /// Drops the delayed work, for a process that has ended.
     public static func forgetLater() { later = [] }
 }
 
@@ -135,7 +135,7 @@ public struct DispatchTime: Comparable, Sendable {
 
 public enum DispatchTimeoutResult: Sendable { case success, timedOut }
 
-/// Whoever waits has everything else go on meanwhile.
+/// A waiting caller lets all other work go on meanwhile.
 public final class DispatchSemaphore: @unchecked Sendable {
     private var value: Int
     public init(value: Int) { self.value = value }
@@ -210,7 +210,7 @@ public enum DispatchSource {
     public static func makeTimerSource(queue: DispatchQueue?) -> any DispatchSourceTimer { SilentSource() }
 }
 
-/// Level-triggered, as Dispatch's are.
+/// Level-triggered, like the sources of Dispatch.
 final class ReadSource: DispatchSourceRead {
     let descriptor: Int32
     private(set) var handler: (() -> Void)?
@@ -243,7 +243,7 @@ final class ReadSource: DispatchSourceRead {
     }
 }
 
-/// Signals and the service manager's watchdog are nobody's here.
+/// Signals and the service manager's watchdog do not exist here.
 final class SilentSource: DispatchSourceSignal, DispatchSourceTimer {
     func setEventHandler(handler: (() -> Void)?) {}
     func setCancelHandler(handler: (() -> Void)?) {}

@@ -1,22 +1,22 @@
-/// What an answer may depend on. Faults are mostly where two of these meet.
+/// The features that an answer may depend on. Most faults occur where two of them meet.
 enum Feature: Int, CaseIterable {
     // Settings.
     case cacheFile, sharedCache, staleAnswers, prefetch
     case account, encryptedAccount, otherProvider, secondAccount, accountsWall, httpOnly, budget, oneFamily,
         familiesByRoute
     case fixedPrefix, soughtPrefix, encryptedGroupBehind
-    // Where the name goes.
+    // The way of the name.
     case fallback, overTLS, overHTTPS, overTCP, namesFile, thenTry, privateName, hostsFile, blocked, alias
     case namedResolvers, networksResolvers
-    // How it is asked.
+    // The way of the question.
     case stream, validates, checksNothing, hasCookie
     // The answer.
     case cached, stale, made, denied, failed
-    // What happened since the daemon started, within the last hour.
+    // The events since the daemon's start, within the last hour.
     case started, killed, reloaded, flushed, networkChanged, noIPv6, noIPv4, slept, clockSet, fullDisk, noDescriptors
     case namesChanged, resolversChanged, noResolvers, hostsChanged, listChanged, serverMoved, flooded, serverInTrouble
 
-    /// Of these lists an answer has one at most.
+    /// An answer has at most one feature of each list.
     private static let exclusive: [(Set<Feature>, because: String)] = [
         (
             [.account, .fallback, .overTLS, .overHTTPS, .overTCP, .privateName, .hostsFile, .blocked],
@@ -35,10 +35,10 @@ enum Feature: Int, CaseIterable {
         ([.httpOnly, .networksResolvers], "they are not asked"),
         ([.httpOnly, .encryptedGroupBehind], "it is not asked"),
     ]
-    /// What an answer from here does not depend on.
+    /// The features of answers from this machine, which do not depend on ``ofOthers``.
     private static let fromHere: Set<Feature> = [.hostsFile, .blocked]
     private static let ofOthers: Set<Feature> = [.namedResolvers, .networksResolvers, .cached, .stale, .made, .failed]
-    /// What can only be with a name that goes to an account, or to one of these.
+    /// The features that occur only with names of an account (``ofAccounts``), or with names of the listed groups.
     private static let needs: [(Feature, Set<Feature>)] = [
         (.namesFile, [.overTLS]),
         (.thenTry, [.overTLS, .overHTTPS, .overTCP]),
@@ -57,7 +57,7 @@ enum Feature: Int, CaseIterable {
 
     private static func canMeetInOrder(_ a: Feature, _ b: Feature) -> Bool {
         if ofAccounts.contains(a) {
-            // Of other names' answers nothing depends on the account's settings.
+            // Answers for other names do not depend on the account's settings.
             if routes.contains(b), b != .account { return false }
             if b == .namesFile || b == .thenTry { return false }
         }
@@ -67,7 +67,7 @@ enum Feature: Int, CaseIterable {
     }
 }
 
-/// How often answers have depended on two features, and on three of the most dangerous ones.
+/// The number of answers that depended on two features, and on three of the most dangerous ones.
 struct Crossings {
     private var pairs = [Int](repeating: 0, count: Feature.allCases.count * Feature.allCases.count)
     private static let dangerous: [Feature] = [
@@ -109,7 +109,7 @@ struct Crossings {
         }
     }
 
-    /// In words: how many have met, how often at the least, and which have not.
+    /// The result in words: the number of pairs that have met, the smallest count, and the pairs that have not met.
     var lines: [String] {
         let all = Feature.allCases
         var (counts, missing) = ([Int](), [String]())

@@ -10,14 +10,14 @@ import TestSupport
 @testable import Forwarding
 @testable import Log
 
-/// One machine with a daemon on it, from its start to its end.
+/// One machine with a daemon, from its start to its end.
 final class Episode {
     private let script: Script
     private let hosts: [Host]
     private var plan: Plan
     private var daemon: Daemon?
     private var files = MachineFiles()
-    /// What the daemon may still go by, though the files are others by now.
+    /// Earlier files that may still be in effect, although the files have changed.
     private var readBefore: [(files: MachineFiles, until: UInt64)] = []
     private var ports: UInt16 = 1024
 
@@ -38,8 +38,8 @@ final class Episode {
         files.write(hosts)
     }
 
-    /// - Parameter items: Those of the script that happen; nil: all.
-    /// - Returns: What went wrong.
+    /// - Parameter items: The items of the script that happen; nil: all items.
+    /// - Returns: The faults.
     static func run(_ script: Script, items: [Script.Item]? = nil) -> [String] {
         let episode = Episode(script)
         episode.start(nil)
@@ -68,14 +68,14 @@ final class Episode {
         }
     }
 
-    /// - Parameter event: how the one before ended; nil: there was none.
+    /// - Parameter event: The end of the daemon before; nil: there was none.
     private func start(_ event: Feature?) {
         judge.begins(with: event)
         if isVerbose { print(plan.text) }
         readBefore = []
         judge.works(by: plan)
         judge.isTroubled(seconds: 0)
-        // Those of before were another process's.
+        // The descriptors of the former daemon belonged to another process.
         kernel.withoutDescriptors(until: 0)
         guard let settings = settings(plan.text) else { return }
         do throws(StartFailure) {
@@ -88,7 +88,7 @@ final class Episode {
         Scheduler.settle()
     }
 
-    /// No name that an account may bill for is missing in the daemon's own count.
+    /// The daemon's own count contains each name that an account may bill.
     private func checkBill() {
         let groups = daemon?.forwarderLoop.look { forwarder, _ in forwarder.groupOverviews } ?? []
         for group in groups where group.carriesAddresses {
@@ -203,7 +203,7 @@ final class Episode {
         Scheduler.settle()
     }
 
-    /// What later answers may depend on.
+    /// The feature on which later answers may depend.
     private static func feature(of what: Script.What) -> Feature? {
         switch what {
         case .flood: .flooded
@@ -227,13 +227,13 @@ final class Episode {
         }
     }
 
-    /// When what stands in files is known. A file that cannot be read or watched is tried again ten seconds later.
+    /// The time until changed files are known. A file that could not be read or watched is tried again in ten seconds.
     private var noting: UInt64 {
         let pause: UInt64 = 14_000_000_000
         return Judge.noting + (kernel.lackedDescriptors(within: pause) ? pause : 0)
     }
 
-    /// What was the matter is over.
+    /// Does work that ends a trouble after these seconds.
     private func later(_ seconds: Int, _ work: @escaping (Episode) -> Void) {
         kernel.after(UInt64(seconds) * 1_000_000_000) { [self] in
             judge.isTroubled(seconds: 1)
@@ -249,7 +249,7 @@ final class Episode {
         judge.works(by: plan, within: noting)
     }
 
-    /// What is known of names that are asked where they were stays known.
+    /// Answers for names whose way has not changed stay in the cache.
     private func addGroup(_ chance: inout Chance) {
         guard let more = plan.withGroup(&chance, hosts: hosts) else { return }
         // Files that have changed are read by this reload at the latest.
@@ -264,7 +264,7 @@ final class Episode {
         }
     }
 
-    /// Settings that are refused change nothing, whatever else stands in them.
+    /// Refused settings change nothing, whatever other settings they contain.
     private func reloadWrongly(_ other: Plan) {
         let zones = Set(Topology.namesFiles.joined()).sorted().map { "\"*.\($0)\"" }.joined(separator: ", ")
         let twins = ["domainsFile = \"\(Topology.namesFile)\"", "domains = [\(zones)]"]
@@ -290,7 +290,7 @@ final class Episode {
         plan = other
         if isVerbose { print(plan.text) }
         guard let settings = settings(plan.text) else { return }
-        // Both hold in between, as do files of before that were not read anew.
+        // Until then both settings are in effect, and so are earlier files that were not read again.
         let delay = kernel.hasDescriptors ? 0 : noting
         for earlier in readBefore where earlier.until > kernel.now {
             judge.works(by: plan.reading(earlier.files), within: max(delay, earlier.until - kernel.now))
@@ -323,7 +323,7 @@ final class Episode {
         _ client: Int, _ names: [String], _ type: UInt16, _ manner: Script.Manner, _ chance: inout Chance,
         promise: Int? = nil
     ) {
-        // It could not be accepted; how long it waits is the shortage's business.
+        // Such a client could not be accepted; its waiting time depends on the shortage.
         if manner.isStream, !kernel.hasDescriptors { return }
         ports = ports == .max ? 1024 : ports + 1
         let from = Endpoint(.v4(10, 5, 0, UInt8(client + 1)), port: ports)
@@ -344,7 +344,7 @@ final class Episode {
         }
     }
 
-    /// What `explain` says of a question, if no server would be asked for it and nothing is the matter: the code of its answer.
+    /// The code that `explain` gives for a question, if no server would be asked and no trouble lasts.
     private func foretold(_ name: String, _ type: UInt16, _ manner: Script.Manner, _ chance: inout Chance) -> UInt8? {
         guard let daemon, judge.lastChange + noting + Judge.underWay < kernel.awake, chance.below(4) == 0,
             !manner.isStream, !manner.isDNSSECOK,
@@ -361,8 +361,8 @@ final class Episode {
         }
     }
 
-    /// Nobody but a group of the operator's own is asked: an account would have no record of many names below one domain. The
-    /// group has room for some: with less, each silent name is in others' way for as long as an attempt takes.
+    /// Only a group of the operator is asked: an account would have no record of many names below one domain. The group
+    /// has room for some names: with less room, each silent name delays others for as long as an attempt takes.
     private func askSilentZone(_ client: Int, _ zone: String, _ perSecond: Int, _ seconds: Int, _ seed: UInt64) {
         guard plan.group(of: "z.\(zone)")?.concurrency ?? 0 >= 64 else { return }
         if perSecond > 5 { judge.isCrowded(seconds: seconds) }
@@ -376,8 +376,8 @@ final class Episode {
         }
     }
 
-    /// Asks so many new names of a zone a second.
-    /// - Parameter isPromised: Whether nothing may keep one of them from being answered in time.
+    /// Asks this number of new names of a zone each second.
+    /// - Parameter isPromised: Whether each of them must be answered in time.
     private func askNew(
         _ client: Int, _ zone: String, _ perSecond: Int, _ seconds: Int, _ seed: UInt64, isPromised: Bool
     ) {
@@ -392,7 +392,7 @@ final class Episode {
         }
     }
 
-    /// The group of a zone, if more can be asked of it, and all has been well.
+    /// The group of a zone, if it has room for more questions and had no trouble.
     private func calmGroup(_ zone: String) -> Plan.Group? {
         guard judge.isCalmAt < kernel.now, let group = plan.group(of: "h.\(zone)"), group.concurrency >= 64,
             group.hosts.allSatisfy(\.isWell)
@@ -400,19 +400,19 @@ final class Episode {
         return group
     }
 
-    /// A server of several that says nothing any more costs no answer, and no second.
+    /// If one of several servers becomes silent, no answer is lost or late by a second.
     private func askPastBlackHole(_ client: Int, _ zone: String, _ perSecond: Int, _ seconds: Int, _ seed: UInt64) {
         guard let group = calmGroup(zone), group.hosts.count > 1 else { return }
         judge.isTroubled(seconds: seconds + 1)
         askNew(client, zone, perSecond, seconds, seed, isPromised: true)
-        // Somebody who asks for little.
+        // A client with few questions.
         askNew(0, zone, 2, seconds, seed &+ 1, isPromised: true)
         kernel.after(1_000_000_000) {
             group.hosts[0].begin(.silent, until: kernel.now + UInt64(seconds) * 1_000_000_000)
         }
     }
 
-    /// Connections that were reset say nothing of how long others last.
+    /// Connections that were reset show nothing about the lifetime of others.
     private func askWhileResetting(_ client: Int, _ zone: String, _ seed: UInt64) {
         guard let group = calmGroup(zone) else { return }
         judge.isTroubled(seconds: 3)
@@ -432,7 +432,7 @@ final class Episode {
         }
     }
 
-    /// Whether something is known that is fresh now, and for so many seconds.
+    /// Whether the cache has an entry that is fresh now, and for so many seconds more.
     private func isFresh(_ query: DNSQuery, from seconds: Int) -> Bool {
         guard let daemon, let name = Name(query.name) else { return false }
         let manner = query.manner
@@ -443,7 +443,7 @@ final class Episode {
         return found?.isFresh ?? false
     }
 
-    /// Whether there is something stale that can still be given when clients have waited long enough for something fresh.
+    /// Whether the cache has a stale entry that can still be given after clients have waited for a fresh answer.
     private func hasStale(_ name: String, _ type: UInt16, _ manner: Script.Manner) -> Bool {
         guard let daemon, let name = Name(name) else { return false }
         let found = [0, 2_000_000_000 as UInt64].map { later in
@@ -455,7 +455,7 @@ final class Episode {
         return found.allSatisfy { $0.map { !$0.isFresh } ?? false }
     }
 
-    /// Asks over TCP, perhaps octet by octet, and perhaps says at once that it will ask no more.
+    /// Asks over TCP, perhaps octet by octet, and perhaps announces at once that it will ask nothing more.
     private final class StreamClient: FarEnd {
         private let endpoint: Endpoint
         private weak var link: Link?
@@ -496,7 +496,7 @@ final class Episode {
 
     // MARK: Silence
 
-    /// Once nothing happens any more nothing is left but what was there at the beginning.
+    /// Once nothing happens any more, only the objects of the start are left.
     private func checkQuiet() {
         for host in hosts { host.heal() }
         judge.isTroubled(seconds: 0)
@@ -527,7 +527,7 @@ final class Episode {
     }
 }
 
-/// A line of the log, which nobody reads.
+/// A line of the log, which is dropped.
 private func log(_ line: LogText) {
     if isVerbose { print("\(Script.time(kernel.now - Script.start))     \(line.level) \(line.text)") }
 }

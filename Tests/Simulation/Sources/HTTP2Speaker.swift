@@ -1,7 +1,7 @@
 import Base
 import TestSupport
 
-/// DNS over HTTPS, on the frames of HTTP/2 (RFC 9113) that are needed: questions stand in bodies, so no field is read.
+/// DNS over HTTPS, on the needed frames of HTTP/2 (RFC 9113): questions are in bodies, so no field is read.
 final class HTTP2Speaker: Speaker {
     private weak var end: ServerEnd?
     private var buffer: [UInt8] = []
@@ -81,7 +81,7 @@ final class HTTP2Speaker: Speaker {
             last.append(
                 stream < 3 ? 0 : stream - 2 * UInt32(1 + kernel.network.chance.below(Int(stream) / 2)), octets: 4)
             say(7, 0, 0, last + [0, 0, 0, 0])
-            // Or it leaves that to the client.
+            // Or it waits until the client ends the connection.
             let soon = kernel.network.milliseconds(0...200)
             kernel.after(kernel.network.chance.below(2) == 0 ? soon : soon + 30_000_000_000) { [weak end] in
                 end?.close()

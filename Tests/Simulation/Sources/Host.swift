@@ -2,7 +2,7 @@ import Base
 import Cryptography
 import DemoService
 
-/// What can be wrong with a server, or with the way to it, for a while.
+/// The troubles of a server, or of the path to it, for a while.
 enum Trouble: String, CaseIterable {
     case silent = "is silent"
     case slow = "is slow"
@@ -15,7 +15,7 @@ enum Trouble: String, CaseIterable {
     case lies = "answers wrongly"
     case cuts = "cuts its answers short"
     case forged = "is imitated by a forger"
-    /// One with its names that nobody has vouched for, or one that is right for another server.
+    /// A certificate with the server's names that no authority has signed, or one that is right for another server.
     case otherCertificate = "shows another certificate"
     case tooOften = "says 429"
     case broken = "says 5xx"
@@ -38,30 +38,30 @@ final class Host {
     let name: String
     let group: String
     private(set) var address: IPAddress
-    /// Where else it may be.
+    /// The address that the host may move to.
     private var otherAddress: IPAddress?
     let kind: Kind
-    /// By which `servers` gives it; nil: by its address.
+    /// The name of the server in `servers`; nil: it is given by its address.
     let serverName: String?
     private var troubles: [Trouble: UInt64] = [:]
-    /// The next request is left to another connection.
+    /// Whether the next request must use another connection.
     var isGoingAway = false
-    /// Connections that it has accepted.
+    /// The number of connections that it has accepted.
     private(set) var accepted = 0
-    /// The next answer over HTTP/1.1 comes twice at once.
+    /// Whether the next answer over HTTP/1.1 comes twice at once.
     var isStuttering = false
 
     init(_ name: String, group: String, _ address: IPAddress, _ kind: Kind) {
         (self.name, self.group, self.address, self.kind, serverName) = (name, group, address, kind, nil)
     }
 
-    /// - Parameter addresses: The one it has, and the one it may move to.
+    /// - Parameter addresses: The first address, and the one that the host may move to.
     init(_ name: String, group: String, _ addresses: [IPAddress], _ kind: Kind, called serverName: String) {
         (self.name, self.group, self.kind, self.serverName) = (name, group, kind, serverName)
         (address, otherAddress) = (addresses[0], addresses[1])
     }
 
-    /// Has its other address from now on.
+    /// Uses the other address from now on.
     func move() {
         guard let other = otherAddress else { return }
         (address, otherAddress) = (other, address)
@@ -78,7 +78,7 @@ final class Host {
         }
     }
 
-    /// As `servers` or `dnsIp` has it.
+    /// The text for `servers` or `dnsIp`.
     var text: String {
         let address = serverName ?? (address.isIPv4 ? "\(address)" : "[\(address)]")
         return switch kind {
@@ -104,33 +104,33 @@ final class Host {
 
     func begin(_ trouble: Trouble, until end: UInt64) { troubles[trouble] = max(end, troubles[trouble] ?? 0) }
     func heal() { (troubles, isGoingAway, isStuttering) = ([:], false, false) }
-    /// Whether nothing at all is the matter, and was not a while ago.
+    /// Whether the host has no trouble, and had none a while ago.
     var isWell: Bool { troubles.values.allSatisfy { $0 + 10_000_000_000 < kernel.now } }
     func has(_ trouble: Trouble) -> Bool { troubles[trouble].map { $0 > kernel.now } ?? false }
-    /// In half of the cases.
+    /// Whether a trouble has an effect: in half of the cases.
     func mayDo(_ trouble: Trouble) -> Bool { has(trouble) && kernel.network.chance.below(2) == 0 }
 
-    /// Whether what is sent arrives at once, and did a while ago.
+    /// Whether messages arrive at once, and did so a while ago.
     var isPrompt: Bool {
         let late: [Trouble] = [.silent, .slow, .loses, .dribbles]
         return late.allSatisfy { troubles[$0].map { $0 + 10_000_000_000 < kernel.now } ?? true }
     }
 
-    /// The same as long as the trouble lasts.
+    /// The status stays the same for as long as the trouble lasts.
     var brokenStatus: Int { 500 + Int((troubles[.broken] ?? 0) / 1_000_000_000 % 5) }
 
     var silentUntil: UInt64? { troubles[.silent] }
     var isSilent: Bool { has(.silent) }
     var refuses: Bool { has(.refuses) }
-    /// Octets that go out at a time; 0: all.
+    /// The number of octets that leave at a time; 0: all.
     var dribbles: Int { has(.dribbles) ? 1 + kernel.network.chance.below(40) : 0 }
     func loses() -> Bool { mayDo(.loses) }
     func doubles() -> Bool { mayDo(.doubles) }
 
-    /// What all but a store takes one way, in nanoseconds.
+    /// The shortest one-way time of all hosts but a store, in nanoseconds.
     static let leastDelay: UInt64 = 2_000_000
 
-    /// One way; packets overtake each other. A store is near.
+    /// The one-way time; packets overtake each other. A store is near.
     func delay() -> UInt64 {
         let usual = if case .store = kind { 0...1 } else { Int(Self.leastDelay / 1_000_000)...25 }
         return kernel.network.milliseconds(has(.slow) ? 100...1500 : usual)
@@ -140,11 +140,11 @@ final class Host {
 
     struct Datagram {
         let bytes: [UInt8]
-        /// Nil: where the question went.
+        /// The sender; nil: the host that was asked.
         var from: IPAddress?
     }
 
-    /// - Returns: Nil if nobody listens there.
+    /// - Returns: Nil if no server listens there.
     func received(_ bytes: [UInt8], port: UInt16) -> [Datagram]? {
         if isEncrypted { judge.fault("\(name) is asked in the clear, over UDP") }
         guard case .plain = kind, port == self.port else { return nil }
@@ -162,7 +162,7 @@ final class Host {
         return answers
     }
 
-    /// Somebody who sees neither id nor spelling, and somebody who sees both and cannot send in the server's name.
+    /// An attacker who sees neither ID nor spelling, and one who sees both but cannot use the server's address.
     private func forgeries(_ query: DNSQuery) -> [Datagram] {
         let blind = (0..<8).map { _ in
             Datagram(bytes: DNSServer.forgery(query, id: UInt16(kernel.network.chance.below(65_536)), isSpelled: false))
@@ -182,17 +182,17 @@ final class Host {
     }
 }
 
-/// The server's side of a connection: TLS if there is any, and what is spoken in it.
+/// The server's side of a connection: TLS if there is any, and the protocol in it.
 final class ServerEnd: FarEnd {
     let host: Host
     private weak var link: Link?
     private let tls: TLSSession?
-    /// Its certificate is one that nobody may accept.
+    /// Whether its certificate must be refused.
     private let isStranger: Bool
     private var hasHeard = false
     private var speaker: (any Speaker)?
     private var isDeaf = false
-    /// A server that leaves the first request on a fresh connection is taken for one that leaves them all.
+    /// A server that ends a fresh connection without an answer would look like a server that ends all of them.
     var hasAnswered = false
 
     init(_ host: Host, _ link: Link) {
@@ -227,7 +227,7 @@ final class ServerEnd: FarEnd {
     }
 
     private func heard(_ bytes: [UInt8]) {
-        // HTTP/2 has a word for it.
+        // HTTP/2 announces the end by GOAWAY.
         if host.isGoingAway, hasAnswered, !(speaker is HTTP2Speaker) {
             host.isGoingAway = false
             judge.leaves(host)
@@ -245,7 +245,7 @@ final class ServerEnd: FarEnd {
         flush()
     }
 
-    /// - Parameter isCut: As somebody on the path would do it.
+    /// - Parameter isCut: Whether the end looks like that of an attacker on the path.
     func close(isCut: Bool = false) {
         if !isCut { tls?.close() }
         flush()
@@ -260,16 +260,16 @@ final class ServerEnd: FarEnd {
     }
 }
 
-/// A protocol as its server speaks it.
+/// The server's side of a protocol.
 protocol Speaker: AnyObject {
     func heard(_ bytes: [UInt8])
 }
 
-/// Certificates of all servers, made once for the whole process: what is in them decides nothing.
+/// The certificates of all servers, made once for the whole process: no decision depends on their content.
 nonisolated(unsafe) let certificates = ServerCertificates()
 
 final class ServerCertificates {
-    /// What the daemon trusts: the certificate of each server, which has that server's names and addresses alone.
+    /// The certificates that the daemon trusts: each has only the names and addresses of its server.
     private(set) var trusted: [UInt8] = []
     private var contexts: [String: TLSServerContext] = [:]
 

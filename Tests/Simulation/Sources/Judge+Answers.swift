@@ -1,6 +1,6 @@
 import Base
 
-/// What clients ask, and get.
+/// The questions of clients, and their answers.
 extension Judge {
     func asks(_ query: DNSQuery, from client: Endpoint, hasStale: Bool, promise: Int?, foretold: UInt8?) {
         figures.asked += 1
@@ -14,7 +14,7 @@ extension Judge {
         watch(client, query.id)
     }
 
-    /// After four seconds in which the machine was awake.
+    /// Checks the answer after four seconds in which the machine was awake.
     private func watch(_ client: Endpoint, _ id: UInt16) {
         kernel.after(4_000_000_001) { [self] in
             guard let asked = questions[client]?[id], asked.era == era else { return }
@@ -23,13 +23,13 @@ extension Judge {
         }
     }
 
-    /// Of those who wait in this era.
+    /// The queries of clients that wait in this era.
     func queries(ofEra era: Int) -> [DNSQuery] {
         let all = questions.values.flatMap { $0.values.lazy.filter { $0.era == era }.map(\.query) }
         return all.sorted { ($0.name, $0.type, $0.id) < ($1.name, $1.type, $1.id) }
     }
 
-    /// Nothing that was asked before has to be answered any more, or the answers may be others.
+    /// From now on, earlier questions need no answer, or their answers may differ.
     func forgets() {
         era += 1
     }
@@ -44,7 +44,7 @@ extension Judge {
         let who = asked.text
         guard asked.answers == 1 else { return fault("\(who) answered \(asked.answers) times") }
         answered += 1
-        // The answer of the daemon before may come when the next one has begun.
+        // The answer of the former daemon may come when the next one has begun.
         if asked.at > figures.since { figures.answered += 1 }
         kernel.network.tell("\(who) is answered, \(reply[3] & 15)")
         let took = kernel.now - asked.at
@@ -86,7 +86,7 @@ extension Judge {
         check(message, asked, who)
     }
 
-    /// What the answer may depend on.
+    /// Records the features on which the answer may depend.
     private func note(_ message: Reading, _ asked: Asked) {
         let (query, manner) = (asked.query, asked.query.manner)
         var all = asked.plan.features(for: query.name, query.type).union(recentEvents)
@@ -111,21 +111,21 @@ extension Judge {
         plans.contains { $0.plan.hasStore } ? setBack.reduce(0) { $0 + ($1.at > moment ? $1.by : 0) } : 0
     }
 
-    /// An answer, and what it may say.
+    /// An answer, and the facts that decide what it may contain.
     private struct Answer {
         let message: Reading
         let asked: Asked
         let truth: Truth
-        /// Any settings since the question.
+        /// All settings in effect since the question.
         let plans: [Plan]
         let groups: Set<String>
         let isStale: Bool
-        /// Begins what is said about it.
+        /// The beginning of each message about it.
         let who: String
 
-        /// For how many nanoseconds after its time it may be given.
+        /// The nanoseconds after its time in which it may still be given.
         var longer: UInt64 { isStale ? UInt64(plans.map(\.staleSeconds).max()!) * 1_000_000_000 + 4_000_000_000 : 0 }
-        /// What was there when it was asked for may be given when the machine wakes again.
+        /// An entry that was valid at the time of the question may be given when the machine wakes again.
         var sleptSince: UInt64 { kernel.slept - asked.slept }
     }
 
@@ -168,7 +168,7 @@ extension Judge {
         let blocked = plans.map { $0.blocked(asked.query.name, asked.query.type) }
         if blocked.contains(where: { $0 != nil }) {
             let all = message.records.map { Array($0.data) }
-            // A name of the hosts file exists, whatever its type.
+            // A name in the hosts file exists, whatever the type.
             let exists = plans.contains { $0.hosted(asked.query.name, 1) != nil }
             let isSaid = blocked.contains { said in
                 said.map { ($0.code == message.code || exists && message.code == 0) && $0.data == all } ?? false
@@ -193,7 +193,7 @@ extension Judge {
         for record in message.records { check(record, answer) }
     }
 
-    /// While nothing but one server is the matter.
+    /// Checks the promise while only one server has trouble.
     private func checkPromise(_ answer: Answer) {
         let (asked, who) = (answer.asked, answer.who)
         guard let promise = asked.promise, promise == troubles, asked.era == era, asked.index == plans.count - 1 else {
@@ -206,7 +206,7 @@ extension Judge {
         if took > 1000 { fault("\(who) answered after \(took) ms, though another server is well") }
     }
 
-    /// While all is well.
+    /// Checks an answer while there is no trouble.
     private func checkCalm(_ answer: Answer) {
         let (asked, who) = (answer.asked, answer.who)
         guard asked.at > isCalmAt, !answer.truth.isSilent,
@@ -234,7 +234,7 @@ extension Judge {
     private func checkDenial(_ answer: Answer) {
         let (message, query) = (answer.message, answer.asked.query)
         let isDenial = message.code == 3 || message.code == 0 && !message.isTruncated && message.records.isEmpty
-        // Of other types of a name that an account answers for, the daemon says so by itself.
+        // For other types of a name that an account answers for, the daemon itself denies the record.
         guard isDenial, answer.truth.isAddress else { return }
         let hasIPv6 = answer.asked.at > kernel.network.hadNoIPv6 + Self.noting
         let hasIPv4 = answer.asked.at > kernel.network.hadNoIPv4 + Self.noting
@@ -251,7 +251,7 @@ extension Judge {
         }
     }
 
-    /// The machine may have slept between an answer and the next that is given: what a lookup holds was said before.
+    /// The machine may have slept between two answers: the second one may have content from before the sleep.
     private func isHeldInSleep(_ awake: UInt64, at moment: UInt64) -> Bool {
         awake + 4_000_000_000 >= kernel.awake && kernel.awake - awake < kernel.now - moment
     }
@@ -320,7 +320,7 @@ extension Judge {
         IPAddress(bytes: Array(data).span).flatMap { Network.prefix.ipv4(in: $0) }
     }
 
-    /// An address under the translator's prefix.
+    /// Checks an address under the translator's prefix.
     private func checkTranslated(_ answer: Answer) {
         let (manner, who) = (answer.asked.query.manner, answer.who)
         if !answer.plans.contains(where: \.isTranslated) { fault("\(who) an address under a prefix that nobody knows") }
@@ -333,17 +333,17 @@ extension Judge {
         }
     }
 
-    /// For how long, in seconds, what a group has said is kept while one before it has failed.
+    /// The longest time in seconds for which an answer of another group is kept while an earlier group fails.
     private static let standInTTL: UInt32 = 60
 
-    /// Whether it was said in the place of a group that had failed.
+    /// Whether the answer was given instead of that of a failed group.
     private func standsIn(_ told: Said) -> Bool {
         let isAddress = told.type == 1 || told.type == 28
-        // Clients that validate are given what a group with signatures says, whether the account answers or not.
+        // Validating clients get the answer of a group with signatures, whether the account answers or not.
         if told.host.group == "shop", let manner = told.query?.manner, manner.isDNSSECOK, !manner.isCheckingDisabled {
             return false
         }
-        // Of a name that an account has no record of, others say what there is.
+        // For a name without a record of an account, other groups answer.
         let isDenied = Topology.accounts.contains { denied["\($0) \(told.name) \(told.type)"] != nil }
         return plans(since: told.at).allSatisfy { plan in
             plan.standsIn(told.host.group, for: told.name)

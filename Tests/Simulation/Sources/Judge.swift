@@ -1,27 +1,27 @@
 import Base
 import Glibc
 
-/// What must hold, always, by books of its own: who said what when, and who was asked what.
+/// The rules that must always hold, checked by records of its own: each answer, its server and time, and each question.
 nonisolated(unsafe) let judge = Judge()
 
 final class Judge {
     private(set) var faults: [String] = []
-    /// Stands for all that has happened: the same for the same seed.
+    /// A digest of all events: the same for the same seed.
     private(set) var digest: UInt64 = 0
     var answered = 0
     var stale = 0
-    /// Answers of which `explain` had said that no server is asked for them.
+    /// The number of answers of which `explain` had said that no server is asked for them.
     var explained = 0
     private(set) var queries = 0
     var crossings = Crossings()
-    /// When what may happen last did, in the life of the daemon.
+    /// The time of the last event of each kind, in the life of the daemon.
     private var happened: [Feature: UInt64] = [:]
 
-    /// When everything will have been well for a while.
+    /// The moment at which all troubles will have been over for a while.
     private(set) var isCalmAt: UInt64 = 0
-    /// What has been the matter.
+    /// The number of troubles so far.
     private(set) var troubles = 0
-    /// Until when servers may be full, so that what they have no room for goes to the next.
+    /// The end of the time in which servers may be full, so that their excess questions go to the next server.
     private var isCrowdedUntil: UInt64 = 0
     /// When servers were asked first for a name that is answered, all being well, and when each was asked for which name.
     private var asksFirst: [String: UInt64] = [:]
@@ -32,7 +32,7 @@ final class Judge {
         let type: UInt16
         let at: UInt64
         let ttl: UInt32
-        /// The query that it answers; nil where it answers everybody.
+        /// The query that it answers; nil: it answers any query.
         let query: DNSQuery?
         /// By the time that the machine was awake.
         var awake = kernel.awake
@@ -41,25 +41,25 @@ final class Judge {
     /// Until when what groups have said that there is not may be repeated, and when they said it, also by the time that the
     /// machine was awake; in nanoseconds.
     var denied: [String: (until: UInt64, at: UInt64, awake: UInt64)] = [:]
-    /// When hosts were last asked.
+    /// The times at which hosts were last asked.
     private var lately: [String: UInt64] = [:]
     /// When names were looked up, hosts were asked, and clients asked lately, by the time that the machine was awake.
     private var bills: [String: [UInt64]] = [:]
     private var attempts: [String: [UInt64]] = [:]
     var questionTimes: [String: [UInt64]] = [:]
-    /// When the operator had names explained.
+    /// The times at which the operator had names explained.
     private var explanations: [String: [UInt64]] = [:]
-    /// What the operator has had forgotten, when that was asked for and when it was done; nil: everything.
+    /// The names that the operator had flushed, with the times of the command and of its end; nil: all names.
     var forgotten: [(name: String?, askedAt: UInt64, doneAt: UInt64, era: Int)] = []
     var lastFlush: UInt64 = 0
     /// When a network or the routes of a family went or came back: what is right for clients may have changed meanwhile.
     var lastRouteChange: UInt64 = 0
-    /// Each takes effect at `by` at the latest.
+    /// The plans; each takes effect at `by` at the latest.
     var plans: [(plan: Plan, from: UInt64, by: UInt64)] = []
     var questions: [Endpoint: [UInt16: Asked]] = [:]
-    /// When the clock was set back, and by how many nanoseconds.
+    /// The times at which the clock was set back, and the nanoseconds.
     var setBack: [(at: UInt64, by: UInt64)] = []
-    /// What was known before is forgotten, or no question of before has to be answered.
+    /// The number of times at which all entries were dropped, or earlier questions needed no answer.
     var era = 0
 
     struct Asked {
@@ -70,26 +70,26 @@ final class Judge {
         let plan: Plan
         /// The index of the plan.
         let index: Int
-        /// The cache has something past its time.
+        /// Whether the cache has a stale entry.
         let hasStale: Bool
-        /// It is answered within a second, whatever is the matter with one server, as long as nothing else comes about: as long
-        /// as ``troubles`` is this. Nil: nothing is promised.
+        /// The code is due within a second, whatever trouble one server has, as long as no further trouble begins: as
+        /// long as ``troubles`` has this value. Nil: nothing is promised.
         let promise: Int?
-        /// The code with which the daemon said that it would answer, without a server; nil: it did not say so, or was not asked.
+        /// The predicted code of an answer without a server; nil: `explain` predicted none, or was not asked.
         let foretold: UInt8?
         var answers = 0
 
-        /// Begins what is said about it: by name, type and moment, which stand in the script, too.
+        /// The beginning of each message about it: name, type and moment, which are in the script, too.
         var text: String {
             "\(query.name) \(Script.name(ofType: query.type)), asked at \(Script.time(at - Script.start)):"
         }
     }
 
-    /// What a query can be under way for, at the longest, in nanoseconds.
+    /// The longest time for which a query can be under way, in nanoseconds.
     static let underWay: UInt64 = 10_000_000_000
-    /// What an answer can be under way for: the longest time-out of a plan, and a second that is not whole.
+    /// The longest time for which an answer can be under way: the longest time-out of a plan, and an incomplete second.
     static let slack: UInt64 = 3_000_000_000
-    /// What it takes at the longest until a route that is gone, or a file that has changed, is taken note of.
+    /// The longest time until the daemon knows of a lost route or a changed file.
     static let noting: UInt64 = 2_000_000_000
     static let forgedSerial: UInt32 = 0x1F00_0000
 
@@ -103,8 +103,8 @@ final class Judge {
     }
 
     func happens(_ feature: Feature) { (happened[feature], lastChange) = (kernel.now, kernel.awake) }
-    /// When anything last happened that may decide about answers.
-    /// By the clock that stops while the machine sleeps.
+    /// The time of the last event that may decide about answers,
+    /// by the clock that stops while the machine sleeps.
     private(set) var lastChange: UInt64 = 0
 
     /// Questions of clients, answers to them, and names that were sent to accounts, since the daemon started.
@@ -117,7 +117,7 @@ final class Judge {
     }
 
     /// Nothing has happened yet in the life of a daemon.
-    /// - Parameter feature: how it began; nil: with the machine.
+    /// - Parameter feature: The kind of its start; nil: it starts with the machine.
     func begins(with feature: Feature?) {
         // A daemon that is stopped at once may not have reached the store.
         if recent().contains(where: \.hasStore) { forgotten.removeAll { $0.doneAt + Self.underWay > kernel.now } }
@@ -125,7 +125,7 @@ final class Judge {
         if let feature { happens(feature) }
     }
 
-    /// What has happened within an hour.
+    /// The events within the last hour.
     var recentEvents: [Feature] { happened.filter { $0.value + 3_600_000_000_000 > kernel.now }.map(\.key) }
 
     func fault(_ text: String) {
@@ -133,21 +133,21 @@ final class Judge {
         faults.append("\(Script.time(kernel.now - Script.start)) \(text)")
     }
 
-    /// Nothing more can be looked at in this process.
+    /// Ends the process, which cannot check anything more.
     func stuck(_ text: String) {
         print("\(Script.time(kernel.now - Script.start)) \(text)")
         exit(Self.stuckStatus)
     }
     static let stuckStatus: Int32 = 3
 
-    /// Something is the matter for so many seconds, and servers may be left alone for two minutes for it.
+    /// A trouble lasts for so many seconds, and servers may be left alone for two minutes because of it.
     func isTroubled(seconds: Int) {
         troubles += 1
         lastChange = kernel.awake
         isCalmAt = max(isCalmAt, kernel.now + UInt64(seconds + 120) * 1_000_000_000)
     }
 
-    /// For so many seconds more is asked than servers have room for, and what is under way then ends later.
+    /// For so many seconds there are more questions than servers have room for, and those under way then end later.
     func isCrowded(seconds: Int) {
         isCrowdedUntil = max(isCrowdedUntil, kernel.now + UInt64(seconds) * 1_000_000_000 + Self.underWay)
     }
@@ -185,7 +185,7 @@ final class Judge {
         }
     }
 
-    /// How a question for a type of which there are no records is answered; nil: it may be asked.
+    /// The answer to a question for a type without records; nil: the question may go to servers.
     static func refusal(ofType type: UInt16) -> UInt8? {
         switch type {
         case 251, 252: 5
@@ -229,8 +229,8 @@ final class Judge {
                 : [questionTimes, explanations].reduce(0) { sum, times in
                     sum + (times[name]?.count { $0 + 15_000_000_000 > awake } ?? 0)
                 }
-            // While another group's answers stand in for those of a group that failed, the daemon asks it again by itself: twice in
-            // ten seconds at most.
+            // While another group answers instead of a failed group, the daemon asks the failed one again by itself: at
+            // most twice in ten seconds.
             let looks = isCalmAt < kernel.now && !Truth(name, type).isSilent ? 1 : 2
             if attempts[what]!.count > 3 + 3 * (questions + looks) {
                 let kind = Script.name(ofType: type)
@@ -249,7 +249,7 @@ final class Judge {
                 recent.contains { $0.seeksPrefix } && recent.contains { $0.files.resolvers.contains(host.name) }
             default: self.recent(within: Self.arrival(at: host)).contains { $0.maySay(name, to: host) }
             }
-        // What a connection has left goes to the next one of the same server, which has been told of it already.
+        // The lost queries of a connection move to the next one of the same server, which may have had them already.
         let isRepeated = attempts[what]!.dropLast().last.map { $0 + Self.underWay > awake } ?? false
         if !mayBeTold, !isRepeated { fault("\(host.name) is told of \(name)") }
         if recent.allSatisfy({ $0.hosted(name, type) != nil }) {
@@ -265,7 +265,7 @@ final class Judge {
         let isExplained = explanations[name]?.contains { $0 + Self.underWay > awake } ?? false
         checkOrder(host, name, type, isExplained: isExplained)
         if Truth(name, type).isSilent { asksFirst[host.name] = nil }
-        // A group whose names were silent counts as down until it was asked for one that it answers.
+        // A group whose names were silent counts as down until it was asked for a name that it answers.
         let isKnownToAnswer = recent.allSatisfy { plan in
             guard let first = plan.group(of: name)?.hosts.first, let since = asksFirst[first.name] else { return false }
             return since > isCalmAt && since + 1_000_000_000 < now
@@ -289,7 +289,7 @@ final class Judge {
         let what = "\(name) \(type)"
         if host === first {
             asksFirst[what] = kernel.now
-            // Of what a server answers to the operator the daemon learns nothing.
+            // The daemon learns nothing from answers to the operator.
             if !isExplained, asksFirst[first.name] ?? 0 <= isCalmAt { asksFirst[first.name] = kernel.now }
             return
         }
@@ -322,14 +322,14 @@ final class Judge {
         }
     }
 
-    /// A name that has to be paid for.
+    /// Counts a name that must be paid for.
     func billed(_ host: Host, _ name: String) {
         let now = kernel.awake
-        // Until then come names that the daemon before has sent.
+        // Until then, names of the former daemon come.
         if kernel.now > figures.since + Self.underWay { figures.billed[host.group, default: 0] += 1 }
         // Another account may be asked as well.
         let bill = "\(host.group) \(name)"
-        // What is under way when it is to be forgotten is asked anew.
+        // A question that is under way when its name is flushed is asked again.
         let isCalm = isCalmAt < kernel.now && lastFlush + Self.noting < kernel.now
         if isCalm, let last = bills[bill]?.last, now - last < 2 * Host.leastDelay {
             fault("\(name) is looked up a second time while it is under way")
@@ -348,7 +348,7 @@ final class Judge {
         }
     }
 
-    /// Of an alias its target is explained.
+    /// For an alias, its target is explained.
     func explains(_ name: String) {
         for name in Set(plans.compactMap { $0.plan.target(of: name) } + [name]) {
             explanations[name, default: []].append(kernel.awake)
@@ -363,7 +363,7 @@ final class Judge {
 
     // MARK: What servers say
 
-    /// A record of its own for each time that anything is said.
+    /// Makes a record of its own for each answer.
     func says(_ host: Host, _ name: String, _ type: UInt16, _ ttl: UInt32, to query: DNSQuery? = nil) -> UInt32 {
         if Self.isBogus(UInt32(said.count), type) { bogusNames.insert(name) }
         said.append(Said(host: host, name: name, type: type, at: kernel.now, ttl: ttl, query: query))
@@ -379,7 +379,7 @@ final class Judge {
     /// Addresses that some groups take for those of a search page, and whether a record has one.
     static let bogus = "32.0.2.0/23"
     static func isBogus(_ serial: UInt32, _ type: UInt16) -> Bool { type == 1 && serial >> 9 == 1 }
-    /// The names of which such an address was said.
+    /// The names that got such an address.
     var bogusNames: Set<String> = []
 
     static func address(_ serial: UInt32, _ type: UInt16) -> IPAddress {

@@ -6,7 +6,7 @@ import TestSupport
 /// The one simulated machine: its time, its descriptors and its random octets.
 nonisolated(unsafe) let kernel = Kernel()
 
-/// What a descriptor stands for. Confined, as all of this, to the one thread there is.
+/// An object behind a descriptor. Confined, like all of this, to the only thread.
 class KernelObject {
     var isReadable: Bool { false }
     var isWritable: Bool { false }
@@ -32,16 +32,16 @@ final class Kernel {
     private var timers: [KernelTimer] = []
     private var events = EventHeap()
     private var serial: UInt64 = 0
-    /// How often anything has happened.
+    /// The number of moments with events.
     private(set) var moments = 0
-    /// Until when no further descriptor is given out.
+    /// The end of the time in which no descriptor is given out.
     private var noDescriptorsUntil: UInt64 = 0
-    /// How often in a row without any time going by.
+    /// The number of looks in a row without progress of time.
     private var idling = 0
     let files = KernelFiles()
     let network = Network()
 
-    /// Another machine, switched on.
+    /// Starts another machine.
     func restart(seed: UInt64) {
         precondition(openDescriptors == 0 && Scheduler.isEmpty)
         Scheduler.forgetLater()
@@ -55,7 +55,7 @@ final class Kernel {
         network.clear()
     }
 
-    /// Whatever was to happen does not.
+    /// Drops all planned events.
     func abandon() {
         events = EventHeap()
         for index in objects.indices where objects[index] != nil { _ = close(Int32(index) + Self.firstDescriptor) }
@@ -72,10 +72,10 @@ final class Kernel {
 
     func after(_ nanoseconds: UInt64, _ work: @escaping () -> Void) { at(now + nanoseconds, work) }
 
-    /// Goes on to the next moment at which anything happens; false: nothing ever will.
+    /// Goes on to the next moment with an event; false: there is none.
     func advance() -> Bool {
         var next = events.first?.at ?? .max
-        // One that nobody looks at any more is due for good.
+        // A due timer that the daemon does not read any more does not count.
         for timer in timers where !timer.isReadable { next = min(next, timer.at) }
         if let moment = Scheduler.nextMoment { next = min(next, moment) }
         guard next < .max else { return false }
@@ -90,13 +90,13 @@ final class Kernel {
         return true
     }
 
-    /// Something was looked at, and no time has gone by since the last that was.
+    /// A descriptor was looked at, and no time has passed since the last look.
     func isIdling() {
         idling += 1
         if idling > 2_000_000 { judge.stuck("the daemon does something without end, and time stands still") }
     }
 
-    /// Everything until `moment`.
+    /// Runs all events until `moment`.
     func run(until moment: UInt64) {
         var isOver = false
         at(moment) { isOver = true }
@@ -120,14 +120,14 @@ final class Kernel {
         judge.clockIsSet(by: seconds)
     }
 
-    /// Seconds since 1970 as everybody else's clock has them.
+    /// Seconds since 1970 by the right clock.
     var trueTime: UInt64 { (epoch + now) / 1_000_000_000 &- UInt64(bitPattern: Int64(wrongBy)) }
 
     // MARK: Descriptors
 
     var hasDescriptors: Bool { now >= noDescriptorsUntil }
 
-    /// Whether there were none, so many nanoseconds ago or later.
+    /// Whether descriptors were missing within this time.
     func lackedDescriptors(within time: UInt64) -> Bool { noDescriptorsUntil > 0 && now < noDescriptorsUntil + time }
 
     func withoutDescriptors(until moment: UInt64) { noDescriptorsUntil = moment }
@@ -164,7 +164,7 @@ final class Kernel {
     func all<Object: KernelObject>(_ kind: Object.Type) -> [Object] { objects.compactMap { $0 as? Object } }
 }
 
-/// What happens, the earliest first, and what was planned first of what happens at the same time.
+/// The planned events, the earliest first, and those of one moment in the order of their planning.
 struct EventHeap {
     struct Event {
         let at: UInt64
@@ -208,7 +208,7 @@ final class KernelCounter: KernelObject {
 
 /// timerfd(2).
 final class KernelTimer: KernelObject {
-    /// Never again: it has fired and was acknowledged, or it was never set.
+    /// The moment at which it fires; `max`: it is not set, or has fired and was acknowledged.
     fileprivate(set) var at = UInt64.max
     private(set) var isDue = false
     override var isReadable: Bool {
@@ -264,7 +264,7 @@ final class KernelEpoll: KernelObject {
     }
 }
 
-/// epoll_ctl(2), as its header has it.
+/// The operations of epoll_ctl(2), as in its header.
 private enum Control {
     static let readable: UInt32 = 1
     static let writable: UInt32 = 4

@@ -1,6 +1,6 @@
 import Glibc
 
-/// The files of the simulated machine, all in the folder `/d`. What is written is on the disk at once.
+/// The files of the simulated machine, all in the folder `/d`. Written data is on the disk at once.
 final class KernelFiles {
     final class File {
         var bytes: [UInt8] = []
@@ -10,10 +10,10 @@ final class KernelFiles {
     }
     private(set) var files: [String: File] = [:]
     private var serial: UInt64 = 10
-    /// What is written from now on is lost: the process is dead, and only does not know.
+    /// Whether further writes are lost: the process has ended, and only does not know.
     var isFrozen = false
 
-    /// Until when the disk is full.
+    /// The end of the time in which the disk is full.
     var fullUntil: UInt64 = 0
     var isFull: Bool { kernel.now < fullUntil }
 
@@ -84,7 +84,7 @@ final class OpenFile: KernelObject {
     override var isReadable: Bool { true }
 }
 
-/// inotify(7): whatever happens to a file was a write that has ended.
+/// inotify(7): each change of a file is reported as the end of a write.
 final class Inotify: KernelObject {
     private var watches: [(number: Int32, path: String)] = []
     private var numbers: Int32 = 0

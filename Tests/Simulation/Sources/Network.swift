@@ -2,38 +2,38 @@ import Base
 import Glibc
 import TestSupport
 
-/// Between the simulated machine and everybody else: what is sent arrives later, or does not.
+/// The network between the simulated machine and all others: sent data arrives later, or never.
 final class Network {
     var chance = Chance(seed: 0)
     private(set) var hosts: [IPAddress: Host] = [:]
-    /// What the store has.
+    /// The content of the store.
     private(set) var shelf = Shelf()
-    /// Where replies go that leave from a port somebody listens on.
+    /// The receivers of replies that leave from a port on which the daemon listens.
     var clients: [Endpoint: ([UInt8]) -> Void] = [:]
-    /// Whether any way leads out of the machine.
+    /// Whether any route leads out of the machine.
     private(set) var isUp = true
     /// Whether a route leads to IPv6 addresses.
     private var hasIPv6 = true
-    /// When that was last not so.
+    /// The last moment without such a route.
     var hadNoIPv6: UInt64 { isUp && hasIPv6 ? lostIPv6Until : kernel.now }
     private var lostIPv6Until: UInt64 = 0
     /// The same of IPv4, which is reached then under ``prefix``.
     private var hasIPv4 = true
     var hadNoIPv4: UInt64 { isUp && hasIPv4 ? lostIPv4Until : kernel.now }
     private var lostIPv4Until: UInt64 = 0
-    /// That of the network's translator, which is there at all times.
+    /// The prefix of the network's translator, which always exists.
     static let prefix = NAT64Prefix(Base.Network("2001:db8:64::/96")!)!
-    /// Addresses that hosts had, and until when those who are there now do not answer.
+    /// Former addresses of hosts, and the end of the time in which the hosts there now do not answer.
     private var left: [IPAddress: UInt64] = [:]
     private var bound: [Endpoint: DatagramPort] = [:]
     private(set) var listening: [Endpoint: StreamPort] = [:]
-    /// By their paths.
+    /// The unix sockets by path.
     private var unix: [String: StreamPort] = [:]
     private var links: [WeakLink] = []
 
     private struct WeakLink { weak var link: Link? }
 
-    /// Where the machine's own packets come from.
+    /// The source address of the machine's packets.
     private static func own(_ isIPv4: Bool) -> IPAddress {
         isIPv4 ? .v4(10, 77, 0, 2) : IPAddress(v6: 0x2001_0DB8_0077_0000, 2)
     }
@@ -53,7 +53,7 @@ final class Network {
 
     // MARK: What happens to all
 
-    /// Addresses and routes are others: nothing that is under way arrives any more.
+    /// Addresses and routes have changed: no data under way arrives any more.
     func change(isUp: Bool) {
         judge.lastRouteChange = kernel.now
         if !self.isUp { lostIPv6Until = kernel.now }
@@ -62,7 +62,7 @@ final class Network {
         for socket in kernel.all(NetlinkSocket.self) { socket.isOverrun = true }
     }
 
-    /// What is under way over IPv6 does not arrive any more when its route is gone.
+    /// The data under way over IPv6 does not arrive any more when the route is gone.
     func changeIPv6(isUp: Bool) {
         judge.lastRouteChange = kernel.now
         if !hasIPv6 { lostIPv6Until = kernel.now }
@@ -85,12 +85,12 @@ final class Network {
 
     private func leads(to address: IPAddress) -> Bool { isUp && (address.isIPv4 ? hasIPv4 : hasIPv6) }
 
-    /// Who is at an address, or at the IPv4 address in one under the prefix.
+    /// The host at an address, or at the IPv4 address in an address under the prefix.
     private func host(at address: IPAddress) -> Host? {
         hosts[address] ?? Self.prefix.ipv4(in: address).flatMap { hosts[$0] }
     }
 
-    /// The far ends of one host, or of all, know nothing of their connections any more.
+    /// The far ends of one host, or of all hosts, lose their connections.
     func forget(_ host: Host?) {
         for case let link? in links.map(\.link) where link.host != nil && (host == nil || link.host === host) {
             link.isForgotten = true
@@ -101,7 +101,7 @@ final class Network {
         for case let link? in links.map(\.link) where link.host === host { link.resetByFar() }
     }
 
-    /// A host is at its other address from now on. Who is where it was refuses connections, but not before the time is over.
+    /// A host uses its other address from now on. The old address refuses connections, but only after this time.
     func move(_ host: Host, seconds: Int) {
         for case let link? in links.map(\.link) where link.host === host { link.isDead = true }
         (hosts[host.address], left[host.address]) = (nil, kernel.now + UInt64(seconds) * 1_000_000_000)
@@ -109,14 +109,14 @@ final class Network {
         (hosts[host.address], left[host.address]) = (host, nil)
     }
 
-    /// The host that a server's name stands for.
+    /// The host of a server's name.
     func server(called name: String) -> Host? { hosts.values.first { $0.serverName == name } }
 
     func forEachLink(_ host: Host, _ body: (Link) -> Void) {
         for case let link? in links.map(\.link) where link.host === host { body(link) }
     }
 
-    /// For people who look at one episode.
+    /// Prints a line for a person who looks at one episode.
     func tell(_ text: @autoclosure () -> String) {
         if isVerbose { print("\(Script.time(kernel.now - Script.start))     \(text())") }
     }
@@ -146,7 +146,7 @@ final class Network {
         return 0
     }
 
-    /// What a client of the machine's sends to a port that it listens on.
+    /// A client sends a datagram to a port on which the machine listens.
     func ask(_ bytes: [UInt8], from client: Endpoint, to server: Endpoint) {
         bound[server]?.queue((client, bytes))
     }
@@ -231,7 +231,7 @@ final class Network {
         return -Int(EINPROGRESS)
     }
 
-    /// A client of the machine's connects to a port that it listens on.
+    /// A client connects to a port on which the machine listens.
     func connect(_ client: any FarEnd, from: Endpoint, to server: Endpoint) -> Link? {
         listening[server].map { connect(client, from: from, to: $0) }
     }

@@ -1,8 +1,8 @@
 import TestSupport
 
-/// Somebody at the control socket, who asks one thing, and reads the answer to its end.
+/// A user of the control socket, who sends one request, and reads the answer to its end.
 final class Operator: FarEnd {
-    /// What is asked, with `NAME` where a name belongs.
+    /// The requests, with `NAME` instead of a name.
     static let requests = [
         "GET /status", "GET /status?format=json", "GET /metrics", "GET /", "GET /healthz", "GET /readyz",
         "POST /flush?under=.", "POST /flush?name=NAME", "GET /explain?name=NAME",
@@ -21,10 +21,10 @@ final class Operator: FarEnd {
     private weak var link: Link?
     private var response: [UInt8] = []
     private var isOver = false
-    /// Whether as many as may watched already when it came.
+    /// Whether the allowed number of watchers was there when it came.
     private let isOneTooMany: Bool
 
-    /// Longer than any of it takes.
+    /// Longer than any request takes.
     private static let patience: UInt64 = 10_000_000_000
 
     private init(_ request: String, _ name: String) {
@@ -33,18 +33,18 @@ final class Operator: FarEnd {
     }
 
     static func ask(_ request: String, _ name: String) {
-        // Whether it is let in is the shortage's business, or that of those who have asked before.
+        // Whether it is accepted depends on the shortage, or on earlier users.
         guard kernel.hasDescriptors, underWay < 12 else { return }
         let asker = Operator(request, name)
         guard let link = kernel.network.connect(asker, toPath: socket) else {
-            // As is whether the socket could be made.
+            // So does the creation of the socket.
             return
         }
         asker.link = link
         underWay += 1
         if asker.watches, !asker.isOneTooMany {
             watching += 1
-            // It takes the daemon a moment to see that somebody has left.
+            // The daemon needs a moment to notice the end of a connection.
             kernel.after(patience + 1_000_000_000) { watching -= 1 }
         }
         if request.hasPrefix("POST") { judge.lastFlush = kernel.now }
@@ -54,18 +54,18 @@ final class Operator: FarEnd {
         kernel.after(patience) { asker.judged() }
     }
 
-    /// Those who have not been judged yet.
+    /// The number of requests without a verdict so far.
     nonisolated(unsafe) private static var underWay = 0
     nonisolated(unsafe) private static var watching = 0
     static func begin() { (underWay, watching) = (0, 0) }
-    /// The most who may watch at once, as httpdnsd(8) says.
+    /// The most watchers at a time, as httpdnsd(8) says.
     private static let mostWatching = 4
 
     private var watches: Bool { request.hasPrefix("GET /watch") }
 
     func received(_ bytes: [UInt8]) {
         response += bytes
-        // What is seen is looked at for a while.
+        // The lines of `watch` are read for a while.
         if !watches, isWhole { link?.endByFar() }
     }
 
@@ -85,7 +85,7 @@ final class Operator: FarEnd {
         return Int(field.dropFirst(16)) == parts[1].utf8.count
     }
 
-    /// What the daemon says of questions is what clients have seen.
+    /// The daemon's numbers of questions are those of the clients.
     private func checkFigures() {
         let fields = text.split(separator: "\"questions\":{", maxSplits: 1)
         let number = fields.last.flatMap { Int($0.drop { !$0.isNumber }.prefix { $0.isNumber }) }
@@ -102,7 +102,7 @@ final class Operator: FarEnd {
             return
         }
         let code = text.split(separator: " ").dropFirst().first.map(String.init) ?? "nothing"
-        // It need not be ready while anything is the matter, and does not explain everything at once.
+        // It need not be ready while there is any trouble, and does not explain all names at once.
         let mayRefuse =
             request.hasSuffix("readyz") && !wasCalm || request.hasPrefix("GET /explain") || watches && isOneTooMany
         if code != "200", !(mayRefuse && code == "503") {

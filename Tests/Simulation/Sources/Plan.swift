@@ -41,11 +41,11 @@ enum Topology {
     /// The zone of each group of the operator's own.
     static let zones = ["office": "corp.net", "shop": "shop.org", "lab": "lab.io"]
     static let publicZone = "public-names.com"
-    /// Of names that only this network can know.
+    /// The zone of names that only this network can know.
     static let privateZone = "lan"
-    /// Of names that a group answers by itself.
+    /// The zone of names that a group answers by itself.
     static let blockedZone = "ads.net"
-    /// Of names that are aliases of another.
+    /// The zone of names that are aliases of another name.
     static let aliasZone = "alias.net"
     static let aliasTargets = [
         "h0.\(publicZone)", "v1.corp.net", "f1.corp.net", "h1.lan", "h2.shop.org", "h1.lab.io", "h0.far.net",
@@ -59,11 +59,11 @@ enum Topology {
         ["h0.\(publicZone)", "h1.lan", "v1.shop.org", "@h0.ads.net"],
         ["h1.corp.net", "f1.corp.net", "h0.ads.org", "@corp.net"],
     ]
-    /// By which resolvers say the prefix of the network's translator (RFC 7050).
+    /// The name by which resolvers show the prefix of the network's translator (RFC 7050).
     static let prefixName = "ipv4only.arpa"
-    /// The names that the second account may have for itself.
+    /// The zone that the second account may have for itself.
     static let secondZone = "pay.net"
-    /// Of servers that are given by their name.
+    /// The names of servers that are given by their name.
     static let serverNames = ["dns.office-servers.net", "dns.shop-servers.net"]
     /// More names of the group `office`, in a file.
     static let namesFile = "/d/names"
@@ -81,13 +81,13 @@ enum Topology {
     }
     /// The groups that are accounts.
     static let accounts: Set<String> = ["httpdns", "second"]
-    /// Where accounts are found by their certificate's name.
+    /// The names in the certificates of accounts.
     static let accountNames = [
         "resolvers.httpdns.aliyuncs.com", "httpdns.volcengineapi.com", "httpdns.baidubce.com",
     ]
 }
 
-/// What stands in the files of the machine that the daemon follows.
+/// The content of the machine's files that the daemon follows.
 struct MachineFiles {
     /// More names of the group `office`.
     var zones = Topology.namesFiles[0]
@@ -114,7 +114,7 @@ struct MachineFiles {
     }
 }
 
-/// A configuration, as random as can be, and what it means in few words.
+/// A random configuration, and its meaning in few words.
 struct Plan {
     struct Group {
         let name: String
@@ -128,18 +128,18 @@ struct Plan {
 
     /// In seconds.
     static let longestNegativeTTL: UInt32 = 30
-    /// Nil: nobody but the resolvers.
+    /// The servers of the account; nil: only the resolvers are asked.
     private(set) var account: [Host]?
-    /// Another account.
+    /// The servers of another account.
     private var second: [Host]?
     /// Whether it is asked when the first has failed, is slow or has no record.
     private var isSecondBehind = true
     /// Whom its own names go to after it: nobody, where it is a wall. Nil: it has no names of its own.
     private var behindSecond: [String]?
-    /// Nobody but accounts.
+    /// Whether only accounts are asked.
     private(set) var isHTTPOnly = false
     private var hasBudget = false
-    /// Of names that go to the account nobody is asked for IPv6 addresses.
+    /// Whether no server is asked for IPv6 addresses of names that go to the account.
     private var isIPv4Only = false
     /// The same while no route leads to IPv6 addresses.
     private var followsRoutes = false

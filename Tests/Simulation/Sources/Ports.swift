@@ -8,9 +8,9 @@ final class DatagramPort: KernelObject {
     var listens = false
     private var incoming: [(from: Endpoint, bytes: [UInt8])] = []
     private var error: Int32 = 0
-    /// What was sent to a closed port, with IP_RECVERR.
+    /// The datagrams that were sent to a closed port, with IP_RECVERR.
     private var refusals: [[UInt8]] = []
-    /// Whom it is connected to.
+    /// The peer that it is connected to.
     var remote: Endpoint?
 
     init(isIPv4: Bool) {
@@ -39,7 +39,7 @@ final class DatagramPort: KernelObject {
     }
 }
 
-/// rtnetlink(7), which tells of nothing by name: all that happens was too much for the socket, and what was is to be found out.
+/// rtnetlink(7), which reports no single event: each change overflows the socket, and the daemon reads all again.
 final class NetlinkSocket: KernelObject {
     var isOverrun = false
     override var isReadable: Bool { isOverrun }
@@ -54,7 +54,7 @@ final class NetlinkSocket: KernelObject {
 final class StreamPort: KernelObject {
     var local = Endpoint(IPAddress(v4: 0), port: 0)
     var remote = Endpoint(IPAddress(v4: 0), port: 0)
-    /// Of a unix socket (unix(7)).
+    /// The path of a unix socket (unix(7)).
     var path: String?
     var isConnecting = false
     var backlog: [StreamPort] = []
@@ -131,15 +131,15 @@ protocol FarEnd: AnyObject {
     func ended()
 }
 
-/// One connection, and what arrives on it when.
+/// One connection, and the arrivals on it.
 final class Link {
     private weak var near: StreamPort?
     var far: (any FarEnd)?
-    /// Nil for a client of the machine's: nothing happens on the way to it.
+    /// Nil for a client of the machine: it has no delay.
     let host: Host?
-    /// Nothing arrives any more.
+    /// Whether nothing arrives any more.
     var isDead = false
-    /// The far end knows nothing of it any more.
+    /// Whether the far end has lost the connection.
     var isForgotten = false
     private var farAt: UInt64 = 0
     private var nearAt: UInt64 = 0
@@ -151,10 +151,10 @@ final class Link {
 
     init(_ near: StreamPort, _ host: Host?) { (self.near, self.host) = (near, host) }
 
-    /// Over what it is; nil for a client of the machine's.
+    /// Whether it uses IPv4; nil for a client of the machine.
     var isIPv4: Bool? { host == nil ? nil : near?.remote.address.isIPv4 }
 
-    /// How long what is sent now takes; nil: it never arrives.
+    /// The time that data sent now takes; nil: it never arrives.
     func passage() -> UInt64? {
         guard !isDead, kernel.network.isUp || host == nil else { return nil }
         guard let host else { return 100_000 }

@@ -1,29 +1,29 @@
 import Base
 import TestSupport
 
-/// A question as a server reads it, by rules of its own.
+/// A question as a server reads it, with code of its own.
 struct DNSQuery {
     let id: UInt16
     let bytes: [UInt8]
-    /// In lower case, without the last dot.
+    /// The name in lower case, without the last dot.
     var name: String
     let type: UInt16
-    /// Where the question ends.
+    /// The end of the question.
     let end: Int
     let hasEDNS: Bool
-    /// How it was asked; of the daemon's own queries the bits DO and CD alone.
+    /// The manner of the question; of the daemon's own queries only the bits DO and CD.
     private(set) var manner = Script.Manner()
     /// The client's cookie.
     private(set) var cookie: [UInt8] = []
 
-    /// Whether its answer suits a client that asks otherwise: what was got with DO those without, what was got without CD
-    /// those with. A server that knows no EDNS cannot be asked with the bit DO.
+    /// Whether its answer suits a client with other bits: an answer with DO suits clients without, an answer without CD
+    /// suits clients with CD. A server that knows no EDNS cannot be asked with the bit DO.
     func suits(_ client: DNSQuery) -> Bool {
         (!manner.isCheckingDisabled || client.manner.isCheckingDisabled)
             && (manner.isDNSSECOK || !client.manner.isDNSSECOK || !hasEDNS)
     }
 
-    /// A client's.
+    /// A query of a client.
     init?(_ name: String, _ type: UInt16, id: UInt16, _ manner: Script.Manner, _ chance: inout Chance) {
         let cookie = manner.hasCookie ? (0..<8).map { _ in UInt8(chance.below(256)) } : []
         var bytes: [UInt8] = []
@@ -65,7 +65,7 @@ extension [UInt8] {
 }
 
 enum DNSServer {
-    /// What a server of the group says, as whole octets; nil: nothing.
+    /// The answer of a server of the group, as whole octets; nil: none.
     static func answer(_ query: DNSQuery, at host: Host, isStream: Bool) -> [UInt8]? {
         if host.mayDo(.fails) { return failure(query, code: kernel.network.chance.below(2) == 0 ? 2 : 5) }
         if host.mayDo(.lies) { return lie(query, host) }
@@ -125,7 +125,7 @@ enum DNSServer {
         }
     }
 
-    /// What the network's resolvers say of the name that shows the prefix of its translator (RFC 7050 §8); nil: the name is another.
+    /// The resolvers' answer for the name that shows the prefix of the translator (RFC 7050 §8); nil: another name.
     private static func prefixSigns(_ query: DNSQuery, _ host: Host?) -> [[UInt8]]? {
         guard query.name == Topology.prefixName, host?.group == "fallback" else { return nil }
         let signs = [IPAddress.v4(192, 0, 0, 170), .v4(192, 0, 0, 171)]
@@ -133,7 +133,7 @@ enum DNSServer {
         return query.type == 28 ? signs.compactMap { Network.prefix.addressOfIPv4Only($0)?.octets } : []
     }
 
-    /// Of another question, of nobody's question, with another id or of no form at all.
+    /// An answer to another question, without a question, with another ID, or malformed.
     private static func lie(_ query: DNSQuery, _ host: Host) -> [UInt8] {
         var other = query.bytes
         other[13] = UInt8(ascii: "q")
@@ -156,7 +156,7 @@ enum DNSServer {
     }
 }
 
-/// What there is of a name, the same at all servers; only the records differ, each of which says who said it and when.
+/// The facts about a name, the same at all servers; only the records differ: each shows its server and its time.
 struct Truth {
     let exists: Bool
     let count: Int

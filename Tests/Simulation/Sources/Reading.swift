@@ -1,4 +1,4 @@
-/// A reply, read by rules of its own.
+/// A reply, read with code of its own.
 struct Reading {
     struct Record {
         let type: UInt16
@@ -10,7 +10,7 @@ struct Reading {
     let isAuthentic: Bool
     let isCheckingDisabled: Bool
     private(set) var isDNSSECOK = false
-    /// The client's and the server's.
+    /// The client's and the server's cookie.
     private(set) var cookie: ArraySlice<UInt8> = []
     var records: [Record] = []
     /// INFO-CODEs of extended errors.

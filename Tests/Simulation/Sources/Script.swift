@@ -1,12 +1,12 @@
 import Base
 import TestSupport
 
-/// What happens in an episode, in words.
+/// The events of an episode, in words.
 struct Script {
-    /// When episodes begin, on the machine's clock.
+    /// The start of episodes, on the machine's clock.
     static let start: UInt64 = 1_000_000_000_000
 
-    /// How a client asks.
+    /// The manner in which a client asks.
     struct Manner {
         var isStream = false
         /// The bit DO (RFC 4035 §3.2.1).
@@ -18,7 +18,7 @@ struct Script {
 
         init() {}
 
-        /// Most clients want nothing of all that.
+        /// Most clients use none of these.
         init(_ chance: inout Chance) {
             isStream = chance.below(6) == 0
             isDNSSECOK = chance.below(8) == 0
@@ -37,14 +37,14 @@ struct Script {
         /// Several questions on one connection, without waiting for the answers.
         case pipeline(client: Int, names: [String], type: UInt16)
         case flood(client: Int, count: Int)
-        /// For so many seconds a client asks so many names a second whose servers are silent.
+        /// For so many seconds a client asks this number of names a second whose servers are silent.
         case silentZone(client: Int, zone: String, perSecond: Int, seconds: Int)
-        /// A client asks new names of a zone, so many a second; after a second the first server of its group says nothing
-        /// for so many seconds.
+        /// A client asks this number of new names of a zone each second; after a second the first server of its group
+        /// is silent for so many seconds.
         case blackHole(client: Int, zone: String, perSecond: Int, seconds: Int)
         /// A client asks new names of a zone, and twice all connections to its servers are reset, young ones the second time.
         case youngResets(client: Int, zone: String)
-        /// Of one host, or of all of a group.
+        /// A trouble of one host, or of all hosts of a group.
         case trouble(host: String, Trouble, seconds: Int)
         case goAway(host: String)
         case stutter(host: String)
@@ -52,36 +52,36 @@ struct Script {
         case forget(host: String)
         case clock(seconds: Int)
         case sleep(seconds: Int)
-        /// Addresses and routes are others; for so many seconds there are none.
+        /// Addresses and routes change; for so many seconds there are none.
         case network(gone: Int)
         /// No route leads to IPv6 addresses.
         case ipv6(gone: Int)
         /// No route leads to IPv4 addresses, but for those under the prefix of the network's translator.
         case ipv4(gone: Int)
-        /// Nothing more can be written.
+        /// The disk is full.
         case fullDisk(seconds: Int)
         /// No further descriptor is given out.
         case noDescriptors(seconds: Int)
-        /// Other names stand in the file of names.
+        /// The file of names has other names.
         case names([String])
         /// `resolv.conf` lists other hosts.
         case resolvers([String])
-        /// For so many seconds it lists nobody.
+        /// For so many seconds it lists no host.
         case noResolvers(seconds: Int)
-        /// Other names stand in the hosts file, with another address.
+        /// The hosts file has other names, with another address.
         case hosted([String])
-        /// Other names stand in the list of names that a group answers by itself.
+        /// The list of a group that answers by itself has other names.
         case blocked([String])
-        /// A host has another address; who has the old one is silent for so many seconds, and then refuses connections.
+        /// A host moves to another address; the old one is silent for so many seconds, and then refuses connections.
         case moves(host: String, seconds: Int)
-        /// Somebody asks at the control socket.
+        /// An operator uses the control socket.
         case control(String, name: String)
         /// The counts are logged, as after SIGUSR1.
         case counters
         case reload
-        /// The settings have a group more.
+        /// The settings get another group.
         case moreGroups
-        /// Settings that are refused.
+        /// The settings are wrong, and refused.
         case wrongReload
         case crash(part: Int)
         case restart
@@ -142,12 +142,12 @@ struct Script {
         }
     }
 
-    /// Some minutes in which people ask for few names, most of them again, and things go wrong.
+    /// Some minutes in which clients ask for few names, most of them again, with troubles.
     private mutating func burst(_ chance: inout Chance, _ hosts: [String], _ all: [String], at start: UInt64) {
         let names = (0..<1 + chance.below(6)).map { _ in all[chance.below(all.count)] }
         let seconds = [1, 10, 100, 400][chance.below(4)]
         func moment(_ chance: inout Chance) -> UInt64 { start + UInt64(chance.below(seconds * 1000)) * 1_000_000 }
-        // Most of what goes wrong is with those who are asked.
+        // Most troubles are those of the servers that are asked.
         let groups = names.map { name in
             Topology.zones.keys.sorted().first { name.hasSuffix("." + Topology.zones[$0]!) } ?? "httpdns"
         }
@@ -198,10 +198,10 @@ struct Script {
                 add(&chance, at: at + UInt64(chance.below(1500)) * 1_000_000, question)
             }
         }
-        // Answers of before, and those made of others, are given then.
+        // Older answers, and answers made of others, are given then.
         if chance.below(4) == 0 {
             let trouble: Trouble = [.silent, .refuses, .mute, .fails][chance.below(4)]
-            // Some have ended by then, and are asked for again.
+            // Some entries have ended by then, and are asked for again.
             for name in names {
                 for moment in [start - min(start, 40_000_000_000), start + 20_000_000_000] {
                     add(
@@ -222,7 +222,7 @@ struct Script {
                 add(&chance, at: moment, .question(client: chance.below(5), name: name, type: 28, Manner(&chance)))
             }
         }
-        // What decides about answers that are known is another now.
+        // A setting that decides about cached answers changes.
         for _ in 0..<2 {
             let change: What =
                 switch chance.below(9) {
@@ -241,7 +241,7 @@ struct Script {
         if chance.below(3) == 0 { silentZone(&chance, at: moment(&chance)) }
         if chance.below(8) == 0 { add(&chance, at: moment(&chance), .moreGroups) }
         if chance.below(4) == 0 { add(&chance, at: moment(&chance), .wrongReload) }
-        // Late enough that what was the matter is forgotten.
+        // This is late enough for the daemon to have forgotten the troubles.
         if chance.below(2) == 0 { load(&chance, at: start + UInt64(seconds + 500) * 1_000_000_000) }
         for _ in 0..<max(0, chance.below(12) - 6) {
             let type = Self.questionTypes[chance.below(Self.questionTypes.count)]
@@ -315,7 +315,7 @@ struct Script {
         [1: "A", 28: "AAAA", 16: "TXT", 65: "HTTPS"][type] ?? "TYPE\(type)"
     }
 
-    /// As the scenario files say it.
+    /// The text of an item in a scenario file.
     static func text(_ item: Item) -> String {
         let text =
             switch item.what {

@@ -1,18 +1,18 @@
 /// Looks for the fewest events that still make an episode fail (delta debugging).
 struct Shortening {
     private let script: Script
-    /// Runs it with some of its events, and gives what is wrong then.
+    /// Runs the episode with some of its events, and returns the faults.
     private let run: ([Script.Item]) -> [String]
-    /// What is wrong: in the script that is made shorter it has to be the same.
+    /// The kind of the first fault: the shorter script must have the same.
     private let kind: String
-    /// Runs at most: each takes some milliseconds.
+    /// The most runs: each takes some milliseconds.
     private static let maximumRuns = 2000
 
     init(_ script: Script, _ faults: [String], run: @escaping ([Script.Item]) -> [String]) {
         (self.script, self.run, kind) = (script, run, Self.kind(faults))
     }
 
-    /// The first fault without moments, names and numbers.
+    /// The first fault without its moments, names and numbers.
     private static func kind(_ faults: [String]) -> String {
         let words = (faults.first ?? "").split(separator: " ").filter { word in word.allSatisfy { $0.isLetter } }
         return words.joined(separator: " ")

@@ -42,7 +42,7 @@ final class FramesSpeaker: Speaker {
 final class AccountSpeaker: Speaker {
     private weak var end: ServerEnd?
     private var conversation: ServiceConversation?
-    /// When it has said something that was not asked for.
+    /// The time of the last octets without a request.
     private var saidTooMuch: UInt64?
 
     init(_ end: ServerEnd, isSecure: Bool) {
@@ -77,7 +77,7 @@ final class AccountSpeaker: Speaker {
             }
             let truth = Truth(text, type)
             guard truth.count > 0, text.first != "g", !host.has(.lies) || kernel.network.chance.below(2) == 0 else {
-                // That a family has no record is known for as long as the other family's addresses.
+                // The absence of one family is known for as long as the addresses of the other.
                 let other = Truth(text, type == 1 ? 28 : 1)
                 judge.denies(host, text, type, max(Plan.longestNegativeTTL, other.count > 0 ? other.ttl : 0))
                 return .noRecord
@@ -101,7 +101,7 @@ final class AccountSpeaker: Speaker {
         if host.mayDo(.broken) { response = Self.status(host.brokenStatus) }
         let isCut = host.mayDo(.cuts)
         if isCut { response = Array(response.dropLast(1 + kernel.network.chance.below(response.count))) }
-        // What is left over may come with the answer, or later, when another is waited for.
+        // The rest may come with the answer, or later, when another answer is expected.
         let isStuttering = host.isStuttering
         host.isStuttering = false
         let isTwice = isStuttering || host.mayDo(.twice)

@@ -1,6 +1,6 @@
 import TestSupport
 
-/// What a store has (Valkey or Redis), whichever daemon put it there, and over which connection.
+/// The content of a store (Valkey or Redis), for all daemons and connections.
 final class Shelf {
     private var values: [[UInt8]: (value: [UInt8], until: UInt64)] = [:]
 
@@ -19,12 +19,12 @@ final class Shelf {
     }
 }
 
-/// The protocol of a store, RESP2, of which four commands are known.
+/// The server's side of RESP2, which knows four commands.
 final class StoreSpeaker: Speaker {
     private weak var end: ServerEnd?
     private var buffer: [UInt8] = []
 
-    /// What is on the wire of a name, and must not be here.
+    /// The wire forms of names, which must not occur here.
     private static let secrets =
         ([Topology.publicZone, Topology.secondZone] + Topology.zones.values + Topology.namesFiles.joined()).map {
             $0.split(separator: ".").flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }

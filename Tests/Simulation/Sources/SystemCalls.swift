@@ -4,7 +4,7 @@ import SimulatedDispatch
 
 @testable import Transport
 
-// What CKernel.c asks: each is the system call of its name, with a negative error number for a failure.
+// The functions that CKernel.c calls: each is the system call of its name, with a negative error number for a failure.
 
 typealias Raw = UnsafeMutableRawPointer
 
@@ -161,7 +161,7 @@ private func write(_ address: SocketAddress, _ name: Raw?, _ length: UnsafeMutab
     port.path = String(cString: path)
     return kernel.files.makeSocket(String(cString: path))
 }
-/// The daemon only looks whether anybody is there.
+/// The daemon only looks whether a process listens there.
 @_cdecl("sim_connect_path") func simConnectPath(_ fd: Int32, _ path: UnsafePointer<CChar>) -> Int {
     kernel.network.isListening(String(cString: path)) ? 0 : -Int(ECONNREFUSED)
 }

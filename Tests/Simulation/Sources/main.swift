@@ -3,9 +3,9 @@ import Glibc
 import SimulatedDispatch
 import TestSupport
 
-// Dictionaries whose order is the same each time are half of a simulation that is.
+// The order in dictionaries must be the same in each run, like the rest of the simulation.
 kernel_restart_with("SWIFT_DETERMINISTIC_HASHING", "1", CommandLine.unsafeArgv)
-// What has crashed is looked at once its script is short.
+// A crash is looked at only when its script is short.
 kernel_restart_with("SWIFT_BACKTRACE", getenv("KEEP") == nil ? "enable=no" : "enable=yes", CommandLine.unsafeArgv)
 
 func variable(_ name: String) -> String? {
@@ -17,7 +17,7 @@ let hours = variable("SIMULATED_HOURS").flatMap(Int.init) ?? 1000
 let given = variable("SEED").flatMap(UInt64.init)
 let kept = variable("KEEP")?.split(separator: ",").compactMap { Int($0) }
 
-/// Seconds that an episode may take, which takes one or two.
+/// The most seconds of an episode, which usually takes one or two.
 let patience: UInt32 = 300
 
 var first = SystemRandomNumberGenerator()
@@ -34,8 +34,8 @@ let began = kernel_real_nanoseconds()
 func seconds() -> Double { Double(kernel_real_nanoseconds() - began) / 1e9 }
 func rounded(_ number: Double) -> String { "\((number * 10).rounded() / 10)" }
 
-/// Says what is wrong, with the fewest events that still bring it about.
-/// - Parameter run: Runs a script without some of its events, and gives what is wrong then.
+/// Prints the faults, with the fewest events that still cause them.
+/// - Parameter run: Runs a script with some of its events, and returns the faults.
 func report(
     _ script: Script, _ faults: [String], run: @escaping ([Script.Item]) -> [String]
 ) -> Never {
@@ -52,7 +52,7 @@ func report(
     exit(1)
 }
 
-/// What several runs have met together.
+/// The features that have met in several runs together.
 if let files = variable("CROSSINGS_OF") {
     var all = Crossings()
     for file in files.split(separator: " ") {
@@ -76,8 +76,8 @@ if let kept {
 print("seed \(seed)")
 fflush(nil)
 
-// The episodes are another process's: when that one ends badly, this one still knows by which.
-/// The seed of the episode under way, and the simulated seconds before it.
+// Another process runs the episodes: when it crashes, this one still knows the seed.
+/// The seed of the episode under way.
 let underWay = kernel_shared()!
 let worker = kernel_fork(0)
 guard worker == 0 else {
@@ -123,13 +123,13 @@ while simulated < UInt64(hours) * 3600 * 1_000_000_000 {
         }
         if case let faults = differs(script.items), !faults.isEmpty { report(script, faults, run: differs) }
     }
-    // These books are not the daemon's.
+    // These records do not belong to the daemon.
     judge.begin()
     episodes += 1
     simulated += kernel.now - Script.start
     allocated.append(kernel_allocated())
 }
-// What is allocated once, and tables that grow to their size, come early.
+// Single allocations, and tables that grow to their size, come early.
 if allocated.count > 100 {
     let half = allocated.count / 2
     let early = allocated[half / 2..<half].min()!

@@ -311,7 +311,7 @@ extension Hour.Questions {
         let exposure: Exposure
         let count: UInt64
         let words: String
-        /// The same in a heading or a list.
+        /// The words for a heading or a list.
         let brief: String
     }
 

@@ -4,7 +4,7 @@ package struct StreamCounters: Sendable, Equatable {
     package var accepted: UInt64 = 0
     /// Connections refused while `listen.tcpClients` were open and all waited for answers.
     package var refused: UInt64 = 0
-    /// Connections refused since one source had its share, and all of those waited for answers.
+    /// Connections refused since one source had its share of connections, and all of these waited for answers.
     package var refusedOfOneSource: UInt64 = 0
     /// Connections closed to make room for a new one.
     package var closedForRoom: UInt64 = 0

@@ -10,7 +10,7 @@ import Synchronization
 package final class Tally: Sendable {
     /// The transport of the questions.
     package let transport: Transport
-    // Valid as long as the object; each index is checked by `add`.
+    // The memory is valid as long as the object; `add` checks each index.
     private nonisolated(unsafe) let slots: UnsafeMutablePointer<Atomic<UInt64>>
 
     package typealias Transport = ClientWay
@@ -26,7 +26,7 @@ package final class Tally: Sendable {
     /// - Parameter transport: The transport of the questions.
     package init(_ transport: Transport) {
         self.transport = transport
-        // On cache lines of its own: two listeners count at the same time.
+        // The counts have cache lines of their own: two listeners count at the same time.
         let lines = (Self.slotCount * MemoryLayout<Atomic<UInt64>>.stride + Self.cacheLine - 1) / Self.cacheLine
         unsafe slots = UnsafeMutableRawPointer.allocate(
             byteCount: lines * Self.cacheLine, alignment: Self.cacheLine

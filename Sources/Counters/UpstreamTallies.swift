@@ -1,8 +1,8 @@
 package import Base
 package import DNSWire
 
-/// The cost of each server of one group: the durations of its answers, and how often an open connection to it was
-/// found. Confined to the forwarder's loop.
+/// The cost of each server of one group: the durations of its answers, and the number of its requests that found an
+/// open connection. Confined to the forwarder's loop.
 package final class UpstreamTallies {
     private var servers: [Server: ServerTally] = [:]
 
@@ -30,7 +30,7 @@ package final class UpstreamTallies {
         package init() {}
     }
 
-    /// How often requests found a connection, since the start.
+    /// The numbers of requests that found a connection, and that needed a new one, since the start.
     package struct Connections: Sendable {
         /// Requests that found an open connection.
         package var reused: UInt64 = 0
@@ -76,9 +76,9 @@ package final class UpstreamTallies {
 /// The durations of the latest events, for present percentiles: a histogram covers all events since the start, and only
 /// to the factor two of its bounds.
 package struct LatestDurations: Sendable, Equatable {
-    /// In microseconds.
+    /// The durations in microseconds.
     private var ring: [UInt32] = []
-    /// Index of the oldest, which the next one replaces in a full ring.
+    /// The index of the oldest duration, which the next one replaces in a full ring.
     private var next = 0
 
     /// The number of durations that are remembered.
@@ -98,7 +98,7 @@ package struct LatestDurations: Sendable, Equatable {
         }
     }
 
-    /// The milliseconds that a share (0…1) of them did not exceed; nil: there are none.
+    /// The milliseconds that a share (0…1) of the durations did not exceed; nil: there are none.
     package func milliseconds(ofShare share: Double) -> Double? {
         guard !ring.isEmpty else { return nil }
         let rank = Int((Double(ring.count) * share).rounded(.up)) - 1

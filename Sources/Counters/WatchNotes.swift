@@ -19,8 +19,8 @@ package final class WatchNotes: Sendable {
 
     /// Notes some questions. Called by the queue that answers them.
     /// - Parameters:
-    ///   - count: Their number.
-    ///   - write: Adds each of them to the page.
+    ///   - count: The number of questions.
+    ///   - write: Adds each question to the page.
     package func note(_ count: Int, _ write: (inout Page) -> Void) {
         guard page.withLockIfAvailable({ write(&$0) }) == nil else { return }
         missed.add(UInt64(count), ordering: .relaxed)

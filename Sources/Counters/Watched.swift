@@ -3,23 +3,23 @@ package import DNSWire
 
 /// An answered question, for a watcher.
 package struct Watched: Sendable, Equatable {
-    /// When it was answered, in microseconds since 1970.
+    /// The time of the answer, in microseconds since 1970.
     package var at: UInt64
-    /// From its arrival to its answer, in nanoseconds.
+    /// The nanoseconds from the question's arrival to its answer.
     package var took: UInt64
     /// The client's address.
     package var client: IPAddress
     /// The transport of the question.
     package var transport: Tally.Transport
-    /// In wire form, in the client's case of letters; empty: the message's question could not be read.
+    /// The name in wire form, in the client's case of letters; empty: the message's question could not be read.
     package var name: [UInt8]
-    /// Undefined without a name.
+    /// The type of the question; undefined without a name.
     package var type: RecordType
     /// The response code of the answer.
     package var code: ResponseCode
     /// The source of the answer.
     package var by: By
-    /// The most readable way in which the question was sent to servers before it was answered.
+    /// The least protected way in which the question was sent to servers before it was answered.
     package var way: Exposure
     /// The reason in the answer, from any source; empty: there is none.
     package var reason: String
@@ -29,7 +29,7 @@ package struct Watched: Sendable, Equatable {
         case cache, stale, hosts
         /// The daemon itself: names that RFCs reserve, refusals, limits.
         case daemon
-        /// No server has answered, which the client gets as a failure.
+        /// No server has answered, so the client gets a failure.
         case noServer
         case server(group: String, String)
         /// A group that answers by itself.
@@ -51,7 +51,7 @@ package struct Watched: Sendable, Equatable {
         package static let words = [By.cache, .stale, .hosts, .daemon, .noServer].map(\.word)
     }
 
-    /// - Parameter name: In wire form; empty: the question could not be read.
+    /// - Parameter name: The name in wire form; empty: the question could not be read.
     package init(
         at: UInt64, took: UInt64, client: IPAddress, transport: Tally.Transport, name: [UInt8], type: RecordType,
         code: ResponseCode, by: By, way: Exposure = .none, reason: String = ""

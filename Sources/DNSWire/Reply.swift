@@ -97,7 +97,7 @@ public enum Reply {
         return writeOPT(head.responseCode, body, errors, question, at: Header.length + bodyEnd, &out)
     }
 
-    /// Writes a reply with a cached answer, as above.
+    /// Writes a reply with a cached answer; the parameters are as above.
     public static func write(
         _ answer: Answer, age: Age, to question: Question, query: Span<UInt8>, limit: Int,
         into out: inout MutableSpan<UInt8>

@@ -54,7 +54,7 @@ public struct Source: Hashable, Sendable {
         return Int(truncatingIfNeeded: ((product >> 32) &* UInt64(count)) >> 32)
     }
 
-    /// The same for its ``network``; nil: it has none.
+    /// Such an index for the ``network`` alone; nil: the source has no network.
     public func networkIndex(below count: Int, salt: (UInt64, UInt64)) -> Int? {
         network.map { Source($0, 0).index(below: count, salt: salt) }
     }

@@ -5,7 +5,7 @@ import DNSWire
 public struct Timing: Sendable, Equatable {
     /// The shortest time for which an answer with records of the queried type is cached, in seconds.
     public var minTTL: UInt32 = 0
-    /// The same for an answer without such a record (NODATA, NXDOMAIN).
+    /// The shortest time for an answer without such a record (NODATA, NXDOMAIN), in seconds.
     public var negativeMinTTL: UInt32 = 0
     /// The longest time for which an answer is cached, in seconds.
     public var maxTTL: UInt32 = 86400

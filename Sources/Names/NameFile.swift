@@ -35,9 +35,9 @@ public struct NameFile: Sendable, Equatable {
 
     /// The names in effect, and why they are not the names of the file.
     public struct Outcome: Sendable {
-        /// Nil: there are none.
+        /// The names in effect; nil: there are none.
         public let names: NameFile?
-        /// Nil: the names are those of the file.
+        /// The error of the file; nil: the names are those of the file.
         public let fault: Fault?
         /// Whether the names are those of the copy.
         public let isCopy: Bool

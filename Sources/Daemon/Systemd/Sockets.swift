@@ -115,7 +115,7 @@ struct Sockets {
         return wanted.filter { !missing([$0], of: datagrams).isEmpty || !missing([$0], of: streams).isEmpty }
     }
 
-    /// The same for sockets of one kind.
+    /// The configured addresses without a socket among these, which are of one kind.
     static func missing(_ wanted: [Endpoint], of sockets: [Endpoint]) -> [Endpoint] {
         wanted.filter { address in
             !sockets.contains { socket in

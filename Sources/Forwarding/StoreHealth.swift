@@ -116,9 +116,9 @@ struct StoreHealth {
 
 /// The ages of a store's entries, by clocks that may differ.
 struct StoreClock {
-    /// The largest lead of another daemon's wall clock over our ticks, in seconds, learnt from an entry dated ahead;
-    /// retained for an hour and added to every entry's age. If it exceeds this machine's wall clock, one of the two
-    /// clocks is wrong. If this machine's clock is set, the difference changes with it.
+    /// The largest lead of another daemon's wall clock over the ticks of this machine, in seconds, learnt from an entry
+    /// dated ahead; retained for an hour and added to every entry's age. If it exceeds this machine's wall clock, one
+    /// of the two clocks is wrong. If this machine's clock is set, the difference changes with it.
     private var skew: (beyondTicks: Int64, until: Tick)?
 
     /// Seconds by which an entry may be in the future: clocks are never quite the same.

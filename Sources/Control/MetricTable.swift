@@ -167,7 +167,7 @@ extension Metric {
             \.counters.short),
         each(
             "httpdnsd_lookups_sent_total", ["way"],
-            "Lookups that were sent to a server, by the most readable way in which they were sent"
+            "Lookups that were sent to a server, by the least protected way in which they were sent"
         ) {
             let counters = $0.counters
             return [

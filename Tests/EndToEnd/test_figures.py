@@ -307,7 +307,7 @@ def check(world, phase, samples):
     same("fallbacks", metric("httpdnsd_fallbacks_total"), len(fell_back))
     same("fallbacks of status", sum(status["fallbacks"].values()), len(fell_back))
 
-    # The most readable way in which each lookup of the phase has left: nobody reads what stays on this machine.
+    # The least protected way in which each lookup of the phase has left: nobody reads what stays on this machine.
     names, local, office = set(wire.names[before[0]:]), set(local[before[1]:]), set(office[before[2]:])
     encrypted = {(name, "A") for name in names}
     for way, seen in (("encrypted", encrypted), ("loopback", local - encrypted), ("clear", office)):

@@ -67,7 +67,8 @@ def main():
         return
     mutants.copy(sources, COPY)
     for name, text in sources.items():
-        mutants.write(COPY / name, text)
+        imports = "" if re.search(r"^(?:public |package )?import Base$", text, re.MULTILINE) else "import Base; "
+        mutants.write(COPY / name, imports + text)
     subprocess.run(["swift", "build", "--package-path", COPY, "--scratch-path", COPY.parent / "built", "-c", "release", "-Xswiftc",
                     "-enable-testing", "--product", "Simulation"], check=True, env={**os.environ, "HTTPDNSD_SIMULATION": "1"})
     binary = COPY.parent / "built/release/Simulation"

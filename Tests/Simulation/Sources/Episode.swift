@@ -195,10 +195,7 @@ final class Episode {
         case .moreGroups: addGroup(&chance)
         case .wrongReload: reloadWrongly(Plan(&chance, hosts: hosts, script, files))
         case .crash(let part): crash(part)
-        case .restart:
-            judge.forgets()
-            stop()
-            start(.started)
+        case .restart: restart()
         }
         Scheduler.settle()
     }
@@ -302,6 +299,22 @@ final class Episode {
             if kernel.hasDescriptors { judge.fault("the settings cannot be taken over: \(error)") }
             plan = before
             judge.works(by: plan)
+        }
+    }
+
+    /// With a cache file, an answer that is fresh stays so, since nothing else has changed.
+    private func restart() {
+        let hasAll = script.hasFile && !kernel.files.isFull && kernel.hasDescriptors
+        let areFilesKnown = readBefore.allSatisfy { $0.until <= kernel.now }
+        // AAAA records may be made under a prefix that the new daemon has yet to find.
+        let known = judge.queries(ofEra: judge.era).filter {
+            hasAll && areFilesKnown && $0.type != 28 && isFresh($0, from: 30, isKept: true)
+        }
+        judge.forgets()
+        stop()
+        start(.started)
+        for query in known where !isFresh(query, from: 0) {
+            judge.fault("\(query.name) \(Script.name(ofType: query.type)) is forgotten by a restart")
         }
     }
 
@@ -433,14 +446,15 @@ final class Episode {
     }
 
     /// Whether the cache has an entry that is fresh now, and for so many seconds more.
-    private func isFresh(_ query: DNSQuery, from seconds: Int) -> Bool {
+    /// - Parameter isKept: It is also in the cache file.
+    private func isFresh(_ query: DNSQuery, from seconds: Int, isKept: Bool = false) -> Bool {
         guard let daemon, let name = Name(query.name) else { return false }
         let manner = query.manner
         let found = daemon.cache.find(
             name, type: RecordType(rawValue: query.type),
             for: .those(dnssecOK: manner.isDNSSECOK, checkingDisabled: manner.isCheckingDisabled),
             at: Tick(nanoseconds: kernel.now + UInt64(seconds) * 1_000_000_000).seconds)
-        return found?.isFresh ?? false
+        return found.map { $0.isFresh && !(isKept && $0.isStandIn) } ?? false
     }
 
     /// Whether the cache has a stale entry that can still be given after clients have waited for a fresh answer.

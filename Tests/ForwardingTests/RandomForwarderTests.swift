@@ -325,6 +325,49 @@ import Testing
             if isOther { forwarder.change(.wanted(preResolve: [], keepAlive: []), at: now) }
         }
 
+        /// Asks for new names, which all servers answer from now on, for longer than any pause. Afterwards no server of a
+        /// group that was asked may still be passed over; of an account's servers, the first.
+        mutating func recover() {
+            var asked: Set<GroupID> = []
+            for second in 0..<130 {
+                // Longer than the longest pause.
+                if second == 65 { asked = [] }
+                for zone in Set(zones).sorted() {
+                    waiting[clients] = now
+                    let name = Name("new\(second).\(zone)example")!
+                    forwarder.receive(name, .a, for: .plain, from: clients, at: now)
+                    clients += 1
+                }
+                forwarder.endTurn(at: now)
+                take()
+                while let (id, ask) = queries.popLast() {
+                    asked.insert(id.group)
+                    forwarder.settle(id, Self.success(ask), at: now)
+                    forwarder.endTurn(at: now)
+                    take()
+                }
+                advance(1000)
+            }
+            for group in forwarder.desk.groups where asked.contains(group.id) {
+                guard let choice = upstreams.groups.first(where: { $0.id == group.id })?.choice, choice.pause != nil
+                else { continue }
+                for server in choice.triesBeside ? group.servers[...] : group.servers.prefix(1)
+                where server.isPassedOver {
+                    faults.append("\(server.server) of \(group.id) is not asked again")
+                }
+            }
+        }
+
+        private static func success(_ ask: Ask) -> Outcome {
+            switch ask {
+            case .addresses(let names, _):
+                .addresses(
+                    names.map { NameAddresses(name: $0, ipv4: .addresses([.v4(1, 2, 3, 4)], ttl: 5), ipv6: .noRecord) })
+            case .message(let question):
+                .answer(.addresses(question.name, type: .a, [.v4(1, 2, 3, 4)], ttl: 5))
+            }
+        }
+
         mutating func checkFlights() {
             let (open, known) = (forwarder.flights.count, forwarder.flightOf.count)
             // No new client can join a flight of earlier settings.
@@ -362,6 +405,8 @@ import Testing
         }
         run.forwarder.endTurn(at: run.now)
         run.take()
+        run.advance(1_000_000)
+        run.recover()
         run.advance(1_000_000)
         if !run.waiting.isEmpty { run.faults.append("\(run.waiting.count) clients are never answered") }
         let left = (run.forwarder.underWay + [("sources", run.forwarder.admission.flights.count)]).filter {

@@ -37,9 +37,9 @@ func rounded(_ number: Double) -> String { "\((number * 10).rounded() / 10)" }
 /// Prints the faults, with the fewest events that still cause them.
 /// - Parameter run: Runs a script with some of its events, and returns the faults.
 func report(
-    _ script: Script, _ faults: [String], run: @escaping ([Script.Item]) -> [String]
+    _ script: Script, _ faults: [String], after before: UInt64, run: @escaping ([Script.Item]) -> [String]
 ) -> Never {
-    print("seed \(script.seed), after \(underWay[1] / 3600) hours, \(rounded(seconds())) s:\n\(faults[0])")
+    print("seed \(script.seed), after \(before / 3600) hours, \(rounded(seconds())) s:\n\(faults[0])")
     fflush(nil)
     let few = Shortening(script, faults, run: run).shortest()
     print("\nthe shortest script that fails:\n")
@@ -90,7 +90,7 @@ guard worker == 0 else {
         default: exit(status)
         }
     let script = Script(seed: underWay.pointee)
-    report(script, [what]) { items in
+    report(script, [what], after: underWay[1]) { items in
         let other = kernel_fork(1)
         if other == 0 {
             kernel_alarm(patience)
@@ -112,7 +112,7 @@ while simulated < UInt64(hours) * 3600 * 1_000_000_000 {
     (underWay[0], underWay[1]) = (script.seed, simulated / 1_000_000_000)
     kernel_alarm(patience)
     let faults = Episode.run(script)
-    if !faults.isEmpty { report(script, faults) { Episode.run(script, items: $0) } }
+    if !faults.isEmpty { report(script, faults, after: underWay[1]) { Episode.run(script, items: $0) } }
     if episodes == 0 {
         let differs = { (items: [Script.Item]) in
             let digests = [0, 1].map { _ in
@@ -121,7 +121,9 @@ while simulated < UInt64(hours) * 3600 * 1_000_000_000 {
             }
             return digests[0] == digests[1] ? [] : ["the same seed does not lead to the same answers"]
         }
-        if case let faults = differs(script.items), !faults.isEmpty { report(script, faults, run: differs) }
+        if case let faults = differs(script.items), !faults.isEmpty {
+            report(script, faults, after: underWay[1], run: differs)
+        }
     }
     // These records do not belong to the daemon.
     judge.begin()

@@ -1,4 +1,4 @@
-/// The transport of clients' questions, by its name in metrics.
+/// The transport of a client's question. The raw value is its name in metrics.
 public enum ClientWay: String, Sendable, CaseIterable {
     case udp, tcp
     /// DNS over TLS.

@@ -24,11 +24,11 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         self.zone = zone
     }
 
-    /// An endpoint from text; nil: anything else.
+    /// An endpoint from text; nil: the text is not an endpoint.
     ///
     /// - Parameters:
-    ///   - defaultPort: The port of a text without one, which may then also be an IPv6 address without brackets. Nil:
-    ///     the text must have a port.
+    ///   - defaultPort: The port if the text has none. A text without a port may be an IPv6 address without brackets.
+    ///     Nil: the text must have a port.
     ///   - allowsZone: A link-local address may have its zone.
     public init?(_ text: some StringProtocol, defaultPort: UInt16? = nil, allowsZone: Bool = false) {
         if let defaultPort, let endpoint = Endpoint(address: text, port: defaultPort, allowsZone: allowsZone) {

@@ -1,7 +1,7 @@
-/// Keys of other programs and their equivalents here: for a file of another program, and for a key written from memory.
-/// Details: `docs/migrating.md`.
+/// Keys of other programs and their equivalents here, for messages about unknown keys: operators copy keys from another
+/// program's file, or remember them. Details: `docs/migrating.md`.
 enum ForeignKeys {
-    /// The equivalent of another program's key; nil: unknown. Case, `-` and `_` are ignored.
+    /// A message with the equivalent of another program's key; nil: the key is unknown. Case, `-` and `_` are ignored.
     static func meaning(of name: String) -> String? {
         let wanted = plain(name)
         for line in table.split(separator: "\n") {

@@ -1,9 +1,9 @@
 /// One key of the configuration: its section, its valid values and its property. Its default is the initial value of
 /// the property in ``Settings``.
 struct Key<Root: Sendable>: Sendable {
-    /// ``of(_:_:)`` sets another section.
+    /// The section of the key; ``of(_:_:)`` replaces it.
     var section = Section.upstreams
-    /// For a key of groups: the sections that take it.
+    /// The kinds of groups that have this key; empty for a key that no group has.
     var holders: Holders = []
     /// Whether a new value needs a restart: sockets, threads, memory, the log or an open file depend on it.
     var needsRestart = false
@@ -24,7 +24,7 @@ struct Key<Root: Sendable>: Sendable {
 }
 
 extension Key {
-    /// Takes key paths as closures: making the key paths of all keys would be a tenth of a start.
+    /// The key paths are closures: creating the key paths of all keys would take a tenth of the time of a start.
     /// - Parameter contents: The contents of the file that the value names, if comparisons include them.
     init<Value: Equatable>(
         _ name: String,
@@ -45,14 +45,14 @@ extension Key {
             copy: { $1[keyPath: property()] = $0[keyPath: property()] })
     }
 
-    /// The same key as one whose new value needs a restart.
+    /// A copy of the key, whose new values need a restart.
     var atStart: Key {
         var key = self
         key.needsRestart = true
         return key
     }
 
-    /// The same key for a root that contains this one, in another section.
+    /// A copy of the key in another section, for a `Whole` that contains this `Root`.
     func of<Whole>(
         _ part: @escaping @autoclosure @Sendable () -> any WritableKeyPath<Whole, Root> & Sendable, _ section: Section
     ) -> Key<Whole> {

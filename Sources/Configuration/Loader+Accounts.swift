@@ -25,7 +25,7 @@ extension Loader {
         }
     }
 
-    /// Converts `httpOnly` to `thenTry`, and sets the reasons of an account.
+    /// Converts `httpOnly` of an account to `thenTry`, and adds `norecord` to `thenTryOn` unless that was given.
     func completeRoute(of group: inout Settings.Group) throws(ConfigurationError) {
         guard group.account != nil else { return }
         let (section, isThenTryGiven) = (group.section, origins.keys[group.section + ".thenTry"] != nil)

@@ -8,8 +8,8 @@ public enum Nearest {
         return nearest.flatMap { distance($0, name) <= tolerance(name) ? $0 : nil }
     }
 
-    /// The value of a setting most likely meant: it begins with the written text, or differs in at most a third of its
-    /// letters; nil: there is none, or several.
+    /// The value of a setting that an operator most likely meant by a text: it begins with the text, or at most a third
+    /// of the text's letters differ; nil: there is no such value, or several.
     static func value(_ text: String, of words: [String]) -> String? {
         let longer = words.filter { text.utf8.count > 2 && $0.hasPrefix(text.lowercased()) }
         if longer.count == 1 { return longer[0] }

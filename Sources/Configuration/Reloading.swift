@@ -10,7 +10,7 @@ extension Settings {
         public var needingRestart: [String]
     }
 
-    /// The result of applying new settings over these.
+    /// The result of applying new settings to a daemon with these settings.
     public func reloading(_ new: Settings) -> Reloading {
         var result = new
         var (applied, needingRestart): ([String], [String]) = ([], [])
@@ -34,7 +34,7 @@ extension Settings {
         return Reloading(settings: result, applied: applied, needingRestart: needingRestart)
     }
 
-    /// The differences in the groups: keys, and added or removed groups; the present groups first.
+    /// The paths of changed keys of groups, and the sections of added or removed groups; removed groups come last.
     private func changes(of new: Settings) -> [String] {
         let names = Set(new.upstreams.map(\.name))
         let changed = new.upstreams.flatMap { group in

@@ -23,8 +23,8 @@ struct AliasChain {
     /// The indices of the records of the answer section, by their owner; nil: the queried name owns all records, as in
     /// nearly all answers.
     private let owned: [Name: [Int]]?
-    /// The DNAME records that lead from a name of the chain to the next one, and their signatures: the index of that
-    /// name, by the record's index.
+    /// The DNAME records that lead from one name of the chain to the next, and their signatures. By the index of each
+    /// record: the index of the name from which it leads.
     private var leading: [Int: Int] = [:]
 
     /// The longest chain that is followed. Other resolvers stop at 8 to 16.
@@ -69,8 +69,8 @@ struct AliasChain {
         return owned
     }
 
-    /// Finds the DNAME records that lead from a name to the next one, and makes that next name if no CNAME gives it;
-    /// there is no next name if it would exceed 255 octets (RFC 6672 §2.2).
+    /// Finds the DNAME records that lead from a name to the next one. If no CNAME gives the next name, this sets it from
+    /// the DNAME, unless it would exceed 255 octets (RFC 6672 §2.2).
     private mutating func lead(
         _ name: Name, _ alias: inout Name?, _ recordClass: RecordClass, _ records: borrowing ResponseRecords,
         _ message: Span<UInt8>
@@ -93,8 +93,8 @@ struct AliasChain {
 
     /// The indices of the records that are passed on, in order; nil: all, unchanged.
     ///
-    /// - In the answer section: records of the chain's names, and each DNAME above that leads from one to the next,
-    ///   with its signatures. Any other DNAME would redirect names that no client has asked for.
+    /// - In the answer section: records of the chain's names, and each DNAME that leads from one of these names to the
+    ///   next, with its signatures. Any other DNAME would redirect names that no client has asked for.
     /// - In the authority section: records of these names and of names above them. Also NSEC and NSEC3 with their
     ///   signatures, at other names: they count only with a valid signature.
     func order(_ records: borrowing ResponseRecords, _ message: Span<UInt8>) -> [Int]? {
@@ -121,7 +121,7 @@ struct AliasChain {
     }
 }
 
-/// Reads the owners of consecutive records, most of which are the same pointer as the one before.
+/// Reads the owners of consecutive records. Most owners are a pointer equal to the one before, which is read once.
 private struct NameReader {
     private var pointer: UInt16?
     private var latest: Name?
@@ -136,7 +136,8 @@ private struct NameReader {
 }
 
 extension RecordHeader {
-    /// Whether it denies names or types under a signature, or is such a signature (RFC 4034 §3.1, §4; RFC 5155).
+    /// Whether the record is NSEC or NSEC3, which prove that a name or type does not exist, or a signature of such a
+    /// record (RFC 4034 §3.1, §4; RFC 5155).
     fileprivate func isProof(_ message: Span<UInt8>) -> Bool {
         switch type {
         case .nsec, .nsec3: return true

@@ -1,6 +1,6 @@
-/// The events that an operator may search or be alerted for, independent of the wording. A row has the name of the
-/// event in the log (`event`), and its identifier in the journal, 128 random bits (`MESSAGE_ID`, sd-journal(3)).
-/// Neither ever changes.
+/// The events for which an operator may search the log, or be alerted, even if the wording of a message changes. The
+/// value of a case is the name of the event in the log (`event`), and its identifier in the journal, 128 random bits
+/// (`MESSAGE_ID`, sd-journal(3)). Names and identifiers never change.
 package enum LogEventID: String, CaseIterable, Sendable {
     /// The sockets are bound and questions are answered.
     case started = "started 73024f1f10564ae29f91ac376dead138"

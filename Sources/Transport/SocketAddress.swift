@@ -28,7 +28,7 @@ public struct SocketAddress: Hashable, Sendable {
 
     public var endpoint: Endpoint { Endpoint(address, port: port) }
 
-    /// Whether datagrams from `sender` come from this address; without an interface in it, from any interface.
+    /// Whether `sender` is this address and port. If this address has no scope, any interface of `sender` matches.
     func isReached(as sender: SocketAddress) -> Bool {
         sender.address == address && sender.port == port && (scope == 0 || sender.scope == scope)
     }
@@ -42,7 +42,7 @@ extension SocketAddress: CustomStringConvertible {
 /// to 8.
 extension SocketAddress {
     static let storageSize = MemoryLayout<sockaddr_in6>.size
-    /// `storageSize` rounded up, for arrays of them.
+    /// `storageSize` rounded up: the distance of two addresses in an array.
     static let storageStride = 32
 
     var family: Int32 { address.isIPv4 ? AF_INET : AF_INET6 }

@@ -6,7 +6,7 @@ import Transport
 /// Servers that are asked over persistent connections.
 ///
 /// The forwarder decides which server is asked and what follows from a failure. ``ConnectionPlan`` defines the
-/// management of connections. This class finds the server's connections, and the query of an ID.
+/// management of connections. This class finds the connections of a server by the server, and a query by its ID.
 package final class StreamUpstream: Upstream {
     package var settle: Settle = { _, _, _ in }
     package var wrote: (QueryID) -> Void = { _ in }
@@ -23,27 +23,27 @@ package final class StreamUpstream: Upstream {
     let scratch = Scratch(16_384)
     /// Returns the kind of a server that is asked for the first time.
     private var kind: (Server) throws(Unaskable) -> ServerKind
-    /// The way of connections out of this machine.
+    /// The source address, network device and mark of the sockets.
     private(set) var egress: Egress
     private let clock: () -> Tick
     /// Returns the seconds since 1970.
     var wall: () -> UInt64 = { WallClock.unixSeconds() }
     private var underWay = Numbered<StreamQuery?>(none: nil)
     private var pools: [Server: StreamPool] = [:]
-    /// The pool of the last query: most queries of a turn are for the same one.
+    /// The pool of the last query: most queries of a turn are for the same server.
     private var latest: StreamPool?
     /// Pools of servers that are no longer asked, as long as they have connections.
     private var leaving: [StreamPool] = []
 
     /// The progress of a connection.
     package enum Progress {
-        /// Connected to this address; earlier attempts have not answered yet.
+        /// Connected to this address; the silent addresses, which were tried before it, have not answered yet.
         case connected(Endpoint, silent: [Endpoint])
-        /// The certificate was accepted; with the TLS version.
+        /// The certificate was accepted; the text is the TLS version.
         case secured(String)
     }
 
-    /// - Parameter clock: Returns the time for events without a caller.
+    /// - Parameter clock: Returns the present time, for events whose caller gives no time.
     init(
         loop: EventLoop, tallies: UpstreamTallies, lookup: ServerFinder? = nil, outbox: Outbox? = nil,
         egress: Egress = Egress(), clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) },
@@ -53,7 +53,7 @@ package final class StreamUpstream: Upstream {
         (self.egress, self.clock, self.kind) = (egress, clock, kind)
     }
 
-    /// Servers are asked in other ways from now on; queries under way go on.
+    /// Applies changed settings to later queries; queries under way end under the former settings.
     func renew(_ egress: Egress, _ kind: @escaping (Server) throws(Unaskable) -> ServerKind) {
         (self.egress, self.kind) = (egress, kind)
         keep([])
@@ -115,7 +115,7 @@ package final class StreamUpstream: Upstream {
 
     // MARK: Time
 
-    /// No work is due before this moment; work that was due then may have been postponed.
+    /// No work is due before this moment. It may be earlier than ``firstDeadline``, since work can be postponed.
     package private(set) var nextDeadline: Tick?
 
     /// Notes that work is due at this moment.
@@ -131,7 +131,7 @@ package final class StreamUpstream: Upstream {
 
     private var allPools: [StreamPool] { leaving.isEmpty ? Array(pools.values) : pools.values + leaving }
 
-    /// When work is due, by a search of all pools.
+    /// The moment at which the first work of all pools is due.
     var firstDeadline: Tick? {
         allPools.reduce(nil) { $0.orEarlier($1.nextDeadline) }
     }

@@ -1,4 +1,4 @@
-"""How large a datagram leaves for a network: none that could be fragmented on its way (RFC 9715)."""
+"""The size of UDP answers to clients in a network: no answer is so large that it could be fragmented (RFC 9715)."""
 
 import dns.flags
 import pytest

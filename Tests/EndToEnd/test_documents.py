@@ -16,12 +16,12 @@ from examples import TOP, blocks, check
 
 DOCUMENTS = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
 EXAMPLES = sorted([*(TOP / "config/examples").glob("*.toml"), *(TOP / "config/container").rglob("*.toml")])
-# What a newcomer reads in two minutes: all that stands before the list of documents.
+# The most words of the README before the list of documents: a newcomer reads them in two minutes.
 README_WORDS = 650
 SECTIONS = ("listen", "httpdns", "tls", "domains", "fallback", "cache", "control", "log")
 
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
-# Those beside them that documents lead to.
+# Pages of the tests to which documents have links.
 NOTES = [TOP / f"Tests/{path}.md" for path in ("EndToEnd/ATTACKS", "Performance/README", "Performance/RESULTS", "Simulation/README")]
 PAGES = [*DOCUMENTS, *NOTES]
 
@@ -38,7 +38,7 @@ def prose(text):
 
 
 def codes(text):
-    """What is written as code: between back quotes, and each line of a block, with lines that go on joined."""
+    """Texts between back quotes, and the lines of blocks of code; lines that a backslash continues are joined."""
     found = re.findall(r"`([^`\n]+)`", prose(text))
     for _, block in blocks(text):
         found += block.replace("\\\n", " ").splitlines()
@@ -55,14 +55,14 @@ def commands(text, program):
 
 
 def anchors(text):
-    """What a link may name in a document: its headings in lower case, without punctuation, hyphens for spaces."""
+    """The anchors of a document: its headings in lower case, without punctuation, with hyphens for spaces."""
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
             for heading in re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL),
                                       re.MULTILINE)}
 
 
 def settings():
-    """`section.key` of every key there is; the configuration that is shipped shows all of them."""
+    """`section.key` of every key; the installed configuration shows all of them."""
     section, found = None, set()
     for line in (TOP / "config/httpdnsd.toml").read_text().splitlines():
         if heading := re.fullmatch(r"#?\[(\w+)\]", line):
@@ -73,10 +73,10 @@ def settings():
 
 
 def skeleton(document):
-    """What a translation has in common with its original: levels of headings, code, tables, and where its links lead."""
+    """The parts that a translation shares with its original: levels of headings, code, tables, and targets of links."""
     text = document.read_text()
     bare = prose(text)
-    # A remark in a block of code is translated.
+    # A comment in a block of code is translated, so it is removed.
     shown = [(language, [re.sub(r"\s*(?:#|//) .*", "", line) for line in block.splitlines()])
              for language, block in blocks(text) if language]
     tables = [[re.findall(r"`[^`]+`|\b\d[\d.:]*", row.replace("：", ":")) for row in table.splitlines() if "---" not in row]
@@ -99,7 +99,7 @@ def test_a_page_in_chinese_has_the_commands_keys_and_tables_of_the_english_one(p
 
 
 def test_the_page_in_chinese_for_operators_says_what_the_english_ones_say():
-    """It is the half of four pages that is needed first: it has no command, key or line of its own."""
+    """The Chinese page has the most needed half of these pages: each command and code in it is in an English one."""
     pages = ("systemd", "clients", "troubleshooting", "metrics", "hosts", "log", "settings")
     english = "".join((TOP / f"docs/{page}.md").read_text() for page in pages)
     chinese = (TOP / "docs/operating.zh-CN.md").read_text()
@@ -129,7 +129,7 @@ def test_the_listing_of_a_house_is_the_same_in_both_languages():
 
 
 def test_the_chinese_readme_has_the_commands_and_tables_of_the_english_one():
-    """All that stands before the documents."""
+    """The part before the list of documents is compared."""
     english, chinese = (re.split(r"^## (?:Documents|文档)$", (TOP / path).read_text(), flags=re.MULTILINE)[0]
                         for path in ("README.md", "docs/README.zh-CN.md"))
     assert [re.sub(r"\s*# .*", "", block) for _, block in blocks(english)[1:]] == \
@@ -141,7 +141,7 @@ def test_the_chinese_readme_has_the_commands_and_tables_of_the_english_one():
 
 @pytest.fixture(scope="module")
 def options(binary):
-    """The options of each command of the daemon, as its help has them."""
+    """The options of each command of the daemon, from its help."""
     def help_of(*arguments):
         return subprocess.run([binary, *arguments], capture_output=True, text=True, check=True).stdout
 
@@ -175,7 +175,7 @@ def test_every_link_leads_somewhere(document):
 
 
 def links(document):
-    """The documents that this one leads to."""
+    """The documents to which a document has links."""
     found = {(document.parent / path).resolve()
              for path in re.findall(r"\]\(([^)#\s]+\.md)(?:#[^)]*)?\)", prose(document.read_text()))
              if not re.match(r"https?://", path)}
@@ -183,7 +183,7 @@ def links(document):
 
 
 def test_the_readme_leads_to_every_document():
-    """To each in English itself; to what is written in Chinese by one more link."""
+    """The README has a link to each English document; a Chinese one is at most one more link away."""
     first = links(TOP / "README.md")
     assert {path for path in DOCUMENTS[1:] if is_english(path)} <= first
     assert first.union(*map(links, first)) >= set(DOCUMENTS[1:])
@@ -222,7 +222,7 @@ def test_every_target_of_make_is_one():
 
 
 def test_make_says_what_it_would_do_in_a_fresh_checkout(tmp_path):
-    """And the packages of the tests come before the tests, which would leave some out without them."""
+    """`make test` checks the packages of the tests first: without them some tests would be skipped."""
     for name in ("Makefile", "config/packaging.mk", "Sources/Base/Version.swift"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes((TOP / name).read_bytes())
@@ -266,7 +266,7 @@ def test_the_way_of_a_question_names_each_file_once():
 
 
 def test_all_pages_together_are_short():
-    """In English, without the changes. What no user needs is beside the sources and the tests."""
+    """The English documents without CHANGELOG.md are counted. Texts that no user needs are beside sources and tests."""
     assert sum(len(path.read_text().split()) for path in DOCUMENTS if is_english(path) and path.name != "CHANGELOG.md") <= 45000
 
 
@@ -276,7 +276,7 @@ def test_the_architecture_is_read_in_ten_minutes():
 
 
 def test_no_two_headings_of_a_document_are_alike():
-    """A link leads to the first of them."""
+    """A link to one of two equal headings would lead to the first."""
     for document in PAGES:
         if document.name != "CHANGELOG.md":
             headings = re.findall(r"^#+ (.*)$", prose(document.read_text()), re.MULTILINE)
@@ -297,7 +297,7 @@ def test_every_option_of_a_script_is_one():
 
 
 def test_the_results_of_the_bench_are_as_it_writes_them(tmp_path):
-    """The same headings and rows of titles; the figures are those of a run."""
+    """RESULTS.md has the headings and title rows that bench.py writes; its figures are not compared."""
     (tmp_path / "results.json").write_text(json.dumps({"cells": [], "command": "make bench", "rounds": 3, "date": "2026-01-01 00:00",
                                                        "commit": "0", "machine": "one", "versions": {}}))
     written = subprocess.run([sys.executable, "-B", TOP / "Tests/Performance/bench.py", "--table", tmp_path / "results.json"],
@@ -310,7 +310,7 @@ def test_the_results_of_the_bench_are_as_it_writes_them(tmp_path):
 
 
 def test_the_five_figures_are_those_of_the_results():
-    """Rounded. Lookups at HTTPDNS are compared with those over DNS over TLS and HTTPS."""
+    """The figures in performance.md are rounded. Lookups at HTTPDNS are compared with those over DNS over TLS and HTTPS."""
     results = (TOP / "Tests/Performance/RESULTS.md").read_text()
     cells = {}
     for table in re.findall(r"(?:^\|.*\n)+", results, re.MULTILINE):
@@ -358,7 +358,7 @@ def test_every_example_of_settings_is_right(binary, beside):
 
 @each_example
 def test_every_example_file_is_right(binary, beside, example):
-    """All of it is in effect as it is written, each value of each section."""
+    """Each value of each section is in effect as the file has it."""
     done = check(binary, beside, example.read_text())
     assert done.returncode == 0, done.stderr
     effective = dict(values(tomllib.loads(done.stdout)))
@@ -405,7 +405,7 @@ def values(table, path=()):
 
 
 def same(effective, written):
-    """Whether they are the same but for the usual port of a plain server, and the folder of a file."""
+    """Whether two values are equal, apart from the default port of a plain server and the folder of a file."""
     if isinstance(written, list):
         return len(effective) == len(written) and all(map(same, effective, written))
     if isinstance(written, str):
@@ -446,7 +446,8 @@ def block_under(document, heading, language):
 
 
 def test_the_certificate_recipe(tmp_path):
-    """A certificate for the name and the address, of an authority that it is not itself, and strict clients take it."""
+    """The recipe makes a certificate for the name and the address. Its authority has another certificate, and strict
+    clients accept it."""
     recipe = block_under("docs/clients.md", "An authority of the house", "sh")
     made = re.sub("^install .*\n", "", recipe, flags=re.MULTILINE)
     subprocess.run(["sh", "-ec", made], cwd=tmp_path, check=True, capture_output=True)
@@ -459,7 +460,7 @@ def test_the_certificate_recipe(tmp_path):
 
 
 def test_apples_profile():
-    """macOS 26 wants its scope; and outside the house the device keeps its usual DNS."""
+    """The profile has the scope that macOS 26 requires; outside the house the device uses its usual DNS."""
     profile = plistlib.loads(block_under("docs/clients.md", "Apple's profile", "xml").encode())
     assert profile["PayloadScope"] == "System"
     settings, = profile["PayloadContent"]

@@ -1,4 +1,4 @@
-"""`from`, `device` and `mark`: how the sockets of a group leave this machine, whatever they are for."""
+"""`from`, `device` and `mark` apply to all sockets of a group: queries, connections, lists and reports."""
 
 import re
 import signal
@@ -18,15 +18,15 @@ from waiting import eventually
 
 PORT = 2053
 FAR = "10.77.0.2"
-NAMED = "dns.home.arpa"  # a server that is found by what `resolvConf` names
+NAMED = "dns.home.arpa"  # a server's name, which the servers of `resolvConf` resolve
 OTHER = "10.77.0.3"  # this machine's second address
-# Of packets to the far side, those that do not leave as the key says.
+# By key: a value, and a rule for packets to the far side that do not leave as the value demands.
 WAYS = {"from": (OTHER, f"ip saddr != {OTHER}"), "device": ("other", 'oifname != "other"'), "mark": (77, "meta mark != 77")}
 
 
 @pytest.fixture
 def places(network):
-    """This machine, with a second address and a second way to the far side, and the far side."""
+    """This machine and the far side. This machine has a second address and a second link to the far side."""
     machine, far = network(), network()
     machine.link(far, ours=f"10.77.0.1/24 {OTHER}/24", theirs=f"{FAR}/24")
     machine.ip("link add other type veth peer name other netns", far.path)
@@ -39,7 +39,7 @@ def places(network):
 
 
 class Strays:
-    """Counts, and drops, what goes to the far side in another way than it should."""
+    """Counts and drops the packets to the far side that match the rules."""
 
     def __init__(self, machine, *rules):
         rules = "".join(f"ip daddr {FAR} {rule} counter drop\n" for rule in rules)
@@ -65,7 +65,8 @@ def plain(asked):
 
 @pytest.fixture
 def world(places, scripted_resolver, encrypted_resolver, authority, tmp_path):
-    """Servers of all kinds on the far side, and the settings of groups that ask them, each with other keys as well."""
+    """Servers of all kinds on the far side, and a function that returns settings of groups that ask them: `keys` are
+    added to each group."""
     machine, far = places
     tls = authority.server(addresses=[FAR], names=[NAMED])
     (tmp_path / "resolv.conf").write_text(f"nameserver {FAR}\n")
@@ -105,7 +106,7 @@ def answered(name):
 
 @pytest.mark.parametrize("key", WAYS)
 def test_every_socket_of_a_group(daemon, world, key):
-    """Plain UDP and TCP, connections, the account, the list of its addresses, its reports."""
+    """The sockets of plain UDP and TCP, of connections, of the account, of `confIp` and of reports."""
     machine, settings, service, collector = world
     value, stray = WAYS[key]
     strays = Strays(machine, stray)
@@ -132,7 +133,7 @@ def test_without_the_key_they_leave_otherwise(daemon, world, key):
 
 
 def test_a_mark_without_the_right_is_said(world, daemon, binary, tmp_path):
-    """No socket leaves without the mark: it may be all that keeps names out of another network."""
+    """No packet leaves without the mark, which may be the only barrier between names and another network."""
     machine, settings, _, _ = world
     strays = Strays(machine, "ip protocol { udp, tcp }")
     with machine:
@@ -170,7 +171,7 @@ def test_a_reload_changes_it(daemon, world):
     with machine:
         running = daemon(whole=settings(), port=PORT)
         assert all(answered(name) for name in NAMES)
-        # Connections of before still take leave.
+        # The former connections still send packets to close, so only queries and new connections are counted.
         strays = Strays(machine, f"{WAYS['from'][1]} udp dport 53", f"{WAYS['from'][1]} tcp flags syn")
         (running.directory / "httpdnsd.toml").write_text(toml(settings(**{"from": OTHER})))
         running.process.send_signal(signal.SIGHUP)

@@ -1,4 +1,4 @@
-"""The keys of `[tls]`: what each lets pass and what it does not. The rules themselves are tests of `CryptographyTests`."""
+"""The keys of `[tls]`: which services each key accepts and refuses. `CryptographyTests` test the rules themselves."""
 
 import re
 import types
@@ -40,7 +40,7 @@ def system(authority):
     return {"SSL_CERT_FILE": str(authority.file), "SSL_CERT_DIR": "/nonexistent"}
 
 
-# The service's certificate; the daemon's `[tls]`, over `caFile` = the authority "trusted"; its environment.
+# The service's TLS context; the daemon's keys of `[tls]` beside a `caFile` with the authority `ours`; its environment.
 ACCEPTED = {
     "name": (lambda w: w.ours.server(names=[NAME]), lambda w: {"serverName": NAME}, None),
     "address": (direct, lambda w: {}, None),
@@ -51,7 +51,7 @@ ACCEPTED = {
     "self-signed": (lambda w: w.own, lambda w: {"caFile": str(w.own_file), "validateDomain": False}, None),
 }
 
-# The same, and what the log must say.
+# The same three values, and a pattern that one line of the log must match.
 REFUSED = {
     "another name": (lambda w: w.ours.server(names=["other.example.net"]), lambda w: {"serverName": NAME}, None,
                      "another name .*wanted dns.example.net, it has other.example.net"),
@@ -73,7 +73,7 @@ def assert_accepted(chosen):
 
 
 def assert_refused(chosen, one, reason):
-    """No answer, no name told to the service, and one line in the log with the reason."""
+    """Clients get SERVFAIL, the service gets no name, and one line of the log has the reason."""
     for name in ("www.example.com", "n1.example.com"):
         reply = ask(name, edns=True)
         assert reply.rcode() == dns.rcode.SERVFAIL
@@ -101,7 +101,7 @@ def test_a_service_that_does_not(daemon, service, world, case):
 
 
 def test_the_local_resolver_answers_instead(daemon, service, world):
-    """Nothing is told to a service that is refused, and its certificate is named once."""
+    """A refused service gets no request, and one line of the log names its certificate."""
     make, tls, _, reason = REFUSED["expired"]
     impostor = service("https", tls=make(world))
     one = daemon(impostor, {"tls": tls(world)})
@@ -114,7 +114,8 @@ def test_the_local_resolver_answers_instead(daemon, service, world):
 
 
 def test_the_pins_in_the_log_can_be_used(daemon, service, world):
-    """From the server's key to the authority's; any of them in the configuration opens the way."""
+    """The log lists the pins of the chain from the server to the authority; with any of them as `pins` the service is
+    accepted."""
     chosen = service("https", tls=under(world, key=world.key))
     told = assert_refused(chosen, start(daemon, chosen, {"pins": [world.stray_pin]}), "none of the pinned keys")
     shown = re.findall(r"sha256/[A-Za-z0-9+/]{43}=", told)
@@ -166,7 +167,7 @@ def test_the_service_gets_the_client_certificate(daemon, service, world):
     assert PASSWORD not in one.log()
 
 
-# What the configuration cannot be: the `[tls]` section, the key the message names, and what it says.
+# Invalid settings: the keys of `[tls]`, the key that the message names, and a part of the message.
 WRONG = {
     "password wrong": (lambda w: mutual(w, w.other.client("c", "another")), "clientCertificatePasswordFile",
                        "is wrong"),

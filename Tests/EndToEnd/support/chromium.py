@@ -1,4 +1,4 @@
-"""Headless Chromium, told what to do through a pipe: a page's looks, its width, what it asks for and complains of."""
+"""Headless Chromium, controlled through a pipe: the picture, width, requests and errors of a page."""
 
 import base64
 import json
@@ -14,12 +14,12 @@ from waiting import eventually
 
 @dataclass
 class Page:
-    """What came of opening a page."""
+    """The results of opening a page."""
 
     requests: list = field(default_factory=list)
     complaints: list = field(default_factory=list)
     width: int = 0  # of the document, in CSS pixels
-    viewport: int = 0  # of the window
+    viewport: int = 0  # width of the window, in CSS pixels
     text: str = ""
     picture: bytes = b""
 
@@ -29,7 +29,7 @@ class Chromium:
         self._profile = tempfile.TemporaryDirectory(prefix="chromium-")
         to_read, to_write = os.pipe(), os.pipe()
 
-        def pipes():  # 3: commands, 4: answers; by way of numbers that are neither
+        def pipes():  # Chromium reads commands from 3 and writes answers to 4; the pipes may have these numbers themselves
             commands, answers = os.dup2(to_read[0], 103), os.dup2(to_write[1], 104)
             os.dup2(commands, 3)
             os.dup2(answers, 4)
@@ -101,17 +101,17 @@ class Chromium:
         return page
 
     def go(self, url):
-        """Begins to open an address; whether anything comes of it is not waited for."""
+        """Begins to open a URL, and does not wait for the page."""
         os.write(self._commands, json.dumps({"id": 0, "method": "Page.navigate", "params": {"url": url},
                                              "sessionId": self._session}).encode() + b"\0")
 
     def value(self, expression):
-        """What a page that is open says to an expression of JavaScript."""
+        """The value of a JavaScript expression in the open page."""
         return self._call("Runtime.evaluate", expression=expression, returnByValue=True)["result"]["value"]
 
     def close(self):
         os.close(self._commands)
-        # Its helper processes outlive it for a moment, and would write into the profile while that is removed.
+        # Chromium's helper processes live a moment longer, and would write into the profile during its removal.
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(10)
         eventually(lambda: not _runs(self._process.pid), "chromium's processes have ended")
@@ -120,7 +120,7 @@ class Chromium:
 
 
 def _runs(group):
-    """Whether a process of the group is more than a zombie."""
+    """Whether a process of the group runs; a zombie does not."""
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             state, _, its_group = stat.read_text().rpartition(")")[2].split()[:3]

@@ -74,8 +74,8 @@ def count_of(member, name, **labels):
 
 @dataclasses.dataclass
 class State:
-    """What a daemon has counted: entries that were written, how often it did without the store for a while, and the looks
-    that came to nothing because the store, or the machine, was slow: no daemon waits for those."""
+    """Counters of a daemon: entries written to the store, times that it stopped using the store, and reads that failed or
+    were too late. A slow machine causes late reads too, since no daemon waits for them."""
 
     written: int
     outages: int
@@ -96,7 +96,8 @@ def state(member):
 
 
 def in_use(member):
-    """The state of a daemon that uses the store. While the machine stands still, that is slow, and not used for a while."""
+    """Waits until a daemon uses the store, and returns its state. On a stalled machine the store seems slow, so that the
+    daemon does not use it for a while."""
     eventually(lambda: count_of(member, "up"), "the store is in use", 60)
     return state(member)
 
@@ -107,8 +108,8 @@ def fill(member, names):
 
 
 def is_written(member, before, entries=4):
-    """Waits until the entries of an answer are in the store, a fresh one and a copy for later of each type; false if the
-    daemon does without the store."""
+    """Waits until the entries of an answer are in the store: for each type a fresh entry and a stale copy. False: the
+    daemon has stopped using the store."""
     def ended():
         now = state(member)
         return now if now.written >= before.written + entries or now.outages > before.outages else None
@@ -116,7 +117,7 @@ def is_written(member, before, entries=4):
 
 
 def remembered(member, count, prefix="kept"):
-    """So many names of which the daemon was asked and which are in the store."""
+    """Asks the daemon for names until `count` of them are in the store, and returns these."""
     names = []
     for number in range(10 * count):
         name = f"{prefix}{number}.example.com"
@@ -130,8 +131,8 @@ def remembered(member, count, prefix="kept"):
 
 
 def passed_on(first, second, entries=4, suffix="example.com", kind="A"):
-    """Has the first daemon asked for a name and then the second, until the store has answered that in time: the name, and
-    what either said."""
+    """Asks the first daemon for a new name, then the second, until the store answers the second in time. Returns the name
+    and the replies of both."""
     for number in range(20):
         name = f"passed{number}-{first.port}-{second.port}.{suffix}"
         before, faults = in_use(first), in_use(second).faults

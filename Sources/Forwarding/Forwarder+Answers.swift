@@ -232,15 +232,15 @@ extension Forwarder {
         var answer = best.answer
         let (key, group) = (flight.key, flight.route[best.step].group)
         let longest = isStandIn ? min(timing.maxTTL, Timing.standInTTL) : timing.maxTTL
-        answer.clampTTLs(minimum: min(timing.minTTL(of: answer), longest), maximum: longest)
+        // `minTTL` has applied to the A records from which the answer is made.
+        let isMade = policy.synthesis != nil && answer.addresses.contains(where: policy.isTranslated)
+        answer.clampTTLs(minimum: isMade ? 0 : min(timing.minTTL(of: answer), longest), maximum: longest)
         rank(&answer, of: key.name, key.type, at: now)
         guard flight.isCurrent else { return answer }
         cacheAnswer(
             answer, by: group, to: key.name, key.type, for: key.audience, at: now, isStandIn: isStandIn,
             basis: flight.bases.ofMessages)
-        if store.isOn, !isFromStore, !isStandIn, !flight.isBinding, answer.isCacheable,
-            !answer.addresses.contains(where: policy.isTranslated)
-        {
+        if store.isOn, !isFromStore, !isStandIn, !flight.isBinding, answer.isCacheable, !isMade {
             share(.answer(answer), by: group, to: key.name.name, key.type, for: key.audience, at: now)
         }
         return answer

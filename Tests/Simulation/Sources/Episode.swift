@@ -196,6 +196,11 @@ final class Episode {
         case .wrongReload: reloadWrongly(Plan(&chance, hosts: hosts, script, files))
         case .crash(let part): crash(part)
         case .restart: restart()
+        case .otherStart:
+            judge.forgets()
+            stop()
+            plan = Plan(&chance, hosts: hosts, script, files)
+            start(.started)
         }
         Scheduler.settle()
     }

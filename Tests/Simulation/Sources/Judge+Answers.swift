@@ -136,6 +136,10 @@ extension Judge {
             groups: plans.reduce(into: []) { $0.formUnion($1.groups(for: asked.query.name)) },
             isStale: message.errors.contains(3) || message.errors.contains(19), who: who)
         if answer.isStale { stale += 1 }
+        // RFC 8914 §4.4, §4.20.
+        if answer.isStale, message.errors.contains(19) != (message.code == 3) {
+            fault("\(who) stale, with another's code")
+        }
         checkHead(answer)
         if let code = Self.refusal(ofType: asked.query.type) {
             if message.code != code { fault("\(who) RCODE \(message.code) where \(code) is right") }
@@ -157,6 +161,9 @@ extension Judge {
             if kernel.now - asked.at > 10_000_000 { fault("\(who) asked of a server, where explain says that none is") }
         }
         checkCalm(answer)
+        if message.code == 5, answer.groups.count == 1, let host = wellHost(of: answer.groups.first!, asked) {
+            fault("\(who) REFUSED, though \(host.name) is well")
+        }
         let hosted = plans.map { $0.hosted(asked.query.name, asked.query.type) }
         if hosted.contains(where: { $0 != nil }) {
             let all = message.records.map { Array($0.data) }
@@ -191,6 +198,15 @@ extension Judge {
         }
         checkDenial(answer)
         for record in message.records { check(record, answer) }
+    }
+
+    /// A server of a group that all settings of a question have, and that would have answered it.
+    private func wellHost(of group: String, _ asked: Asked) -> Host? {
+        let patience: UInt64 = 20_000_000_000
+        guard kernel.network.hadNoIPv4 + patience < asked.at, kernel.network.hadNoIPv6 + patience < asked.at,
+            asked.index == plans.count - 1, !kernel.lackedDescriptors(within: patience)
+        else { return nil }
+        return asked.plan.hosts(of: group).first { $0.isWell }
     }
 
     /// Checks the promise while only one server has trouble.
@@ -244,11 +260,25 @@ extension Judge {
             })
         else { return }
         let all = answer.groups.compactMap { denied["\($0) \(query.name) \(query.type)"] }
-        guard let until = all.map(\.until).max() else { return fault("\(answer.who) no record, which nobody says") }
+        // The absence of one family is kept for as long as the addresses of the other one.
+        let hasOther = Truth(query.name, query.type == 1 ? 28 : 1).count > 0
+        let stretched = hasOther ? UInt64(longestMinTTL(answer, since: 0)) * 1_000_000_000 + Self.slack : 0
+        guard let until = all.map({ max($0.until, $0.at + stretched) }).max() else {
+            return fault("\(answer.who) no record, which nobody says")
+        }
         if all.contains(where: { isHeldInSleep($0.awake, at: $0.at) }) { return }
         if until + answer.longer + younger(since: 0) + answer.sleptSince < kernel.now {
             fault("\(answer.who) no record, which nobody says any more")
         }
+        let isUnknown = [1, 28].allSatisfy { Truth(query.name, $0).count == 0 }
+        if isUnknown, answer.plans.allSatisfy({ $0.asksUnprovenAlone(query.name) }) {
+            fault("\(answer.who) no record, which the account does not prove")
+        }
+    }
+
+    /// By all settings from a moment on.
+    private func longestMinTTL(_ answer: Answer, since moment: UInt64) -> UInt32 {
+        (answer.plans + plans(since: moment)).map(\.minTTL).max()!
     }
 
     /// The machine may have slept between two answers: the second one may have content from before the sleep.
@@ -300,7 +330,8 @@ extension Judge {
         let age = kernel.now - told.at
         let standsIn = standsIn(told)
         if standsIn, answer.isStale { fault("\(who) stale what \(told.host.name) said in another's place") }
-        let ttl = standsIn ? min(told.ttl, Self.standInTTL) : told.ttl
+        let longest = max(told.ttl, longestMinTTL(answer, since: told.at))
+        let ttl = standsIn ? min(longest, Self.standInTTL) : longest
         let life =
             UInt64(ttl) * 1_000_000_000 + Self.slack + younger(since: told.at) + answer.sleptSince
         if answer.isStale {

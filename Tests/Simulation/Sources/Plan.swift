@@ -158,6 +158,8 @@ struct Plan {
         let hasFile: Bool
     }
     private(set) var staleSeconds = 0
+    /// In seconds. For answers without records it stays 0.
+    private(set) var minTTL: UInt32 = 0
     private(set) var groups: [Group] = []
     /// Whether what is looked up is shared.
     private(set) var hasStore = false
@@ -186,11 +188,13 @@ struct Plan {
         }
         staleSeconds = [0, 60, 3600, 86_400][chance.below(4)]
         let prefetchAt = [0, 75][chance.below(2)]
+        minTTL = [0, 0, 120][chance.below(3)]
         lines = ["[listen]", "addresses = [\"127.0.0.1:53\"]", "allow = [\"0.0.0.0/0\"]", "workers = 1"]
         lines += ["[control]", "socket = \"\(Operator.socket)\""]
         lines += [
             "[cache]", "megabytes = 1", "staleSeconds = \(staleSeconds)", "prefetchAt = \(prefetchAt)",
-            "negativeTTL = \([0, 5, Self.longestNegativeTTL][chance.below(3)])",
+            "negativeTTL = \([0, 5, Self.longestNegativeTTL][chance.below(3)])", "minTTL = \(minTTL)",
+            "negativeMinTTL = 0",
         ]
         if script.hasFile { lines.append("file = \"/d/cache\"") }
         isTranslated = chance.below(3) > 0
@@ -450,6 +454,20 @@ struct Plan {
     }
 
     func asksAccountsAlone(_ name: String) -> Bool { groups(for: name).isSubset(of: Topology.accounts) }
+
+    /// Whether accounts alone are asked, in a mode in which an attacker may have written that there is no record.
+    func asksUnprovenAlone(_ name: String) -> Bool {
+        asksAccountsAlone(name) && groups(for: name).flatMap(hosts).allSatisfy { !$0.isEncrypted }
+    }
+
+    /// The servers of a group; none of the fallback.
+    func hosts(of group: String) -> [Host] {
+        switch group {
+        case "httpdns": account ?? []
+        case "second": second ?? []
+        default: groups.first { $0.name == group }?.hosts ?? []
+        }
+    }
 
     /// Whether accounts alone are asked, and have addresses.
     func accountAnswers(_ name: String, _ truth: Truth) -> Bool {

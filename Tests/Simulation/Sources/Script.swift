@@ -85,6 +85,18 @@ struct Script {
         case wrongReload
         case crash(part: Int)
         case restart
+        /// A restart with other settings.
+        case otherStart
+
+        /// The names that a change is about; none: it may be about any.
+        var names: [String] {
+            switch self {
+            case .hosted: Topology.hostsFiles.joined().sorted()
+            case .blocked: Topology.blockFiles.joined().filter { !$0.hasPrefix("@") }.sorted()
+            case .control(_, let name): [name]
+            default: []
+            }
+        }
     }
 
     struct Item {
@@ -225,9 +237,10 @@ struct Script {
         // A setting that decides about cached answers changes.
         for _ in 0..<2 {
             let change: What =
-                switch chance.below(9) {
+                switch chance.below(12) {
                 case 0: .restart
-                case 1: .reload
+                case 9: .otherStart
+                case 1, 10, 11: .reload
                 case 2: .control("POST /flush?name=NAME", name: names[chance.below(names.count)])
                 case 3: .control("POST /flush?under=.", name: names[0])
                 case 4: .network(gone: chance.below(2))
@@ -236,7 +249,9 @@ struct Script {
                 case 7: .names(Topology.namesFiles[chance.below(Topology.namesFiles.count)])
                 default: .resolvers(Topology.resolvers[chance.below(Topology.resolvers.count)])
                 }
-            add(&chance, at: moment(&chance), change)
+            let at = moment(&chance)
+            add(&chance, at: at, change)
+            ask(&chance, around: at, about: change.names.isEmpty ? names : change.names)
         }
         if chance.below(3) == 0 { silentZone(&chance, at: moment(&chance)) }
         if chance.below(8) == 0 { add(&chance, at: moment(&chance), .moreGroups) }
@@ -270,6 +285,18 @@ struct Script {
             // Most programs want the addresses of both families.
             if case .question(_, let name, 1, let manner) = what, chance.below(2) == 0 {
                 add(&chance, at: at, .question(client: client, name: name, type: 28, manner))
+            }
+        }
+    }
+
+    /// The same questions before a change, where the answers are cached or under way, and behind it.
+    private mutating func ask(_ chance: inout Chance, around moment: UInt64, about names: [String]) {
+        for _ in 0..<chance.below(4) {
+            let (name, type) = (names[chance.below(names.count)], [1, 1, 28, 16][chance.below(4)] as UInt16)
+            let (client, manner) = (chance.below(5), Manner(&chance))
+            let before = UInt64([5, 40, 1200, 20_000][chance.below(4)]) * 1_000_000
+            for at in [moment - min(moment, before), moment + 3_000_000_000, moment + 12_000_000_000] {
+                add(&chance, at: at, .question(client: client, name: name, type: type, manner))
             }
         }
     }
@@ -355,6 +382,7 @@ struct Script {
             case .reload: "other settings (\(item.seed % 10_000))"
             case .crash(let part): "the daemon is killed, \(part)% of its file are left"
             case .restart: "the daemon is stopped, and started"
+            case .otherStart: "the daemon is stopped, and started with other settings (\(item.seed % 10_000))"
             }
         return "\(time(item.at)) \(text)"
     }

@@ -13,8 +13,8 @@ struct Demo: ParsableCommand {
         commandName: "demo",
         abstract: "Run the daemon with an embedded HTTPDNS service: no account, no root, no network needed.",
         discussion: """
-            The daemon is asked over UDP, TCP, TLS and HTTPS. example.net is asked of an embedded resolver, over TLS or HTTPS, \
-            and all else of the machine's own.
+            The daemon is asked over UDP, TCP, TLS and HTTPS. It asks the embedded service for addresses, an embedded resolver \
+            for example.net over TLS or HTTPS, and this machine's resolver for everything else.
             """)
 
     @Option(
@@ -60,10 +60,12 @@ struct Demo: ParsableCommand {
         }
     }
 
-    /// The first of these ports of loopback without a listener; if all have one, the first port.
+    /// The first of these ports of loopback that no other program uses, over TCP or UDP; if all are in use, the first port.
     private static func free(_ ports: ClosedRange<UInt16>) -> Endpoint {
         let all = ports.map { Endpoint(.v4(127, 0, 0, 1), port: $0) }
-        return all.first { (try? StreamListener.listen($0)) != nil } ?? all[0]
+        return all.first {
+            (try? StreamListener.listen($0)) != nil && (try? DatagramSocket.bind($0, count: 1)) != nil
+        } ?? all[0]
     }
 
     private func say(_ service: DemoService, _ folder: DemoFolder, _ endpoints: DemoFolder.Endpoints) {

@@ -18,7 +18,7 @@ DOCUMENTS = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
 EXAMPLES = sorted([*(TOP / "config/examples").glob("*.toml"), *(TOP / "config/container").rglob("*.toml")])
 # The most words of the README before the list of documents: a newcomer reads them in two minutes.
 README_WORDS = 650
-SECTIONS = ("listen", "httpdns", "tls", "domains", "fallback", "cache", "control", "log")
+SECTIONS = ("listen", "httpdns", "tls", "domains", "fallback", "private", "nat64", "cache", "sharedCache", "control", "log")
 
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
 # Pages of the tests to which documents have links.

@@ -185,7 +185,7 @@ WRONG = {
                                                     "validateDomain", "caFile"),
     "name not validated, both stores": (lambda w: {"caOnly": False, "validateDomain": False}, "validateDomain",
                                         "caOnly"),
-    "impossible name": (lambda w: {"serverName": "a..b"}, "serverName", ""),
+    "impossible name": (lambda w: {"serverName": "a..b"}, "serverName", "host name"),
 }
 
 

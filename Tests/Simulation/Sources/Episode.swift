@@ -309,7 +309,9 @@ final class Episode {
 
     /// With a cache file, an answer that is fresh stays so, since nothing else has changed.
     private func restart() {
-        let hasAll = script.hasFile && !kernel.files.isFull && kernel.hasDescriptors
+        let hasAll =
+            script.hasFile && !kernel.files.isFull && kernel.hasDescriptors && kernel.network.isUp
+            && judge.lastRouteChange + Judge.underWay < kernel.now
         let areFilesKnown = readBefore.allSatisfy { $0.until <= kernel.now }
         // AAAA records may be made under a prefix that the new daemon has yet to find.
         let known = judge.queries(ofEra: judge.era).filter {

@@ -233,8 +233,8 @@ struct Segment: ~Copyable {
     /// The result for a record of a snapshot.
     enum Restored { case taken, isOther, leftOut }
 
-    /// Restores an entry of a snapshot, unless it is not right, its name was forgotten, the question has an entry
-    /// already, or there is no free space.
+    /// Restores an entry of a snapshot, unless it is not right, its name was forgotten, the question has a newer entry,
+    /// or there is no free space.
     mutating func restore(
         _ new: Entry, hash: UInt64, body: Span<UInt8>, age: UInt64, _ forgotten: borrowing Mutex<[NameScope]>
     ) -> Restored {
@@ -248,9 +248,12 @@ struct Segment: ~Copyable {
         }
         let type = RecordType(rawValue: UInt16(body[name.wire.count]) << 8 | UInt16(body[name.wire.count + 1]))
         let clients = new.flags.intersection(.audience)
-        guard offset(hash: hash, name, type: type, where: { !$0.flags.isDisjoint(with: clients) }) == nil else {
-            return .leftOut
+        // An older entry may serve these clients among others, as it does before the snapshot: the newer one is found.
+        let isKnown = { (known: Entry) in
+            !known.flags.isDisjoint(with: clients)
+                && (Int32(bitPattern: known.stored &- new.stored) > 0 || known.flags.isReplaced(by: clients))
         }
+        guard offset(hash: hash, name, type: type, where: isKnown) == nil else { return .leftOut }
         var entry = new
         entry.epoch = epoch
         return ring.append(entry, body: body, hash: hash) ? .taken : .leftOut

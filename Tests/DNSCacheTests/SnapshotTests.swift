@@ -39,6 +39,30 @@ import Testing
         #expect(hexadecimal(bytes) == expected)
     }
 
+    /// An answer serves clients with CD as well; theirs comes when it has ended, and both are in the snapshot.
+    @Test(arguments: [0, 1, 40] as [UInt32]) func theAnswerOfClientsThatDoNotCheckIsRestoredBesideTheOther(
+        later: UInt32
+    ) throws {
+        let name = Name("www.example.com")!
+        let unchecked = Audience.those(dnssecOK: false, checkingDisabled: true)
+        let old = Self.cache(staleSeconds: 1000)
+        for (number, audience, at) in [(1, plain, 1000), (2, unchecked, 1000 + later)] as [(UInt8, Audience, UInt32)] {
+            let answer = Answer.addresses(
+                name, type: .a, [IPAddress.v4(192, 0, 2, number)], ttl: later > 0 ? later : 60)
+            old.store(answer, to: name, type: .a, for: audience, at: at)
+        }
+        let now = DNSCache.Moment(wall: 1_700_000_000, tick: 1000 + later, boot: Self.boot)
+        let new = Self.cache(staleSeconds: 1000, seed: 2)
+        let count = try new.restore(old.snapshot(at: now), at: now)
+        #expect(count == old.statistics.entries)
+        for audience in [plain, unchecked] {
+            let before = old.find(name, type: .a, for: audience, at: now.tick)
+            #expect(before != nil && new.find(name, type: .a, for: audience, at: now.tick) == before)
+        }
+        // What is there already is not restored again.
+        #expect(try new.restore(old.snapshot(at: now), at: now) == 0)
+    }
+
     /// As python's whole numbers have it (Tests/Fuzz/seeds.py).
     @Test(
         arguments: [

@@ -124,18 +124,25 @@ def test_chromium_encrypts_the_name_to_the_accounts_address(start):
     # Chromium waits for the record for some 50 ms only: all is in the cache.
     assert all(ask("www.example.com", kind).answer for kind in ("A", "HTTPS")) and not ask("www.example.com", "AAAA").answer
     hellos, others = Hellos(), Hellos(ELSEWHERE)
-    browser = chromium.Chromium("--enable-features=AsyncDns", "--disable-features=DnsOverHttpsUpgrade")
+
+    def hello_with_the_record():
+        """Of a new Chromium. On a busy machine it may go without the record, which it then does not look up again."""
+        before = len(hellos.all)
+        browser = chromium.Chromium("--enable-features=AsyncDns", "--disable-features=DnsOverHttpsUpgrade")
+        try:
+            browser.go("https://www.example.com/")
+            # It asks for updates of its own, too.
+            names = (OUTER.encode(), b"www.example.com")
+            hello = eventually(lambda: [hello for hello in hellos.all[before:] if hello[0].endswith(names)], "chromium connects")[0]
+        finally:
+            browser.close()
+        return hello if hello[0].endswith(OUTER.encode()) else None
     try:
-        browser.go("https://www.example.com/")
-        # It asks for updates of its own, too.
-        names = (OUTER.encode(), b"www.example.com")
-        hello = eventually(lambda: [hello for hello in list(hellos.all) if hello[0].endswith(names)], "chromium connects")[0]
+        hello = eventually(hello_with_the_record, "chromium has waited for the record", within=60)
     finally:
-        browser.close()
         hellos.stop()
         others.stop()
     assert others.all == []
     # server_name has the outer name, and encrypted_client_hello names the configuration (RFC 9849 §5): type, suite, id.
-    assert hello[0].endswith(OUTER.encode())
     kind, _, _, config_id = struct.unpack_from("!BHHB", hello[0xFE0D])
     assert (kind, config_id) == (0, 77)

@@ -321,7 +321,8 @@ final class Episode {
         stop()
         start(.started)
         for query in known where !isFresh(query, from: 0) {
-            judge.fault("\(query.name) \(Script.name(ofType: query.type)) is forgotten by a restart")
+            judge.fault(
+                "\(query.name) \(Script.name(ofType: query.type)) is forgotten by a restart\(query.manner.text)")
         }
     }
 

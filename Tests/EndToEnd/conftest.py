@@ -27,7 +27,7 @@ from resolvers import ScriptedResolver, Unbound, answer_locally
 from standard import LOCAL_RESOLVER, TEST_SECONDS, ZONE, settings_for
 from waiting import watch_for_stalls
 
-# Those of `support` (pytest.ini puts it on the path) that have fixtures.
+# The modules of `support` (pytest.ini puts the folder on the path) that have fixtures.
 pytest_plugins = ["asking", "clocks", "collector", "compiled", "examples", "fleet", "groups", "ways"]
 INSIDE = "HTTPDNSD_E2E_INSIDE"
 PROXY_VARIABLES = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"]
@@ -51,9 +51,9 @@ def pytest_cmdline_main(config):
         return subprocess.run(again, env=variables).returncode
 
 
-# Several sessions share the tests: each takes the next file that none has taken, and first one of these sets of files. What is
-# measured in one set, such as times beside floods, would suffer from another file of it that keeps a core busy; numbers that are
-# counted do not. All other tests mostly wait, so that many fit beside these.
+# Several sessions share the tests: each takes the next free file, and files of one of these sets first. A measurement in one file
+# of a set, such as times beside floods, would suffer from another file of the set that keeps a core busy; counted numbers do
+# not suffer. All other tests mostly wait, so many of them fit beside these.
 SETS = {
     "floods": ("client_attacks", "client_shares", "flights", "floods", "known_attacks", "reload", "status_page"),
     "counts": ("instructions", "cost", "comparison"),
@@ -76,7 +76,7 @@ def share_of(item):
 
 
 def takes(config, share):
-    """Whether this session takes these tests, or has taken them before."""
+    """Whether this session takes these tests now, or has taken them already."""
     folder = config.getoption("beside")
     if folder is None or share in config.taken:
         return True
@@ -107,7 +107,7 @@ def pytest_sessionstart(session):
     if not scratch:
         return
     watch_for_stalls()
-    for variable in PROXY_VARIABLES:  # the daemon would heed them
+    for variable in PROXY_VARIABLES:  # the daemon would use these proxies
         os.environ.pop(variable, None)
         os.environ.pop(variable.upper(), None)
     files = {"/etc/resolv.conf": "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n",
@@ -147,7 +147,7 @@ def chance():
 
 @pytest.fixture
 def place():
-    """A folder whose path is short enough for a socket."""
+    """A folder whose path is short enough for the path of a socket."""
     with tempfile.TemporaryDirectory(prefix="e-", dir="/tmp") as folder:
         yield pathlib.Path(folder)
 
@@ -182,7 +182,7 @@ def other_authority(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def service(authority):
-    """Starts HTTPDNS services. Each must have been spoken to as the protocol says."""
+    """Starts HTTPDNS services, and checks at the end that all requests to them followed the protocol."""
     started = []
 
     def start(encryption="aes", zone=None, **options):
@@ -279,7 +279,7 @@ def encrypted_resolver(authority):
 
 
 def daemons(binary, authority, make_directory):
-    """A function that starts daemons, and one that stops what it started."""
+    """A function that starts daemons, and one that stops the daemons it started."""
     started = []
 
     def start(service=None, settings=None, ready=True, whole=None, **options):
@@ -296,7 +296,7 @@ def daemons(binary, authority, make_directory):
                 return str(failure)
         if not started:
             return
-        with concurrent.futures.ThreadPoolExecutor(len(started)) as pool:  # each may wait for answers under way
+        with concurrent.futures.ThreadPoolExecutor(len(started)) as pool:  # each daemon may wait for answers under way
             failures = [failure for failure in pool.map(stopped, started) if failure]
         assert not failures, "\n".join(failures)
 
@@ -305,7 +305,7 @@ def daemons(binary, authority, make_directory):
 
 @pytest.fixture
 def daemon(binary, authority, tmp_path_factory, service, scripted_resolver, encrypted_resolver, unbound):
-    """Starts daemons, waits until they answer, and has them stop in order at the end of the test."""
+    """Starts daemons, waits until they answer, and stops them in order at the end of the test."""
     start, stop = daemons(binary, authority, lambda: tmp_path_factory.mktemp("daemon"))
     yield start
     stop()
@@ -313,7 +313,7 @@ def daemon(binary, authority, tmp_path_factory, service, scripted_resolver, encr
 
 @pytest.fixture(scope="module")
 def module_daemon(binary, authority, tmp_path_factory, service, unbound):
-    """The same for one daemon that serves all tests of a file."""
+    """Starts daemons as `daemon` does, for all tests of a file."""
     start, stop = daemons(binary, authority, lambda: tmp_path_factory.mktemp("daemon"))
     yield start
     stop()

@@ -1,4 +1,4 @@
-"""The keys of `[httpdns]` in a group with a `provider`: each means for the group's account what it means there for its own."""
+"""The keys of `[httpdns]` in a group with a `provider`: each key applies to the group's account as it does to `[httpdns]`."""
 
 import signal
 
@@ -20,7 +20,7 @@ ZONE = {f"{name}.example": Record([f"203.0.113.{number}"], [f"2001:db8:1::{numbe
 
 @pytest.fixture
 def world(daemon, account, scripted_resolver, authority, binary):
-    """A daemon with two accounts: `shop` at Alibaba Cloud, `other` at Baidu; and a local resolver, which answers all."""
+    """A daemon with two accounts, `shop` at Alibaba Cloud and `other` at Baidu, and a local resolver that answers every name."""
     class World:
         shop, other = account("alibaba", zone=ZONE), account("baidu", zone=ZONE, address="127.0.0.4")
         local = scripted_resolver(answer_locally)
@@ -55,14 +55,14 @@ def answer(name, kind="A"):
 
 
 def is_local(name, kind="A"):
-    """Whether the local resolver has answered."""
+    """Whether the answer came from the local resolver."""
     found = answer(name, kind)
     return bool(found) and not set(found) & {one for record in ZONE.values() for one in record.v4 + record.v6}
 
 
 @pytest.mark.parametrize("given", ["file", "environment"])
 def test_address_type(world, given):
-    """Each account is asked for its own families; what one leaves out the next of `thenTry` may still have."""
+    """An account is never asked for a family outside its `addressType`, not even when another account fails."""
     keys = {"addressType": "ipv4"}
     variables = {"HTTPDNSD_UPSTREAMS_SHOP_ADDRESSTYPE": "ipv4"} if given == "environment" else {}
     world.run(keys if given == "file" else {}, {"addressType": "ipv6", "thenTry": ["shop"]}, variables=variables)
@@ -83,7 +83,7 @@ def test_address_type(world, given):
 @pytest.mark.parametrize(("keys", "goes_on"), [({}, False), ({"httpOnly": True}, False), ({"httpOnly": False}, True),
                                                ({"httpOnly": False, "thenTry": ["other"]}, False)])
 def test_http_only(world, keys, goes_on):
-    """A group asks nobody else by itself; `false` has it ask the local resolver, as in `[httpdns]`."""
+    """A group asks no other server by default; with `httpOnly = false` it asks the local resolver, as `[httpdns]` does."""
     world.run(keys)
     assert answer("a.shop.example") == ["203.0.113.1"]
     assert is_local("unknown.shop.example") == goes_on
@@ -104,7 +104,7 @@ def test_debug_is_of_one_account(world):
 
 
 def test_trace_names_the_session(world):
-    """The same in each request, another after a start, and in the line of the log that says that the service fails."""
+    """All requests of one start carry one session id, those of the next start another; the log line of a failure shows it."""
     sessions = []
     for number in range(2):
         running = world.run({"trace": True}, control={"metrics": "127.0.0.1:9153"})
@@ -123,7 +123,7 @@ def test_trace_names_the_session(world):
 
 
 def test_each_account_reports_for_itself(world):
-    """To its own collector, with its own `appId`; the other to the log; a reload takes another collector."""
+    """`shop` reports to its collector with its own `appId`, `other` to the log; after a reload, `shop` uses the new collector."""
     first, second = Collector(), Collector()
     try:
         running = world.run({"enableReport": True, "reportUrl": first.url, "appId": "the-shop"},
@@ -145,7 +145,7 @@ def test_each_account_reports_for_itself(world):
         first.stop(), second.stop()
 
 
-PROXIES = {  # variables, keys of `shop`; who is asked instead, and what the log says
+PROXIES = {  # variables, keys of `shop`; the server that is asked instead, and the text in the log
     "next group": ({"https_proxy": PROXY}, {"thenTry": ["other"]}, "other", "other answers its names"),
     "both bypassed": ({"https_proxy": PROXY}, {"thenTry": ["other", "fallback"]}, "local", "fallback answers"),
     "a wall": ({"https_proxy": PROXY}, {}, None, "upstreams.shop.thenTry names no other group to ask"),
@@ -172,7 +172,7 @@ def test_a_proxy_in_the_environment(world, case):
     assert len(running.log_lines("_proxy is set")) == (
         0 if said is None else 2 if case == "both bypassed" else 1), running.log()
     assert said is None or said in lines[0], lines
-    # What is in effect is what explain goes by, and a reload changes nothing that the environment decides.
+    # `explain` follows the proxy settings in effect, and a reload does not change what the environment decides.
     world.reload()
     explained = world.command("explain", "c.shop.example", variables=variables).stdout
     assert ("Note: " in explained) == (said is not None), explained
@@ -180,7 +180,7 @@ def test_a_proxy_in_the_environment(world, case):
 
 
 def test_httpdns_itself_is_bypassed_for_those_it_names(daemon, account, service, scripted_resolver, authority):
-    """The local resolver is asked in the place of `[httpdns]` only if `thenTry` names it."""
+    """While `[httpdns]` is bypassed, the local resolver is asked only if `thenTry` names it."""
     first, second = service("aes", ZONE), account("baidu", zone=ZONE, address="127.0.0.4")
     local = scripted_resolver(answer_locally)
     whole = {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "httpdns": first.settings() | {"thenTry": ["second"]},

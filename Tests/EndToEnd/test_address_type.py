@@ -15,7 +15,7 @@ KINDS = {"ipv4": "", "ipv6": "aaaa", "dual": "addrs"}
 
 
 def has(family, name="known.example.com"):
-    """Whether the daemon answers for a family. If not, it must say so as it should."""
+    """Whether the daemon answers for a family; without an answer, the reply must be NOERROR with an SOA."""
     kind, number = {"ipv4": ("A", 4), "ipv6": ("AAAA", 6)}[family]
     reply = ask(name, kind)
     assert reply.rcode() == dns.rcode.NOERROR, reply
@@ -28,7 +28,7 @@ def has(family, name="known.example.com"):
 
 @pytest.mark.parametrize("value", KINDS)
 def test_the_families_that_are_set(daemon, service, value):
-    """The other one is neither asked for nor answered, not even by the local resolver."""
+    """A family that is not set is neither asked for nor answered, not even by the local resolver."""
     chosen = service("aes", every_name)
     daemon(chosen, {"httpdns": {"addressType": value}})
     assert has("ipv4") == (value != "ipv6")
@@ -61,7 +61,7 @@ def test_auto_looks_for_a_route_of_each_family(daemon, service, network, kind):
 
 @needs_ipv6
 def test_auto_follows_the_routes(daemon, service, network):
-    """Also for a name whose other family was found to be of no use a moment ago."""
+    """`auto` follows a change of routes, also for a name whose other family was found unusable a moment ago."""
     here, there = network(), network()
     here.link(there, ours="10.77.0.1/24 fd77::1/64", theirs="10.77.0.2/24 fd77::2/64")
     here.ip("route add default via 10.77.0.2")
@@ -72,7 +72,7 @@ def test_auto_follows_the_routes(daemon, service, network):
         eventually(lambda: has("ipv6"), "IPv6 has come")
         assert has("ipv4")
         here.ip("route del default")
-        # The daemon may be asked before it learns of the route, and what it answers then it knows for as long as its TTL.
+        # The daemon may be asked before it notices the lost route, and caches its answer for the TTL: each try uses another name.
         names = (f"other{number}.example.com" for number in itertools.count())
         other = eventually(lambda: not has("ipv4", name := next(names)) and name, "IPv4 has gone")
         assert has("ipv6", other)

@@ -1,5 +1,5 @@
-"""What a client gets back, over UDP and over TCP: answers, what is passed through, refusals, failures. Whom a name is asked of,
-scenarios say, and test_explain.py and test_seen_by_upstreams.py try."""
+"""What a client gets over UDP and TCP: answers, passed-through replies, refusals, failures. Scenarios, test_explain.py and
+test_seen_by_upstreams.py test which server is asked for a name."""
 
 import socket
 from types import SimpleNamespace
@@ -111,7 +111,7 @@ def test_what_is_not_forwarded(world, transport):
 
 
 def raw(wire, transport):
-    """The bytes that answer these bytes."""
+    """The octets that the daemon sends in reply to these octets."""
     if transport == "udp":
         return exchange(wire)
     with Stream() as stream:
@@ -152,7 +152,7 @@ def test_a_question_that_cannot_be_read_gets_formerr(world, transport, what, wir
     ("an answer", "1234 8180 0001 0000 0000 0000" + QUESTION),
 ])
 def test_what_is_no_question_at_all_gets_no_answer(world, what, wire):
-    """Silence is shown by asking something else on the same socket: the first answer is to that."""
+    """A valid question follows on the same socket: the first reply must be its reply."""
     sane = dns.message.make_query("localhost", "A")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
         channel.settimeout(20)
@@ -172,7 +172,7 @@ def test_edns_version(world, transport):
 
 
 def test_who_may_not_ask_is_refused(daemon):
-    """Over TCP the connection is closed before a question is read."""
+    """A client that may not ask gets REFUSED over UDP; over TCP its connection is closed before a question is read."""
     daemon(settings={"listen": {"addresses": ["127.0.0.1:2053"], "allow": ["127.0.0.1/32", "127.0.0.8/30"]}}, port=2053)
     for source in ("127.0.0.5", "127.0.0.12"):
         refused = ask("only-local.example.com", source=source, port=2053)
@@ -193,10 +193,10 @@ FAILURES = [
 @pytest.mark.parametrize(("encryption", "fault"), [
     pytest.param(encryption, fault, id=f"{encryption}-{fault.kind}{fault.value or ''}")
     for encryption in ("aes", "https") for fault in FAILURES
-    if encryption == "aes" or fault.kind in ("silence", "reset", "close-mid-body")  # what TLS has a part in
+    if encryption == "aes" or fault.kind in ("silence", "reset", "close-mid-body")  # only faults in which TLS plays a part
 ])
 def test_a_service_that_fails(daemon, service, encryption, fault):
-    """The local resolver answers; where it may not be asked, or is not there, SERVFAIL says why in an EDE."""
+    """The local resolver answers; where it is not allowed or absent, the client gets SERVFAIL with the reason as an EDE."""
     failing = service(encryption)
     failing.fault = fault
     timeout = {"httpdns": {"timeout": 150}}

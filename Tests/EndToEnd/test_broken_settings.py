@@ -1,4 +1,4 @@
-"""Commands that ask a running daemon, while the settings on disk are being edited: each finds the daemon, and says what is wrong."""
+"""Commands ask a running daemon while its settings file is being edited: each finds the daemon and reports what is wrong."""
 
 import contextlib
 import os
@@ -30,7 +30,7 @@ COMMANDS = {
 
 
 def typed(binary, *arguments, timeout=20, **variables):
-    """A command as a person types it: no variable names a socket."""
+    """Runs a command as a person types it, without a variable that names a socket."""
     variables = {key: value for key, value in processes.environment(variables).items()
                  if key != "HTTPDNSD_CONTROL_SOCKET" or value}
     try:
@@ -42,7 +42,7 @@ def typed(binary, *arguments, timeout=20, **variables):
 
 @pytest.fixture
 def running(daemon, service, place):
-    """A daemon whose socket its settings alone name."""
+    """A daemon whose socket is named by its settings alone."""
     return daemon(service("https"), {"control": {"socket": str(place / "control.sock")}})
 
 
@@ -55,7 +55,7 @@ def test_a_broken_file_hides_no_daemon(running, binary, kind):
     for name, command in COMMANDS.items():
         ended = typed(binary, *command, "-c", str(file))
         assert ended.returncode == 0, (name, ended)
-        # Secrets are the daemon's to read.
+        # Only the daemon reads the files of secrets, so commands do not report a missing one.
         lines = [] if kind == "secret that is not there" else [f"{file}:"]
         assert [line[:len(str(file)) + 1] for line in ended.stderr.splitlines()] == lines, (name, ended)
     watched = typed(binary, "watch", "-c", str(file), timeout=1)
@@ -70,7 +70,7 @@ def test_a_broken_file_hides_no_daemon(running, binary, kind):
 
 
 def test_a_file_that_is_gone_or_cannot_be_read(running, binary, place):
-    """The socket is named by a variable then, or it is the usual one."""
+    """The command finds the socket by a variable or by --socket when the file cannot be read."""
     file = running.directory / "httpdnsd.toml"
     for break_it in (file.unlink, file.mkdir):
         break_it()
@@ -95,7 +95,7 @@ def test_without_a_daemon_the_file_is_what_is_wrong(binary, tmp_path):
 
 
 def stale(path):
-    """The socket of a process that was killed."""
+    """Leaves a socket at the path, as a killed process does."""
     path.parent.mkdir(mode=0o700, exist_ok=True)
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))

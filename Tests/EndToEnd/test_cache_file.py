@@ -1,4 +1,4 @@
-"""The cache across restarts: kept through TERM and KILL, checked when read, set aside when it is damaged."""
+"""The cache across restarts: it survives TERM and KILL, is checked when it is read, and is set aside when it is damaged."""
 
 import os
 import pathlib
@@ -39,21 +39,21 @@ def kept(daemon, file):
 
 
 def fill():
-    """Every name is known."""
+    """Has the daemon cache both families of every name."""
     for name in NAMES:
         assert addresses(ask(name)) == [address_of(name)]
         assert addresses(ask(name, "AAAA"), "AAAA") == [address_of(name, 6)]
 
 
 def wait_until_saved(file):
-    """What is known now is in the file, without anybody having asked for it."""
+    """Waits until the daemon saves the cache by itself."""
     since = time.time()
     eventually(lambda: file.exists() and file.stat().st_mtime > since, "the cache is saved")
 
 
 @pytest.fixture
 def killed():
-    """Kills a daemon; the end of the test does not ask for its exit code."""
+    """A function that kills a daemon; the end of the test does not check its exit code."""
     def end_by_kill(running):
         running.process.send_signal(signal.SIGKILL)
         running.process.wait()
@@ -63,7 +63,7 @@ def killed():
 
 @pytest.mark.parametrize("how", ["TERM", "KILL"])
 def test_every_name_that_was_known_answers_after_a_restart(kept, killed, service, file, how):
-    """With the service down: from the file alone, TTLs counted down by the clock, both families."""
+    """With the service down, the daemon answers both families from the file, with TTLs counted down by the clock."""
     chosen = service("aes", every_name)
     running = kept(chosen)
     fill()
@@ -87,7 +87,7 @@ def test_every_name_that_was_known_answers_after_a_restart(kept, killed, service
 
 @measures_the_build
 def test_the_first_question_after_a_restart(kept, service):
-    """It is asked while the daemon starts, and the file is no small one: what is known is known from the beginning."""
+    """A question that arrives while the daemon still starts is answered from the cache file, though the file is large."""
     chosen = service("aes", every_name)
     running = kept(chosen)
     names = [f"many{number}.example.com" for number in range(12_000)]
@@ -104,13 +104,13 @@ def test_the_first_question_after_a_restart(kept, service):
 
 
 def test_answers_that_expired_meanwhile_are_stale(kept, service):
-    """They age while nobody runs. The local resolver and the service are both silent: EDE 3, in time."""
+    """Answers age while no daemon runs: with the service silent, the client gets a stale answer with EDE 3 in time."""
     chosen = service("aes", lambda name, request: Record([address_of(name)], [address_of(name, 6)], 1))
     running = kept(chosen)
     fill()
     running.stop()
     chosen.hold()
-    time.sleep(1)  # their TTL, by the clock
+    time.sleep(1)  # the answers' TTL, by the clock
     kept(chosen, {"timeout": 30000})
     begun = time.monotonic()
     reply = ask(NAMES[0], edns=True)
@@ -120,7 +120,7 @@ def test_answers_that_expired_meanwhile_are_stale(kept, service):
 
 
 def test_other_answers_are_kept_too(daemon, scripted_resolver, file):
-    """The local resolver's, negative ones as well."""
+    """Answers of the local resolver survive a restart, negative ones as well."""
     soa = "300 IN SOA ns.example.com. h.example.com. 1 2 3 4 200"
 
     def script(asked):
@@ -140,7 +140,7 @@ def test_other_answers_are_kept_too(daemon, scripted_resolver, file):
 
 
 def test_killed_at_any_moment_the_file_is_whole(kept, killed, service, file, chance):
-    """Also while it is being written: what is found is either the last one or the one before."""
+    """A daemon that is killed, even while it writes the file, leaves either the last whole file or the one before."""
     chosen = service("aes", every_name)
     fresh = (f"fresh{number}.example.com" for number in range(1_000_000))
     running = kept(chosen)
@@ -158,7 +158,7 @@ def test_killed_at_any_moment_the_file_is_whole(kept, killed, service, file, cha
             assert addresses(ask(name)) == [address_of(name)]
         assert len(chosen.names) == asked, "the first names are still known"
         assert not running.log_lines(COMPLAINT), running.log()
-    # What a killed writer leaves lying about does not pile up.
+    # Unfinished files of killed daemons do not accumulate.
     running.stop()
     assert len(list(file.parent.iterdir())) <= 2
 
@@ -177,7 +177,7 @@ DAMAGE = {
 
 @pytest.fixture(scope="module")
 def written(module_daemon, service, tmp_path_factory):
-    """A file as a daemon wrote it, and the service it knew, which has ended."""
+    """The octets of a file that a daemon wrote, and the service it asked, which has ended."""
     chosen = service("aes", every_name)
     path = tmp_path_factory.mktemp("cache") / "answers"
     running = module_daemon(chosen, {"httpdns": STRICT, "cache": {"file": str(path)}})
@@ -190,7 +190,7 @@ def written(module_daemon, service, tmp_path_factory):
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_file_that_is_not_what_was_written(kept, written, file, chance, damage):
-    """The daemon starts, says so in one line, sets it aside, and gives no answer that it does not know to be right."""
+    """The daemon starts, logs one line, sets the file aside, and gives no answer that could be wrong."""
     chosen, sound = written
     broken = DAMAGE[damage](sound, chance)
     assert broken != sound
@@ -205,14 +205,14 @@ def test_a_file_that_is_not_what_was_written(kept, written, file, chance, damage
     aside = [one for one in file.parent.iterdir() if one != file and one.read_bytes() == broken]
     assert len(aside) == 1, f"set aside under another name: {list(file.parent.iterdir())}"
     running.stop()
-    # The next start finds what this one wrote, and has nothing to complain about. A question waits until it is read.
+    # The next start reads the new file without a complaint. The question is answered only after the file is read.
     again = kept(chosen)
     ask(NAMES[0])
     assert not again.log_lines(COMPLAINT), again.log()
 
 
 def test_a_sound_file_is_used(kept, written, file):
-    """What the tests above take for granted."""
+    """A sound file is taken over, as the tests of damaged files assume."""
     chosen, sound = written
     file.write_bytes(sound)
     kept(chosen)
@@ -222,7 +222,7 @@ def test_a_sound_file_is_used(kept, written, file):
 
 @pytest.mark.parametrize("obstacle", ["folder is missing", "folder in its place", "folder may not be written"])
 def test_a_file_that_cannot_be_had(daemon, service, tmp_path, obstacle):
-    """One warning; the daemon answers, and ends well."""
+    """The daemon warns, answers without a cache file, and stops in order."""
     path = tmp_path / "answers"
     if obstacle == "folder is missing":
         path = tmp_path / "missing" / "answers"
@@ -237,7 +237,7 @@ def test_a_file_that_cannot_be_had(daemon, service, tmp_path, obstacle):
 
 
 def test_a_group_that_is_added_costs_its_own_names_alone(kept, daemon, service, scripted_resolver, file):
-    """What would be asked elsewhere now is asked there; all else is known, although nobody is left to ask."""
+    """After a group is added, its name is asked of its server; all other answers are taken over, though the service is down."""
     chosen = service("aes", every_name)
     running = kept(chosen)
     fill()
@@ -253,7 +253,7 @@ def test_a_group_that_is_added_costs_its_own_names_alone(kept, daemon, service, 
 
 
 def test_how_many_questions_there_were_is_known_after_a_restart(daemon, binary, service, place, file):
-    """Steps go on where they ended; a file that somebody has changed is said once, and left alone."""
+    """The history continues after a restart; a damaged history file is reported once and not taken over."""
     file.parent.mkdir()
     settings = {"cache": {"file": str(file)}, "control": {"socket": str(place / "s")}, "httpdns": STRICT}
 
@@ -279,7 +279,7 @@ def test_how_many_questions_there_were_is_known_after_a_restart(daemon, binary, 
     assert stat.S_IMODE(history.stat().st_mode) == 0o600 and b"example" not in history.read_bytes()
     running, operator = begun()
     after = sums(operator)
-    assert before["questions"] <= after["questions"] <= before["questions"] + 5  # the fixture asks whether it answers
+    assert before["questions"] <= after["questions"] <= before["questions"] + 5  # the fixture asks questions, too
     assert after["encrypted"] >= before["encrypted"]
     running.stop()
     history.write_bytes(history.read_bytes()[:-1])
@@ -287,7 +287,7 @@ def test_how_many_questions_there_were_is_known_after_a_restart(daemon, binary, 
     assert sums(operator)["questions"] <= 5
     assert len(running.log_lines("the history is not taken over")) == 1
     running.stop()
-    # As a version to come may write them: each is left out with one line, and the daemon runs as before.
+    # Files of a later version are left out with one log line each, and the daemon runs as usual.
     file.write_bytes(b"httpdnsd" + bytes([0, 0, 0, 99]) + bytes(1000))
     history.write_bytes(b"httpdnsd-history" + bytes([0, 0, 0, 99]) + bytes(1000))
     running, operator = begun()
@@ -297,14 +297,14 @@ def test_how_many_questions_there_were_is_known_after_a_restart(daemon, binary, 
 
 
 def lines_of(resolver_address, resolv_conf):
-    """As tools write it: another file, renamed into place."""
+    """Replaces resolv.conf as tools do: by another file, renamed into place."""
     other = resolv_conf.with_suffix(".new")
     other.write_text(f"nameserver {resolver_address}\n")
     other.rename(resolv_conf)
 
 
 def test_private_names_survive_a_restart_in_the_same_network_and_no_other(daemon, scripted_resolver, file, tmp_path):
-    """The resolver is silent after the restart, and another one says otherwise in the next network, stale answers too."""
+    """After a restart, private names of the same network come from the file; in another network, its own resolver is asked."""
     file.parent.mkdir()
     home = scripted_resolver(lambda asked: reply_to(asked.message, "3600 IN A 192.0.2.1"), address="127.0.0.20")
     scripted_resolver(lambda asked: reply_to(asked.message, "3600 IN A 192.0.2.2"), address="127.0.0.21")
@@ -320,11 +320,11 @@ def test_private_names_survive_a_restart_in_the_same_network_and_no_other(daemon
     home.stop()
     running = daemon(None, settings)
     assert answered() == ["192.0.2.1"], running.log()
-    # The same daemon in another network: at once, however long the TTL is.
+    # The same daemon moves to another network: the new resolver is asked at once, however long the TTL is.
     lines_of("127.0.0.21", resolv_conf)
     eventually(lambda: answered() == ["192.0.2.2"], "the answer is that of the network")
     running.stop()
-    # And one that was away when the network changed.
+    # A daemon starts that was stopped while the network changed.
     lines_of("127.0.0.22", resolv_conf)
     scripted_resolver(lambda asked: reply_to(asked.message, "3600 IN A 192.0.2.3"), address="127.0.0.22")
     running = daemon(None, settings)
@@ -332,7 +332,7 @@ def test_private_names_survive_a_restart_in_the_same_network_and_no_other(daemon
 
 
 def test_a_flush_right_after_the_start_is_not_undone(daemon, binary, service, place, file):
-    """The file is still being read then. What is flushed is asked for again, and is not in the file of the next start."""
+    """A name flushed while the file is still being read is asked for again, and its neighbour comes from the file."""
     file.parent.mkdir()
     chosen = service("aes", every_name)
     settings = {"cache": {"file": str(file)}, "control": {"socket": str(place / "s")}, "httpdns": STRICT}

@@ -1,4 +1,4 @@
-"""What becomes of answers as they age: refreshed, stale. In real time, so all TTLs are small; scenarios have the rest."""
+"""Answers as they age are refreshed or given stale. The tests run in real time with small TTLs; scenarios cover the rest."""
 
 import time
 
@@ -10,24 +10,24 @@ from httpdns_service import Record, address_of, every_name
 from waiting import eventually, waited_since
 
 STRICT = {"httpOnly": True}
-UNHURRIED = {"timeout": 30000}  # a service that is held back is not taken for one that fails
-STALE_AFTER = 1.5  # seconds; at 1.7 s the daemon gives whoever still waits what there is
+UNHURRIED = {"timeout": 30000}  # the daemon must not take a service that is held back for one that fails
+STALE_AFTER = 1.5  # seconds; at 1.7 s the daemon gives a client that still waits a stale answer
 
 
 def living(seconds):
-    """A zone that knows every name, each answer good for so long."""
+    """A zone that knows every name; each answer has this TTL."""
     return lambda name, request: Record([address_of(name)], [address_of(name, 6)], seconds)
 
 
 def watched(name, kind="A", **options):
-    """A reply, and how long it took."""
+    """A reply, and how long the client waited for it."""
     begun = time.monotonic()
     reply = ask(name, kind, edns=True, **options)
     return reply, waited_since(begun)
 
 
 def test_an_expired_answer_when_nothing_else_answers(daemon, service):
-    """Both families, EDE 3, the TTL of `staleTTL`, from a service that refuses: nobody has to wait for it."""
+    """While the service refuses, both families are given stale at once, with EDE 3 and the TTL of `staleTTL`."""
     chosen = service("aes", living(1))
     daemon(chosen, {"httpdns": STRICT, "cache": {"staleTTL": 9}})
     for kind in ("A", "AAAA"):
@@ -48,10 +48,10 @@ def test_an_expired_answer_when_nothing_else_answers(daemon, service):
 
 
 def test_an_answer_that_is_asked_for_again_is_refreshed_early(daemon, service):
-    """Past a tenth of its life here. No client waits for it, and an answer that nobody asks for is left alone.
+    """A requested answer is refreshed past a tenth of its life, without a client waiting; one that no client requests is not.
 
-    The service holds the refresh back, so what is answered meanwhile has not waited for it. How old an answer is says
-    the daemon, by its TTL.
+    The service holds the refresh back, so an answer given meanwhile has not waited for it. Its TTL shows the age of an
+    answer.
     """
     chosen = service("aes", living(20))
     daemon(chosen, {"httpdns": STRICT | UNHURRIED, "cache": {"prefetchAt": 10}})
@@ -80,12 +80,12 @@ def test_an_answer_that_is_asked_for_again_is_refreshed_early(daemon, service):
 
 @pytest.mark.parametrize("key", ["preResolve", "keepAliveDomains"])
 def test_names_are_looked_up_at_start(daemon, service, key):
-    """Eight names are one request; what is then asked for is there."""
+    """Eight names are looked up in one request at the start, and are then answered from the cache."""
     chosen = service("aes", every_name)
     names = [f"early{number}.example.com" for number in range(8)]
     daemon(chosen, {"httpdns": STRICT, "cache": {key: [name.title() for name in names]}})
     eventually(lambda: chosen.names, "they are looked up")
-    for name in names:  # from the cache, or from the request that is under way
+    for name in names:  # each answer comes from the cache, or from the request that is under way
         assert ask(name).answer
     assert [sorted(request.names) for request in chosen.requests] == [sorted(names)]
     chosen.stop()

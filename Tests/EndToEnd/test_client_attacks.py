@@ -1,5 +1,5 @@
-"""Attacks by clients over each way in which they ask, by the numbers of the table in ATTACKS.md: what they send. That
-they send much of it is in test_client_shares.py, and what HTTP itself is attacked with in test_http_attacks.py."""
+"""Attacks by clients over each transport, by the numbers of the table in ATTACKS.md: contents of messages. Attacks by
+numbers of messages are in test_client_shares.py, those on HTTP itself in test_http_attacks.py."""
 
 import contextlib
 import pathlib
@@ -32,7 +32,7 @@ def pipelined(connection, count):
     left = count * (len(connection.receive_bytes()) + 2)
     sender = threading.Thread(target=connection.socket.sendall, args=(octets,))
     sender.start()
-    time.sleep(0.5)  # it reads nothing
+    time.sleep(0.5)  # the client reads nothing
     while left:
         piece = connection.socket.recv(min(left, 1 << 20))
         assert piece, "it was cut off"
@@ -66,7 +66,7 @@ PIPELINED = {"tcp": (pipelined, 100_000), "tls": (pipelined, 50_000), "https": (
 
 @pytest.mark.parametrize("way", CONNECTIONS)
 def test_23_many_questions_on_one_connection(everywhere, connect, way):
-    """However many stand behind each other, each is answered, and neither stack nor memory grows."""
+    """Every pipelined question is answered, and neither stack nor memory grows."""
     running = everywhere()
     with connect(way, timeout=60) as connection:
         before = running.held_kilobytes("RssAnon")
@@ -81,7 +81,7 @@ HALVES = {"tcp": b"\0", "tls": b"\0", "https": b"\0\0\x40\1",
 
 @pytest.mark.parametrize("way", CONNECTIONS)
 def test_24_half_a_question_and_a_reset(everywhere, connect, way):
-    """Afterwards nothing spins."""
+    """After clients send half a question and reset the connection, the daemon is idle and still answers."""
     running = everywhere()
     for _ in range(100):
         with connect(way) as connection:
@@ -95,8 +95,8 @@ def test_24_half_a_question_and_a_reset(everywhere, connect, way):
 
 
 def test_25_no_transport_has_another_filter(serving):
-    """Every operation, type and fault gets the same over UDP and TCP, octet by octet. That TLS and HTTPS are as TCP is shown
-    beside their other tests."""
+    """Every operation, type and fault gets the same octets over UDP and over TCP. The tests of TLS and of HTTPS compare these
+    with TCP."""
     serving(lambda asked: reply_to(asked.message, rcode=dns.rcode.NXDOMAIN))
     for message in operations():
         over_udp = exchange(message, port=PORT)
@@ -107,7 +107,7 @@ def test_25_no_transport_has_another_filter(serving):
 
 
 def test_25_outsiders(serving):
-    """Over UDP they get REFUSED at most, whatever they ask; over the other ways they are closed before anything is read."""
+    """Outsiders get REFUSED at most over UDP; over other transports their connections are closed before anything is read."""
     running = serving(listen={"https": [f"{ELSEWHERE}:{HTTPS}"]})
     for message in operations():
         code = exchange(message, server=ELSEWHERE, port=PORT)[3] & 15
@@ -121,7 +121,7 @@ def test_25_outsiders(serving):
 
 @pytest.mark.parametrize("port", [PORT, TLS, HTTPS])
 def test_39_outsiders_take_no_room(serving, connect, port):
-    """However many come, no client makes room for them, none waits, and they get no handshake."""
+    """Outsiders' connections are closed without a handshake, and no connection of a client is closed to make room for them."""
     way = {PORT: "tcp", TLS: "tls", HTTPS: "https"}[port]
     serving(listen={"https": [f"127.0.0.1:{HTTPS}", f"{ELSEWHERE}:{HTTPS}"], "tcpClients": 8})
     with contextlib.ExitStack() as stack:
@@ -140,7 +140,7 @@ def test_39_outsiders_take_no_room(serving, connect, port):
 
 
 def test_26_smuggled_options(everywhere, connect):
-    """What is malformed in a client's OPT is not made valid by what is written for an upstream."""
+    """A malformed OPT of a client is refused, and its options never reach an upstream."""
     resolver = everywhere().resolver
     mark = b"SMUGGLED"
     option = struct.pack("!HH", 65001, 8) + mark
@@ -159,7 +159,7 @@ def test_26_smuggled_options(everywhere, connect):
 
 
 def test_27_names_as_a_weapon(everywhere, connect, binary, tmp_path):
-    """Of a name that is markup, a terminal's command or a line's end nothing but printable ASCII comes out."""
+    """A name with markup, terminal commands or line ends is shown as printable ASCII everywhere."""
     label = b"\x1b]0;x\x07<script>\"\\\n{}"
     running = everywhere(lambda asked: reply_to(asked.message, rcode=dns.rcode.SERVFAIL), log={"level": "debug"},
                          control={"metrics": f"{METRICS[0]}:{METRICS[1]}", "socket": "control.sock"})
@@ -194,7 +194,7 @@ def test_27_names_as_a_weapon(everywhere, connect, binary, tmp_path):
 @pytest.mark.parametrize("server", [f"127.0.0.1:{PORT}", f"tcp://127.0.0.1:{PORT}", f"tls://127.0.0.1:{TLS}#dns.example",
                                     f"https://dns.example:{HTTPS}/dns-query#127.0.0.1"])
 def test_29_the_daemon_behind_itself(everywhere, connect, binary, server):
-    """It knows itself by its addresses, over whatever, so that no name is asked in circles and no name is special for that."""
+    """A daemon that is its own server recognises its addresses over every transport, so no question goes in circles."""
     running = everywhere(fallback={"servers": [server], "timeout": 60000})
     waits = []
     for number, way in enumerate(WAYS):

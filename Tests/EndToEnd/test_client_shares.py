@@ -1,5 +1,5 @@
-"""Attacks by clients over each way in which they ask, by the numbers of the table in ATTACKS.md: much that is held, so
-that it is released at once, or others are kept out."""
+"""Attacks by clients over each transport, by the numbers of the table in ATTACKS.md: clients hold many resources, so that
+all are released at once, or other clients are kept out."""
 
 import contextlib
 import itertools
@@ -35,7 +35,7 @@ def names_asked(resolver):
 
 
 def half_of(way, number):
-    """A question whose servers are silent, and then as much as fits of what is never whole."""
+    """A question whose servers are silent, followed by as much as possible of a message that never ends."""
     question = wire(f"slow{number}.example.net")
     if way in ("tcp", "tls"):
         return struct.pack("!H", len(question)) + question + b"\xff\xff" + bytes(65_000)
@@ -52,7 +52,7 @@ def half_of(way, number):
 
 @pytest.mark.parametrize(("way", "turns"), [("tcp", 60), ("tls", 40), ("https", 12), ("https1", 30)])
 def test_37_a_client_that_leaves_takes_along_what_is_kept_for_it(everywhere, trusting, way, turns):
-    """Its questions are still looked up. Kept until they have answers it would be some 30 MB."""
+    """What a client has sent is freed when it leaves, though its questions are still looked up; retained, it would be 30 MB."""
     running = everywhere(fallback={"timeout": 60000})
     running.resolver.hold()
     context, begun = trusting(), running.held_kilobytes("RssAnon")
@@ -73,7 +73,7 @@ def test_37_a_client_that_leaves_takes_along_what_is_kept_for_it(everywhere, tru
 
 
 def test_38_handshakes_of_one_source(everywhere, trusting):
-    """Eight are under way at a time, its further clients wait for them, and those of others do not."""
+    """A source has eight handshakes under way at a time: its further clients wait, those of other sources do not."""
     subprocess.run(["ip", "address", "replace", "10.53.53.54/32", "dev", "lo"], check=True)
     everywhere()
     context = trusting()
@@ -102,7 +102,7 @@ def long_texts(ttl):
 
 
 def test_21_dnsbomb(everywhere):
-    """Questions that are held, and end in the same moment, make no pulse for the address in whose name they came."""
+    """Held questions that end in the same moment send no burst of answers to the address that was forged as their source."""
     resolver = everywhere(long_texts(1), fallback={"timeout": 4000}).resolver
     names = [f"bomb{number}.example.net" for number in range(8)]
     for name in names:
@@ -143,7 +143,7 @@ def test_21_dnsbomb(everywhere):
 
 @pytest.mark.parametrize(("way", "most"), [("tcp", 128), ("tls", 128), ("https1", 1)])
 def test_21_questions_of_one_connection_that_are_held(everywhere, connect, way, most):
-    """So many wait for their answers at once; no further one is read before, and none is lost."""
+    """At most this many questions of a connection wait at once; further ones are read later, and none is lost."""
     resolver = everywhere(fallback={"timeout": 60000}).resolver
     resolver.hold()
     count = 300
@@ -160,7 +160,7 @@ def test_21_questions_of_one_connection_that_are_held(everywhere, connect, way, 
 
 
 def test_21_streams_beyond_those_that_are_held(everywhere, connect):
-    """Over HTTP/2 a client is told how many there may be. One that has confirmed that and does not heed it is closed."""
+    """SETTINGS of HTTP/2 limit a client's streams; the connection of a client that exceeds the limit is closed."""
     resolver = everywhere(fallback={"timeout": 60000}).resolver
     resolver.hold()
     with connect("https") as connection:
@@ -184,8 +184,8 @@ def test_21_streams_beyond_those_that_are_held(everywhere, connect):
 
 @pytest.mark.parametrize("way", ["tcp", "tls", "https"])
 def test_21_questions_of_one_source_that_are_held(everywhere, connect, way):
-    """Of those who wait for one question a source has seven eighths; its further ones fail at once, however many connections
-    it has, so that no more than these are answered in one moment."""
+    """One source has at most seven eighths of the clients that wait for one question; its further questions fail at once,
+    however many connections it has, so that fewer answers leave in one moment."""
     resolver = everywhere(fallback={"timeout": 60000}).resolver
     resolver.hold()
     came = []
@@ -211,7 +211,7 @@ def test_21_questions_of_one_source_that_are_held(everywhere, connect, way):
 
 
 def test_21_long_answers_need_a_proof(everywhere, connect):
-    """Past a hundred a second an address without a cookie or a connection is told to come over TCP; this host is not."""
+    """Past a hundred long answers a second, an address without cookie or connection gets TC; the daemon's own host does not."""
     running = everywhere(long_texts(600))
 
     def truncated(way, server, count, cookie=None):
@@ -223,7 +223,7 @@ def test_21_long_answers_need_a_proof(everywhere, connect):
             return sum(is_truncated(number) for number in range(count))
 
     def truncated_of_a_moment(count=200):
-        """They stand in its socket before it reads the first, and are answered within a second on a slow machine as well."""
+        """The questions are in the daemon's socket before it reads the first, so even a slow machine answers within a second."""
         with connect("udp", server=ELSEWHERE) as connection:
             os.kill(running.pid, signal.SIGSTOP)
             try:
@@ -245,7 +245,7 @@ def test_21_long_answers_need_a_proof(everywhere, connect):
 
 
 def slow_names_without_end(connection, numbers, over):
-    """Each reply is followed by a new name, and by an old one again."""
+    """Follows each reply with a new name; of the first hundred questions, nine in ten repeat an old name."""
     with contextlib.suppress(OSError, AssertionError, ValueError):
         for place in range(100):
             connection.send(wire(f"{next(numbers) if place % 10 else 0}.slow.example.net"))
@@ -266,9 +266,9 @@ def slow_datagrams(channel, numbers, over):
 
 @pytest.mark.parametrize("way", ["udp", "tcp", "tls", "https"])
 def test_22_jostling_out(everywhere, connect, tmp_path, way):
-    """Who fills the table with slow names, and renews them by asking again, keeps no other source from new names."""
+    """A source that fills the table with slow names and renews them by asking again does not block new names of other sources."""
     subprocess.run(["ip", "address", "replace", "10.53.53.54/32", "dev", "lo"], check=True)
-    # In a process of its own: one that shares Python's lock with the attackers loses datagrams.
+    # The resolver has a process of its own: in a process that shares Python's lock with the attackers it would lose datagrams.
     resolver = Unbound(tmp_path, "127.0.0.22", more=[
         '  local-zone: "slow.example.net." deny', '  local-zone: "new.example.net." redirect',
         f'  local-data: "new.example.net. 60 IN A {TRUE}"'])

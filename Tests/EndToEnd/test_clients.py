@@ -70,7 +70,7 @@ def test_dig(daemon, service):
 
 @pytest.fixture
 def machine_resolver():
-    """What the machine's resolv.conf says while a test runs."""
+    """Sets the content of the machine's resolv.conf while a test runs."""
     path = pathlib.Path("/etc/resolv.conf")
     before = path.read_text()
     yield path.write_text
@@ -79,7 +79,7 @@ def machine_resolver():
 
 @pytest.fixture
 def demo(binary, tmp_path):
-    """Starts `httpdnsd demo` and gives what it has printed."""
+    """Starts `httpdnsd demo` and returns the file of its output."""
     started = []
     variables = {"XDG_RUNTIME_DIR": tempfile.mkdtemp(prefix="d-", dir="/tmp")}
 
@@ -92,7 +92,7 @@ def demo(binary, tmp_path):
 
         def answers():
             assert process.poll() is None, log.read_text()
-            # What dig says of a refused connection has the address in it as well.
+            # The message of dig about a refused connection contains the address as well.
             return "127.0.0.1" in subprocess.run(
                 ["dig", "@127.0.0.1", "-p", str(port), "+short", "+tries=1", "+time=1", "localhost"],
                 capture_output=True, text=True).stdout.splitlines()
@@ -110,7 +110,7 @@ def demo(binary, tmp_path):
 
 
 class Typing:
-    """A person at a terminal of their own, where no daemon runs."""
+    """A person at a terminal of their own, on a machine without a running daemon."""
 
     def __init__(self, folder):
         self.environment = {key: value for key, value in processes.environment().items() if not key.startswith("HTTPDNSD_")}
@@ -129,7 +129,7 @@ class Typing:
 
 
 def test_everything_the_demo_prints_is_typed(demo, machine_resolver, unbound):
-    """As it is printed, in its order; and each says what it should."""
+    """Every printed command is typed in order, and its output has the expected text."""
     machine_resolver("nameserver 127.0.0.2\n")
     text = demo().read_text()
     assert all(len(line) <= 80 or "httpdnsd.toml" in line or "PATH=" in line or " notice " in line for line in text.splitlines()), text
@@ -149,7 +149,7 @@ def test_everything_the_demo_prints_is_typed(demo, machine_resolver, unbound):
 
 
 def test_two_demos(demo, machine_resolver):
-    """What is taken already is replaced, and commands find the first."""
+    """A second demo uses other ports where the usual ones are taken, and another folder."""
     machine_resolver("nameserver 127.0.0.2\n")
     first = demo().read_text()
     second = demo(port=5301).read_text()
@@ -162,7 +162,7 @@ def test_two_demos(demo, machine_resolver):
 
 
 def test_a_demo_whose_service_fails(demo, machine_resolver, unbound):
-    """Until Ctrl-C is typed once; the second one ends it."""
+    """The demo's service fails until the first Ctrl-C; the second one ends the demo."""
     machine_resolver("nameserver 127.0.0.2\n")
     log = demo("--fail")
     person = Typing(demo.folder)
@@ -183,7 +183,7 @@ def test_a_demo_whose_service_fails(demo, machine_resolver, unbound):
 
 @pytest.mark.parametrize("resolv_conf", ["nameserver 127.0.0.2\n", ""])
 def test_demo(demo, machine_resolver, unbound, resolv_conf):
-    """No account, no network: addresses from the demo's own service and resolver; all else from the machine's resolver."""
+    """Without account and network, addresses come from the demo's service and resolver, all else from the machine's resolver."""
     machine_resolver(resolv_conf)
     log = demo()
     at = ["dig", "@127.0.0.1", "-p", "5300", "+short", "+tries=1", "+time=20", "example.com"]
@@ -203,7 +203,7 @@ def test_demo(demo, machine_resolver, unbound, resolv_conf):
 
 
 def test_the_demo_asks_its_resolver_by_tls(demo, machine_resolver, unbound):
-    """As its metrics say; and the resolver answers other clients, by TLS and by HTTPS."""
+    """The metrics show that the demo asks its resolver by TLS; the resolver answers other clients by TLS and HTTPS."""
     machine_resolver("nameserver 127.0.0.2\n")
     said = demo().read_text()
     tls, https = re.search(r"tls://127\.0\.0\.1:(\d+) and https://127\.0\.0\.1:(\d+)/dns-query", said).groups()

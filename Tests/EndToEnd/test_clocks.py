@@ -25,7 +25,7 @@ def answer_of(name):
 @pytest.mark.parametrize("protocol", ["tls", "https"])
 def test_certificates_while_the_clock_was_never_set(daemon, binary, encrypted_resolver, authority, clocks, tmp_path,
                                                     protocol):
-    """In 1970 all but their dates counts, which is said once; so it is until the clock is right, and no longer."""
+    """While the clock shows 1970, dates of certificates are ignored, which is logged once; with the right clock, they count."""
     makes = {"good": {"addresses": ["127.0.0.6"]}, "other": {"names": ["other.example.net"]},
              "expired": {"addresses": ["127.0.0.6"], "since": -20, "until": -1}, "strict": {"addresses": ["127.0.0.6"]}}
     servers = {name: encrypted_resolver(protocol, tls=authority.server(**keys)) for name, keys in makes.items()}
@@ -60,7 +60,7 @@ def test_certificates_while_the_clock_was_never_set(daemon, binary, encrypted_re
 
 @pytest.mark.parametrize("protocol", ["tls", "https"])
 def test_a_machine_that_was_suspended(daemon, encrypted_resolver, authority, clocks, protocol):
-    """An hour later nobody knows the connections of before any more; who asks first hardly notices."""
+    """After an hour of sleep, the old connections are dead, and the first clients wait little longer than usual."""
     server = encrypted_resolver(protocol, lambda asked, connection: reply_to(asked.message, "60 IN A 192.0.2.7"))
     running = daemon(whole={
         "listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "cache": {"staleSeconds": 0},
@@ -73,7 +73,7 @@ def test_a_machine_that_was_suspended(daemon, encrypted_resolver, authority, clo
         eventually(lambda: state(running.pid) == "T", "the daemon stands still")
         clocks.set(boot=3600)
         os.kill(running.pid, signal.SIGCONT)
-        for number in range(6):  # the first are known, but too old
+        for number in range(6):  # the first names are cached, but expired
             begun = time.monotonic()
             assert addresses(ask(f"n{number}.example.net", port=PORT)) == OURS
             assert waited_since(begun) < 2.5

@@ -1,7 +1,7 @@
-"""Answers of the local resolver, direct and through the daemon: nothing may be different but what has to be.
+"""Answers of the local resolver, direct and through the daemon, differ only where they must.
 
-2,000 names of three zones that are made here: one plain, one signed, one signed by the wrong key. unbound validates and
-caches, as a local resolver does. Then fewer of these and many others, by TLS and HTTPS.
+There are 2,000 names of three zones: one plain, one signed, one signed by the wrong key. unbound validates and
+caches, as a local resolver does. Then fewer of these and many other names are asked by TLS and HTTPS.
 """
 
 import random
@@ -20,7 +20,7 @@ MANY = 20_000
 
 @pytest.fixture
 def world(tmp_path, chance):
-    """unbound, and the questions: every name with every type, in two ways at least, in all of them if it is signed."""
+    """unbound, and the questions: every name with every type, a plain name in two variants, a signed name in all."""
     plain, signed, broken = Zone("compare.example."), Zone("signed.example."), Zone("broken.example.")
     names = [(name, 2) for name in fill(plain, PLAIN_NAMES, chance)]
     names += [(name, len(VARIANTS)) for name in fill(signed, SIGNED_NAMES, chance)]
@@ -34,7 +34,7 @@ def world(tmp_path, chance):
     for number, (name, variants) in enumerate(names):
         for place, kind in enumerate(KINDS + (OTHER_KINDS if number % 4 == 0 else [])):
             for variant in range(variants):
-                # Of a plain name: as the simplest client asks, and in one of the other ways.
+                # A plain name is asked as the simplest client asks, and in one of the other variants.
                 step = variant if variants > 2 or variant == 0 else 1 + (number + place) % (len(VARIANTS) - 1)
                 questions.append(question(name, kind, VARIANTS[step]))
     assert len(names) == 2000 and len(questions) >= 2000 * 11 * 2
@@ -48,7 +48,7 @@ def test_no_answer_is_different(world, daemon, service):
     chosen = service("aes")
     daemon(chosen, {"listen": {"addresses": ["127.0.0.1:2054"]}, "fallback": fallback,
                     "domains": {"bypass": ["example"]}}, port=2054)
-    ask_all(world, ADDRESS, 53)  # so that unbound has made up its mind
+    ask_all(world, ADDRESS, 53)  # so that unbound has all validated and cached
     for port, what in ((2053, "asked anew"), (2053, "cached"), (2054, "asked anew")):
         begun = time.monotonic()
         through = ask_all(world, "127.0.0.1", port)
@@ -63,7 +63,7 @@ def test_no_answer_is_different(world, daemon, service):
 
 
 class Names:
-    """A zone of many names that have one record each, or none; written by itself, as that is quicker."""
+    """A zone of many names with one record each, or none; the test writes its text itself, which is faster."""
 
     def __init__(self, origin, count, chance):
         self.origin = dns.name.from_text(origin)
@@ -109,7 +109,7 @@ def zones(tmp_path_factory, authority):
             questions.append(question(name, kind, VARIANTS[number % variants if variants == 5 else 0]))
     asked = [question(name, kind, VARIANTS[number % 3])
              for number, (name, kind) in enumerate(many.questions)]
-    ask_all(questions, ADDRESS, 53)  # so that unbound has made up its mind
+    ask_all(questions, ADDRESS, 53)  # so that unbound has all validated and cached
     few, many = ((asked, ask_all(asked, ADDRESS, 53)) for asked in (questions, asked))
     assert len(few[0]) > 3000 and len(many[0]) == MANY
     assert sum(reply[7] > 0 for reply in many[1]) > MANY / 2, "most have an answer"
@@ -119,12 +119,12 @@ def zones(tmp_path_factory, authority):
 
 @pytest.mark.parametrize("protocol", ["tls", "https"])
 def test_none_is_different_of_an_encrypted_resolver(daemon, zones, authority, protocol):
-    """What the resolver says directly and what it says through the daemon: the same but for TTLs and spelling."""
+    """A direct reply and one through the daemon differ in TTLs and spelling alone."""
     url = f"{protocol}://{ADDRESS}" + ("/dns-query" if protocol == "https" else "")
     daemon(None, {"listen": {"addresses": [f"127.0.0.1:{PORT}"]},
                   "fallback": {"servers": [url], "caFile": str(authority.file), "timeout": 5000}}, port=PORT)
     few, many = zones
-    for questions, direct in (few, few, many):  # asked anew, cached, and of each type a thousand
+    for questions, direct in (few, few, many):  # from the server, from the cache, and a thousand names of each type
         through = ask_all(questions, "127.0.0.1", PORT)
         different, counted = differences(questions, direct, through, PORT)
         assert not different, f"{len(different)} of {len(questions)} differ:\n{shown(different)}"

@@ -1,4 +1,4 @@
-"""The configuration from outside: what is refused and how, what `check` prints, where values may come from."""
+"""The configuration from outside: refused settings, the output of `check`, and the sources of values."""
 
 import os
 import re
@@ -14,7 +14,7 @@ AES = '[httpdns]\nencryptType = "aes"\ndnsId = 12345\ndnsKey = "Swift-HTTPDNS-16
 
 PROGRAM = os.path.abspath(__file__)  # a file that may be read and holds no certificate
 
-# What the file says; the line and the key the message must name. What each key may be is tried in ConfigurationTests.
+# The content of the file; the line and the key that the message must name. ConfigurationTests test the values of each key.
 WRONG = {
     "unknown key": ("[listen]\naddreses = []\n", 2, "listen.addreses"),
     "aes key missing": ('[httpdns]\nencryptType = "aes"\ndnsId = 1\n', None, "httpdns.dnsKey"),
@@ -51,7 +51,7 @@ def test_a_wrong_configuration(binary, tmp_path, case, command):
     ("sharedCache", "caFile", f'server = "tls://192.0.2.53"\nkeyFile = "{PROGRAM}"'),
 ])
 def test_a_file_that_holds_no_certificate(binary, tmp_path, section, key, others, command):
-    """What is wrong shows only when it is used: `check` uses it as `run` does."""
+    """A useless certificate file shows only when it is used: `check` uses the file as `run` does."""
     file = tmp_path / "wrong.toml"
     file.write_text(f'[{section}]\n{key} = "{PROGRAM}"\n{others}\n')
     ended = processes.run(binary, command, "-c", str(file))
@@ -127,7 +127,7 @@ def test_check_says_what_differs_and_where_it_was_given(binary, tmp_path):
 
 @pytest.mark.parametrize("command", ["check", "run", "probe"])
 def test_a_file_that_is_not_utf8(binary, tmp_path, command):
-    """Read otherwise, a path in Latin-1 would be another path."""
+    """A path in Latin-1, read as another encoding, would be another path, so the file is refused."""
     file = tmp_path / "httpdnsd.toml"
     file.write_bytes('[fallback]\nhosts = "/etc/h\xf6sts"\n'.encode("latin-1"))
     ended = processes.run(binary, command, "-c", str(file))
@@ -147,7 +147,7 @@ def test_tls_without_an_account_is_remarked_on(binary, tmp_path, text, is_remark
 
 
 def test_check_says_all_mistakes(binary, tmp_path):
-    """In the order of their lines, then of the variables; and how many they are."""
+    """`check` reports all mistakes in the order of lines, then those of variables, then their number."""
     file = tmp_path / "httpdnsd.toml"
     file.write_text('[cache]\nmegabytes = 0\nmaxTLL = 3\n\n[lissten]\nallow = 7\n\n[log]\nlevel = "loud"\n')
     shown = processes.run(binary, "check", str(file), variables={"HTTPDNSD_CACHE_MINTTL": "x"})
@@ -156,7 +156,7 @@ def test_check_says_all_mistakes(binary, tmp_path):
               "environment: HTTPDNSD_CACHE_MINTTL", f"{file}: 5 mistakes"]
     lines = shown.stderr.splitlines()
     assert len(lines) == len(starts) and all(map(str.startswith, lines, starts)), lines
-    # What starts says the first.
+    # `run` reports the first mistake.
     ended = processes.run(binary, "run", "-c", str(file))
     assert ended.returncode == 78 and ended.stderr.splitlines() == lines[:1], ended
 
@@ -176,7 +176,7 @@ def test_an_open_resolver_is_remarked_on(binary, tmp_path, listen, remarks):
 
 
 def test_check_says_that_nobody_can_be_asked(binary, tmp_path):
-    """resolv.conf names the daemon alone: no error, but said."""
+    """`check` warns, without an error, when resolv.conf names the daemon alone."""
     (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.1\n")
     file = tmp_path / "httpdnsd.toml"
     file.write_text(f'[fallback]\nresolvConf = ["{tmp_path}/resolv.conf"]\n')
@@ -186,7 +186,7 @@ def test_check_says_that_nobody_can_be_asked(binary, tmp_path):
 
 
 def test_a_secret_from_a_file(binary, daemon, service, tmp_path, tmp_path_factory):
-    """Beside the configuration, by an absolute path, and first of all in $CREDENTIALS_DIRECTORY."""
+    """A secret is read from a file beside the configuration, at an absolute path, or first of all in $CREDENTIALS_DIRECTORY."""
     chosen = service("aes")
     good, bad = chosen.key + "\n", "wrong-wrong-16-b\n"
     credentials = tmp_path_factory.mktemp("credentials")
@@ -222,7 +222,7 @@ def test_the_environment_wins_over_the_file(daemon, service):
 
 
 def test_the_environment_alone(daemon, service, authority):
-    """As in a container without a file."""
+    """The daemon runs by variables alone, as in a container without a file."""
     chosen = service("https")
     daemon(whole={}, variables={"HTTPDNSD_HTTPDNS_ENCRYPTTYPE": "https", "HTTPDNSD_HTTPDNS_TOKEN": chosen.token,
                                 "HTTPDNSD_HTTPDNS_DNSIP": chosen.endpoint, "HTTPDNSD_TLS_CAFILE": str(authority.file),
@@ -243,7 +243,7 @@ def test_a_wrong_environment(binary, tmp_path, variable, value):
 
 
 def test_no_file_and_nothing_in_the_environment(daemon):
-    """The default path is not there: the defaults hold."""
+    """Without a file at the default path, the defaults apply."""
     assert not os.path.exists("/etc/httpdnsd/httpdnsd.toml")
     running = daemon(whole={}, arguments=["--listen", "127.0.0.1:2053"], port=2053)
     eventually(lambda: running.log() is not None, "it runs")

@@ -1,4 +1,4 @@
-"""The operator's commands, and what a daemon lets itself be asked."""
+"""The operator's commands, and the requests that a daemon answers on its control socket and its metrics address."""
 
 import contextlib
 import json
@@ -57,7 +57,7 @@ def test_status_says_how_it_is(controlled, service):
     assert 0 < server["p50Milliseconds"] == server["p95Milliseconds"] < 3000 and server["secondsUntilNextTry"] is None
     assert fallback["name"] == "fallback" and fallback["protocols"] == ["plain"]
     assert overview["cache"]["hits"] == 3 and overview["cache"]["answers"] == 2
-    # One of them was the test's own question whether it is ready.
+    # One of these questions is the test's own, which checks that the daemon is ready.
     assert overview["questions"]["asked"] == 6
     assert overview["questions"]["responses"] == {"NOERROR": 5, "NXDOMAIN": 1}
     text = operator("status")
@@ -92,7 +92,7 @@ def test_a_group_nobody_asks_is_not_shown(controlled, service):
 
 
 def test_it_is_said_that_nobody_answers_any_more(controlled, service):
-    """That the local resolver is asked in the place of HTTPDNS is said only while it answers."""
+    """The log names the local resolver as the substitute for HTTPDNS only while it answers."""
     chosen = service("aes")
     running, operator = controlled(chosen, {"httpdns": {"batch": 1}, "fallback": {"servers": ["127.0.0.9"]}})
     chosen.stop()
@@ -108,7 +108,7 @@ def test_it_is_said_that_nobody_answers_any_more(controlled, service):
 
 
 def test_readiness(controlled, service):
-    """Not ready: no server that may be asked has answered three different questions; one name is no outage."""
+    """The daemon is not ready once three different questions got no answer from any server; one name is not enough."""
     chosen = service("aes")
     running, operator = controlled(chosen, {"httpdns": {"httpOnly": True}})
     assert operator("status", "--ready") == ""
@@ -147,7 +147,7 @@ def test_flush(controlled, service, tmp_path):
     for name in names:
         ask(name)
     assert chosen.names[asked:] == ["n1.example.com"]
-    # That there is no record of a name is forgotten, too.
+    # The absence of a name's record is flushed, too.
     operator("flush", "missing.example.com")
     ask("missing.example.com")
     assert chosen.names[asked:] == ["n1.example.com", "missing.example.com"]
@@ -173,7 +173,7 @@ def test_flush(controlled, service, tmp_path):
 
 
 def test_reload(controlled, service, binary):
-    """As HUP, but whoever asks for it is told what came of it, when it is in effect."""
+    """`reload` does the same as HUP, and reports the result once it is in effect."""
     chosen = service("aes")
     running, operator = controlled(chosen)
     file = running.directory / "httpdnsd.toml"
@@ -189,7 +189,7 @@ def test_reload(controlled, service, binary):
     assert said.startswith(f"the configuration stays as it was: {file}:") and "cache.maxTTL" in said
     assert len(said.splitlines()) == 1 and running.log_lines(re.escape(said.strip()))
     assert metrics()["httpdnsd_config_last_reload_successful", ()] == 0
-    # A file that is no TOML does not say where the socket is either, and the daemon is to say, and count, what is wrong.
+    # A file that is not TOML cannot name the socket either, but the daemon must still report and count the mistake.
     file.write_text("no TOML")
     ended = processes.run(binary, "reload", "-c", str(file), variables={"HTTPDNSD_CONTROL_SOCKET": str(operator.socket)})
     assert ended.returncode == 78 and f"{file}:1" in ended.stderr and len(ended.stderr.splitlines()) == 1, ended
@@ -202,7 +202,7 @@ def test_reload(controlled, service, binary):
 
 
 def test_reload_without_a_control_socket(daemon, binary):
-    """systemd names the daemon's process to its ExecReload."""
+    """`reload` signals the process in MAINPID, by which systemd names the daemon to its ExecReload."""
     running = daemon(None, {"control": {"socket": ""}})
     ended = processes.run(binary, "reload", variables={"MAINPID": str(running.pid)})
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", ""), ended
@@ -214,7 +214,7 @@ def test_reload_without_a_control_socket(daemon, binary):
 @pytest.mark.parametrize(("rows_and_columns", "variables", "width"), [
     ((24, 64), {}, 64), ((24, 64), {"COLUMNS": "50"}, 50), ((0, 0), {}, 80), ((24, 64), {"COLUMNS": "wide"}, 64)])
 def test_text_fits_the_terminal(controlled, service, binary, rows_and_columns, variables, width):
-    """Broken between words, and what goes to a pipe stays as it is."""
+    """Text on a terminal is broken between words at its width; text in a pipe is not broken."""
     _, operator = controlled(service("https"), {"upstreams.office": {"servers": ["tls://10.1.0.53#dns.corp.example"],
                                                                      "domains": ["corp.example"]}})
     assert addresses(ask("www.example.com"))
@@ -226,7 +226,7 @@ def test_text_fits_the_terminal(controlled, service, binary, rows_and_columns, v
                        env=processes.environment(variables), check=True, timeout=20)
         os.close(writing)
         shown = b""
-        with contextlib.suppress(OSError):  # the other end has gone
+        with contextlib.suppress(OSError):  # the other end is closed
             while octets := os.read(reading, 1 << 16):
                 shown += octets
         os.close(reading)
@@ -285,7 +285,7 @@ def test_no_daemon(binary, tmp_path):
 
 
 def test_the_socket_is_found_by_the_configuration(controlled, binary, tmp_path):
-    """Also by a user who may not read the secrets."""
+    """`status` works for a user who may not read the secrets."""
     _, operator = controlled(None)
     file = tmp_path / "other.toml"
     file.write_text('[httpdns]\ntokenFile = "nowhere"\n')
@@ -303,7 +303,7 @@ def test_a_metrics_address_that_cannot_be_had(binary, tmp_path):
 
 def test_what_there_is_to_ask(controlled):
     _, operator = controlled(None)
-    # Who watches may not look closer, and nobody changes anything by looking.
+    # A client of the metrics address sees no control path, and a GET changes nothing.
     for path in ("/status", "/cache", "/flush", "/reload", "/nothing", "/status/", "//"):
         assert fetch(path)[0] == 404, path
     for path, method, allowed, over in (("/flush", "GET", "POST", operator.socket),
@@ -332,7 +332,7 @@ def test_what_is_no_request(controlled, sent):
 
 
 def test_many_servers_are_shown_whole(controlled):
-    """A response is as long as the settings make it: here as many groups and servers as there may be."""
+    """A response is as long as the settings require: here for the maximum of groups and servers."""
     groups = {f"upstreams.group{number}": {"domains": [f"d{number}.example"],
                                            "servers": [f"tls://192.0.2.{server}#dns{server}.example" for server in range(1, 65)]}
               for number in range(62)}
@@ -349,7 +349,7 @@ def test_many_servers_are_shown_whole(controlled):
 
 
 def test_slow_clients_are_nobodys_affair(controlled, service):
-    """A hundred that say nothing, in the place of sixteen: operators, watchers and questions do not notice."""
+    """A hundred silent clients at sixteen places delay no operator, no watcher and no question."""
     running, operator = controlled(service("aes"))
     before = running.descriptors()
     silent = [socket.create_connection(("127.0.0.1", 9153)) for _ in range(100)]
@@ -369,7 +369,7 @@ def test_slow_clients_are_nobodys_affair(controlled, service):
 
 
 def test_a_stuck_queue_is_found(controlled, service):
-    """Stopped, the whole daemon answers nothing; the command says so in time."""
+    """When the whole daemon is stopped, the command reports in time that no answer comes."""
     running, operator = controlled(service("aes"))
     os.kill(running.pid, signal.SIGSTOP)
     try:
@@ -389,7 +389,7 @@ def test_it_stops_with_clients_connected(controlled):
 
 
 def test_a_request_is_answered_although_many_say_nothing(controlled):
-    """What was sent whole goes before what was not, however many come at once: here all between two looks of the daemon's."""
+    """A complete request is served before incomplete ones, even when all clients connect between two polls of the daemon."""
     running, operator = controlled(None)
     request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     os.kill(running.pid, signal.SIGSTOP)
@@ -409,7 +409,7 @@ def test_a_request_is_answered_although_many_say_nothing(controlled):
 
 
 def test_one_silent_name_is_no_outage(controlled, scripted_resolver):
-    """A resolver that leaves one question unanswered, and then all: the daemon's own question tells the one from the other."""
+    """The daemon's own question distinguishes a resolver that is silent about one name from one that is silent about all."""
     names, silent = [], {"silent.example.com."}
 
     def answer(asked):
@@ -431,7 +431,7 @@ def test_one_silent_name_is_no_outage(controlled, scripted_resolver):
 
 
 def test_alive(controlled, service, binary, place):
-    """Every queue turns, whether or not anybody could be asked; nothing is printed."""
+    """`status --alive` succeeds and prints nothing while every queue runs, even if no server can be asked."""
     chosen = service("aes")
     running, operator = controlled(chosen, {"httpdns": {"httpOnly": True}})
     chosen.stop()
@@ -468,7 +468,7 @@ def test_a_daemon_without_descriptors_is_alive(controlled, service):
 
 
 def test_only_who_means_this_machine_is_answered(controlled):
-    """A page elsewhere whose name was made to lead here asks by that name, and reads nothing (DNS rebinding)."""
+    """A page whose hostile name leads to this machine sends that name as Host, and gets nothing (DNS rebinding)."""
     def status(host, path="/metrics", version="1.1"):
         with socket.create_connection(("127.0.0.1", 9153), timeout=20) as client:
             field = b"" if host is None else b"Host: " + host.encode() + b"\r\n"
@@ -482,7 +482,7 @@ def test_only_who_means_this_machine_is_answered(controlled):
             assert status(host, path) == 421, (host, path)
     assert status(None) == 400 and status(None, version="1.0") == 200
     assert status("attacker.example", version="1.0") == 421
-    # Nobody's page comes over the unix socket.
+    # No web page can send requests over the unix socket.
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(operator.socket))
         client.sendall(b"GET /status HTTP/1.1\r\nHost: anything\r\n\r\n")

@@ -1,4 +1,4 @@
-"""Local resolvers that are asked by TLS and HTTPS: they answer as they do in the clear, and nothing replaces them."""
+"""Local resolvers asked by TLS and HTTPS answer as they do in the clear, and no other server replaces them."""
 
 import struct
 import subprocess
@@ -43,7 +43,7 @@ def test_a_name_for_the_certificate_of_an_address(daemon, encrypted_unbound, aut
     assert addresses(ask("www.example.com", port=PORT)) == ["198.51.100.80"]
 
 
-# What is wrong with the server, and what a client is told of it.
+# The fault of the server, and the reason that a client gets.
 BAD = {
     "another name": (lambda w: w.server(names=["other.example.net"]), {}, "another name"),
     "expired": (lambda w: w.server(addresses=["127.0.0.6"], since=-20, until=-1), {}, "expired"),
@@ -91,7 +91,7 @@ def test_a_dead_server_is_never_replaced_in_the_clear(daemon, encrypted_resolver
 
 
 def test_names_that_httpdns_does_not_answer_are_encrypted_too(daemon, service, encrypted_unbound, authority):
-    """HTTPDNS has no record, or is away: the local resolver is asked by TLS."""
+    """The local resolver is asked by TLS when HTTPDNS has no record or is away."""
     chosen = service("aes")
     daemon(chosen, listening([URLS["tls"]], authority), port=PORT)
     with PlainDNS() as plain:
@@ -117,7 +117,7 @@ def test_the_next_server_when_one_fails(daemon, encrypted_resolver, authority, p
 
 
 def test_when_all_of_a_strict_list_are_dead(daemon, encrypted_resolver, scripted_resolver, authority, tmp_path):
-    """In four ways: nothing leaves for port 53, though resolv.conf names somebody; group and reason are told."""
+    """With four dead servers, no packet goes to port 53, though resolv.conf names a server; the EDE has group and reason."""
     plain = scripted_resolver(lambda asked: None, address="127.0.0.30")
     (tmp_path / "resolv.conf").write_text(f"nameserver {plain.address}\n")
     away = encrypted_resolver("tls")
@@ -143,11 +143,11 @@ def test_when_all_of_a_strict_list_are_dead(daemon, encrypted_resolver, scripted
     assert plain.questions == []
 
 
-# Behind all others, as these programs say something in the clear now and then.
+# These tests come last, as the programs sometimes send a packet in the clear.
 
 @pytest.fixture(scope="module")
 def resolvers(tmp_path_factory, authority, encrypted_unbound, unbound):
-    """Programs by their names; those that only pass questions on have another unbound behind them."""
+    """Resolver programs by name; a forwarder has another unbound behind it."""
     started = {"unbound": encrypted_unbound}
     for program, address in (("dnsdist", "127.0.0.25"), ("kresd", "127.0.0.26")):
         started[program] = Front(tmp_path_factory.mktemp(program), program, address,
@@ -158,7 +158,7 @@ def resolvers(tmp_path_factory, authority, encrypted_unbound, unbound):
 
 
 def test_the_target_of_an_alias_has_aliases_of_its_own(daemon, resolvers, authority):
-    """Both are given as one chain, and again from the cache."""
+    """The alias and the target's own aliases are given as one chain, from the server and from the cache."""
     settings = listening([URLS["tls"].replace(ADDRESS, resolvers["unbound"].address)], authority)
     settings["upstreams.mine"] = {"alias": "alias.example.com", "domains": ["mine.example"]}
     daemon(None, settings, port=PORT)
@@ -174,7 +174,7 @@ def test_the_target_of_an_alias_has_aliases_of_its_own(daemon, resolvers, author
 @pytest.mark.parametrize(("program", "protocol"), [("unbound", "tcp"), *(
     (program, protocol) for program in ("unbound", "dnsdist", "kresd") for protocol in ("tls", "https"))])
 def test_a_real_resolver_is_asked_and_nothing_in_the_clear(daemon, resolvers, authority, program, protocol):
-    """Each kind of answer: addresses, text, aliases, a large one, no such record, no such name."""
+    """Each kind of answer comes through: addresses, text, aliases, a large one, NODATA, NXDOMAIN."""
     daemon(None, listening([URLS[protocol].replace(ADDRESS, resolvers[program].address)], authority), port=PORT)
     with PlainDNS() as plain:
         assert addresses(ask("www.example.com", port=PORT)) == ["198.51.100.80"]
@@ -189,13 +189,13 @@ def test_a_real_resolver_is_asked_and_nothing_in_the_clear(daemon, resolvers, au
         cut = ask("big.example.com", "TXT", port=PORT, edns=True)
         assert cut.flags & dns.flags.TC and not cut.answer
         assert len(ask("big.example.com", "TXT", port=PORT, transport="tcp").answer[0]) == 30
-        if program == "unbound":  # the others ask theirs in the clear
+        if program == "unbound":  # the other programs ask their servers in the clear
             assert bool(plain.packets) == (protocol == "tcp")
 
 
 @pytest.mark.parametrize("program", ["unbound", "dnsdist", "kresd"])
 def test_other_clients_get_the_same_of_a_resolver(daemon, resolvers, authority, program):
-    """kdig by TLS and HTTPS, curl by HTTPS; hundreds of questions on one connection are answered as they are in UDP."""
+    """kdig by TLS and HTTPS and curl get the daemon's answer; hundreds of questions at once get the codes that UDP gives."""
     address = resolvers[program].address
     trust = [f"+tls-ca={authority.file}", f"+tls-hostname={address}"]
     query = dns.message.make_query("www.example.com", "A", id=0)
@@ -220,7 +220,7 @@ def test_other_clients_get_the_same_of_a_resolver(daemon, resolvers, authority, 
 
 
 def test_what_is_no_local_resolver_is_never_called_one(daemon, binary, service, encrypted_resolver, tmp_path):
-    """In the log, `status`, the page, `explain`, `probe` and `check`; nothing about it is local."""
+    """The log, `status`, the page, `explain`, `probe` and `check` never call an encrypted server a local resolver."""
     refused = encrypted_resolver("tls")
     refused.away()
     chosen = service("aes", {})

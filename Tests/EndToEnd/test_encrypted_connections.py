@@ -1,4 +1,4 @@
-"""What becomes of live encrypted connections when the network, the server's certificate or the settings change."""
+"""Live encrypted connections when the network, the server's certificate or the settings change."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def settings(authority, *servers, **fallback):
 
 @pytest.mark.parametrize("protocol", SCHEMES)
 def test_a_change_of_the_network_renews_connections(daemon, network, authority, protocol):
-    """Nobody has to find out the hard way that a connection is dead. What else is a change, test_liveness tries."""
+    """A change of the network closes old connections at once. test_liveness.py has the other kinds of change."""
     here, there = network(), network()
     here.link(there, ours="10.77.0.1/24 10.77.0.6/24")
     here.ip("route add default via 10.77.0.2")
@@ -51,7 +51,7 @@ def test_a_change_of_the_network_renews_connections(daemon, network, authority, 
 @pytest.mark.parametrize("timeout", [100, 300])
 @pytest.mark.parametrize("protocol", [*SCHEMES, "tcp"])
 def test_a_connection_that_has_become_silent_is_left(daemon, relay, encrypted_resolver, authority, protocol, timeout):
-    """As soon as an attempt has timed out, however short that is."""
+    """The daemon leaves a silent connection as soon as an attempt has timed out, however short the time-out is."""
     server = encrypted_resolver(protocol)
     between = relay(server)
     url = server.url.replace(f":{server.port}", f":{between.port}")
@@ -65,7 +65,7 @@ def test_a_connection_that_has_become_silent_is_left(daemon, relay, encrypted_re
 @needs_ipv6
 @pytest.mark.parametrize("protocol", SCHEMES)
 def test_an_ipv6_route_that_is_withdrawn(daemon, network, authority, protocol):
-    """The server has an IPv4 address as well, which is dialled long before an attempt times out: every question is answered."""
+    """The server also has an IPv4 address, which is dialled long before an attempt times out: every question is answered."""
     here, there = network(), network()
     here.link(there, ours="10.77.0.1/24 fd77::1/64", theirs="10.77.0.2/24 fd77::2/64")
     there.ip("address add fd99::2/128 dev lo nodad")
@@ -82,7 +82,7 @@ def test_an_ipv6_route_that_is_withdrawn(daemon, network, authority, protocol):
                              "caFile": str(authority.file), "hosts": "", "timeout": 20000}}, port=PORT)
             for number in range(3):
                 assert addresses(ask(f"n{number}.example.net", port=PORT)) == OURS
-            # Only now, since a slow start must not have it win the first race.
+            # The second server starts only now: at a slow start it could win the first race.
             with there:
                 servers.append(kind(
                     lambda asked, connection: address_reply(asked), tls, address="10.77.0.2", port=servers[0].port))
@@ -99,7 +99,7 @@ def test_an_ipv6_route_that_is_withdrawn(daemon, network, authority, protocol):
 
 @pytest.mark.parametrize("protocol", SCHEMES)
 def test_a_certificate_that_is_wrong_from_now_on(daemon, encrypted_resolver, authority, protocol):
-    """A session of before opens no door: the new certificate is looked at."""
+    """A TLS session does not skip the check: the new certificate is verified."""
     server = encrypted_resolver(protocol)
     daemon(whole=settings(authority, server), port=PORT)
     assert addresses(ask("one.example.net", port=PORT)) == OURS
@@ -118,7 +118,7 @@ def test_a_certificate_that_is_wrong_from_now_on(daemon, encrypted_resolver, aut
 
 @pytest.mark.parametrize("protocol", SCHEMES)
 def test_a_reload_that_trusts_somebody_else(daemon, encrypted_resolver, authority, other_authority, protocol):
-    """What was verified by the old rules, connections and sessions, is used no more."""
+    """Connections and sessions that were verified by the former rules are not used after the reload."""
     server = encrypted_resolver(protocol)
     running = daemon(whole=settings(authority, server), port=PORT)
     assert addresses(ask("one.example.net", port=PORT)) == OURS
@@ -140,7 +140,7 @@ def test_a_reload_that_trusts_somebody_else(daemon, encrypted_resolver, authorit
 
 @pytest.mark.parametrize("protocol", ["tcp", *SCHEMES])
 def test_a_server_that_closes_idle_connections_is_no_failing_server(daemon, encrypted_resolver, authority, protocol):
-    """Each question after a pause is answered as fast as any."""
+    """A question after the server has closed its connection is answered without a delay."""
     server = encrypted_resolver(protocol)
     running = daemon(whole=settings(authority, server), port=PORT)
     for number in range(5):

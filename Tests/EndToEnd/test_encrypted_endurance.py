@@ -1,4 +1,4 @@
-"""Thousands of questions to servers of DNS over TLS and HTTPS that lose some, and what is held of them and by them."""
+"""Thousands of questions to servers of DNS over TLS and HTTPS that lose some: the daemon retains nothing of them."""
 
 import itertools
 import struct
@@ -15,12 +15,12 @@ from standard import measures_the_build
 from waiting import eventually
 
 ACK, CANCEL = 1, 8
-HEAD = STATUS_200 + b"\x0f\x10" + bytes([len(MEDIA_TYPE)]) + MEDIA_TYPE.encode()  # content-type stands at 31 (RFC 7541)
+HEAD = STATUS_200 + b"\x0f\x10" + bytes([len(MEDIA_TYPE)]) + MEDIA_TYPE.encode()  # content-type has index 31 (RFC 7541)
 ADDRESS = struct.pack("!HHHIH4B", 0xC00C, 1, 1, 60, 4, 192, 0, 2, 7)
 
 
 class LosesStreams(Connection):
-    """HTTP/2 of an answer's few frames, for a library would be the slowest part: each hundredth stream is reset."""
+    """HTTP/2 frames written by hand, as a library would be the slowest part; each hundredth stream is reset."""
 
     async def serve(self):
         await self.reader.readexactly(24)
@@ -52,7 +52,7 @@ def loses_connections(asked, connection):
 
 @pytest.mark.parametrize(("protocol", "count"), [("tls", 3000), ("https", 10_000)])
 def test_nothing_piles_up(asked_of, encrypted_resolver, protocol, count):
-    """Connections and streams reset, answers that never come: what is under way, sockets, memory are as before."""
+    """After reset connections and streams, and missing answers, lookups, sockets and memory are as before."""
     server = encrypted_resolver(protocol, loses_connections)
     if protocol == "https":
         server.kind = LosesStreams
@@ -74,7 +74,7 @@ def test_nothing_piles_up(asked_of, encrypted_resolver, protocol, count):
 
 @measures_the_build
 def test_what_one_idle_connection_holds(asked_of, encrypted_resolver):
-    """A daemon that asks one server over HTTPS has 6 MB that are no file's: pages of the program can be taken from it any time."""
+    """A daemon with one HTTPS server holds at most 6 MB outside of files; the kernel can reclaim pages of files at any time."""
     running = asked_of(encrypted_resolver("https"))
     for number in range(10):
         assert addresses(ask(f"n{number}.example.net", port=PORT)) == OURS

@@ -1,6 +1,6 @@
-"""Programs of others as clients over TLS and HTTPS, while the settings are read again and the certificate changes: nothing is lost.
+"""Other programs, as clients over TLS and HTTPS, lose no answer while the settings are read again and the certificate changes.
 
-HTTPDNSD_PROGRAMS_SECONDS=600 asks for so long, instead of a few seconds.
+HTTPDNSD_PROGRAMS_SECONDS=600 runs for ten minutes instead of a few seconds.
 """
 
 import base64
@@ -30,7 +30,7 @@ from ways import HTTPS, PORT, TLS
 SECONDS = float(os.environ.get("HTTPDNSD_PROGRAMS_SECONDS", "6"))
 NAME = "dns.example"
 RESOLVER, FIRST = 5499, 5500  # the port of the resolver, and of the first program
-# A process of its own: in this one eleven threads ask, and an answer could be seconds late.
+# The resolver has a process of its own: in this process eleven threads ask, and an answer could be seconds late.
 BEHIND = f"""
 server:
   interface: 127.0.0.1@{RESOLVER}
@@ -86,7 +86,7 @@ upstream_recursive_servers:
     tls_port: {TLS}
     tls_auth_name: "{NAME}"
 """
-# It knows the name of a certificate by its subject alone.
+# SmartDNS checks only the subject of a certificate for the name.
 SMARTDNS = f"""
 bind 127.0.0.1:{{port}}
 cache-size 0
@@ -107,7 +107,7 @@ resolvConf = []
 servers = ["%s"]
 caFile = "{authority}"
 """
-# Configuration and command of each; {file} is the configuration.
+# Configuration and command of each program; {file} is the configuration.
 PROGRAMS = {
     "unbound": (UNBOUND, ["unbound", "-d", "-c", "{file}"]),
     "dnsdist, TLS": (DNSDIST % (TLS, ""), ["dnsdist", "--supervised", "--disable-syslog", "-C", "{file}"]),
@@ -128,7 +128,7 @@ def answers(port):
 
 
 class Asking(threading.Thread):
-    """Asks a program for one new name after the other, or has a command do so."""
+    """Asks a program for one new name after another, or has a command ask."""
 
     def __init__(self, program, once):
         super().__init__(daemon=True)
@@ -158,7 +158,7 @@ def kdig(authority, *way):
 
 @pytest.fixture
 def behind(serving, authority, tmp_path):
-    """Starts a daemon that serves all ways, with a certificate that can be changed."""
+    """Starts a daemon that serves all transports, with a certificate that can be changed."""
     file = tmp_path / "server.pem"
 
     def renew():
@@ -198,7 +198,7 @@ def test_programs_lose_nothing(behind, resolver, binary, authority, tmp_path):
             folder = tmp_path / f"program-{port}"
             folder.mkdir()
             values = {"port": port, "folder": folder, "authority": authority.file, "binary": binary,
-                      "file": folder / "configuration.yml"}  # stubby wants it so
+                      "file": folder / "configuration.yml"}  # stubby requires the suffix
             values["file"].write_text(text.format(**values))
             logs[port] = folder / "log"
             log = stack.enter_context(logs[port].open("w"))
@@ -229,7 +229,7 @@ def test_programs_lose_nothing(behind, resolver, binary, authority, tmp_path):
 
 
 def test_chromium_asks_over_https_alone(behind, authority, tmp_path):
-    """Its secure DNS, as a policy sets it: the name is known to the daemon alone."""
+    """Chromium with secure DNS by policy asks the daemon for a name that no other resolver knows."""
     behind = behind()
     subprocess.run(["mount", "-t", "tmpfs", "none", "/etc/chromium"], check=True)
     try:

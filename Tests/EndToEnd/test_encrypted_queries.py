@@ -1,4 +1,4 @@
-"""What servers of DNS over TLS and HTTPS are sent, and what of their replies clients get and do not get."""
+"""Queries to servers of DNS over TLS and HTTPS, and the parts of their replies that clients get."""
 
 import time
 
@@ -18,7 +18,7 @@ from waiting import waited_since
 
 @pytest.mark.parametrize("protocol", SCHEMES)
 def test_every_query_is_padded_and_says_nothing_of_the_client(asked_of, encrypted_resolver, protocol):
-    """RFC 8467: 128 octets. Neither cookies nor subnets nor another size go up; ids are not the client's."""
+    """Queries are padded to 128 octets (RFC 8467); cookies, subnets, sizes and ids of clients are not sent."""
     server = encrypted_resolver(protocol)
     asked_of(server)
     options = [dns.edns.ECSOption("198.51.100.0", 24), dns.edns.GenericOption(10, b"12345678")]
@@ -28,7 +28,7 @@ def test_every_query_is_padded_and_says_nothing_of_the_client(asked_of, encrypte
     assert len({(asked.name, asked.kind) for asked in server.questions}) == 12
     for asked in server.questions:
         assert len(asked.wire) % 128 == 0, len(asked.wire)
-        # For how long a connection is kept (RFC 7828) is asked where HTTP has no rules of its own for that.
+        # The idle time-out (RFC 7828) is asked for only over TLS: HTTP has rules of its own.
         expected = [11, 12] if protocol == "tls" else [12]
         assert [option.otype for option in asked.message.options] == expected, asked.message
         assert asked.message.options[0].data.strip(b"\0") == b""
@@ -73,7 +73,7 @@ def test_padding_of_replies_stays_behind(asked_of, encrypted_resolver, protocol,
 
 @pytest.mark.parametrize("protocol", SCHEMES)
 def test_id_spelling_and_size_are_the_clients(asked_of, encrypted_resolver, protocol):
-    """Whatever went up: it gets its own id, its own letters, and as much in a datagram as it said."""
+    """A reply has the client's own id and spelling, and is cut at the client's own datagram size."""
     def script(asked, connection):
         reply = address_reply(asked)
         reply.answer = [dns.rrset.from_text_list(asked.message.question[0].name, 60, "IN", "A", [
@@ -107,7 +107,7 @@ def truncated(asked, connection):
     return reply
 
 
-# Whatever else answers another question is tried in DNSWireTests/ResponseTests.
+# DNSWireTests/ResponseTests test all other replies that do not match the question.
 NOT_ANSWERS = {"another name": other_name, "another id": other_id, "cut": truncated,
                "garbage": lambda asked, connection: asked.wire[:2] + b"\x81\x80" + b"\xff" * 30}
 
@@ -115,7 +115,7 @@ NOT_ANSWERS = {"another name": other_name, "another id": other_id, "cut": trunca
 @pytest.mark.parametrize("protocol", SCHEMES)
 @pytest.mark.parametrize("case", NOT_ANSWERS)
 def test_what_is_no_answer_is_not_believed(asked_of, encrypted_resolver, protocol, case):
-    """Alone it is a failure of the server; the next one is asked."""
+    """A reply that is no answer counts as a failure of the server, and the next server is asked."""
     bad = encrypted_resolver(protocol, NOT_ANSWERS[case])
     good = encrypted_resolver(protocol, address="127.0.0.7")
     asked_of(bad, good, timeout=1500)

@@ -1,4 +1,4 @@
-"""Connections by TCP, TLS and HTTPS that are shared, closed, cut, or die without a word: clients hear nothing of it."""
+"""Connections by TCP, TLS and HTTPS that are shared, closed, cut, or die silently: clients notice nothing."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ def test_many_questions_share_a_connection(asked_of, encrypted_resolver, protoco
     names = fresh()
     check_answers(at_once(next(names) for _ in range(30)))
     check_answers(at_once(next(names) for _ in range(30)))
-    # Where the machine stands still, the server is silent for so long that it is asked once more.
+    # While the machine stands still, the server seems silent and is asked once more.
     repeats = total(metrics(), "httpdnsd_group_repeats_total")
     assert server.connections <= 2 and len(server.questions) - repeats == 60
 
@@ -43,7 +43,7 @@ def segments(connection):
 
 @pytest.mark.parametrize("protocol", ["tcp", *SCHEMES])
 def test_what_waits_for_a_connection_goes_out_together(asked_of, encrypted_resolver, protocol):
-    """Thirty questions of one moment: one connection, and they go out in two segments behind the handshake."""
+    """Thirty simultaneous questions use one connection, and leave in two segments after the handshake."""
     seen = []
 
     def script(asked, connection):
@@ -53,7 +53,7 @@ def test_what_waits_for_a_connection_goes_out_together(asked_of, encrypted_resol
     running = asked_of(server)
     replies = at_the_same_moment(running, [(f"n{number}.example.net", "A") for number in range(30)])
     assert [addresses(reply) for reply in replies] == [OURS] * 30
-    # Over HTTP/2 the server's SETTINGS are acknowledged as well (RFC 9113 6.5.3), before the questions or behind them.
+    # Over HTTP/2, the server's SETTINGS are also acknowledged (RFC 9113 6.5.3), before or after the questions.
     handshake = {"tcp": 0, "tls": 2, "https": 3}[protocol]
     assert server.connections == 1 and max(seen) <= handshake + 2, seen
 
@@ -76,7 +76,7 @@ def test_a_server_that_closes_after_some_answers(asked_of, encrypted_resolver, p
 
 @pytest.mark.parametrize(("protocol", "end", "after"), [("tcp", "reset", 0), ("tls", "close", 0.02), ("https", "reset", 0.5)])
 def test_a_connection_that_ends_under_queries(asked_of, encrypted_resolver, protocol, end, after):
-    """They go out once more on a fresh connection, at once, and nobody hears of it."""
+    """The questions are sent again at once on a fresh connection, and clients notice nothing."""
     def script(asked, connection):
         if connection.number > 1 or connection.count == 1:
             return address_reply(asked)
@@ -95,7 +95,7 @@ def test_a_connection_that_ends_under_queries(asked_of, encrypted_resolver, prot
 
 @pytest.mark.parametrize("protocol", ["tcp", *SCHEMES])
 def test_packets_that_vanish(asked_of, encrypted_resolver, protocol):
-    """A live connection dies without a word: a second's answers are late, or two on a busy machine, and none is lost."""
+    """After a connection dies silently, at most two seconds' answers are late, and none is lost."""
     server = encrypted_resolver(protocol)
     running = asked_of(server, timeout=5000)
     names = fresh()
@@ -119,7 +119,7 @@ def test_packets_that_vanish(asked_of, encrypted_resolver, protocol):
 @pytest.mark.parametrize("protocol", ["tcp", *SCHEMES])
 @pytest.mark.parametrize("others", ["next", "nobody"])
 def test_a_server_that_says_no_word_more(asked_of, encrypted_resolver, next_server, protocol, others):
-    """Its connections stand, and HTTP/2 acknowledges pings; of questions nothing comes any more."""
+    """The server's connections stay open and HTTP/2 acknowledges pings, but no question is answered any more."""
     server = encrypted_resolver(protocol)
     asked_of(server, *([next_server] if others == "next" else []), timeout=1500)
     assert addresses(ask("first.example.net", port=PORT)) == OURS
@@ -131,7 +131,7 @@ def test_a_server_that_says_no_word_more(asked_of, encrypted_resolver, next_serv
 
 
 def test_a_server_that_acknowledges_no_ping(asked_of, encrypted_resolver):
-    """One that answers is alive, whatever else it leaves out."""
+    """A server that answers questions counts as alive, even without answers to pings."""
     def greet(connection):
         connection.h2._frame_dispatch_table[PingFrame] = lambda frame: ([], [])
     server = encrypted_resolver("https", lambda asked, connection: Later(0.35, address_reply(asked)), greet=greet)
@@ -143,12 +143,12 @@ def test_a_server_that_acknowledges_no_ping(asked_of, encrypted_resolver):
 
 
 def test_a_server_that_reads_one_query_of_a_tls_record(asked_of, authority):
-    """And leaves those behind it unread, as dnsdist 1.7 does until more octets come: they are asked again one by one."""
+    """The server ignores further queries in a TLS record, as dnsdist 1.7 does: these are sent again one by one."""
     context = authority.server(addresses=["127.0.0.6"])
 
     def serve(channel):
         with contextlib.suppress(OSError), context.wrap_socket(channel, server_side=True) as connection:
-            while record := connection.recv(16384):  # never more than one record
+            while record := connection.recv(16384):  # recv returns at most one record
                 query = record[2:2 + struct.unpack_from("!H", record)[0]]
                 connection.sendall(FramedConnection.framed(address_reply(Asked(dns.message.from_wire(query), query, "tls", 0))))
 
@@ -167,7 +167,7 @@ def test_a_server_that_reads_one_query_of_a_tls_record(asked_of, authority):
 
 @pytest.mark.parametrize("protocol", SCHEMES)
 def test_a_server_that_comes_back_is_used_again(asked_of, encrypted_resolver, scripted_resolver, protocol):
-    """A plain server that the operator named stands in meanwhile."""
+    """A configured plain server answers meanwhile."""
     other = scripted_resolver(answer_locally)
     server = encrypted_resolver(protocol)
     asked_of(server, other.endpoint)

@@ -1,6 +1,6 @@
-"""`explain` says what the daemon then does: which rule, where it stands, who is asked, what is cached and what servers say.
+"""`explain` reports what the daemon then does: rule, line of the rule, servers, cache, and answers of servers.
 
-Every name is explained, then asked; who saw the question is known by the resolvers and the service themselves.
+Every name is explained, then asked; the resolvers and the service record the questions that they get.
 """
 
 import json
@@ -23,12 +23,12 @@ from waiting import eventually
 
 
 class World:
-    """A daemon with its operator, an HTTPDNS service, and a scripted resolver for each group, which answers for itself."""
+    """A daemon, its operator, an HTTPDNS service, and one scripted resolver for each group, with an answer of its own."""
 
     def __init__(self, start, binary, place, scripted_resolver, service):
         self.start, self.binary, self.place, self.scripted_resolver = start, binary, place, scripted_resolver
         self.httpdns, self.servers = service, {}
-        self.accounts = {}  # the services of groups that are accounts, too
+        self.accounts = {}  # further services, of groups that are accounts
 
     def server(self, group, script=None):
         last = 40 + len(self.servers)
@@ -36,7 +36,7 @@ class World:
         return self.servers[group].endpoint
 
     def run(self, settings, httpdns=True):
-        """`settings` over those of a fallback that answers; a group without servers gets one that does."""
+        """Starts a daemon with `settings` over a fallback that answers; a group without servers gets a server that answers."""
         whole = {"fallback": {"servers": [self.server("fallback")], "hedgeAfter": 60000, "hosts": ""}}
         for section, keys in settings.items():
             if section.startswith("upstreams.") and not {"servers", "provider"} & set(keys):
@@ -53,7 +53,7 @@ class World:
         return json.loads(self.operator("explain", name, kind, "--json", *arguments))
 
     def line_of(self, text):
-        """Of a setting in the file."""
+        """The line of a setting in the file."""
         lines = self.file.read_text().splitlines()
         return next(number for number, line in enumerate(lines, 1) if text in line)
 
@@ -78,7 +78,7 @@ def world(daemon, binary, place, scripted_resolver, service):
 
 
 def texts(reply):
-    """The answer section, as explanations have it."""
+    """The records of the answer section, as explanations write them."""
     return sorted(f"{dns.rdatatype.to_text(rrset.rdtype)} {rdata}" for rrset in reply.answer for rdata in rrset)
 
 
@@ -91,7 +91,7 @@ def seen_as(group):
 
 
 def check(world, name, kind, expected, pattern=...):
-    """`expected`: the group that is asked, or the RCODE of what is said here."""
+    """`expected`: the group that is asked, or the RCODE that the daemon answers by itself."""
     explained = world.explain(name, kind)
     what = (name, kind, explained)
     if pattern is not ...:
@@ -99,7 +99,7 @@ def check(world, name, kind, expected, pattern=...):
     now = explained["now"]
     # The local resolver is asked for private names as well.
     asked = "fallback" if expected == "private" else expected
-    # Without --ask HTTPDNS is told nothing, and nobody hears of a name who would not be asked for it.
+    # Without --ask HTTPDNS is not asked, and no group gets a name that would not be asked for it.
     told = world.who_saw(name)
     assert not told & {"httpdns", *world.accounts} and told <= {seen_as(group) for group in explained["groups"]}, (told, what)
     says_now = {seen_as(group) for group in explained["groups"]
@@ -124,7 +124,7 @@ def check(world, name, kind, expected, pattern=...):
     world.forget_questions()
 
 
-USUAL = [  # name, type, who is asked or what is said, the pattern
+USUAL = [  # name, type, the group that is asked or the RCODE, the pattern
     ("www.example.com", "A", "httpdns", None), ("v6.example.com", "AAAA", "httpdns", None),
     ("example.com", "A", "httpdns", None), ("deep.under.www.example.com", "A", "httpdns", None),
     ("UPPER.Example.COM", "A", "httpdns", None), ("_under.score.example", "A", "httpdns", None),
@@ -135,7 +135,7 @@ USUAL = [  # name, type, who is asked or what is said, the pattern
     ("b.example.com", "SVCB", "NOERROR", None), ("b.example.com", "TYPE65", "NOERROR", None),
     ("b.example.com", "ANY", "NOERROR", None), ("b.example.com", "AXFR", "REFUSED", None),
     ("b.example.com", "IXFR", "REFUSED", None),
-    # What HTTPDNS cannot carry.
+    # Names that HTTPDNS cannot carry.
     (r"a\044b.example.com", "A", "fallback", None), (r"semi\;colon.example", "A", "fallback", None),
     (r"pipe\124.example", "AAAA", "fallback", None), (r"space\032here.example", "A", "fallback", None),
     # bypass
@@ -156,7 +156,7 @@ USUAL = [  # name, type, who is asked or what is said, the pattern
     ("1.16.172.in-addr.arpa", "PTR", "private", "172.16.0.0/12"),
     ("0.0.0.0.d.f.ip6.arpa", "PTR", "private", "fc00::/7"), ("8.8.8.8.in-addr.arpa", "PTR", "fallback", None),
     ("printer", "A", "private", ""), ("com", "NS", "private", ""), (".", "NS", "fallback", None),
-    # Groups of the operator's own.
+    # The operator's own groups.
     ("corp.example", "A", "office", "corp.example"), ("a.corp.example", "AAAA", "office", "corp.example"),
     ("a.corp.example", "MX", "office", "corp.example"), ("a.corp.example", "HTTPS", "office", "corp.example"),
     ("lab.corp.example", "A", "lab", "lab.corp.example"), ("x.lab.corp.example", "A", "lab", "lab.corp.example"),
@@ -234,7 +234,7 @@ def test_without_httpdns(world):
 
 
 def test_accounts_of_groups(world, account, authority):
-    """They have addresses alone; all else of their names is for the first of `thenTry` that carries it."""
+    """Accounts answer addresses alone; other types go to the first group of `thenTry` that can carry them."""
     world.accounts = {"shop": account("alibaba", zone=every_name), "till": account("baidu", zone=every_name)}
     keys = {group: service.settings() | {"caFile": str(authority.file)} for group, service in world.accounts.items()}
     world.run({"upstreams.shop": keys["shop"] | {"domains": ["shop.example"], "except": ["old.shop.example"],
@@ -274,7 +274,7 @@ def test_httpdns_is_asked_when_told_to(world):
     assert world.httpdns.names == [] and "--ask" in world.operator("explain", "www.example.com")
     said = world.explain("www.example.com", "A", "--ask")["groups"][0]["servers"][0]["says"]
     assert said["result"] == "addresses" and len(said["records"]) == 2 and world.httpdns.names == ["www.example.com"]
-    # What it said is not kept.
+    # The answer of --ask is not cached.
     assert world.explain("www.example.com")["now"]["how"] == "asked"
     ask("www.example.com", port=PORT)
     assert world.httpdns.names == ["www.example.com"] * 2
@@ -282,7 +282,7 @@ def test_httpdns_is_asked_when_told_to(world):
 
 
 def test_what_was_found_out_decides(daemon, binary, place, scripted_resolver, service):
-    """No record, an account that wants to be left alone, another answer than is cached."""
+    """`explain` follows what the daemon has learned: a missing record, a paused account, a changed answer."""
     zone = {"known.example": Record(["203.0.113.1"], [], 600), "none.example": Record([], [], 600)}
     world = World(daemon, binary, place, scripted_resolver, service("aes", zone))
     world.run({"upstreams.office": {"domains": ["corp.example"]}})
@@ -325,7 +325,7 @@ def test_an_encrypted_server_is_verified_as_ever(world, encrypted_resolver, auth
 
 
 def test_nothing_changes_by_it(world):
-    """Neither what is cached nor what is counted, of servers neither."""
+    """`explain` changes neither the cache nor any counter, those of servers included."""
     world.run({"upstreams.office": {"servers": [world.server("office"), "127.0.0.99"], "domains": ["corp.example"],
                                     "timeout": 2000}})
     for name in ("www.example.com", "a.corp.example", "none.lan"):
@@ -404,7 +404,7 @@ def test_a_wrong_configuration(alone):
 def test_a_request_that_says_too_little(world, target):
     world.run({})
     assert fetch(target, over=world.place / "s")[0] == 400
-    assert fetch("/explain?name=a.example")[0] == 404  # not for those who only watch
+    assert fetch("/explain?name=a.example")[0] == 404  # not over the metrics address
     assert fetch("/explain?name=a.example", "POST", over=world.place / "s")[0] == 405
 
 

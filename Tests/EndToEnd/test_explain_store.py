@@ -1,4 +1,4 @@
-"""`explain` beside a shared cache: it says what the store holds, the daemon does exactly that, and nothing changes by it."""
+"""`explain` beside a shared cache reports what the store has, the daemon then does the same, and `explain` changes nothing."""
 
 import json
 
@@ -15,7 +15,7 @@ COUNTS = ("reads_total", "hits_total", "late_total", "writes_total", "refused_to
 
 
 class Fleet:
-    """Two daemons with one account, one local resolver and a store. The first has asked; the second is explained."""
+    """Two daemons with one account, one local resolver and a store. The first asks; the second is explained."""
 
     def __init__(self, service, store, member, scripted_resolver, binary):
         self.local = scripted_resolver(answer_locally)
@@ -29,20 +29,20 @@ class Fleet:
         self.operator = Control(binary, self.second)
 
     def asked(self, name):
-        """How often each was asked for a name: the account, which bills, and the local resolver."""
+        """How often the account, which bills, and the local resolver were asked for a name."""
         return self.account.names.count(name), [str(one.name) for one in self.local.questions].count(f"{name}.")
 
     def explain(self, name, kind="A"):
-        """What is explained; that changes no count of the store and costs no lookup that bills."""
+        """The explanation, which must change no count of the store and cause no lookup that is billed."""
         before = [count_of(self.second, count) for count in COUNTS], self.asked(name)[0]
         explained = json.loads(self.operator("explain", name, kind, "--json"))
         assert ([count_of(self.second, count) for count in COUNTS], self.asked(name)[0]) == before
-        # Without an answer of the daemon it is explained by the configuration alone.
+        # If the daemon did not answer, the explanation would be made from the configuration alone.
         assert explained["source"]["daemon"], explained["source"]
         return explained
 
     def does(self, name, kind="A"):
-        """What the second daemon then answers, and who was asked for it; nil if the store was too slow to be waited for."""
+        """The second daemon's reply and its new questions to the servers; None if the store was too slow."""
         asked, faults = self.asked(name), in_use(self.second).faults
         reply = ask(name, kind, port=self.second.port)
         if state(self.second).faults != faults:
@@ -64,7 +64,7 @@ def data(records):
 
 
 def known(fleet, name, kind, entries):
-    """Has the first daemon asked for a name; whether the answer is in the store."""
+    """Has the first daemon asked for a name; returns whether the answer is in the store."""
     before = in_use(fleet.first)
     ask(name, kind, port=fleet.first.port)
     return is_written(fleet.first, before, entries)
@@ -80,7 +80,7 @@ def test_what_the_store_holds_is_what_is_answered(fleet):
             assert (explained["now"]["how"], explained["now"]["group"]) == ("stored", "httpdns"), explained
             held = explained["sharedCache"]["entries"][0]
             assert held["rcode"] == "NOERROR" and held["ageSeconds"] + held["ttlSeconds"] == 600, held
-            # It is not kept: the daemon still has to look.
+            # The second daemon has not cached it, so it still has to ask the store.
             assert fleet.explain(name, kind)["cache"] is None
             done = fleet.does(name, kind)
             if done is None:

@@ -1,4 +1,4 @@
-"""Several HTTPDNS servers: which of them is asked. The rest is in invented time, in `failover*.scenario`."""
+"""Several HTTPDNS servers: which server is asked. `failover*.scenario` test the rest in simulated time."""
 
 from dns_client import addresses, ask
 from httpdns_service import Fault, address_of, every_name
@@ -7,7 +7,7 @@ RETRY_TIMES = 2
 
 
 def test_the_second_answers_when_the_first_fails(daemon, service):
-    """Each question is answered all the same; after so many failures the first is not asked any more."""
+    """Each question is answered; after the configured number of failures, the first server is not asked any more."""
     first, second = service("aes", every_name), service("aes", every_name)
     first.fault = Fault("status", 500)
     running = daemon(second, {"httpdns": {

@@ -1,7 +1,7 @@
-"""No figure of `status --json`, of the page and of `/metrics` differs from what others have seen: the clients, the upstream
-servers, and tcpdump, over phases with and without faults.
+"""The figures of `status --json`, the page and `/metrics` equal what clients, upstream servers and tcpdump have seen, in phases
+with and without faults.
 
-By default it is short. HTTPDNSD_FIGURES_SECONDS=600 is its full size.
+By default the run is short. HTTPDNSD_FIGURES_SECONDS=600 is its full size.
 """
 
 import collections
@@ -29,12 +29,12 @@ from wire import Wire
 SECONDS = int(os.environ.get("HTTPDNSD_FIGURES_SECONDS", "5"))
 PORT = 2053
 STALE = 3
-CLEAR = "10.9.8.7"  # of this machine, and not on loopback
-SETTLED, HEEDED = 0.3, 1.5  # seconds in which nothing changes; a change of the network is heeded within one
+CLEAR = "10.9.8.7"  # an address of this machine that is not on loopback
+SETTLED, HEEDED = 0.3, 1.5  # seconds without a change; the daemon reacts to a change of the network within HEEDED
 
 
 def zone(name, request):
-    """Names of `none` have no record, those of `brief` a short life; all others live longer than the test."""
+    """Names of `none` have no record, those of `brief` a short TTL; all others live longer than the test."""
     kind = name.split(".")[1]
     if kind == "none":
         return Record()
@@ -42,28 +42,28 @@ def zone(name, request):
 
 
 class World:
-    """The daemon, whom it asks, who asks it, and what all of these have seen."""
+    """The daemon, its servers, its clients, and what all of these have seen."""
 
     def __init__(self, binary, machine, service, local, wire, control):
         self.binary, self.machine, self.service, self.local = binary, machine, service, local
         self.wire, self.control = wire, control
         self.clients = Clients(port=PORT)
         self.number = itertools.count()
-        self.asked = []  # (transport, what became of it)
-        self.again = 0  # questions for what the cache has
+        self.asked = []  # (transport, result)
+        self.again = 0  # questions that the cache can answer
         self.streams = 0
-        self.left = collections.Counter()  # lookups by the way in which they left
-        self.failed = 0  # requests that the account was told have failed
+        self.left = collections.Counter()  # lookups by the transport on which they left
+        self.failed = 0  # failed requests that the daemon must have counted
         self.answered = 0  # questions that the fallback has answered
-        self.raced = set()  # names that the account has answered while the fallback was perhaps asked, too
-        self.late = collections.Counter()  # answers of the fallback that came behind these, by the group and the place that does not count them
+        self.raced = set()  # names that the account has answered while the fallback may have been asked, too
+        self.late = collections.Counter()  # later answers of the fallback, by the group and the figure that does not count them
         self.marks = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
     def fresh(self, count, kind="any"):
         return [f"n{next(self.number)}.{kind}.example.com" for _ in range(count)]
 
     def ask(self, names, kind="A", transport="udp"):
-        """All at once."""
+        """Asks for all names at once."""
         self.streams += len(names) if transport == "tcp" else 0
         return [(transport, self.clients.ask(name, kind, transport=transport)) for name in names]
 
@@ -79,7 +79,7 @@ class World:
         return answer_locally(asked)
 
     def recover(self):
-        """The account answers again."""
+        """Waits until the account answers again."""
         def does():
             [name] = self.fresh(1)
             is_back = addresses(self.answers(self.ask([name]))[0].reply) == [address_of(name)]
@@ -93,7 +93,7 @@ class World:
         return json.loads(ended.stdout)
 
     def settle(self, seconds):
-        """Nothing is under way, and no figure has changed for so long."""
+        """Waits until nothing is under way and no figure has changed for this time."""
         def figures():
             return {key: value for key, value in metrics().items() if not key[0].startswith("process_")}
 
@@ -109,7 +109,7 @@ class World:
         return last
 
 
-# What happens in each phase. Each gives the questions it has asked and waited for.
+# The phases. Each asks its questions and waits for the answers.
 
 
 def well(world):
@@ -117,7 +117,7 @@ def well(world):
     world.answers(world.ask(names) + world.ask(world.fresh(5), transport="tcp"))
     world.answers(world.ask(names, "AAAA"))
     world.answers(world.ask(names) + world.ask(names[:5], transport="tcp"))
-    world.again += 45  # with a name comes its other family
+    world.again += 45  # the other family comes with a name
     world.answers(world.ask(world.fresh(5), "MX") + world.ask([f"n{next(world.number)}.corp.example" for _ in range(5)]))
 
 
@@ -126,7 +126,7 @@ def no_record(world):
 
 
 def equal(world):
-    """Questions that wait for the answer to an equal one."""
+    """Several clients wait for one equal question."""
     world.service.hold()
     before = total(metrics(), "httpdnsd_lookups_joined_total")
     waiting = world.ask(world.fresh(3) * 4)
@@ -155,7 +155,7 @@ def failing(world):
 
 
 def resets(world):
-    """Connections end while requests are under way: those are sent again."""
+    """Connections end while requests are under way, so the requests are sent again."""
     world.answers(world.ask(world.fresh(8)))
     seen = set()
 
@@ -191,7 +191,7 @@ def brief(world):
 
 
 def stale(world):
-    """What was asked in the phase before is past its time."""
+    """The answers of the phase before have expired."""
     names = world.brief
     time.sleep(max(0, world.brief_until - time.monotonic()))
     world.service.stop()
@@ -204,7 +204,7 @@ def stale(world):
 
 
 def network_changes(world):
-    """What is under way is sent again, on new connections."""
+    """Requests under way are sent again, on new connections."""
     world.answers(world.ask(world.fresh(4)))
     world.service.hold()
     waiting = world.ask(world.fresh(6))
@@ -219,14 +219,14 @@ def network_changes(world):
 
 
 PHASES = [well, no_record, equal, slow, failing, resets, silent, dead, brief, stale, network_changes]
-# In these requests fail that no service has got, or has answered.
+# Phases with failed requests that the service has not received, or has answered.
 UNSEEN = {silent, dead, stale}
-# In these the account is asked again, for no client, whether it answers.
+# Phases in which the daemon probes the account, for no client.
 ASKED_AGAIN = {failing, *UNSEEN}
 
 
 def check(world, phase, samples):
-    """What the daemon says, and what others say."""
+    """Compares the daemon's figures with those of all others."""
     status, page = world.status(), fetch("/")[2]
     groups = {group["name"]: group["counters"] for group in status["groups"]}
     figures = dict(re.findall(r"<dt>([^<]*)</dt><dd[^>]*>([^<]*)</dd>", page))
@@ -242,7 +242,7 @@ def check(world, phase, samples):
     def number(label):
         return int(figures[label].replace(",", ""))
 
-    # What the clients have seen.
+    # Figures that clients can see.
     replies = [one.reply for _, one in world.asked]
     same("questions", status["questions"]["asked"], len(replies))
     same("questions on the page", number("questions in the last hour"), len(replies))
@@ -266,7 +266,7 @@ def check(world, phase, samples):
     same("misses", metric("httpdnsd_cache_misses_total"), len(replies) - world.again)
     same("TCP clients", metric("httpdnsd_tcp_accepted_total"), world.streams)
 
-    # What has gone to the servers, by what tcpdump has seen.
+    # Figures of questions to servers, which tcpdump can see.
     wire = world.wire
     before = (len(wire.names), *(len(wire.questions.get(address, [])) for address in (world.local.address, CLEAR)))
     wire.catch_up(world.marks)
@@ -284,8 +284,8 @@ def check(world, phase, samples):
         same(f"repeats to {group}", metric("httpdnsd_group_repeats_total", group=group), len(questions) - different)
         same(f"questions to {group}", metric("httpdnsd_group_questions_total", group=group), different)
         same(f"questions to {group} by status", counters["questions"], different)
-    # An answer of the fallback that comes behind the account's is waited for by nobody: it need not be counted. That can be while the
-    # account is asked again.
+    # No client waits for an answer of the fallback that comes after the account's: it need not be counted. It can also come while
+    # the account is asked again.
     both = {name for name, _ in local[before[1]:]}
     both &= world.raced | (set(wire.names[before[0]:]) if phase in UNSEEN else set())
     world.raced.clear()
@@ -299,7 +299,7 @@ def check(world, phase, samples):
             same(f"answers of {group} by {place}", said, answers - world.late[group, place])
     failed = metric("httpdnsd_group_failures_total", group="httpdns")
     if phase in UNSEEN:
-        world.failed = failed  # of what nobody has seen nobody can tell
+        world.failed = failed  # no other party has seen these failures
     same("failed requests", failed, world.failed)
     same("failed requests by status", groups["httpdns"]["failures"], world.failed)
     same("failed requests by server", metric("httpdnsd_server_failures_total", group="httpdns"), world.failed)
@@ -307,7 +307,7 @@ def check(world, phase, samples):
     same("fallbacks", metric("httpdnsd_fallbacks_total"), len(fell_back))
     same("fallbacks of status", sum(status["fallbacks"].values()), len(fell_back))
 
-    # The least protected way in which each lookup of the phase has left: nobody reads what stays on this machine.
+    # The least protected transport by which each lookup of the phase has left: no attacker reads packets within this machine.
     names, local, office = set(wire.names[before[0]:]), set(local[before[1]:]), set(office[before[2]:])
     encrypted = {(name, "A") for name in names}
     for way, seen in (("encrypted", encrypted), ("loopback", local - encrypted), ("clear", office)):

@@ -1,4 +1,4 @@
-"""How often the upstreams are asked, which is what is billed, and how long answers are kept: with sockets, one case of each."""
+"""How often the upstreams are asked, which is billed, and how long answers are cached: with sockets, one case of each."""
 
 import statistics
 import time
@@ -13,7 +13,7 @@ STRICT = {"httpOnly": True}
 
 
 def test_twenty_equal_questions_and_their_twins_are_one_request(daemon, service):
-    """However they are spelled, whichever listener reads them."""
+    """Equal questions are one request, whatever their spelling and whichever listener reads them."""
     chosen = service("https", every_name)
     chosen.fault = Fault("delay", 0.2)
     running = daemon(chosen, {"httpdns": STRICT})
@@ -27,8 +27,8 @@ def test_twenty_equal_questions_and_their_twins_are_one_request(daemon, service)
 
 
 def test_sixty_four_names_at_once_are_eight_requests(daemon, service):
-    """Beyond those on the wire before all had been read: a listener hands on what it has read in parts, and of each
-    part one request at most is not full."""
+    """Names are batched by eight. Some requests may be smaller, since a listener passes on what it has read in parts, and one
+    request of each part may not be full."""
     chosen = service("aes", every_name)
     running = daemon(chosen, {"httpdns": STRICT, "listen": {"addresses": ["127.0.0.1:53"], "workers": 4}})
     names = [f"many{number}.example.com" for number in range(64)]
@@ -47,7 +47,7 @@ def test_a_batch_that_answers_in_part_is_asked_again_for_the_rest(daemon, servic
     chosen.hold()
 
     def release():
-        ask("localhost")  # the one listener reads in order: all have been read
+        ask("localhost")  # the single listener reads in order, so it has read all questions
         chosen.release()
     names = [(f"n{i}.example.com", "A") for i in range(10)]
     for i, reply in enumerate(at_the_same_moment(running, names, sockets=len(names), meanwhile=release)):
@@ -56,7 +56,7 @@ def test_a_batch_that_answers_in_part_is_asked_again_for_the_rest(daemon, servic
 
 
 def test_queries_per_second(daemon, service, scripted_resolver):
-    """What the plan does not cover goes to the local resolver, at once; the next second there is room again."""
+    """Names beyond the plan go to the local resolver at once; the next second HTTPDNS is asked again."""
     limit = 5
     local = scripted_resolver(answer_locally)
     chosen = service("aes", every_name)
@@ -90,7 +90,7 @@ def test_the_time_to_live_counts_down(daemon, service, unbound):
 
 
 def test_the_cache_is_bounded(daemon, scripted_resolver):
-    """5,000 answers of about 1 kB through a cache of 1 MB: the latest are kept, the first are not, memory stays."""
+    """5,000 answers of about 1 kB pass a cache of 1 MB: the latest stay, the first are dropped, memory stays bounded."""
     text = " ".join(f'"{"z" * 240}"' for _ in range(4))
     resolver = scripted_resolver(lambda asked: reply_to(asked.message, f"600 IN TXT {text}"))
     running = daemon(None, {"fallback": {"servers": [resolver.endpoint]}, "cache": {"megabytes": 1}})

@@ -1,6 +1,6 @@
-"""Floods of names and of slow clients: memory stays bounded, and who asks for what is known is served as ever.
+"""Floods of names and slow clients: memory stays bounded, and clients that ask for cached names are served as usual.
 
-By default they are short. HTTPDNSD_FLOOD_NAMES=10000000 HTTPDNSD_SLOW_SECONDS=120 is their full size.
+By default the run is short. HTTPDNSD_FLOOD_NAMES=10000000 HTTPDNSD_SLOW_SECONDS=120 is its full size.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ def fast_service(flood):
 
 
 def counters(running):
-    """The line that USR1 logs."""
+    """Has the daemon log its counters by USR1; returns the line."""
     before = len(running.log_lines("cache .* answers"))
     running.process.send_signal(signal.SIGUSR1)
     return eventually(lambda: running.log_lines("cache .* answers")[before:], "the counters are logged")[0]
@@ -57,7 +57,7 @@ def counters(running):
 
 @pytest.mark.parametrize("how", ["answers", "is silent", "is silent, and so is the local resolver"])
 def test_random_names(daemon, flood, fast_service, scripted_resolver, chance, how):
-    """Whatever becomes of them, memory stays within bounds and no question for a known name is lost."""
+    """Under a flood of random names, memory stays bounded and no question for a known name is lost."""
     if IS_FULL:
         signal.alarm(7200)
     service, port = fast_service
@@ -77,7 +77,7 @@ def test_random_names(daemon, flood, fast_service, scripted_resolver, chance, ho
         name = KNOWN[asked % len(KNOWN)]
         try:
             assert addresses(ask(name, timeout=1)) == known[name]
-        except dns.exception.Timeout:  # on a busy machine the kernel may lose one; a client asks again
+        except dns.exception.Timeout:  # on a busy machine the kernel may lose a datagram; a client asks again
             again += 1
             assert addresses(ask(name, timeout=5)) == known[name]
         asked += 1
@@ -93,13 +93,13 @@ def test_random_names(daemon, flood, fast_service, scripted_resolver, chance, ho
 
 
 def test_one_source_cannot_take_all_lookups(daemon, service, scripted_resolver):
-    """2,000 dead names a second from one address: what another asks for the first time is answered, each of it."""
+    """While one address asks for 2,000 dead names a second, every new name of another client is answered."""
     silent = scripted_resolver(lambda asked: None)
     live = [f"live{number}.example.com" for number in range(100)]
     address = "10.53.53.53"
     running = daemon(service("aes", {name: Record(["192.0.2.1"], [], 600) for name in live}),
            {"listen": {"addresses": ["0.0.0.0:2053"], "allow": ["127.0.0.0/8", "10.53.53.0/24"]},
-            # So patient that the lookups fill all there is room for, however slowly this machine sends.
+            # The long time-out lets lookups fill all the room, however slowly this machine sends.
             "fallback": {"servers": [silent.endpoint], "timeout": 20_000}}, port=2053)
     over = threading.Event()
 
@@ -153,7 +153,7 @@ class SlowClients:
                         self._clients[place] = self._connect()
                     else:
                         client.send(b"\0")
-                except OSError:  # closed by the daemon, as it may: then another one comes
+                except OSError:  # the daemon may close the connection: then another client comes
                     client and client.close()
                     self._clients[place] = None
             self.connected.set()
@@ -167,7 +167,7 @@ class SlowClients:
 
 
 def test_two_hundred_slow_clients(daemon, unbound):
-    """They keep nobody from an answer, over UDP, over a new TCP connection or over one that stays."""
+    """Slow clients delay no answer over UDP, over a new TCP connection or over a lasting one."""
     signal.alarm(TEST_SECONDS + SLOW_SECONDS)
     running = daemon(None)
     assert ask("big.example.com", "TXT", transport="tcp").answer
@@ -196,7 +196,7 @@ def test_two_hundred_slow_clients(daemon, unbound):
 
 
 def test_a_slow_reader_gets_every_answer(daemon, unbound):
-    """It asks for 1 MB at once and takes it in small pieces: reading stops meanwhile, and nothing is lost or mixed up."""
+    """The client asks for 1 MB at once and takes it in small pieces: the daemon pauses reading, and no answer is lost."""
     running = daemon(None)
     whole = ask("big.example.com", "TXT", transport="tcp")
     count = 1_000_000 // len(whole.to_wire())
@@ -210,7 +210,7 @@ def test_a_slow_reader_gets_every_answer(daemon, unbound):
         while len(numbers) < count:
             readable, writable, _ = select.select([client], [client] if waiting else [], [], 10)
             assert readable or writable, f"{len(numbers)} of {count} answers, then nothing"
-            if writable:  # in uneven pieces: a length prefix is split now and then
+            if writable:  # in uneven pieces, so that some length prefixes are split
                 waiting = waiting[client.send(waiting[:777]):]
             if readable:
                 piece = client.recv(1500)
@@ -226,7 +226,7 @@ def test_a_slow_reader_gets_every_answer(daemon, unbound):
 
 
 def test_one_source_cannot_take_all_connections(daemon, scripted_resolver):
-    """A quarter is the most that a single address has, however busy its connections are; this host may have them all."""
+    """A single address has at most a quarter of the connections, however busy; the daemon's own host may have all."""
     resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
     address = "10.53.53.53"
     running = daemon(None, {"listen": {"addresses": ["0.0.0.0:2053"], "tcpClients": 16,
@@ -242,13 +242,13 @@ def test_one_source_cannot_take_all_connections(daemon, scripted_resolver):
     eventually(lambda: len({asked.name for asked in resolver.questions}) == 4, "four wait for answers")
     with Stream(server=address, port=2053) as fifth:
         assert fifth.socket.recv(1) == b"", "all of its share wait for answers: the newest is refused"
-    # Others are not concerned.
+    # Other clients are not affected.
     held += [busy(number, "127.0.0.1") for number in range(4, 16)]
     eventually(lambda: running.established_connections() == 16, "this host has the rest")
     resolver.release()
     for stream in held:
         assert stream.receive().answer
-    # Now they are idle: its own oldest goes for its newest.
+    # The connections are idle now: the address's oldest is closed for its newest.
     with Stream(server=address, port=2053) as again:
         again.send(dns.message.make_query("localhost", "A"))
         assert again.receive().answer

@@ -1,7 +1,7 @@
-"""The probes of ISC's genreport, written anew, and what else RFC 6891, 7828, 7830, 7873, 8906 and 9018 say of EDNS.
+"""The probes of ISC's genreport, rewritten, and further rules of RFC 6891, 7828, 7830, 7873, 8906 and 9018 on EDNS.
 
-genreport asks a server what BIND's resolver might ask it, with one thing at a time that some servers get wrong, and
-says what is wrong with the answer. Here each probe is asked as its recursive mode does (RD set), and without RD.
+genreport asks a server what BIND's resolver might ask it, with one feature at a time that some servers get wrong, and
+reports mistakes in the answer. Here each probe is asked as its recursive mode does (RD set), and without RD.
 """
 
 import dataclasses
@@ -41,8 +41,8 @@ class Probe:
     version: int = 0
     edns_flags: int = 0
     options: bytes = b""
-    kind: str = ""  # "": the kind that the route has; "big": an answer over 512 octets
-    ignore: bool = False  # TC is looked at, not followed
+    kind: str = ""  # "": the route's own kind of answer; "big": an answer over 512 octets
+    ignore: bool = False  # TC is checked, but no query follows over TCP
     tcp: bool = False
     signed: bool = False
 
@@ -67,7 +67,7 @@ PROBES = [
     Probe("signed", signed=True), Probe("ednssigned", size=4096, signed=True),
 ]
 
-# What a route's answers come from: the question asked, and one whose answer has over 512 octets.
+# The questions of a route: the usual one, and one whose answer has over 512 octets.
 ROUTES = {
     "httpdns": (("www.example.com", "A"), ("many.example.com", "A")),
     "local resolver": (("example.com", "SOA"), ("big.example.com", "TXT")),
@@ -76,7 +76,7 @@ ROUTES = {
 
 
 def question(probe, route):
-    """Name and type that a probe asks of a route."""
+    """The name and type that a probe asks of a route."""
     small, big = ROUTES[route]
     if probe.kind == "big":
         return big
@@ -84,7 +84,7 @@ def question(probe, route):
 
 
 def signature(message, identity):
-    """A TSIG by the well-known key: no server has to know it, and none that does not may choke on it."""
+    """A TSIG by the well-known key, which no server has to know, and which must not confuse a server."""
     now, fudge, algorithm = int(time.time()), 300, labels("hmac-sha256")
     stamp = struct.pack("!HIH", now >> 32, now & 0xFFFFFFFF, fudge)
     digest = hmac.new(bytes(32), message + b"\0" + struct.pack("!HI", 255, 0) + algorithm + stamp + bytes(4),
@@ -117,8 +117,8 @@ def over_tcp(message, port):
 
 
 def verdict(probe, route, is_refused, wire, sent, over):
-    """What genreport would say is wrong with an answer; "ok" is an empty list. `is_refused`: as it would need a lookup that
-    the question does not want."""
+    """The mistakes that genreport would report; an empty list is "ok". `is_refused`: the question has no RD but needs a lookup,
+    so it must be refused."""
     wrong = []
 
     def unless(condition, tag):
@@ -137,7 +137,7 @@ def verdict(probe, route, is_refused, wire, sent, over):
         unless(wire[4:] == bytes(8), "records")
         return wrong
     try:
-        reply = dns.message.from_wire(wire)  # whole, no octet more
+        reply = dns.message.from_wire(wire)  # the whole message, without a further octet
     except Exception as failure:  # noqa: BLE001 (whatever dnspython finds wrong with it)
         return [f"malformed: {failure!r}"]
     code = reply.rcode()
@@ -179,8 +179,8 @@ def httpdns(service):
 
 @pytest.fixture(scope="module", autouse=True)
 def servers(module_daemon, httpdns):
-    """Ports of a daemon with a cache and of one that may keep nothing."""
-    # DO takes no question past HTTPDNS.
+    """Ports of a daemon with a cache and of one without."""
+    # A question with DO is not asked of HTTPDNS.
     shared = {"httpdns": {"signed": "addresses"}}
     module_daemon(httpdns, shared | {"listen": {
         "addresses": ["127.0.0.1:2053", "127.0.0.8:2053"], "allow": ["127.0.0.1/32"], "tcpIdleSeconds": 7}}, port=2053)
@@ -204,7 +204,7 @@ def test_genreport(servers, httpdns, unbound, cache, route, transport, recursive
         wire = over_tcp(sent, port) if over == "tcp" else exchange(sent, port=port)
         if over == "udp" and wire and wire[2] & 2 and not probe.ignore:
             over, wire = "tcp", over_tcp(sent, port)
-        # Without RD nobody is asked, so that what is not cached is refused; `rd` and `dig11` set it themselves.
+        # Without RD no server is asked, so an uncached name is refused; `rd` and `dig11` set RD themselves.
         is_refused = cache == "asked anew" and route != "local" and not sent[2] & 1
         report[probe.name] = verdict(probe, route, is_refused, wire, sent, over) if wire else ["timeout"]
     wrong = {name: tags for name, tags in report.items() if tags}
@@ -243,7 +243,7 @@ def test_every_reply_has_a_cookie_for_who_sends_one(transport, port, name, kind,
         cookie, = cookies(reply)
         assert cookie.startswith(CLIENT_COOKIE + b"\1\0\0\0") and len(cookie) == 24
         assert abs(struct.unpack("!I", cookie[12:16])[0] - time.time()) < 30
-        # It comes back as it is, and as well over the other transport.
+        # The same server cookie comes back, also over the other transport.
         for over in ("udp", "tcp"):
             again = ask(None, message=with_options(name, kind, cookie_option(cookie)), transport=over, port=port)
             assert cookies(again) == [cookie] and again.rcode() == reply.rcode()
@@ -284,7 +284,7 @@ def test_a_cookie_is_for_one_address():
 
 
 def cookie_query(data):
-    """RFC 7873 §5.4: a QUERY without a question."""
+    """A QUERY without a question (RFC 7873 §5.4)."""
     option = struct.pack("!HH", 10, len(data)) + data
     return (b"\x12\x34\1\0\0\0\0\0\0\0\0\1" + b"\0" + struct.pack("!HHIH", 41, 1232, 0, len(option)) + option)
 
@@ -312,7 +312,7 @@ def test_keepalive_is_answered_over_tcp_to_who_asks():
             assert (11, struct.pack("!H", tenths)) in told and len(told) == 2
             assert [option.otype for option in ask(None, transport="udp", **options).options] == [10]
             assert not ask(name, kind, transport="tcp", port=port, edns=True).options
-    # A time from the client means nothing, and its message is answered all the same.
+    # A time-out sent by a client is invalid, but the message is still answered.
     odd = with_options("localhost", "A", dns.edns.GenericOption(11, b"\0\x64"))
     assert not ask(None, message=odd, transport="tcp", port=2053).options
 
@@ -327,7 +327,7 @@ def test_padding_changes_nothing():
     assert len(exchange(whole.to_wire(), port=2053)) < 64
 
 
-# --- What else a message can have wrong with it ---
+# --- Other mistakes in a message ---
 
 @pytest.mark.parametrize(("what", "counts", "rest", "has_opt"), [
     ("no question", (0, 0, 0, 0), b"", False),
@@ -367,7 +367,7 @@ def test_other_opcodes_classes_and_transfers():
 
 
 def test_a_response_is_never_answered():
-    """Two servers that answered each other's answers would never end."""
+    """A response gets no reply: two servers that answered each other's responses would never end."""
     message = dns.message.make_query("localhost", "A")
     message.flags |= dns.flags.QR
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:

@@ -1,4 +1,4 @@
-"""Groups that answer by themselves: what clients get, whom nobody asks, and lists of others that change."""
+"""Groups that answer by themselves: replies to clients, no questions to servers, and changing lists of other authors."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def test_clients_get_the_answer_and_nobody_is_asked(ads):
     shown = dig("www.pages.example", "MX")
     assert "status: NOERROR" in shown and "ANSWER: 0" in shown and "EDE" not in shown, shown
     assert ads.fallback.questions == [] and ads.chosen.names == []
-    # What is not taken: by except, by an exception of the list, below a name of a hosts file, by a rule that is left out.
+    # Names not taken: by `except`, by an exception of the list, below a name of a hosts file, by a rule that is left out.
     for name in ("good.ads.example", "free.ads.example", "x.www.tracker.example", "tracker.example", "b.example", "ad1.example"):
         assert "status: NOERROR" in dig(name), name
     said, = ads.running.log_lines("ads.domainsFile")
@@ -104,7 +104,7 @@ def test_it_is_shown(ads, binary, tmp_path):
 
 
 def test_a_list_that_changes(ads, tmp_path):
-    """What is cached is not given any more once a list has the name; of a wrong line the place is said, and the names stay."""
+    """A cached answer is dropped once a list has its name; a wrong line is logged, and the former names stay in effect."""
     file = tmp_path / "ads.txt"
     assert last_of("new.example") != [] and "status: NXDOMAIN" in dig("ads.example")
     replace(file, "0.0.0.0 new.example\n")
@@ -121,7 +121,7 @@ def test_a_list_that_changes(ads, tmp_path):
 
 
 def test_odd_lists_at_start(groups, binary, tmp_path):
-    """The daemon serves, whatever a list of others is; what is left out is said by the log, check and status."""
+    """The daemon serves with a faulty list; the log, `check` and `status` report the lines left out."""
     listed, file = tmp_path / "ads.txt", tmp_path / "own.toml"
     file.write_text(toml(LISTEN | {"upstreams.ads": {"answer": "refused", "domainsFile": "ads.txt"}}))
     listed.write_text("||ads.example^\n\n203.0.113.9\nads,example\n/regular/\n*.www.example\n.\nbücher.example\n")

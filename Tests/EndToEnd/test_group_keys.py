@@ -1,4 +1,4 @@
-"""The keys of a group: what it trusts, what it sends, how it waits, and how its servers are written."""
+"""The keys of a group: its trust, its queries, its time-outs, and the forms of its servers."""
 
 import base64
 import itertools
@@ -23,7 +23,7 @@ NAME = "dns.example.net"
 
 @pytest.fixture
 def group(daemon, authority):
-    """A daemon with the group `office`, which takes corp.example; other groups by their names."""
+    """A daemon with the group `office`, which takes corp.example; further groups are given by name."""
     def start(*servers, variables=None, others=None, **keys):
         office = {"servers": [getattr(one, "url", one) for one in servers], "domains": ["corp.example"],
                   "caFile": str(authority.file), "timeout": 20000} | keys
@@ -42,7 +42,7 @@ def check_refused(name="a.corp.example"):
 # -- trust --
 
 def test_two_groups_with_one_server_and_trust_of_their_own(group, encrypted_resolver, other_authority):
-    """Neither a connection nor a TLS session of the one serves the other."""
+    """Groups with the same server but other authorities share neither a connection nor a TLS session."""
     server = encrypted_resolver("tls")
     group(server, others={"upstreams.strict": {"servers": [server.url], "domains": ["strict.example"],
                                                "caFile": str(other_authority.file)}})
@@ -64,7 +64,7 @@ def test_the_systems_store_without_a_file(group, encrypted_resolver, authority):
 
 
 def test_a_system_store_that_comes_later(group, encrypted_resolver, authority, tmp_path):
-    """As when the package of the authorities is replaced: the daemon needs no restart."""
+    """A system store that appears later, as when its package is replaced, is used without a restart."""
     file = tmp_path / "authorities.pem"
     group(encrypted_resolver("tls"), caFile="", variables={"SSL_CERT_FILE": str(file), "SSL_CERT_DIR": "/nonexistent"})
     assert "unknown authority" in check_refused("n0.corp.example")
@@ -74,7 +74,7 @@ def test_a_system_store_that_comes_later(group, encrypted_resolver, authority, t
 
 
 def test_the_trust_of_httpdns_is_no_groups(group, encrypted_resolver, authority):
-    """`[tls]` is its alone."""
+    """`[tls]` applies to HTTPDNS alone."""
     server = encrypted_resolver("tls")
     nothing = {"SSL_CERT_FILE": "/nonexistent", "SSL_CERT_DIR": "/nonexistent"}
     group(server, caFile="", others={"tls": {"caFile": str(authority.file)}}, variables=nothing)
@@ -91,7 +91,7 @@ def test_a_certificate_of_the_clients_own(group, encrypted_resolver, authority, 
 
 
 def test_an_address_in_the_certificate_is_no_name(group, encrypted_resolver, authority):
-    """It serves whoever dials by address alone."""
+    """A certificate with an address alone serves a group that dials the address, but not a group that expects a name."""
     server = encrypted_resolver("tls", tls=authority.server(addresses=["127.0.0.6"]))
     group(f"{server.url}#{NAME}", others={"upstreams.bare": {
         "servers": [server.url], "domains": ["bare.example"], "caFile": str(authority.file)}})
@@ -111,7 +111,7 @@ def test_a_name_that_is_not_validated(group, encrypted_resolver, authority):
                                                  ("2001:db8:1:2345::7", ("2001:db8:1:2300::", 56)), ("", None)])
 @pytest.mark.parametrize("protocol", ["tls", "https"])
 def test_whose_answers_are_wanted(group, encrypted_resolver, protocol, route, expected):
-    """ECS of /24 and /56 (RFC 7871) by `routeIp` alone; a client's own stays here."""
+    """ECS of /24 and /56 (RFC 7871) has the address of `routeIp` alone; a client's own subnet is not sent."""
     server = encrypted_resolver(protocol)
     group(server, routeIp=route)
     ask("a.corp.example", port=PORT, edns=True, options=[dns.edns.ECSOption("198.51.100.1", 32)])
@@ -123,7 +123,7 @@ def test_whose_answers_are_wanted(group, encrypted_resolver, protocol, route, ex
 
 @pytest.mark.parametrize("trusted", [False, True])
 def test_whether_an_answer_was_validated(daemon, network, authority, trusted):
-    """Not believed of a server that is not on loopback, but for `trustAD`."""
+    """The AD bit of a server beyond loopback is believed only with `trustAD`."""
     here, there = network(), network()
     here.link(there)
 
@@ -147,11 +147,11 @@ def test_whether_an_answer_was_validated(daemon, network, authority, trusted):
 # -- time --
 
 def test_the_one_good_address_of_four(group, encrypted_resolver, authority):
-    """`#ADDRESS+ADDRESS`: the others are silent, have the wrong certificate, or refuse."""
+    """Of the addresses in `#ADDRESS+ADDRESS`, three are silent, have the wrong certificate, or refuse; the fourth answers."""
     good = encrypted_resolver("tls", tls=authority.server(names=[NAME]), address="127.0.0.7")
     bad = encrypted_resolver("tls", tls=authority.server(names=["other.example.net"]), address="127.0.0.8",
                              port=good.port)
-    with socket.create_server(("127.0.0.9", good.port)):  # the kernel connects, and nobody says a word
+    with socket.create_server(("127.0.0.9", good.port)):  # the kernel accepts the connection, and no program answers
         group(f"tls://{NAME}:{good.port}#127.0.0.9+{bad.address}+127.0.0.98+{good.address}")
         begun = time.monotonic()
         assert addresses(ask("a.corp.example", port=PORT)) == OURS

@@ -1,4 +1,4 @@
-"""Files of the names that a group, or HTTPDNS, is asked for."""
+"""Files of the names for which a group, or HTTPDNS, is asked."""
 
 import contextlib
 import itertools
@@ -25,7 +25,7 @@ def replace(file, text):
 
 
 def test_a_file_of_names_is_followed(groups, tmp_path):
-    """In place and replaced; of a wrong one the line is said and the names of before stay, as when it goes."""
+    """A file is followed when it is rewritten or replaced; after a wrong line or a removal, the former names stay."""
     file = tmp_path / "names"
     file.write_text("# the company's\ncorp.example  # and below\n\n*.lab.example\n10.0.0.0/8\n")
     running = groups.run(httpdns=False, office={"domains": ["own.example"], "domainsFile": str(file)})
@@ -60,7 +60,7 @@ def test_a_relative_file_of_names_stands_beside_the_configuration(groups, binary
 
 
 def make(names, wrong):
-    """Puts something that cannot be used in the place of a file of names."""
+    """Replaces a file of names with something unusable."""
     if wrong in ("truncated", "cut off"):
         names.write_text({"truncated": "", "cut off": "corp.exa"}[wrong])
         return
@@ -88,7 +88,7 @@ def make(names, wrong):
 
 NEW = ["not there", "wrong line", "empty", "half-written", "octets that are no text", "a folder", "a pipe", "a loop of links"]
 CHANGED = ["truncated", "cut off", "empty put in place", "half-written put in place"]
-# The keys whose files say which server gets a name, and the server that gets it.
+# The keys with files that choose the server of a name, and the server that is chosen.
 WALLS = {"upstreams.office.domainsFile": "office", "domains.interceptFile": "httpdns", "domains.bypassFile": "fallback"}
 
 
@@ -112,7 +112,7 @@ def test_a_wrong_file_of_names_at_start(groups, binary, tmp_path, wrong, key):
 
 @pytest.mark.parametrize("key", WALLS)
 def test_a_wall_stays_whatever_becomes_of_its_file(groups, binary, tmp_path, key):
-    """At a change, a reload and a restart, and while another list changes; log, status and check say so."""
+    """A wall stays with a faulty file, at a change, a reload and a restart, and while another list changes."""
     names, other, socket_path = tmp_path / "names", tmp_path / "other", str(tmp_path / "s")
     names.write_text("corp.example\n")
     other.write_text("other.example\n")
@@ -200,7 +200,7 @@ def long_list(suffix):
 
 @contextlib.contextmanager
 def before_all_others(pid=None):
-    """What else the machine has to do delays neither this thread nor a process, where that can be had.
+    """Gives this thread and a process priority over all others, if that is permitted.
 
     The process is one that runs already, and any that is started inside.
     """
@@ -215,7 +215,7 @@ def before_all_others(pid=None):
 
 
 def started(groups, **office):
-    """A daemon, and how many seconds it took until it answered."""
+    """A daemon, and the number of seconds until it answered."""
     with before_all_others():
         begun = time.monotonic()
         return groups.run(httpdns=False, office={"domains": ["own.example"]} | office), time.monotonic() - begun
@@ -223,7 +223,7 @@ def started(groups, **office):
 
 @measures_the_build
 def test_what_a_long_list_costs(groups, tmp_path):
-    """At the start and in memory, by comparison with a daemon without it."""
+    """The time of a start and the memory for a long list, compared with a daemon without the list."""
     file = tmp_path / "names"
     file.write_text(long_list("big"))
     took, held = {"with": [], "without": []}, {"with": [], "without": [], "read again": []}
@@ -234,11 +234,11 @@ def test_what_a_long_list_costs(groups, tmp_path):
                 assert last_of("n0.big.example") == last_of(f"x.n{MANY - 1}.big.example") == [2]
             assert last_of(f"n{MANY}.big.example") == [1]
             took[case].append(seconds)
-            time.sleep(0.3)  # what was needed to read the list goes back to the system
+            time.sleep(0.3)  # meanwhile memory for reading the list is given back to the system
             held[case].append(running.resident_kilobytes("RssAnon") * 1024)
             for _ in range(2 if case == "with" else 0):
                 replace(file, long_list("big"))
-                time.sleep(1.2)  # a second look at it, since it may have been half-written, included
+                time.sleep(1.2)  # includes a second read, since the file may have been half-written
                 held["read again"].append(running.resident_kilobytes("RssAnon") * 1024)
             running.stop()
     print("seconds:", took, "octets a name:", (min(held["with"]) - min(held["without"])) / MANY)
@@ -249,7 +249,7 @@ def test_what_a_long_list_costs(groups, tmp_path):
 
 
 def longest_wait(until):
-    """Asks for one name again and again until something is done; the longest of all waits for an answer, in seconds."""
+    """Asks for one name until `until` is true; returns the longest wait for an answer in seconds."""
     question = dns.message.make_query("hit.own.example", "A").to_wire()
     longest = 0.0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
@@ -265,7 +265,7 @@ def longest_wait(until):
 
 @measures_the_build
 def test_a_long_list_is_replaced_beside_the_answers(groups, tmp_path):
-    """No hit waits 5 ms for it, or longer than hits wait on this machine anyway."""
+    """While a long list is read, no hit waits longer than 5 ms, or than hits usually wait on this machine."""
     file = tmp_path / "names"
     file.write_text(long_list("l0"))
     running, _ = started(groups, domainsFile=str(file))

@@ -1,4 +1,4 @@
-"""Settings of groups: those that cannot be meant, those that change, and what is shown of them."""
+"""Settings of groups: contradictory ones, changed ones, and how they are shown."""
 
 import itertools
 import json
@@ -20,7 +20,7 @@ from waiting import eventually
 # -- wrong settings --
 
 def test_one_pattern_of_two_groups(binary, tmp_path):
-    """Also where one is written as a network and the other as its reverse name; both places are said."""
+    """One pattern in two groups is refused, also as a network and its reverse name; the message has both lines."""
     file = tmp_path / "own.toml"
     file.write_text(toml({"upstreams.one": {"servers": ["127.0.0.3"], "domains": ["10.0.0.0/8"]},
                           "upstreams.two": {"servers": ["127.0.0.4"], "domains": ["10.in-addr.arpa"]}}))
@@ -30,7 +30,7 @@ def test_one_pattern_of_two_groups(binary, tmp_path):
 
 
 def test_a_name_that_no_group_is_asked_for(binary, tmp_path):
-    """It is no error, as lists are copied; but said. What only a local resolver can know may be given to a group."""
+    """Names that no group is asked for cause a warning, as lists are copied; names of local networks may be given to a group."""
     file = tmp_path / "own.toml"
     file.write_text(toml({"fallback": {"servers": ["127.0.0.2"]}, "upstreams.one": {
         "servers": ["127.0.0.3"], "domains": ["x.example", "home.arpa", "box.onion", "*.localhost"]}}))
@@ -57,7 +57,7 @@ def hup(running, settings):
 
 
 def test_a_reload_adds_a_group_changes_it_and_takes_it_away(daemon, scripted_resolver, encrypted_resolver, authority):
-    """Names follow, and nobody who asks meanwhile is left without an answer."""
+    """Each reload moves the names to the new server, and clients that ask meanwhile get an answer."""
     fallback = scripted_resolver(says(1), address="127.0.0.40")
     plain = scripted_resolver(says(2), address="127.0.0.41")
     encrypted = encrypted_resolver("tls", says(3))
@@ -88,7 +88,7 @@ def test_a_reload_adds_a_group_changes_it_and_takes_it_away(daemon, scripted_res
 @pytest.mark.parametrize("protocol", ["tls", "https"])
 def test_a_name_that_becomes_a_walls_is_not_told_to_the_server_it_waited_for(
         daemon, scripted_resolver, encrypted_resolver, authority, relay, protocol):
-    """Its question waits for a handshake with the server of before, and goes to the wall's when the settings change."""
+    """A question that waits for a handshake with the old server goes to the wall's server once the settings change."""
     before = encrypted_resolver(protocol, says(3))
     wall = scripted_resolver(says(2), address="127.0.0.41")
     between = relay(before)

@@ -1,4 +1,4 @@
-"""Groups of upstreams: who hears of a name. Which names each group takes is tried by `explain` (test_explain.py)."""
+"""Groups of upstreams: which servers receive a name. test_explain.py tests which names each group takes."""
 
 import dns.rcode
 import dns.rrset
@@ -23,13 +23,13 @@ def test_a_name_of_a_wall_reaches_nobody_else(groups, script):
 
 def test_no_route_to_any_server_of_a_wall_is_said_at_once(groups):
     groups.run(office={"domains": ["corp.example"], "servers": ["192.0.2.99", "tls://192.0.2.98"], "timeout": 20000})
-    reply = ask("a.corp.example", port=PORT, edns=True, timeout=3)  # a server that is silent would be waited for longer
+    reply = ask("a.corp.example", port=PORT, edns=True, timeout=3)  # the daemon would wait longer for a silent server
     assert reply.rcode() == dns.rcode.SERVFAIL and reasons(reply).startswith("office: "), reply
     assert groups.fallback.questions == [] and groups.chosen.names == []
 
 
 def test_a_door_in_a_wall(groups):
-    """`thenTry`: asked next, in order, when the group fails."""
+    """When the group fails, the groups of `thenTry` are asked in order."""
     groups.server("office", answers(dns.rcode.SERVFAIL))
     groups.server("second", lambda asked: None)
     groups.server("third")
@@ -40,7 +40,7 @@ def test_a_door_in_a_wall(groups):
 
 
 def test_what_opens_a_door(groups):
-    """Only what `thenTryOn` names leads on."""
+    """Only results that `thenTryOn` names lead to the next group."""
     for name in ("open", "shut"):
         groups.server(name, answers(dns.rcode.NXDOMAIN))
     groups.run(open={"domains": ["open.example"], "thenTry": ["fallback"], "thenTryOn": ["failure", "nxdomain"]},
@@ -51,7 +51,7 @@ def test_what_opens_a_door(groups):
 
 
 def test_a_name_that_is_not_registered_goes_on(groups, encrypted_resolver, authority):
-    """An account's DNS over HTTPS answers an unregistered name without a record and without an SOA; the next group knows it."""
+    """An account's DNS over HTTPS answers an unregistered name without records and without an SOA: the next group is asked."""
     def script(asked, connection=None):
         name = asked.name.to_text()
         if name.startswith("unknown"):

@@ -17,7 +17,7 @@ nameserver 127.0.0.1
 options edns0 timeout:3 attempts:1
 search example.org
 """
-# The system calls that write, of which each is the last one of some run.
+# The system calls that write; for each there is a run in which it is the last call.
 WRITING = {"enable": ["write", "fchown", "fchmod", "fsync", "rename", "mkdir"],
            "disable": ["write", "fchown", "fchmod", "fsync", "rename", "symlink", "unlink", "rmdir"]}
 HTTPDNS = "203.0.113.20"
@@ -41,7 +41,7 @@ class Host:
 
     def __init__(self, binary, folder):
         self.binary = binary
-        # What the session has mounted over files of /etc is not copied, but its content is.
+        # The files that are mounted over files of /etc are copied by content, not as mounts.
         self.holder = subprocess.Popen(["unshare", "--mount", "bash", "-c", self.MAKE, "bash", str(folder)],
                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         assert self.holder.stdout.readline() == "ready\n"
@@ -64,7 +64,7 @@ class Host:
         return self.run("getent", "ahostsv4", name, code=None).stdout.split(" ")[0]
 
     def state(self):
-        """All that could have been changed, octet by octet."""
+        """Everything that `host` may change, octet by octet."""
         def seen(path):
             status = path.lstat()
             if path.is_symlink():
@@ -83,7 +83,7 @@ class Host:
 
 @pytest.fixture
 def host(binary, daemon, service, unbound, tmp_path):
-    """With a daemon that has an account, and learns the local resolver from resolv.conf alone."""
+    """A host with a daemon that has an account, and takes the local resolver from resolv.conf alone."""
     machine = Host(binary, tmp_path)
     chosen = service("aes", {"www.example.com": Record([HTTPDNS], [], 5)})
     machine.service = chosen
@@ -105,11 +105,11 @@ def test_there_and_back(host):
     assert "www.example.com resolves, and programs ask the daemon at 127.0.0.1." in said
     assert host.resolv_conf.read_text() == AFTER
     eventually(lambda: host.resolves() == HTTPDNS, "programs are answered by HTTPDNS")
-    # What HTTPDNS does not know, the resolver of before is asked.
+    # A name that HTTPDNS does not know goes to the former resolver.
     assert host.daemon.log_lines(r"fallback 127\.0\.0\.2:53") or host.resolves("service.example.com") == "127.0.0.1"
     shown = host().stdout
     assert "Programs ask this daemon at 127.0.0.1." in shown and "  put back /etc/resolv.conf\n" in shown
-    # Once more puts back first, so that what is put back later is what was here before the first time.
+    # A second `enable` undoes the first, so `disable` restores the state before the first.
     assert "is put back first" in host("enable", "--name", "www.example.com").stdout
     assert host.resolv_conf.read_text() == AFTER
     said = host("disable").stdout
@@ -133,7 +133,7 @@ def test_what_does_not_work_changes_nothing(host):
     before = host.state()
     ended = host("enable", "--name", "missing.invalid", code=69)
     assert "has no address of missing.invalid" in ended.stderr and host.state() == before
-    # As the daemon answers, and programs do not: here they ask nobody at all.
+    # The daemon answers but programs do not ask it, as their nsswitch.conf has no `dns`.
     (host.root / "etc/nsswitch.conf").write_text("hosts: files\n")
     with_files = host.state()
     ended = host("enable", "--name", "www.example.com", code=69)
@@ -159,7 +159,7 @@ def test_who_cannot_be_helped(host):
 
 @pytest.mark.parametrize(("work", "call"), [(work, call) for work, calls in WRITING.items() for call in calls])
 def test_killed_at_each_call_that_writes(host, work, call):
-    """It leaves a host that resolves, whose files are whole, and which `disable` puts back as it was."""
+    """After a kill at any such call, the host resolves, its files are whole, and `disable` restores them."""
     if call == "symlink":
         (host.root / "etc/static.conf").write_text(BEFORE)
         host.resolv_conf.unlink()

@@ -1,4 +1,4 @@
-"""Bytes from people who mean harm: still answering, and nothing kept."""
+"""Hostile octets: the daemon still answers, and retains nothing."""
 
 import itertools
 import socket
@@ -25,14 +25,14 @@ DESCRIPTOR_TOLERANCE = 2
 
 @pytest.fixture
 def victim(daemon, service):
-    """A daemon of small limits that has seen some traffic, and a check that it is as it was."""
+    """A daemon of small limits."""
     running = daemon(service("aes"), {"cache": {"megabytes": 1}, "listen": {
         "addresses": ["127.0.0.1:53"], "tcpIdleSeconds": 1, "tcpClients": 64}, "fallback": {"timeout": 100}})
     return running
 
 
 def settled(running):
-    """Descriptors and memory once nothing is in flight any more."""
+    """Descriptors and memory once nothing is under way any more."""
     def answers():
         return addresses(ask("www.example.com")) and addresses(ask("www.example.com", transport="tcp"))
     assert answers()
@@ -57,7 +57,7 @@ def good_query(chance):
 
 
 def hostile(chance):
-    """Noise; a good query with bytes changed, cut, repeated or appended; a sound header with a foul rest."""
+    """Noise; a good query with octets changed, cut, repeated or appended; a sound header with a bad rest."""
     kind = chance.randrange(6)
     if kind == 0:
         return chance.randbytes(chance.choice([0, 1, 11, 12, 13, 64, 512, chance.randrange(1500), 4096]))
@@ -85,7 +85,7 @@ def test_random_datagrams(victim, chance):
         def volley(count):
             for sent in range(count):
                 channel.send(hostile(chance))
-                if sent % 20 == 19:  # it keeps answering, and this keeps pace with it
+                if sent % 20 == 19:  # the daemon keeps answering, and the sender waits for it
                     assert addresses(ask("localhost"))
                     while drained(channel):
                         pass
@@ -109,7 +109,7 @@ def test_broken_streams(victim, chance):
             try:
                 foul(stream, chance)
             except OSError:
-                pass  # the daemon has closed it, as it may
+                pass  # the daemon may close the connection
             finally:
                 stream.close()
     attack(200)
@@ -146,7 +146,7 @@ def foul(stream, chance):
 
 
 def test_hostile_service_bodies(daemon, service, chance):
-    """The service, or whoever sits between, sends nonsense that decrypts well."""
+    """The service, or an attacker in between, sends nonsense that decrypts well."""
     chosen = service("https")
     running = daemon(chosen, {"fallback": {"timeout": 100}})
     alphabet = "0123456789.:;,-|\n\r abcdef\0"
@@ -165,20 +165,20 @@ def test_hostile_service_bodies(daemon, service, chance):
         reply = ask(f"h{i}.example.com", edns=True)
         assert len(addresses(reply)) <= 32
     chosen.fault = None
-    # The account was out of use: the first questions find out that it is back.
+    # The account was out of use: the first questions show that it is back.
     eventually(lambda: addresses(ask("www.example.com")) == ["203.0.113.20", "203.0.113.10", "203.0.113.30"],
                "the account answers")
     assert running.process.poll() is None
 
 
-# What a resolver that has never heard of a type must still be able to read (RFC 1035 §3.3, RFC 3596, RFC 3597 §4).
+# The types that a resolver must be able to read, though it knows no others (RFC 1035 §3.3, RFC 3596, RFC 3597 §4).
 READABLE_TYPES = {dns.rdatatype.from_text(kind) for kind in (
     "A NS MD MF CNAME SOA MB MG MR PTR MINFO MX RP AFSDB RT PX AAAA SRV KX DNAME OPT TSIG").split()}
 
 
 @pytest.fixture
 def opaque_data(monkeypatch):
-    """RDATA of every other type is any octets, as RFC 3597 §3 has it, where dnspython would judge what it knows."""
+    """RDATA of all other types is opaque (RFC 3597 §3); dnspython would judge the types that it knows."""
     known = dns.rdata.get_rdata_class
     monkeypatch.setattr(dns.rdata, "get_rdata_class", lambda rdclass, rdtype: (
         known(rdclass, rdtype) if rdtype in READABLE_TYPES else dns.rdata.GenericRdata))
@@ -186,7 +186,7 @@ def opaque_data(monkeypatch):
 
 @pytest.mark.usefixtures("opaque_data")
 def test_hostile_local_resolver(daemon, scripted_resolver, chance):
-    """Answers cut, changed and looped: a client sees a sound answer or SERVFAIL, and nothing of it stays."""
+    """With cut, changed and looped answers, a client gets a sound answer or SERVFAIL, and no such answer is cached."""
     def answer(asked):
         wire = bytearray(reply_to(asked.message, "60 IN MX 10 mail.example.com.").to_wire())
         for _ in range(chance.randint(0, 3)):
@@ -204,11 +204,11 @@ def test_hostile_local_resolver(daemon, scripted_resolver, chance):
 
 
 def test_a_name_of_every_length(victim):
-    """From the root to 255 octets, the longest there is; one more is FORMERR."""
+    """Names from the root to the maximum of 255 octets are read; one more octet is FORMERR."""
     for length in [1, *range(3, 257)]:
         name, left = b"", length - 1
         while left:
-            size = min(left - 1, 63) - (left - min(left - 1, 63) == 2)  # no room for a label of none is left
+            size = min(left - 1, 63) - (left - min(left - 1, 63) == 2)  # avoids an empty label at the end
             name += bytes([size]) + b"a" * size
             left -= size + 1
         answer = exchange(b"\x12\x34\x01\0\0\1\0\0\0\0\0\0" + name + b"\0\0\1\0\1")

@@ -1,7 +1,7 @@
-"""The daemon as a server of HTTP/2: what it does about each frame that RFC 9113 names, sentence by sentence.
+"""The daemon as a server of HTTP/2: its reaction to each frame that RFC 9113 names, sentence by sentence.
 
-What is accepted is what the RFC permits. A stream error may be treated as a connection error (§5.4). A connection error is told
-by GOAWAY, which the RFC only recommends (§5.4.1); where it says that this may be left out, the case says so.
+All that the RFC permits is accepted. A stream error may be treated as a connection error (§5.4). A connection error is
+reported by GOAWAY, which the RFC only recommends (§5.4.1); a case says so where GOAWAY may be left out.
 """
 
 import base64
@@ -19,7 +19,7 @@ from test_https_clients import large
 from ways import HTTPS, LOCALHOST, MESSAGE, PORT, dial
 
 WHOLE = END_HEADERS | END_STREAM
-GOOD = 1001  # the stream of the question behind each case
+GOOD = 1001  # the stream of the question that follows each case
 MOST = (1 << 31) - 1
 
 
@@ -44,7 +44,7 @@ def data(octets=LOCALHOST, flags=END_STREAM, stream=1):
     return frame(DATA, flags, stream, octets)
 
 
-# What may come of it.
+# The accepted reactions.
 def connection(*codes):
     return {f"connection error {code}" for code in codes}
 
@@ -55,15 +55,15 @@ def stream(*codes):
 
 ANSWERED, IGNORED = {"answer 200"}, {"ignored"}
 P, F, C, S, W = "PROTOCOL_ERROR", "FRAME_SIZE_ERROR", "COMPRESSION_ERROR", "STREAM_CLOSED", "FLOW_CONTROL_ERROR"
-# §5.1: what comes on a closed stream may be discarded after the least that has to be done with it, or is an error.
+# §5.1: a frame on a closed stream may be discarded after minimal processing, or is an error.
 DISCARDED = IGNORED | stream(S)
 # In this state the stream stays half-closed (remote): the client gives no room for the answer.
 HALF = settings((4, 0)) + get()
 RESET = post() + word(RST, 8, 1)
-# Heads that go on in CONTINUATION.
+# Field sections that continue in CONTINUATION.
 PART, OPEN = frame(HEADERS, END_STREAM, 1, HEAD[:7]), frame(HEADERS, END_STREAM, 1, HEAD)
 END = frame(CONTINUATION, END_HEADERS, 1, HEAD[7:])
-# One of them is given up in the end, for the question behind them.
+# One stream is cancelled, to make room for the question that follows.
 MANY = b"".join(map(post, range(3, 205, 2))) + word(RST, 8, 3)
 TRAILERS = post() + data(flags=0)
 
@@ -103,10 +103,10 @@ CASES = {
     "5.1 half-closed (remote): PRIORITY": (HALF + priority(1), ANSWERED),
     "5.1 half-closed (remote): RST_STREAM": (HALF + word(RST, 8, 1), IGNORED | ANSWERED),
     "5.1.1 an even id": (get(2), connection(P)),
-    # The first use of 3 closes 1, so that its head may be discarded as well (§5.1), as nghttp2 does: it is not answered.
+    # The first use of 3 closes 1, so its request may be discarded as well (§5.1), as nghttp2 does: it is not answered.
     "5.1.1 a lower id": (post(3) + get(), connection(P) | DISCARDED),
     "5.1.2 one stream too many": (MANY, stream(P, "REFUSED_STREAM")),
-    # RFC 9113 says no more of it (§5.3.2); by RFC 7540 §5.3.1 it was a stream error.
+    # RFC 9113 has no rule for it any more (§5.3.2); by RFC 7540 §5.3.1 it was a stream error.
     "5.3 a stream that depends on itself": (priority(1, on=1), IGNORED | stream(P)),
     "5.3 a head that depends on itself": (frame(HEADERS, WHOLE | PRIORITIZED, 1, b"\0\0\0\1\x0f" + HEAD), ANSWERED | stream(P)),
     "5.5 a frame of an unknown type in a head": (PART + frame(0xFE, 0, 1), connection(P)),
@@ -120,7 +120,7 @@ CASES = {
         frame(HEADERS, WHOLE | PADDED | PRIORITIZED, 1, b"\3\0\0\0\0\x0f" + HEAD + bytes(3)), ANSWERED),
     "6.2 HEADERS with a padding that is longer": (frame(HEADERS, WHOLE | PADDED, 1, b"\xff" + HEAD), connection(P)),
     "6.2 HEADERS too short for its priority": (frame(HEADERS, WHOLE | PRIORITIZED, 1, bytes(4)), connection(F, P)),
-    # nghttp2 passes over all PRIORITY of the right length since the daemon says that it heeds none (RFC 9218 §2.1): harmless.
+    # nghttp2 ignores all PRIORITY of the right length, since the daemon announces that it uses none (RFC 9218 §2.1): harmless.
     "6.3 PRIORITY on stream 0": (priority(0), connection(P) | IGNORED),
     "6.3 PRIORITY of 4 octets": (post() + priority(1, length=4), stream(F)),
     "6.3 PRIORITY of 6 octets": (post() + priority(1, length=6), stream(F)),
@@ -202,7 +202,7 @@ def reaction(connection):
 
 @pytest.fixture(scope="module")
 def running(module_daemon, authority):
-    """One daemon for all."""
+    """One daemon for all tests."""
     resolver, file = ScriptedResolver(large), str(authority.server_file(names=["dns.example"]))
     listen = {"addresses": [f"127.0.0.1:{PORT}"], "https": [f"127.0.0.1:{HTTPS}"], "certificateFile": file, "keyFile": file}
     yield module_daemon(None, {"listen": listen, "fallback": {"servers": [resolver.endpoint]}}, port=PORT)
@@ -211,7 +211,7 @@ def running(module_daemon, authority):
 
 @pytest.fixture
 def begin(running, trusting):  # noqa: F811
-    """Begins connections with these octets; whatever is done on them, the daemon answers on another one."""
+    """Begins connections with these octets; at the end, the daemon must still answer on another connection."""
     with contextlib.ExitStack() as sockets:
         yield lambda octets: RawConnection(sockets.enter_context(dial(trusting(), ["h2"])), octets)
     with dial(trusting(), ["h2"]) as another:
@@ -235,7 +235,7 @@ def test_3_4_no_preface(begin, octets, expected):
 
 
 def test_3_4_the_preface(begin):
-    """In any pieces; the daemon's own is SETTINGS, and those of the client are acknowledged, each once (§6.5.3)."""
+    """The preface may come in any pieces; the daemon sends SETTINGS, and acknowledges each of the client's (§6.5.3)."""
     connection = begin(b"")
     for octet in START + settings((3, 10)):
         connection.send(bytes([octet]))
@@ -247,7 +247,7 @@ def test_3_4_the_preface(begin):
 
 
 def test_6_7_a_ping_has_its_octets_back(begin):
-    """Undefined flags and the reserved bit of the stream's id are ignored (§4.1)."""
+    """A PING is echoed; undefined flags and the reserved bit of the stream's id are ignored (§4.1)."""
     connection = begin(START + settings((4, 0)) + get() + frame(PING, 0, 0, b"\0octets\xff") + frame(
         PING, 0xFE, 1 << 31, b"reserved"))
     assert connection.until(PING, flags=ACK) == b"\0octets\xff"
@@ -273,7 +273,7 @@ def test_6_9_a_window_of_one_octet(begin):
 
 
 def test_6_9_2_a_window_below_zero(begin):
-    """SETTINGS change it by the difference."""
+    """SETTINGS change a stream's window by the difference, even below zero."""
     connection = begin(START + settings((4, 10)) + get())
     connection.until(HEADERS, 1)
     assert connection.came() == 10
@@ -284,7 +284,7 @@ def test_6_9_2_a_window_below_zero(begin):
 
 
 def test_6_9_1_the_window_of_the_connection(begin):
-    """It holds for all streams together, and SETTINGS do not change it (§6.9.2)."""
+    """The window of the connection applies to all streams together, and SETTINGS do not change it (§6.9.2)."""
     big = frame(HEADERS, WHOLE, 1, fields(*GET[:3], path(dns.message.make_query("big.example.com", "TXT").to_wire())))
     connection = begin(START + settings((4, 1 << 20)) + big + big.replace(b"\0\0\0\1", b"\0\0\0\3", 1))
     came = 0

@@ -14,7 +14,7 @@ from waiting import waited_since
 
 
 
-# What is sent instead of an answer to a question on a stream. Each rule that can be broken is tried in HTTPTests/HTTP2FaultTests.
+# The octets sent instead of an answer on a stream. HTTPTests/HTTP2FaultTests test every rule that can be broken.
 FRAMES = {
     "garbage": lambda stream: b"\xff" * 200,
     "DATA without HEADERS": lambda stream: frame(DATA, END_STREAM, stream, b"x"),
@@ -29,7 +29,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("case", FRAMES)
 def test_frames_that_are_wrong(asked_of, encrypted_resolver, case):
-    """Who asks is answered by the next server, memory does not grow, and a good server is asked as before."""
+    """Clients are answered by the next server, and memory does not grow."""
     bad = encrypted_resolver("https", lambda asked, connection: connection.write(FRAMES[case](asked.stream)))
     good = encrypted_resolver("https", lambda asked, connection: address_reply(asked, NEXT_ADDRESS[0]),
                               address="127.0.0.7")
@@ -42,7 +42,7 @@ def test_frames_that_are_wrong(asked_of, encrypted_resolver, case):
 
 @pytest.mark.parametrize("kind", [PING, DATA], ids=["PING", "empty DATA"])
 def test_a_flood_of_frames(asked_of, encrypted_resolver, kind):
-    """50,000 with each answer: bounded memory, and somebody answers."""
+    """With 50,000 frames in each answer, memory stays bounded, and clients are answered by the next server."""
     def script(asked, connection):
         connection.write(frame(HEADERS, END_HEADERS, asked.stream, STATUS_200))
         connection.write((frame(PING, 0, 0, bytes(8)) if kind == PING else frame(DATA, 0, asked.stream)) * 50000)
@@ -58,7 +58,7 @@ def test_a_flood_of_frames(asked_of, encrypted_resolver, kind):
 
 @pytest.mark.parametrize(("count", "expected"), [(20, OURS), (1000, NEXT_ADDRESS)])
 def test_fields_beside_the_answer(asked_of, encrypted_resolver, count, expected):
-    """Many a proxy adds some: they are passed over. A hundred kilobytes of them are not taken."""
+    """Extra fields, as many proxies add, are ignored; with a hundred kilobytes of fields, the next server is asked."""
     fields = [("content-type", MEDIA_TYPE), *((f"x-{number}", "y" * 100) for number in range(count))]
     bad = encrypted_resolver("https", lambda asked, connection: Response(address_reply(asked), fields=fields))
     good = encrypted_resolver("https", lambda asked, connection: address_reply(asked, NEXT_ADDRESS[0]),
@@ -69,7 +69,7 @@ def test_fields_beside_the_answer(asked_of, encrypted_resolver, count, expected)
 
 
 def test_a_reset_of_every_stream(asked_of, encrypted_resolver):
-    """Refused for ever: bounded attempts, and SERVFAIL in time."""
+    """When every stream is refused, attempts are bounded and the client gets SERVFAIL in time."""
     def script(asked, connection):
         connection.h2.reset_stream(asked.stream, h2.errors.ErrorCodes.REFUSED_STREAM)
         connection.flush()

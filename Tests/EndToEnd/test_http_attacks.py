@@ -1,5 +1,5 @@
-"""Attacks on what the daemon serves over HTTP, by the numbers of the table in ATTACKS.md: on the page and the metrics,
-on DNS over HTTPS; and clients that are slow on purpose over whatever. Floods of frames are in test_https_clients.py."""
+"""Attacks on the daemon's HTTP servers, by the numbers of the table in ATTACKS.md: on the page and the metrics, on DNS over
+HTTPS; and clients of any transport that are slow on purpose. Floods of frames are in test_https_clients.py."""
 
 import base64
 import contextlib
@@ -22,7 +22,7 @@ GIGABYTE = 1_000_000_000
 
 
 def heard(client, octets, patience=2.0):
-    """What comes back until the other side closes, or, once it has begun, says nothing for so long."""
+    """The reply until the other side closes or, after its first octets, sends nothing for `patience` seconds."""
     reply = b""
     with contextlib.suppress(OSError):
         client.sendall(octets)
@@ -47,7 +47,7 @@ UPGRADE = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings
     f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {GIGABYTE}\r\n\r\n" + "x" * (1 << 22)],
     ids=["preflight", "origin", "h2c", "HTTP/2", "10,000 fields", "a body of 1 GB"])
 def test_28_a_web_page_against_the_page(serving, request_text):
-    """Nothing is allowed to other origins, no other protocol is spoken, and what is too long is not read."""
+    """Other origins are allowed nothing, no other protocol is accepted, and too long requests are not read."""
     running = serving()
     before = running.held_kilobytes("RssAnon")
     with socket.create_connection(METRICS, timeout=20) as client:
@@ -61,7 +61,7 @@ def test_28_a_web_page_against_the_page(serving, request_text):
 QUESTION = f"/dns-query?dns={base64.urlsafe_b64encode(LOCALHOST).decode().rstrip('=')}"
 HEAD = "Host: dns.example\r\n"
 POST = f"POST /dns-query HTTP/1.1\r\n{HEAD}Content-Type: {MESSAGE}\r\n"
-# What is sent over HTTP/1.1, and the only status that comes.
+# The octets sent over HTTP/1.1, and the only status of the reply.
 OVER_1 = {
     "a preflight": (f"OPTIONS /dns-query HTTP/1.1\r\n{HEAD}Origin: https://evil.example\r\n"
                     "Access-Control-Request-Method: POST\r\n\r\n", 405),
@@ -82,7 +82,7 @@ OVER_1 = {
 
 @pytest.mark.parametrize("case", OVER_1)
 def test_28_a_web_page_against_dns_over_https(serving, trusting, case):
-    """The same of what clients ask over HTTP/1.1; what belongs to no request is not taken as one."""
+    """The same holds for DNS over HTTP/1.1; octets outside a request are not taken as one."""
     running = serving(listen={"https": [f"127.0.0.1:{HTTPS}"]})
     octets, status = OVER_1[case]
     before = running.held_kilobytes("RssAnon")
@@ -106,7 +106,7 @@ def test_28_the_same_over_http2(serving, connect):
             (None, "GET", QUESTION, many)):
         with connect("https") as connection:
             got = None
-            with contextlib.suppress(AssertionError, OSError):  # it is closed, or the stream is reset
+            with contextlib.suppress(AssertionError, OSError):  # the connection is closed, or the stream is reset
                 connection.socket.settimeout(1 if expected is None else 20)
                 got = connection.request(*request)
             assert (got and got[0]) == expected or expected is None and got[0] in (400, 431), (request[:2], got)
@@ -117,7 +117,7 @@ def test_28_the_same_over_http2(serving, connect):
 
 
 def references(streams):
-    """Heads that are all references to the field of 3.9 KB that the first one has put into the table (RFC 7541 §7.3)."""
+    """Requests made of references to a field of 3.9 KB that the first one has put into the table (RFC 7541 §7.3)."""
     request = b"\x82\x87\x84\1\1h"
     head = frame(HEADERS, END_HEADERS | END_STREAM, 1, request + b"\x40\1x\x7f\xbd\x1d" + b"a" * 3900)
     return head + b"".join(frame(HEADERS, END_HEADERS | END_STREAM, stream, request + b"\xbe" * 16_000)
@@ -125,8 +125,8 @@ def references(streams):
 
 
 def test_36_heads_by_reference(serving, connect, trusting):
-    """They cost next to nothing, and are frames that answer nothing. A client that confirms the settings has a table that is
-    too small for such a field."""
+    """Such requests cost next to nothing and get no answer. The table of a client that has confirmed the settings is too small
+    for such a field."""
     running = serving(listen={"https": [f"127.0.0.1:{HTTPS}"]})
     with dial(trusting(), ["h2"]) as socket, connect("https") as good:
         before = running.ticks()
@@ -153,12 +153,12 @@ def test_28_nothing_is_served_in_the_clear(serving, octets):
     serving(listen={"https": [f"127.0.0.1:{HTTPS}"]})
     with socket.create_connection(("127.0.0.1", HTTPS), timeout=20) as client:
         reply = heard(client, octets)
-    assert len(reply) < 16 and b"HTTP" not in reply, reply  # an alert of TLS at most
+    assert len(reply) < 16 and b"HTTP" not in reply, reply  # at most a TLS alert
 
 
 @pytest.mark.parametrize("way", CONNECTIONS)
 def test_28_an_octet_now_and_then(serving, connect, way):
-    """It is no activity, so who never comes to the end of a question is closed like who is silent."""
+    """A lone octet is no activity: a client that never completes a question is closed like a silent client."""
     serving(listen={"https": [f"127.0.0.1:{HTTPS}"], "tcpIdleSeconds": 1})
     question = wire("localhost")
     octets = {"https1": framed_by_http(question), "https": frame(HEADERS, END_HEADERS, 1, b"\0\1a\1b" * 10)}.get(

@@ -1,4 +1,4 @@
-"""DNS over HTTPS (RFC 8484) for the daemon's clients: the same answers as over TCP, over HTTP/2 and HTTP/1.1, and strangers."""
+"""DNS over HTTPS (RFC 8484) for the daemon's clients: answers as over TCP, by HTTP/2 and HTTP/1.1, and hostile clients."""
 
 import base64
 import contextlib
@@ -79,7 +79,7 @@ def test_kdig_is_answered(doors, authority, way, name):
 
 
 def test_curl_finds_a_web_server_through_it(doors, authority):
-    """The name that curl is given is looked up through the daemon, over whatever HTTP curl takes."""
+    """curl looks its name up through the daemon, by the HTTP version that curl prefers."""
     doors(lambda asked: reply_to(asked.message, *([f"60 IN A {METRICS[0]}"] if asked.kind == "A" else [])))
     shown = subprocess.run(
         ["curl", "-sv", "--cacert", str(authority.file), "--resolve", f"dns.example:{HTTPS}:127.0.0.1", "--doh-url",
@@ -89,7 +89,7 @@ def test_curl_finds_a_web_server_through_it(doors, authority):
 
 
 def test_the_same_as_over_tcp(doors, over):
-    """Every operation, type and fault gets the same octets, and 400 what gets none."""
+    """Every operation, type and fault gets the octets that TCP gives, or 400 where TCP gives none."""
     doors(lambda asked: reply_to(asked.message, rcode=dns.rcode.NXDOMAIN))
     ordinary = [dns.message.make_query(name, kind, **options).to_wire() for name, kind, options in (
         ("localhost", "A", {}), ("www.example.com", "A", {"use_edns": 0}), ("www.example.com", "HTTPS", {"want_dnssec": True}),
@@ -107,7 +107,7 @@ def test_the_same_as_over_tcp(doors, over):
 
 
 def test_how_long_an_answer_may_be_kept(doors, over):
-    """The least TTL; 0 for what says only that something failed."""
+    """max-age is the least TTL of the answer, and 0 for a failure."""
     answers = {dns.name.from_text("a.example.com"): ["60 IN A 192.0.2.1", "20 IN A 192.0.2.2"],
                dns.name.from_text("b.example.com"): []}
     doors(lambda asked: reply_to(asked.message, *answers[asked.name]) if asked.name in answers else
@@ -148,7 +148,7 @@ def test_requests_that_are_none(doors, over):
             assert (got[0], got[2]) == (status, b""), (request, got)
             assert got[1].get("allow") == ("GET, POST" if status == 405 else None)
             assert not any("access-control" in name for name in got[1])
-            if status != 413:  # else the connection may be closed
+            if status != 413:  # after 413 the connection may be closed
                 assert post(connection, LOCALHOST)[0] == 200
     assert running.resolver.questions == []
 
@@ -156,7 +156,7 @@ def test_requests_that_are_none(doors, over):
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 @pytest.mark.parametrize("offered, chosen", [((), None), (("h2",), "h2"), (("http/1.1", "h2"), "h2"), (("http/1.1",), "http/1.1")])
 def test_versions_and_protocols(doors, trusting, version, offered, chosen):
-    """HTTP/2 for who has it, whatever the client likes better, and HTTP/1.1 for one that offers nothing."""
+    """A client that offers HTTP/2 gets it, whatever its preference; a client that offers nothing gets HTTP/1.1."""
     doors()
     with dial(trusting(version), offered) if offered else trusting(version).wrap_socket(
             socket.create_connection(("127.0.0.1", HTTPS), timeout=20), server_hostname="dns.example") as client:
@@ -174,7 +174,7 @@ def test_who_offers_other_protocols_is_not_served(doors, trusting):
 
 
 def test_a_hundred_at_once_and_out_of_order(doors, trusting):
-    """A slow name keeps nobody waiting."""
+    """A slow name delays no other."""
     doors(lambda asked: None if asked.name.labels[0] == b"slow" else reply_to(asked.message, "60 IN A 192.0.2.1"),
           fallback={"timeout": 60000})
     with Over2(trusting()) as connection:
@@ -193,7 +193,7 @@ def test_an_answer_larger_than_the_window_comes_in_parts(doors, trusting):
 
 
 def test_many_large_answers_come_without_another_word(doors, trusting):
-    """Nothing has to come from the client where its windows are wide open."""
+    """A client with wide windows gets large answers without sending anything further."""
     doors(large)
     with Over2(trusting(), window=1 << 20) as connection:
         connection.connection.increment_flow_control_window(1 << 24)
@@ -207,7 +207,7 @@ def test_many_large_answers_come_without_another_word(doors, trusting):
             came += len(connection.socket.recv(65_536))
 
 
-# What is sent to a connection with HTTP/2, again and again. The names of the attacks are those under which they are known.
+# The frames that an attacker repeats on an HTTP/2 connection, by the names under which the attacks are known.
 def rapid_reset(number, encoder):
     stream = 2 * number + 1
     head = [(":method", "GET"), (":scheme", "https"), (":authority", "h"),
@@ -223,7 +223,7 @@ def continuation(number, encoder):
 
 
 def header_bomb(number, encoder):
-    """One name and value of 4,000 octets, then an octet for each time that it is said again."""
+    """One field of 4,000 octets, then one octet for each repetition."""
     first = encoder.encode([("a", "b" * 3900)])
     head = encoder.encode([(":method", "GET"), (":scheme", "https"), (":authority", "h"), (":path", "/")])
     return [frames.HeadersFrame(2 * number + 1, head + first + b"\xbe" * 15_000, flags=["END_HEADERS", "END_STREAM"])]
@@ -258,14 +258,14 @@ def test_a_flood_ends_its_connection_alone(doors, trusting, attack):
             while attacker.hear():
                 pass
         assert running.held_kilobytes("RssAnon") < before + 4096
-        with pytest.raises(OSError):  # it is closed
+        with pytest.raises(OSError):  # the connection is closed
             for _ in range(10_000):
                 attacker.socket.sendall(frames.PingFrame(0, bytes(8)).serialize() * 100)
     assert is_well(trusting())
 
 
 def test_who_gives_no_room_for_answers_is_closed_in_the_end(doors, trusting):
-    """It is cut off where more would wait for it than is kept for one client, else closed when it has been idle."""
+    """A client without a window is cut off when too many answers wait for it, or closed when it has been idle."""
     running = doors(large, {"tcpIdleSeconds": 2})
     before = running.held_kilobytes("RssAnon")
     with Over2(trusting(), window=0) as greedy:
@@ -283,7 +283,7 @@ def test_who_gives_no_room_for_answers_is_closed_in_the_end(doors, trusting):
 
 
 def test_cancelled_questions_are_under_way_all_the_same(doors, trusting):
-    """Who cancels what is being looked up gets no more looked up than who waits for it."""
+    """A client that cancels questions gets no more of them looked up than a client that waits."""
     running = doors(lambda asked: None, fallback={"timeout": 60000})
     names = set()
 
@@ -312,7 +312,7 @@ def get_frame(message, stream=1):
 
 
 def test_an_idle_connection_ends_with_a_word(doors, trusting):  # noqa: F811
-    """GOAWAY with the last question that was taken, so that a client knows that another one was not (RFC 9113 §6.8)."""
+    """GOAWAY has the last accepted stream, so that a client knows whether another question was accepted (RFC 9113 §6.8)."""
     doors(listen={"tcpIdleSeconds": 1})
     with dial(trusting(), ["h2"]) as client:
         connection = RawConnection(client, START + settings() + get_frame(LOCALHOST, 5))
@@ -322,7 +322,7 @@ def test_an_idle_connection_ends_with_a_word(doors, trusting):  # noqa: F811
 
 
 def test_connections_are_told_that_the_daemon_stops(doors, trusting):  # noqa: F811
-    """At once, and what was asked before is answered."""
+    """At a stop, connections get GOAWAY at once, and earlier questions are answered."""
     may_answer = threading.Event()
 
     def slow(asked):
@@ -356,7 +356,7 @@ def test_sockets_of_systemd(binary, trusting, certificate, tmp_path):
 
 
 def test_a_proxy_that_sends_chunks(doors, trusting, certificate, tmp_path):
-    """haproxy asks over HTTP/1.1 by default, and makes chunks of a body whose length its client has not said."""
+    """haproxy asks over HTTP/1.1 by default, and sends a body of unknown length in chunks."""
     running = doors()
     file = tmp_path / "haproxy.cfg"
     file.write_text(f"""
@@ -385,7 +385,7 @@ listen doh
 
 
 def test_octets_that_are_no_http(doors, trusting):
-    """DNS as over TLS, HTTP/2 without its preface, and a request without an end: refused, and nothing is left."""
+    """DNS as over TLS, HTTP/2 without its preface, and an endless request are refused, and the daemon serves on."""
     doors(listen={"tcpIdleSeconds": 2})
     framed = struct.pack("!H", len(LOCALHOST)) + LOCALHOST
     for protocol, octets in (("http/1.1", framed), ("http/1.1", b"GET /" + b"x" * 60_000), ("h2", framed), ("h2", b"GET / HTTP/1.1\r\n\r\n")):
@@ -411,7 +411,7 @@ def designated(reply):
 
 
 def test_clients_find_the_ways(doors, trusting):
-    """RFC 9461, RFC 9462: at the name for those that know the address alone, and at the one of the certificate."""
+    """SVCB records are at the resolver's special name (RFC 9462) and at the certificate's name (RFC 9461)."""
     doors(lambda asked: reply_to(asked.message, rcode=dns.rcode.NXDOMAIN),
           {"tls": [f"{ELSEWHERE}:8853"], "name": "dns.example"})
     expected = [("dns.example.", '"dot"', '"8853"', None, f'"{ELSEWHERE}"'),

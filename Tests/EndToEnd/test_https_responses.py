@@ -1,4 +1,4 @@
-"""What servers of DNS over HTTPS say in HTTP: statuses, fields and bodies."""
+"""HTTP responses of servers of DNS over HTTPS: statuses, fields and bodies."""
 
 import re
 import time
@@ -19,7 +19,7 @@ from waiting import eventually
 
 @pytest.mark.parametrize("status", [404, 429, 500, 502])
 def test_a_status_of_failure(asked_of, encrypted_resolver, next_server, status):
-    """Even with a valid message in the body: the next server is asked; the log says the status."""
+    """A status of failure, even with a valid message, leads to the next server, and the log has the status."""
     server = encrypted_resolver("https", lambda asked, connection: Response(address_reply(asked), status))
     running = asked_of(server, next_server)
     check_answers(at_once(f"n{number}.example.net" for number in range(3)), expected=NEXT_ADDRESS)
@@ -29,7 +29,7 @@ def test_a_status_of_failure(asked_of, encrypted_resolver, next_server, status):
 
 @pytest.mark.parametrize("status", [301, 307])
 def test_redirects_are_not_followed(asked_of, encrypted_resolver, next_server, binary, status):
-    """Where to is said to clients, in the log and by `probe`."""
+    """The target of a redirect is shown to clients, in the log and by `probe`, but not asked."""
     location = next_server.url
     server = encrypted_resolver("https", lambda asked, connection: Response(
         address_reply(asked), status, [("location", location)]))
@@ -43,7 +43,7 @@ def test_redirects_are_not_followed(asked_of, encrypted_resolver, next_server, b
 
 
 def test_the_end_of_a_pause_is_no_storm(asked_of, encrypted_resolver, next_server):
-    """What waited asks one by one whether the server takes requests again, and the next one answers meanwhile."""
+    """After a pause, single questions test whether the server accepts requests; the next server answers meanwhile."""
     server = encrypted_resolver("https", lambda asked, connection: Response(b"", 503, [("retry-after", "1")]))
     asked_of(server, next_server)
     names = fresh()
@@ -67,7 +67,7 @@ def test_a_page_is_no_answer(asked_of, encrypted_resolver, next_server):
 
 
 def test_the_age_of_an_answer(asked_of, encrypted_resolver):
-    """TTLs are less by it (RFC 8484 §5.1)."""
+    """The Age field is subtracted from TTLs (RFC 8484 §5.1)."""
     asked_of(encrypted_resolver("https", lambda asked, connection: Response(
         address_reply(asked, ttl=60), fields=[("content-type", MEDIA_TYPE), ("age", "50")])))
     reply = ask("aged.example.net", port=PORT)
@@ -86,7 +86,7 @@ def test_a_body_that_is_no_message(asked_of, encrypted_resolver, next_server, ca
 
 
 def large(asked, octets):
-    """A TXT answer of about so many octets."""
+    """A TXT answer of about this many octets."""
     reply = address_reply(asked)
     texts = [f'"{number:05}{"x" * 245}"' for number in range(octets // 264)]
     reply.answer = [dns.rrset.from_text_list(asked.message.question[0].name, 60, "IN", "TXT", texts)]

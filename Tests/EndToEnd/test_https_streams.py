@@ -1,4 +1,4 @@
-"""What servers of DNS over HTTPS do with HTTP/2, one case of each: they leave, limit streams, reset some, do not speak it."""
+"""HTTP/2 behaviour of servers of DNS over HTTPS, one case of each: GOAWAY, stream limits, resets, no HTTP/2."""
 
 import socket
 import subprocess
@@ -25,10 +25,10 @@ def goaway(last, code=0):
 
 
 def test_goaway_with_streams_open(asked_of, encrypted_resolver):
-    """What the server will not look at any more is asked on a new connection; what it will, on the old one.
+    """After GOAWAY, refused streams are asked again on a new connection; the accepted ones are answered on the old one.
 
-    It says at first that it will go, and only later where it has stopped (RFC 9113 §6.8). The first answer takes its time,
-    so the daemon is used to waiting: nothing here is asked again because it took long.
+    The server first announces that it will go, and later the last stream (RFC 9113 §6.8). The first answer takes its time,
+    so the daemon expects to wait: no question here is asked again because of a slow answer.
     """
     held = []
 
@@ -68,7 +68,7 @@ def test_goaway_with_streams_open(asked_of, encrypted_resolver):
 
 
 def test_one_stream_at_a_time(asked_of, encrypted_resolver):
-    """The limit is told with the first answer; what was sent before is refused, and goes out once more."""
+    """The limit comes with the first answer; streams opened before are refused, and sent again."""
     busy, seen = [], []
 
     def script(asked, connection):
@@ -80,13 +80,13 @@ def test_one_stream_at_a_time(asked_of, encrypted_resolver):
     check_answers(at_once(next(names) for _ in range(50)))
     assert max(busy) == 1 and len({asked.name for asked in server.questions}) == 50
     refused = sum(connection.refused for connection in seen)
-    # Two, and up to four more while it takes the slowness of a busy machine for that of dead connections.
+    # Two, and up to four more while the daemon mistakes the slowness of a busy machine for dead connections.
     assert server.connections <= 6 and refused < 50 and failures() == 0
 
 
 @pytest.mark.parametrize("code", ["REFUSED_STREAM", "INTERNAL_ERROR"])
 def test_one_of_several_streams_is_reset(asked_of, encrypted_resolver, code):
-    """The others are answered as ever; that one by a further attempt."""
+    """The other streams are answered as usual; the reset one is asked again."""
     held = []
 
     def script(asked, connection):
@@ -116,7 +116,7 @@ def test_a_server_without_http_2(asked_of, encrypted_resolver, offer):
 
 @pytest.mark.parametrize("scheme", ["tls", "https"])
 def test_a_server_that_refuses_by_an_alert(asked_of, authority, scheme):
-    """no_application_protocol, of one that knows `http/1.1` alone: said for HTTPS; DNS over TLS is tried without."""
+    """A server of `http/1.1` alone sends no_application_protocol: HTTPS reports this; DNS over TLS tries without ALPN."""
     file = authority.server_file(addresses=["127.0.0.6"])
     command = ["openssl", "s_server", "-accept", "127.0.0.6:8853", "-cert", str(file), "-key", str(file), "-alpn",
                "http/1.1", "-quiet"]
@@ -140,7 +140,7 @@ def listens(address, port):
 
 @pytest.mark.parametrize("offer", [None, "h2", "dot"])
 def test_what_a_server_of_dns_over_tls_offers(asked_of, encrypted_resolver, offer):
-    """It need not know `dot`; one that refuses it is asked again without."""
+    """The server need not know `dot`; a server that refuses `dot` is asked again without ALPN."""
     server = encrypted_resolver("tls")
     if offer:
         server._context.set_alpn_protocols([offer])

@@ -1,6 +1,6 @@
-"""What a start, a hit and a miss cost in instructions, as callgrind counts them: a number that does not depend on how busy the
-machine is, held against the ceilings of ceilings.txt. A change that makes it cheaper lowers them; one that makes it dearer
-raises them and says why."""
+"""The cost of a start, a hit and a miss in instructions, as callgrind counts them: a number that does not depend on other load of
+the machine, with an upper bound in ceilings.txt. A change that makes the program cheaper lowers a ceiling; a change that makes it
+more expensive raises it and says why."""
 
 import itertools
 import pathlib
@@ -18,8 +18,8 @@ from waiting import eventually
 
 pytestmark = measures_the_build
 HERE = pathlib.Path(__file__).parent
-# Rounds of one kind. The cheapest counts: what else the daemon does now and then, or a connection that is doubted because the
-# machine stood still, can only add.
+# Rounds of one kind. The cheapest counts: other work of the daemon, or a connection that is doubted because the machine stood
+# still, can only add.
 ROUNDS = 5
 HITS = 3200
 FILED = 5000  # names in the cache file
@@ -38,7 +38,7 @@ class Counted:
         self.running, self._output, self._dumps = running, output, 0
 
     def so_far(self):
-        """The instructions since the start, or since they were last asked for."""
+        """The instructions since the start, or since the last call."""
         subprocess.run(["callgrind_control", "--dump", str(self.running.pid)], stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL, check=True, timeout=60)
         self._dumps += 1
@@ -46,7 +46,7 @@ class Counted:
         return int(re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE).group(1))
 
     def rounds(self, of):
-        """The instructions of each round of what `of` does."""
+        """The instructions of each round of `of`."""
         self.so_far()
         counts = []
         for number in range(ROUNDS):
@@ -65,13 +65,13 @@ def stripped(binary, tmp_path_factory):
 
 @pytest.fixture
 def counted(daemon, stripped, tmp_path):
-    """Starts a daemon under callgrind, and counts the instructions of what is done to it."""
+    """Starts a daemon under callgrind, whose instructions can be counted."""
     output = tmp_path / "callgrind.out"
     command = (f"shift; exec valgrind -q --tool=callgrind --callgrind-out-file={output} --log-file={tmp_path}/valgrind.log "
                f"{stripped} \"$@\"")
 
     def start(service, settings):
-        # Else dictionaries are filled in another order each time.
+        # Without this, dictionaries are filled in another order each time.
         running = daemon(service, settings, prefix=["sh", "-c", command, "sh"],
                          variables={"SWIFT_DETERMINISTIC_HASHING": "1"})
         return Counted(running, output)
@@ -102,7 +102,7 @@ def test_hits(counted, service, ask_in_batches):
 
 
 def test_a_start_and_an_answer_of_the_cache_file(counted, daemon, service, ask_in_batches, tmp_path):
-    """From exec until it answers, and what each answer adds that is read from the file."""
+    """The cost from exec until the daemon answers, and the cost of each answer that is read from the file."""
     chosen = service("aes", every_name)
     kept = SETTINGS | {"cache": {"file": str(tmp_path / "answers")}}
     filling = daemon(chosen, kept)
@@ -118,7 +118,7 @@ def test_a_start_and_an_answer_of_the_cache_file(counted, daemon, service, ask_i
     without = [start(SETTINGS, "listening")[0] for _ in range(ROUNDS)]
     check("start", without, 1)
     restored = [start(kept, "taken over") for _ in range(ROUNDS)]
-    # Of a name there may be an answer for either family.
+    # A name may have an answer for each family.
     answers = int(re.search(r"(\d+) answers? taken over", restored[0][1]).group(1))
     print(f"{answers} answers")
     assert answers >= FILED
@@ -126,8 +126,8 @@ def test_a_start_and_an_answer_of_the_cache_file(counted, daemon, service, ask_i
 
 
 def check_misses(name, daemon, ask_in_batches, *at_once):
-    """Misses of which so many are under way at once: of one kind after the other."""
-    # Under valgrind, what runs for the first time takes seconds on a busy machine.
+    """Measures misses with each number of simultaneous questions in turn."""
+    # Under valgrind, the first run of any code takes seconds on a busy machine.
     fresh = (f"first{number}.example.com" for number in itertools.count())
     eventually(lambda: ask(next(fresh)).answer, "it answers", 60)
     for size in at_once:
@@ -136,7 +136,7 @@ def check_misses(name, daemon, ask_in_batches, *at_once):
 
         def misses(number):
             ask_in_batches(count, size, count, f"round{number}{kind}.example.com")
-        misses(ROUNDS)  # the first connection, and what is done once
+        misses(ROUNDS)  # includes the first connection, and work that is done once
         check(f"miss-{name}{kind}", daemon.rounds(misses), count)
 
 

@@ -1,4 +1,4 @@
-"""What commands say to programs is what docs/json.md says: no key more and none less."""
+"""The JSON of commands has the keys in docs/json.md, no more and no fewer."""
 
 import json
 
@@ -23,7 +23,7 @@ def keys(value, path=""):
 
 
 def compare(found, command, rare):
-    """No key more, and none less but the rare ones. A list that is empty here, or null, may have members there."""
+    """All keys are documented, and all documented keys but the rare ones are there. An empty list or null may have members."""
     page = documented(command)
     more = {key for key in found - page if not any(other.startswith((key + ".", key + "[]")) for other in page)}
     assert (more, page - found) == (set(), rare)

@@ -1,5 +1,5 @@
 """Attacks on resolvers and forwarders that were published from 2023 to 2026, one test each, by the numbers of the table in
-ATTACKS.md. What other files show is there."""
+ATTACKS.md. Further attacks are in other files."""
 
 import asyncio
 import collections
@@ -57,7 +57,7 @@ def says(address, ttl=60):
 
 @contextlib.contextmanager
 def held(resolver, name):
-    """Asks for a name that the resolver keeps to itself: what waits for the answer's addresses, and the query."""
+    """Asks for a name while the resolver holds its answer: a function that waits for the answer's addresses, and the query."""
     resolver.hold()
     before = len(resolver.questions)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
@@ -72,10 +72,10 @@ def mismatches(reason):
     return total(metrics(), "httpdnsd_mismatches_total", reason=reason)
 
 
-# --- Somebody off the path forges answers ---
+# --- An attacker off the path forges answers ---
 
 def test_01_sad_dns(plain, scripted_resolver):
-    """The port of a query that waits looks like a closed one to everybody but the resolver."""
+    """The port of a waiting query looks closed to every host but the resolver."""
     resolver = scripted_resolver(says(TRUE))
     plain(resolver)
 
@@ -99,7 +99,7 @@ def test_01_sad_dns(plain, scripted_resolver):
 
 
 def test_02_rebirthday(plain, scripted_resolver):
-    """Equal questions that are told apart make few queries, and an answer serves only those to whom it was given."""
+    """Equal questions in many variants cause few queries, and an answer serves only clients with the same flags."""
     resolver = scripted_resolver(says(TRUE))
     plain(resolver)
     resolver.hold()
@@ -115,7 +115,7 @@ def test_02_rebirthday(plain, scripted_resolver):
             channel.send(message.to_wire())
         channel.settimeout(20)
         channel.send(wire("localhost", number=0xFFFF))
-        while channel.recv(4096)[:2] != b"\xff\xff":  # until it is read, and so all before it
+        while channel.recv(4096)[:2] != b"\xff\xff":  # until it is read, and so all questions before it
             pass
         eventually(lambda: resolver.questions, "it is asked")
         assert 1 <= len(resolver.questions) <= 4
@@ -127,7 +127,7 @@ def test_02_rebirthday(plain, scripted_resolver):
 
 
 def test_03_ports_and_ids(plain, scripted_resolver):
-    """Of queries that share ports, ids are even, no pair comes twice, and a client's id 0 is not passed on."""
+    """Ids of queries that share ports are evenly spread, no pair of port and id repeats, and a client's id 0 is not passed on."""
     resolver = scripted_resolver(says(TRUE))
     plain(resolver)
     count = 1600
@@ -145,7 +145,7 @@ def test_03_ports_and_ids(plain, scripted_resolver):
     for values, shift, bins in (([number for number, _ in pairs], 12, 16), ([number for number, _ in pairs], 0, 16)):
         counts = collections.Counter((value >> shift) % bins for value in values)
         expected = len(values) / bins
-        # Of 15 degrees of freedom: one run in a million is above.
+        # With 15 degrees of freedom, one run in a million exceeds this.
         assert sum((counts[bin] - expected) ** 2 / expected for bin in range(bins)) < 60
     assert [number for number, _ in pairs].count(0) < 4
     with Stream(port=PORT) as stream:
@@ -157,7 +157,7 @@ def test_03_ports_and_ids(plain, scripted_resolver):
 
 
 def test_04_jiggle(plain, scripted_resolver):
-    """What is malformed gets its code at once and is nobody else's affair: no upstream hears of it, none is put aside."""
+    """A malformed question gets its code at once; no upstream receives it, and no server is put aside."""
     resolver = scripted_resolver(says(TRUE))
     running = plain(resolver, timeout=20000)
     slowest = 0
@@ -169,7 +169,7 @@ def test_04_jiggle(plain, scripted_resolver):
         code = (reply[-6] << 4 if len(reply) > 12 and "version" in case else 0) | reply[3] & 15
         assert code == (dns.rcode.BADVERS if "version" in case else dns.rcode.FORMERR), (case, reply)
     assert slowest < 3, "no time-out is waited for"
-    # Subnets that no server may be sent (RFC 7871 §7.1.2), options nobody knows: what a client adds stays here.
+    # Subnets that must not be sent (RFC 7871 §7.1.2) and unknown options: a client's options are not passed on.
     for number, data in enumerate([b"\0\1\x18\x18\xc6\x33\x64", b"\0\1\xff\0\xc6", b"\0\7\x18\0\xc6\x33\x64", b"\0"]):
         option = struct.pack("!HH", 8, len(data)) + data
         reply = exchange(wire(f"subnet{number}.example.net", more=opt(option), counts=(1, 0, 0, 1)), port=PORT)
@@ -180,7 +180,7 @@ def test_04_jiggle(plain, scripted_resolver):
 
 
 def bad_answers(asked):
-    """With the right address, port and id, and not the answer."""
+    """Messages with the right address, port and id that are not the answer."""
     true = reply_to(asked.message, f"60 IN A {FORGED}").to_wire()
     number = true[:2]
     other = dns.message.make_query("other.example.net", "A", id=asked.message.id)
@@ -193,7 +193,7 @@ def bad_answers(asked):
 
 
 def test_05_tudoor(plain, scripted_resolver):
-    """A bad message ends no wait: the true answer that comes later is given, once."""
+    """A bad message does not end the wait: the true answer that comes later is given once."""
     def script(asked):
         for bad in bad_answers(asked):
             channel.sendto(bad, ("127.0.0.1", asked.port))
@@ -215,7 +215,7 @@ def checksum(octets):
 
 
 def icmp(kind, code, rest, port, payload, *, to="127.0.0.4", to_port=53):
-    """An ICMP error about a datagram of the daemon's."""
+    """An ICMP error that quotes a datagram of the daemon."""
     head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 28 + len(payload), 1, 0, 64, 17, 0, socket.inet_aton("127.0.0.1"),
                        socket.inet_aton(to))
     quoted = head + struct.pack("!4H", port, to_port, 8 + len(payload), 0) + payload
@@ -243,7 +243,7 @@ def test_06_forged_icmp(plain, scripted_resolver):
         resolver.release()
         assert answer() == [TRUE]
         eventually(lambda: mismatches("icmp") > 5, "they are counted")
-        # One that could have come from the resolver's host: it ends its query, and not those beside it.
+        # An error that could come from the resolver's host ends its query, and no other query.
         answer, asked = stack.enter_context(held(resolver, "refused.example.net"))
         beside, _ = stack.enter_context(held(resolver, "beside.example.net"))
         begun = time.monotonic()
@@ -255,7 +255,7 @@ def test_06_forged_icmp(plain, scripted_resolver):
 
 
 def test_07_fragments(plain, scripted_resolver):
-    """Queries allow 1,232 octets, which need no fragments, and what does not fit is asked for over TCP."""
+    """Queries allow 1,232 octets, which need no fragments; a larger answer is asked for over TCP."""
     def script(asked):
         if asked.transport == "udp":
             return reply_to(asked.message, flags=dns.flags.RA | dns.flags.TC)
@@ -267,7 +267,7 @@ def test_07_fragments(plain, scripted_resolver):
 
 
 def test_08_kaminsky(plain, scripted_resolver):
-    """A flood of forged answers to many open siblings: none is taken, they are counted, and nothing is forgotten."""
+    """Of many forged answers to many open questions, none is taken, all are counted, and the cache keeps its answers."""
     chance = random.Random(8)
     sent = itertools.count()
 
@@ -303,7 +303,7 @@ def records(message, section, name, *texts):
 
 
 def test_09_foreign_records(plain, scripted_resolver):
-    """What nobody asked for is neither kept nor passed on."""
+    """Records outside the question are neither cached nor passed on."""
     def script(asked):
         if asked.name.to_text() == "bank.example.":
             return reply_to(asked.message, f"60 IN A {TRUE}")
@@ -331,7 +331,7 @@ def test_09_foreign_records(plain, scripted_resolver):
 
 @pytest.mark.parametrize("protocol", ["tcp", "tls"])
 def test_11_two_answers_and_a_reset(asked_of, encrypted_resolver, protocol):
-    """FORMERR and an answer for one id in one segment, then RST; and answers under ids that nobody uses."""
+    """FORMERR and an answer for one id in one segment, then RST; and answers under unused ids: every client gets its answer."""
     def script(asked, connection):
         wrong = reply_to(asked.message, rcode=dns.rcode.FORMERR)
         strays = []
@@ -353,7 +353,7 @@ def test_11_two_answers_and_a_reset(asked_of, encrypted_resolver, protocol):
 
 
 def chained_names(asked, count=3000):
-    """An answer of nearly 64 KiB, whose owners are each one label and a pointer to the one before."""
+    """An answer of nearly 64 KiB, whose owners are each one label and a pointer to the owner before."""
     question = asked.wire[12:12 + len(asked.message.question[0].name.to_wire()) + 4]
     out = asked.wire[:2] + struct.pack("!5H", 0x8180, 1, count, 0, 0) + question
     before = 12
@@ -366,7 +366,7 @@ def chained_names(asked, count=3000):
 
 
 def test_12_names_that_cost_square_time(plain, scripted_resolver):
-    """While such answers are read others wait no longer."""
+    """While such answers are read, other clients wait no longer."""
     def script(asked):
         if asked.name.to_text().startswith("good"):
             return reply_to(asked.message, f"60 IN A {TRUE}")
@@ -389,7 +389,7 @@ def test_12_names_that_cost_square_time(plain, scripted_resolver):
 
 @pytest.mark.parametrize("case", ["16,000 empty options", "1,000 cookies", "1,000 paddings", "of a reply"])
 def test_13_thousands_of_options(plain, scripted_resolver, case):
-    """They are read once, and what goes out has one of each at most."""
+    """Options are read once, and a reply has at most one of each."""
     many = {"16,000 empty options": struct.pack("!HH", 65001, 0) * 16000,
             "1,000 cookies": struct.pack("!HH8s", 10, 8, b"12345678") * 1000,
             "1,000 paddings": struct.pack("!HH8s", 12, 8, b"") * 1000}
@@ -433,7 +433,7 @@ PRIVATE_HINT = bytes([10, 0, 0, 1])
     service_binding((6, bytes(10) + b"\xff\xff" + PRIVATE_HINT, None)), service_binding((4, PRIVATE_HINT, None))[:-1],
     service_binding((4, PRIVATE_HINT, None), target=b"\xc0\x0c"), service_binding(target=b"\x3fa"), b"", b"\0\1"])
 def test_14_hints_that_cannot_be_read(plain, scripted_resolver, data):
-    """No browser is told an address that it must not dial, however the record is written."""
+    """With a malformed record, no browser gets an address that it must not dial."""
     def script(asked):
         reply = reply_to(asked.message)
         reply.use_edns(False)
@@ -446,7 +446,7 @@ def test_14_hints_that_cannot_be_read(plain, scripted_resolver, data):
 
 
 def test_15_ghost_domain(service, store, member, scripted_resolver):
-    """A name that has ended ends at every daemon of a fleet, however often it is asked, refreshed and kept alive."""
+    """A name that has ended ends at every daemon of a fleet, even if it is often asked, refreshed and kept alive."""
     lives = True
     local = scripted_resolver(lambda asked: reply_to(
         asked.message, "2 IN SOA ns.example. host.example. 1 2 3 4 2", rcode=dns.rcode.NXDOMAIN, section="authority"))
@@ -468,13 +468,13 @@ def test_15_ghost_domain(service, store, member, scripted_resolver):
             if addresses(ask("ghost.example.com", port=one.port)):
                 last = time.monotonic()
         time.sleep(0.1)
-    # Its TTL, the second by which the store's clock may differ, and the time of a lookup on a busy machine.
+    # Its TTL, one second by which the store's clock may differ, and the time of a lookup on a busy machine.
     assert last - ended < 8, "it is given on and on"
 
 
 @pytest.mark.parametrize("after", [1.4, 1.69, 1.71, 2.0])
 def test_16_stale_and_nxdomain_at_once(plain, scripted_resolver, after):
-    """At the moment when a stale answer is given the name is found to be gone: one answer, and the later one is kept."""
+    """When a name is found to be gone just as its stale answer is given, the client gets one answer; the cache has the later."""
     resolver = scripted_resolver(says(TRUE, ttl=1))
     plain(resolver, timeout=4000)
     assert addresses(ask("edge.example.net", port=PORT)) == [TRUE]
@@ -496,7 +496,7 @@ def test_16_stale_and_nxdomain_at_once(plain, scripted_resolver, after):
 
 
 def test_17_a_dead_zone_as_a_lever(asked_of, encrypted_resolver):
-    """Names of a zone whose servers are silent move no other name to the group's next server."""
+    """Silent servers of one zone move no other name to the group's next server."""
     def script(asked, connection):
         return None if b"dead" in asked.name.to_text().encode() else address_reply(asked)
     first = encrypted_resolver("tls", script)
@@ -510,15 +510,15 @@ def test_17_a_dead_zone_as_a_lever(asked_of, encrypted_resolver):
         time.sleep(0.1)
     good = clients.all_answered()
     assert all(addresses(one.reply) == OURS for one in good)
-    # The second one may be asked as well where the first, on a busy machine, has not answered within 250 ms.
+    # If the first server has not answered within 250 ms, on a busy machine, the second may be asked as well.
     at_once = {f"{one.name}." for one in good if one.took < 0.25}
     moved = at_once & {asked.name.to_text() for asked in second.questions}
-    # One that stood still is doubted for a moment; a lever would move all that follow.
+    # A server that stood still is doubted for a moment; an attack would move all names that follow.
     assert at_once and len(moved) < len(at_once) / 4, moved
 
 
 def test_18_an_error_and_more_in_one_record(asked_of, encrypted_resolver):
-    """A connection error, and malformed frames behind it in the same TLS record (CVE-2026-27135 of nghttp2)."""
+    """After a connection error and malformed frames in one TLS record (CVE-2026-27135 of nghttp2), the next server answers."""
     altsvc, priority_update = frame(10, 0, 0, b"\0"), frame(16, 0, 0, b"\0\0")
     errors = [frame(DATA, 0, 0, b"x"), frame(PING, 0, 0, bytes(7)), altsvc, priority_update]
 
@@ -536,7 +536,7 @@ def test_18_an_error_and_more_in_one_record(asked_of, encrypted_resolver):
 
 @pytest.mark.parametrize("protocol", ["tls", "https"])
 def test_19_reading_without_end(asked_of, encrypted_resolver, protocol):
-    """A server that sends without a pause keeps nobody else waiting and fills no memory."""
+    """A server that sends without a pause delays no other client and fills no memory."""
     def script(asked, connection):
         piece = (frame(PING, 0, 0, bytes(8)) * 4000 if protocol == "https"
                  else FramedConnection.framed(reply_to(asked.message, rcode=dns.rcode.SERVFAIL)) * 1000)
@@ -567,10 +567,10 @@ def test_19_reading_without_end(asked_of, encrypted_resolver, protocol):
     assert running.held_kilobytes("RssAnon") < before + 16384
 
 
-# --- Others ---
+# --- Other attacks ---
 
 def test_31_keys_and_signatures_by_the_hundred(plain, scripted_resolver):
-    """Nothing is validated here, so they cost what other records cost (KeyTrap)."""
+    """The daemon validates nothing, so hundreds of keys and signatures cost as much as other records (KeyTrap)."""
     def script(asked):
         if asked.transport == "udp":
             return reply_to(asked.message, flags=dns.flags.RA | dns.flags.TC)
@@ -588,7 +588,7 @@ def test_31_keys_and_signatures_by_the_hundred(plain, scripted_resolver):
 
 
 def test_33_a_network_that_changes_all_the_time(asked_of, encrypted_resolver):
-    """Ten addresses a second come and go beside fifty questions: none is lost, and connections are not made for each."""
+    """Ten addresses a second come and go beside fifty questions: none is lost, and connections are fewer than changes."""
     server = encrypted_resolver("tls")
     asked_of(server)
     over = threading.Event()
@@ -618,7 +618,7 @@ def test_33_a_network_that_changes_all_the_time(asked_of, encrypted_resolver):
 
 
 def test_35_a_forged_binding(daemon, service, scripted_resolver):
-    """A name of the account's has no HTTPS record that somebody on the path could have written."""
+    """The HTTPS record of an account's name is never asked of a server in the clear, where it could be forged."""
     local = scripted_resolver(lambda asked: reply_to(asked.message, f"60 IN HTTPS 1 . ipv4hint={FORGED}"))
     daemon(service("https"), {"fallback": {"servers": [local.endpoint]}})
     reply = ask("www.example.com", "HTTPS")

@@ -1,5 +1,5 @@
-"""An IPv6 network of 200 hosts on a link of the daemon's machine, all in one /64, one of which asks for as much as it can get. The
-others lose nothing: each address has a share of its own. What is counted follows from limits, not from how fast anything is."""
+"""An IPv6 network of 200 hosts on a link of the daemon's machine, all in one /64; one host asks for as much as it can get. The
+others lose nothing: each address has a share of its own. The counts follow from limits, not from the speed of any machine."""
 
 import contextlib
 import select
@@ -35,7 +35,7 @@ class Lan:
         self.server = f"{prefix}1"
 
     def begin(self, by="its address"):
-        """The machine joins the network, whose prefix is on the link by its own address or by what a router has said."""
+        """Adds the prefix to the machine, by its own address or by a router's advertisement."""
         if by == "its address":
             self.machine.ip("address add", self.server + "/64", "dev cable nodad")
         else:
@@ -61,7 +61,7 @@ class Lan:
 
 @pytest.fixture
 def lan(network):
-    """Makes the network, and its cable to the machine on which the daemon is to run."""
+    """Makes the network, and its cable to the daemon's machine."""
     machine, hosts = network(), network()
     machine.link(hosts)
     return lambda prefix: Lan(machine, hosts, NETWORKS.get(prefix, prefix))
@@ -69,7 +69,7 @@ def lan(network):
 
 @pytest.fixture
 def served(serving):
-    """Starts a daemon that the hosts of a network may ask in every way; nothing reads what its group for silent.example is asked."""
+    """Starts a daemon that the hosts may ask over every transport; its group for silent.example has a server that never reads."""
     with contextlib.ExitStack() as stack:
         def start(lan, **listen):
             def on(port):
@@ -90,13 +90,13 @@ def asked(resolver, name):
 
 
 def taken(lan, count):
-    """Waits until the daemon has taken so many questions over IPv6."""
+    """Waits until the daemon has accepted this many questions over IPv6."""
     with lan.machine:
         eventually(lambda: total(metrics(), "httpdnsd_dns_requests_total", family="2") >= count, "all were taken", 20)
 
 
 def answers_of(channels, count):
-    """As many replies as are expected in all, by the channel that has them: their response codes."""
+    """The response codes of all expected replies, by channel."""
     came = {channel: [] for channel in channels}
     while sum(map(len, came.values())) < count:
         ready, _, _ = select.select(list(channels), [], [], 8)
@@ -107,7 +107,7 @@ def answers_of(channels, count):
 
 
 def wait_for_one_question(lan, resolver, name):
-    """Each host asks the same by UDP, and the flooder 200 times; no answer comes before it is known.
+    """Each host asks the same question by UDP, the flooder 200 times, while the resolver holds the answer.
 
     Returns how many of the flooder's and of the others' questions fail."""
     resolver.hold()
@@ -146,7 +146,7 @@ def test_a_network_that_the_machine_joins_later(lan, served, by):
 
 @pytest.mark.parametrize("way", CONNECTIONS)
 def test_connections(lan, served, connect, way):
-    """The flooder has a quarter of them, each waiting for an answer, and is refused more; a hundred others all have theirs."""
+    """The flooder has a quarter of the connections and is refused more; a hundred other hosts all get connections."""
     lan, most, count = lan("2001").begin(), 160, 100
     with lan.machine:
         served(lan, tcpClients=most)
@@ -174,7 +174,7 @@ def test_connections(lan, served, connect, way):
 
 @pytest.mark.parametrize("way", ["udp", "tcp", "tls", "https"])
 def test_names_that_are_held(lan, served, connect, way):
-    """The flooder asks for names whose servers are silent, until no more are looked up for it; each name of the others is."""
+    """The flooder asks for names of silent servers until it is refused; every name of the other hosts is looked up."""
     lan = lan("2001").begin()
     with lan.machine:
         served(lan)

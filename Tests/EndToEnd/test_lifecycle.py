@@ -1,4 +1,4 @@
-"""From start to stop."""
+"""The daemon from start to stop."""
 
 import signal
 import socket
@@ -67,7 +67,7 @@ def test_it_can_be_started_again_at_once(daemon):
 
 
 def test_it_starts_without_any_upstream(daemon, service):
-    """And uses them from the moment they are there."""
+    """The daemon starts without any upstream, and uses an upstream as soon as it is there."""
     chosen = service("aes")
     chosen.stop()
     daemon(chosen, {"httpdns": {"httpOnly": True}})
@@ -107,7 +107,7 @@ def test_an_address_that_is_not_ours(binary, tmp_path):
 
 
 def test_a_start_without_enough_descriptors(binary, tmp_path):
-    """The one line says which limit to raise."""
+    """The last line says which limit to raise."""
     file = tmp_path / "httpdnsd.toml"
     file.write_text('[fallback]\nservers = ["127.0.0.2"]\n')
     for most in (8, 16, 24):
@@ -130,7 +130,7 @@ def test_the_listen_option_replaces_the_file(daemon):
     (["--version"], "0."), (["--help"], "USAGE:"), (["check", "--all", "-c", "/dev/null"], "[listen]"),
 ])
 def test_arguments_need_no_proc(binary, arguments, said):
-    """As in the chroot of an image that is being built."""
+    """These arguments work without /proc, as in the chroot of an image that is being built."""
     without = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" "$@"', str(binary), *arguments]
     ended = subprocess.run(without, capture_output=True, text=True, timeout=60, env=processes.environment())
     assert ended.returncode == 0 and said in ended.stdout, ended
@@ -152,4 +152,4 @@ def test_lookups_are_logged_when_asked_for(daemon, service):
         running = daemon(chosen, {"httpdns": {"debug": True}, "log": {"level": "debug"}})
         ask("www.example.com")
         eventually(lambda running=running: "www.example.com" in running.log(), "the lookup is logged")
-        running.stop()  # looks for the key and the token in the log
+        running.stop()  # checks that the log has neither the key nor the token

@@ -1,4 +1,4 @@
-"""Local resolvers that a router announces by its link-local address: there is no asking them without the link's name."""
+"""Local resolvers that a router announces by its link-local address, which can be asked only with the name of the link."""
 
 import socket
 
@@ -64,7 +64,7 @@ def test_a_link_that_goes_and_comes_back(daemon, scripted_resolver, home):
         machine.ip("link delete cable")
         assert ask("two.example.net", port=PORT).rcode() == dns.rcode.SERVFAIL
         eventually(lambda: running.log_lines("fails: .*cable: No such device"), "it says why")
-        machine.ip("link add other type veth peer name end")  # the cable gets another number
+        machine.ip("link add other type veth peer name end")  # the new cable has another number
         machine.link(router, ours="fe80::1/64", theirs=f"{ROUTER}/64")
         eventually(lambda: addresses(ask(f"n{len(resolver.questions)}.example.net", port=PORT)) == ["192.0.2.1"],
                    "it is asked again")

@@ -1,4 +1,4 @@
-"""Which addresses `listen` has: both families at [::], and those that this machine lacks."""
+"""Addresses of `listen`: both families at [::], and addresses that this machine lacks."""
 
 from daemon import run
 from dns_client import addresses, ask
@@ -18,7 +18,7 @@ def test_all_addresses_of_ipv6_take_ipv4_too(daemon):
 
 @needs_ipv6
 def test_a_machine_without_its_usual_ipv6_address(daemon, network):
-    """No line of the settings names it, so it is a warning."""
+    """A default address that the machine lacks is a warning, as no line of the settings names it."""
     here = network()
     here.ip("-6 address del ::1/128 dev lo")
     with here:

@@ -1,4 +1,4 @@
-"""Connections that die without a word, servers that restart, networks that change: clients should not notice."""
+"""Connections that die silently, servers that restart, networks that change: clients should not notice."""
 
 import concurrent.futures
 import time
@@ -13,19 +13,19 @@ from resolvers import LOCAL_ADDRESS, answer_locally
 from waiting import eventually, waited_since
 
 EVERY = 0.2  # five questions a second
-PROMPT = 0.2  # an answer that came within so many seconds was not delayed
-BUSY = 1.0  # what a busy machine adds, which is far less than the time-out
-# `httpOnly`: no local resolver covers up for a lost request. A long timeout: nor does the next attempt.
+PROMPT = 0.2  # an answer that came within this many seconds was not delayed
+BUSY = 1.0  # the delay that a busy machine adds, which is far less than the time-out
+# `httpOnly`: no local resolver hides a lost request; nor does a next attempt, with this long time-out.
 ALONE = {"httpOnly": True, "timeout": 10000}
 
 
 def fresh_names():
-    """Names nobody has asked for."""
+    """Names that no client has asked for yet."""
     return (f"fresh{number}.example.com" for number in range(1_000_000))
 
 
 def warm_up(chosen, names, connections, port=53):
-    """So many connections to the service live when this returns, and their round trips are known."""
+    """When this returns, this many connections to the service live, and their round trips are known."""
     clients = Clients(port=port)
     chosen.hold()
     for _ in range(connections):
@@ -39,7 +39,7 @@ def warm_up(chosen, names, connections, port=53):
 
 
 def at_once(*scenarios):
-    """Runs functions beside each other, as most of their time is waiting. Every one must pass."""
+    """Runs functions at the same time, as they mostly wait. Every one must pass."""
     with concurrent.futures.ThreadPoolExecutor(len(scenarios)) as pool:
         for running in [pool.submit(scenario) for scenario in scenarios]:
             running.result()
@@ -50,20 +50,20 @@ def on_port(port):
 
 
 def check_answers(asked):
-    """Everyone got the service's own answer."""
+    """Every client got the service's own answer."""
     for one in asked:
         assert addresses(one.reply) == [address_of(one.name)], f"{one.name} after {one.waited:.2f} s: {one.reply}"
 
 
 def check_outage(asked, began):
-    """At most one second's answers were delayed, and none of them for longer than that, give or take."""
+    """Only answers of about one second were delayed, each by about one second at most."""
     late = [(round(waited_since(began, one.at), 2), round(one.waited, 2)) for one in asked if one.waited > PROMPT + BUSY]
     print("delayed (asked so many seconds after the fault, waited):", late)
     assert all(at < 1.0 + BUSY and waited < 1.2 + BUSY for at, waited in late), late
 
 
 def test_a_frozen_connection_and_a_restart(daemon, service, relay):
-    """Five questions a second: connections stop moving, then the service restarts. Nothing is lost, little is late."""
+    """Connections freeze, then the service restarts: with five questions a second, none is lost and few are late."""
     def scenario(encryption, connections, port):
         chosen, names = service(encryption, every_name), fresh_names()
         between = relay(chosen)
@@ -90,7 +90,7 @@ def test_a_frozen_connection_and_a_restart(daemon, service, relay):
 
 
 def test_packets_that_vanish(daemon, service):
-    """The same by the packet filter: now the daemon's bytes are not even acknowledged."""
+    """Packets vanish, so the daemon's octets are not even acknowledged: no answer is lost, few are late."""
     chosen, names = service("https", every_name), fresh_names()
     daemon(chosen, {"httpdns": ALONE})
     warm_up(chosen, names, 2)
@@ -105,7 +105,7 @@ def test_packets_that_vanish(daemon, service):
 
 
 def test_a_service_that_is_away_for_a_moment(daemon, service, scripted_resolver):
-    """Refused for half a second: who asks then is answered by the local resolver; afterwards HTTPDNS is used again."""
+    """While the service refuses for half a second, the local resolver answers; afterwards HTTPDNS is used again."""
     local = scripted_resolver(answer_locally)
     chosen, names = service("aes", every_name), fresh_names()
     daemon(chosen, {"fallback": {"servers": [local.endpoint]}})
@@ -123,7 +123,7 @@ def test_a_service_that_is_away_for_a_moment(daemon, service, scripted_resolver)
 
 @pytest.mark.parametrize("fault", ["reset", "closed"])
 def test_a_connection_the_server_had_just_closed_is_no_failure(daemon, service, relay, fault):
-    """While idle, or under the request that was just sent: it goes out again, and nobody hears of it."""
+    """A connection that ends while idle, or after a request was sent: the request goes out again, and clients do not notice."""
     chosen, names = service("https", every_name), fresh_names()
     between = relay(chosen)
     running = daemon(chosen, {"httpdns": ALONE | {"dnsIp": [between.endpoint]}})
@@ -131,7 +131,7 @@ def test_a_connection_the_server_had_just_closed_is_no_failure(daemon, service, 
     for _ in range(5):
         between.reset() if fault == "reset" else chosen.drop_connections()
         assert addresses(ask(name := next(names))) == [address_of(name)]
-    # On the wire already, and one connection is left of it.
+    # The request is on the wire already, and one connection is left.
     chosen.hold()
     clients = Clients()
     requests = len(chosen.requests)
@@ -144,7 +144,7 @@ def test_a_connection_the_server_had_just_closed_is_no_failure(daemon, service, 
 
 
 def test_a_service_that_is_always_slow_is_not_doubted(daemon, service, relay):
-    """Round trips of 400 ms are learned: no name is asked twice."""
+    """The daemon learns round trips of 400 ms: no name is asked twice."""
     def scenario(encryption, port):
         chosen, names = service(encryption, every_name), fresh_names()
         between = relay(chosen)
@@ -158,7 +158,7 @@ def test_a_service_that_is_always_slow_is_not_doubted(daemon, service, relay):
 
 
 def test_a_doubted_request_that_is_answered_after_all(daemon, service):
-    """A single slow answer: the request goes out again, the first answer wins, the old connection is closed."""
+    """After a single slow answer, the request goes out again, the first answer wins, and the old connection is closed."""
     chosen, names = service("aes", every_name), fresh_names()
     daemon(chosen, {"httpdns": ALONE})
     warm_up(chosen, names, 1)
@@ -171,7 +171,7 @@ def test_a_doubted_request_that_is_answered_after_all(daemon, service):
     assert addresses(ask(slow)) == [address_of(slow)]
     assert 0.2 <= time.monotonic() - begun and waited_since(begun) < 3
     assert chosen.names.count(slow) == 2
-    # The other end is given up as soon as the answer is there. The service notices once it has slept.
+    # The daemon gives the other connection up as soon as it has the answer. The service notices after its delay.
     eventually(lambda: len(chosen.clients) == 1, "one connection is left")
 
 
@@ -185,7 +185,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_of_the_network_retires_every_connection(daemon, service, network, change):
-    """Nobody has to find out the hard way: at once the old connections are closed, and the next is a new one."""
+    """After a change, the old connections are closed at once, and the next question opens a new one."""
     here, there = network(), network()
     here.link(there, ours="10.77.0.1/24 10.77.0.6/24")
     here.ip("route add default via 10.77.0.2")
@@ -211,7 +211,7 @@ def test_a_change_of_the_network_retires_every_connection(daemon, service, netwo
 
 
 def test_another_network(daemon, service, network):
-    """The address a laptop had is gone, and with it every packet to it; the new one is used within the second."""
+    """After a laptop's address is replaced, packets to the old one are lost; the new one is used within a second."""
     here, there = network(), network()
     here.link(there)
     with there:

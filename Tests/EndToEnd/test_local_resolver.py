@@ -1,4 +1,4 @@
-"""How the daemon asks the local resolver, and how it finds it."""
+"""How the daemon asks and finds the local resolver."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def test_what_it_asks(daemon, scripted_resolver):
 
 
 def test_resolv_conf_is_followed(daemon, scripted_resolver, tmp_path):
-    """Written in place and replaced by a rename, as the several tools do it."""
+    """The daemon follows resolv.conf, written in place or replaced by a rename, as different tools do."""
     for last in (20, 21, 22):
         scripted_resolver(lambda asked, last=last: reply_to(asked.message, f"60 IN A 192.0.2.{last}"),
                           address=f"127.0.0.{last}")
@@ -56,7 +56,7 @@ def test_resolv_conf_is_followed(daemon, scripted_resolver, tmp_path):
 
 
 def test_it_never_asks_itself(daemon, tmp_path):
-    """resolv.conf names the daemon: said once, and a client is told that nobody can be asked."""
+    """resolv.conf names the daemon itself: this is logged once, and clients get SERVFAIL with an EDE."""
     file = tmp_path / "resolv.conf"
     file.write_text("nameserver 127.0.0.1\n")
     running = daemon(None, {"fallback": {"servers": [], "resolvConf": [str(file)]}})
@@ -69,7 +69,7 @@ def test_it_never_asks_itself(daemon, tmp_path):
 
 @pytest.mark.parametrize(("resolved_asks", "is_loop"), [("127.0.0.1", True), ("192.0.2.1", False)])
 def test_it_does_not_ask_who_asks_it_in_turn(daemon, binary, scripted_resolver, tmp_path, resolved_asks, is_loop):
-    """systemd-resolved answers at 127.0.0.53 and writes whom it asks into a file of its own."""
+    """systemd-resolved answers at 127.0.0.53 and lists its servers in a file; if these name the daemon, it is not asked."""
     file = "/run/systemd/resolve/resolv.conf"
     script = f"mount -t tmpfs none /run && mkdir -p {file[:-12]} && echo nameserver {resolved_asks} > {file} && exec \"$@\""
     inside = ("unshare", "--mount", "sh", "-c", script, "sh")
@@ -87,7 +87,7 @@ def test_it_does_not_ask_who_asks_it_in_turn(daemon, binary, scripted_resolver, 
 
 
 def test_a_vpns_resolver_is_not_for_all_names(daemon, network, binary, tmp_path):
-    """systemd-resolved lists it beside the router. Where it cannot be asked which is for what, routes tell."""
+    """systemd-resolved lists a VPN's resolver beside the router; if it cannot be asked for domains, routes decide."""
     here, there = network(), network()
     here.link(there, ours="10.77.0.2/24", theirs="10.77.0.1/24")
     there.ip("address add 10.1.0.53/32 dev lo")
@@ -111,13 +111,13 @@ def test_a_vpns_resolver_is_not_for_all_names(daemon, network, binary, tmp_path)
                 group, = (group for group in Control(binary, running).json()["groups"] if group["name"] == "fallback")
                 return ([server["address"] for server in group["servers"]],
                         [server["address"] for server in group["leftOut"]])
-            # No network has a default route yet: either may be the one.
+            # No network has a default route yet, so either may serve all names.
             assert servers() == (["10.1.0.53:53", "10.77.0.1:53"], [])
             here.ip("route add default via 10.77.0.1")
             eventually(lambda: servers() == (["10.77.0.1:53"], ["10.1.0.53:53"]), "the tunnel's resolver is left out")
             assert addresses(ask("www.example.net", port=PORT)) == ["192.0.2.53"]
             assert running.log_lines("10.1.0.53:53 of tunnel, which is not for all names"), running.log()
-            # A tunnel for everything, as wg-quick(8) makes it: in a table of its own.
+            # A tunnel for all packets, as wg-quick(8) makes it: in a table of its own.
             here.ip("route add default dev tunnel table 51820")
             eventually(lambda: servers() == (["10.1.0.53:53", "10.77.0.1:53"], []), "the tunnel is for all names")
     finally:
@@ -148,7 +148,7 @@ def test_the_hosts_file_comes_first(daemon, service, tmp_path, unbound):
 
 
 def test_a_pipe_in_the_place_of_a_file_holds_nothing_up(daemon, scripted_resolver, tmp_path):
-    """And a device, and a folder: whoever may write the file may make anything of it."""
+    """A pipe instead of a file does not block the daemon: any file type may appear at a path that others write."""
     resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
     hosts, resolv_conf = tmp_path / "hosts", tmp_path / "resolv.conf"
     hosts.write_text("192.0.2.50 www.example.com\n")

@@ -1,4 +1,4 @@
-"""The log and who reads it, or does not."""
+"""The log with a slow reader, or without one."""
 
 import fcntl
 import json
@@ -16,13 +16,13 @@ from dns_client import addresses, ask, exchange
 from httpdns_service import every_name
 from waiting import eventually
 
-PIPE = 4096  # octets: the least a pipe can hold
+PIPE = 4096  # octets: the minimum size of a pipe
 LOOKUPS = 300
 
 
 @pytest.fixture
 def unread(binary, tmp_path, service):
-    """A daemon that logs each lookup into a small pipe, and the end of it that nobody reads yet."""
+    """A daemon that logs each lookup into a small pipe, and the pipe's other end, which is not read yet."""
     out, into = os.pipe()
     fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, PIPE)
     settings = service("aes", every_name).settings() | {"debug": True}
@@ -47,7 +47,7 @@ def unread(binary, tmp_path, service):
 
 
 def ask_away():
-    """More lines than the pipe holds."""
+    """Causes more lines than the pipe holds."""
     for number in range(LOOKUPS):
         assert addresses(ask(f"n{number}.example.com")), number
 
@@ -56,7 +56,7 @@ def test_a_log_that_nobody_reads_stops_no_lookup(unread):
     process, out = unread
     ask_away()
     assert total(metrics(), "httpdnsd_log_lines_lost_total") == 0
-    # Once somebody reads, all of it comes in its order.
+    # Once the pipe is read, all lines come in order.
     process.send_signal(signal.SIGTERM)
     with open(out, closefd=False, errors="replace") as log:
         lines = log.read().splitlines()
@@ -74,7 +74,7 @@ def test_a_log_that_nobody_reads_stops_no_end(unread):
 
 
 def test_the_last_words_of_a_start_that_fails(binary, tmp_path):
-    """Behind the log's own lines, in whatever form those are."""
+    """The message of a failed start follows the log's own lines, in any format of the log."""
     file = tmp_path / "httpdnsd.toml"
     file.write_text('[listen]\naddresses = ["192.0.2.1:53"]\n[log]\nformat = "json"\n')
     ended = processes.run(binary, "run", "-c", str(file))

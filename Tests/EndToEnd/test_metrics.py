@@ -38,7 +38,7 @@ def test_they_are_what_a_client_saw(daemon, service):
     assert changes(before, after, "httpdnsd_dns_responses_total", rcode="NXDOMAIN") >= 1
     assert changes(before, after, "httpdnsd_dns_request_duration_seconds_count") == 8
     assert after["httpdnsd_dns_request_duration_seconds_sum", ()] < 80
-    # n1 twice and as AAAA and over TCP; n1, n2, nothing and the MX were not there.
+    # Hits: n1 twice, as AAAA and over TCP. Misses: n1, n2, nothing and the MX.
     assert changes(before, after, "httpdnsd_cache_hits_total") == 4
     assert changes(before, after, "httpdnsd_cache_misses_total") == 4
     assert after["httpdnsd_cache_entries", ()] >= 4 and after["httpdnsd_cache_bytes", ()] > 0
@@ -73,7 +73,7 @@ def test_a_server_of_two_groups_is_counted_in_each(daemon, encrypted_resolver, a
 
 
 def test_what_no_network_takes_has_not_left(daemon):
-    """Neither in the clear nor encrypted: no address leads to either server."""
+    """Lookups that no network accepts are not counted as sent: there is no route to either server."""
     daemon(None, CONTROL | {"fallback": {"servers": ["198.51.100.53"]},
                             "upstreams.office": {"servers": ["https://198.51.100.54/dns-query"], "domains": ["corp.example"]}})
     for name in ("www.example.com", "www.corp.example"):
@@ -124,7 +124,7 @@ def test_refusals_and_what_cannot_be_read(daemon):
 
 
 def test_the_format(daemon, service, tmp_path):
-    """A parser that is not ours accepts it, and no series says twice or differently what it is."""
+    """An independent parser accepts the text, and no series is there twice or has two types."""
     key = tmp_path / "fleet-key"
     key.write_text("0123456789abcdef" * 4)
     daemon(service("https"), CONTROL | {"sharedCache": {"server": "redis://127.0.0.1:9", "keyFile": str(key)}})
@@ -148,7 +148,7 @@ def test_the_format(daemon, service, tmp_path):
             count = [one.value for one in family.samples
                      if one.name.endswith("_count") and tuple(sorted(one.labels.items())) == labels]
             assert count == [buckets[-1][1]] and buckets[-1][0] == float("inf")
-    # The table of the document has each of them, with its labels, and no other.
+    # The table of the document has every series, with its labels, and no other.
     listed = {}
     for name, kind, labels in re.findall(r"^\| `((?:httpdnsd|process)_\w+)` \| (\w+) \| (.*?) \|", DOCUMENT.read_text(), re.MULTILINE):
         listed[name] = (kind, set(re.findall(r"`(\w+)`", labels)))
@@ -156,7 +156,7 @@ def test_the_format(daemon, service, tmp_path):
     for name, kind in re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE):
         found = {label for (one, pairs) in metrics(text) for label, _ in pairs if re.sub(r"_(bucket|sum|count)$", "", one) == name or one == name}
         shown[name] = (kind, found - {"le"})
-    # No client has failed, and then it has no series.
+    # No handshake has failed, so this family has no series.
     assert shown["httpdnsd_tls_handshakes_failed_total"] == ("counter", set())
     shown["httpdnsd_tls_handshakes_failed_total"] = listed["httpdnsd_tls_handshakes_failed_total"]
     assert listed == shown

@@ -1,4 +1,4 @@
-"""The page for users of other programs: its configurations do what the other program's did, and its timer spoils no list."""
+"""The page for users of other programs: its configurations do the same as the other program's, and its timer damages no list."""
 
 import http.server
 import json
@@ -12,7 +12,7 @@ from examples import TOP, blocks, check
 
 TEXT = (TOP / "docs/migrating.md").read_text()
 SECTIONS = dict(re.findall(r"^## (.*)\n((?:(?!^## ).*\n)*)", TEXT, re.MULTILINE))
-# Of each configuration in turn, who is asked for a name, or which group answers it.
+# For each configuration in turn, the group that is asked for a name or answers it.
 ROUTES = {
     "dnsmasq": [{"www.example.com": "fallback", "git.corp.example": "corp", "printer.lan": "house", "www.page.example": "page",
                  "x.ads.example": "ads", "malware.example": "ads", "www.shop.example": "alias",
@@ -35,7 +35,7 @@ ROUTES = {
 
 
 def route(binary, beside, name):
-    """The group that takes a name by the settings that were checked last."""
+    """The group that takes a name, by the settings that `check` read last."""
     kind = "PTR" if name.endswith(".arpa") else "A"
     done = subprocess.run([binary, "explain", name, kind, "--json", "-c", beside / "httpdnsd.toml"], env={}, capture_output=True,
                           text=True, check=True)
@@ -71,7 +71,7 @@ def test_the_house_in_china(binary, beside):
     assert {name: route(binary, beside, name) for name in routes} == routes
 
 
-# A list as a server gives it: the octets, and the length that it has announced.
+# A list as a server sends it: the octets, and the announced length.
 OLD = "".join(f"server=/name{number}.example/114.114.114.114\n" for number in range(1000)).encode()
 NEW = OLD.replace(b"name", b"other")
 RENEWALS = {

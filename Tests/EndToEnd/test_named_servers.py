@@ -1,4 +1,4 @@
-"""Encrypted servers whose host is a name: where they are is asked like any other name, and never by way of themselves."""
+"""Encrypted servers whose host is a name: it is looked up like any other name, but never through the server itself."""
 
 import dns.rcode
 import pytest
@@ -17,7 +17,7 @@ OURS = ["192.0.2.7"]
 
 
 class World:
-    """A resolver that resolv.conf names and that knows where the server is; a daemon that has to ask it."""
+    """A resolver in resolv.conf that knows the server's address, and a daemon that has to ask it."""
 
     def __init__(self, daemon, scripted_resolver, authority, directory):
         self.daemon, self.authority = daemon, authority
@@ -73,7 +73,7 @@ def test_the_resolver_of_resolv_conf_is_asked_for_that_name_alone(world, named, 
 
 @pytest.mark.parametrize("protocol", ["tls", "https"])
 def test_a_forged_answer_leads_to_no_answer(world, named, protocol):
-    """Whoever is at the address must have the name's certificate."""
+    """A server at a forged address gets no question, as it has no certificate for the name."""
     server = named(protocol, name="other.example.net")
     world.run(server.name_url)
     reply = ask("one.example.org", port=PORT, edns=True)
@@ -83,7 +83,7 @@ def test_a_forged_answer_leads_to_no_answer(world, named, protocol):
 
 
 def test_httpdns_is_asked_where_the_server_is(world, named, service):
-    """Then nobody in the clear hears even that name."""
+    """HTTPDNS is asked for the server's name, so not even this name is sent in the clear."""
     chosen = service("aes", {NAME: Record(["127.0.0.6"], [], 60)})
     server = named("tls")
     world.run(server.name_url, service=chosen)
@@ -107,7 +107,7 @@ def test_a_server_that_moves_is_found(world, named):
 
 
 def test_addresses_that_worked_are_kept_over_a_restart(world, named, tmp_path):
-    """Beside the cache: nobody has to be asked."""
+    """Addresses that worked are saved beside the cache, so no resolver is asked after a restart."""
     server = named("tls")
     settings = {"cache": {"file": str(tmp_path / "cache")}}
     running = world.run(server.name_url, settings=settings)
@@ -122,7 +122,7 @@ def test_addresses_that_worked_are_kept_over_a_restart(world, named, tmp_path):
 
 
 def test_the_servers_of_resolv_conf_as_a_group(world, named):
-    """`resolvConf` in the list of a group: those names alone go there, in the clear."""
+    """A group with `resolvConf` in its list asks these servers, in the clear, for its own names alone."""
     server = named("tls")
     world.run(server.name_url, settings={"upstreams.portal": {"servers": ["resolvConf"],
                                                               "domains": ["portal.example"]}})
@@ -132,7 +132,7 @@ def test_the_servers_of_resolv_conf_as_a_group(world, named):
 
 
 def test_a_name_that_a_group_takes_is_asked_of_that_group_alone(world, named, scripted_resolver):
-    """Nobody outside of a wall hears the name of a server behind it."""
+    """The name of a server behind a wall is asked only behind the wall."""
     server = named("tls")
     inside = scripted_resolver(world._say, address="127.0.0.31")
     world.run(server.name_url, settings={"upstreams.inside": {"servers": [inside.address],

@@ -27,12 +27,12 @@ WEB_UNDER = {PREFIX: "2001:db8:64::c633:6406", OTHER_PREFIX: "2001:db8:65::c633:
 
 
 def zone(name, request):
-    """Each name has the web server's address, and nothing of IPv6; but for one."""
+    """Each name has the web server's IPv4 address, and only one name has an IPv6 address."""
     return Record([WEB], ["2001:db8:1::1"] if name.startswith("six") else [], 60)
 
 
 class Resolver:
-    """What the network's resolver says: the prefix, and no DNS64."""
+    """The network's resolver, which knows the prefix but does no DNS64."""
 
     def __init__(self):
         self.prefix = PREFIX
@@ -67,7 +67,7 @@ class Page(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def world(network, scripted_resolver, encrypted_resolver, authority, tmp_path):
-    """A machine without IPv4 whose servers all have IPv4 addresses alone, but for the network's resolver."""
+    """A machine without IPv4, whose servers have IPv4 addresses alone, except the network's resolver."""
     machine, far = without_ipv4(network, [HTTPS, AES, TLS, DOH, STORE, WEB])
     says = Resolver()
     (tmp_path / "resolv.conf").write_text(f"nameserver {ROUTER}\n")
@@ -110,7 +110,7 @@ def prefix(binary, tmp_path):
 
 
 def test_programs_reach_servers_of_ipv4_by_name(daemon, world, binary, tmp_path):
-    """A name of the account that has no IPv6 address: getent, curl and Python connect to its server."""
+    """getent, curl and Python connect to the server of an account's name without an IPv6 address."""
     machine, _, settings, *_ = world
     with machine:
         running = daemon(whole=settings())
@@ -185,7 +185,7 @@ def test_the_prefix_goes_comes_back_and_becomes_another(daemon, world, binary, t
     ["::ffff:192.0.0.170"], ["::1"], ["fe80::c000:aa"], ["ff02::c000:aa"], ["2001:db8::1"], []],
     ids=["mapped", "loopback", "link-local", "multicast", "another", "none"])
 def test_a_forged_answer_makes_nothing_worse(daemon, world, binary, tmp_path, forged):
-    """What is no prefix is none: what IPv6 reaches is reached as without it."""
+    """Forged prefixes are ignored, and names with IPv6 addresses resolve as without NAT64."""
     machine, _, settings, says, _, services, *_ = world
     says.prefix = forged
     with machine:
@@ -198,7 +198,7 @@ def test_a_forged_answer_makes_nothing_worse(daemon, world, binary, tmp_path, fo
 
 
 def test_clients_that_validate_and_reverse_names(daemon, world, binary, tmp_path):
-    """RFC 6147 §5.5 and §5.3.1, beside the network's resolver."""
+    """Validating clients (RFC 6147 §5.5) and reverse names (§5.3.1) get correct answers beside the network's resolver."""
     machine, _, settings, *_ = world
     whole = settings()
     del whole["httpdns"]
@@ -227,7 +227,7 @@ def test_with_a_given_prefix_no_resolver_is_asked(daemon, world, binary, tmp_pat
 
 
 def test_never_and_off(daemon, world, binary, tmp_path):
-    """`synthesize = "never"`: servers are reached, and clients get what there is; `prefix = ""`: nothing is translated."""
+    """With `synthesize = "never"`, servers are reached and clients get real records; `prefix = ""` switches translation off."""
     machine, _, settings, says, *_ = world
     with machine:
         running = daemon(whole=settings(nat64={"synthesize": "never"}))

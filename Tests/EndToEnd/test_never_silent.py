@@ -1,4 +1,4 @@
-"""An upstream that says nothing: what clients get, and when."""
+"""A silent upstream: the answers that clients get, and when."""
 
 import concurrent.futures
 import itertools
@@ -16,9 +16,9 @@ from resolvers import LOCAL_ADDRESS, ScriptedResolver, answer_locally
 from waiting import eventually
 
 STALE_WITHIN, ANSWER_WITHIN = 1.8, 4.0  # seconds
-HEDGE_AFTER, OWN_TIME = 0.3, 0.2  # of the local resolver
-SLACK = 0.9  # of a busy machine: less than lies between two of these times
-# Nothing that is configured may keep a client waiting.
+HEDGE_AFTER, OWN_TIME = 0.3, 0.2  # seconds of the local resolver
+SLACK = 0.9  # the delay of a busy machine: less than the distance of any two of these times
+# No configured time-out may keep a client waiting.
 PATIENT = {"timeout": 20000}
 SILENT_RESOLVER, LOCAL_RESOLVER = "127.0.0.10", "127.0.0.11"
 KNOWN = "known.example.com"
@@ -34,8 +34,7 @@ def is_stale(reply, name):
 
 
 class World:
-    """A service and three daemons on it: for one the local resolver answers, for one it is silent as well, one may not
-    ask it."""
+    """A service with three daemons: for one the local resolver answers, for one it is silent, the third must not ask it."""
 
     ROWS = ["resolver", "nobody", "strict"]
     ports = itertools.count(2100)
@@ -55,12 +54,12 @@ class World:
                 "cache": {"maxTTL": 1, "staleTTL": 7}}, port=port)
 
     def learn(self):
-        """A round trip, and a name."""
+        """Has each daemon learn a round trip, and cache a name."""
         for port in self.row_ports.values():
             assert addresses(ask(KNOWN, port=port)) == [address_of(KNOWN)]
 
     def ask_everything(self, clients):
-        """Names nobody knows, and one that was known; not so fast that the clients wait for each other."""
+        """Asks for unknown names and a cached one, so slowly that clients do not wait for each other."""
         asked = {row: [] for row in self.ROWS}
         for row, port in self.row_ports.items():
             for name in (KNOWN, *(f"unknown{number}.example.com" for number in range(3))):
@@ -81,7 +80,7 @@ CASES = [(silence, heard) for silence in SILENCES for heard in (True, False)]
 
 @pytest.fixture(scope="module")
 def outcomes(module_daemon, service):
-    """What came of all questions in all worlds; they are asked at the same time, as each has to wait for seconds."""
+    """The results of all questions in all worlds, asked at the same time, as each takes seconds."""
     relays = []
 
     def through(target):
@@ -94,7 +93,7 @@ def outcomes(module_daemon, service):
     for (_, heard), world in worlds.items():
         if heard:
             world.learn()
-    time.sleep(1.1)  # the TTL of what was learned, by the clock
+    time.sleep(1.1)  # the TTL of the cached name, by the clock
     for (silence, _), world in worlds.items():
         if silence == "handshakes":
             world.relay.freeze()
@@ -112,7 +111,7 @@ def outcomes(module_daemon, service):
 
 
 def check(rows, heard):
-    """Every row of the table as it should be."""
+    """Checks every row of the table."""
     wrong = [f"{row}: {one.name} {one.kind} after {one.waited} s: {one.reply}"
              for row, questions in rows.items() for one in questions if not is_right(row, one, heard)]
     assert not wrong, "\n".join([f"{len(wrong)} answers are not what they should be"] + wrong[:5])
@@ -135,18 +134,18 @@ def is_right(row, one, heard):
 
 @pytest.mark.parametrize("silence", SILENCES)
 def test_a_service_that_falls_silent(outcomes, silence):
-    """It answered a moment ago. Then it reads requests and says nothing, or freezes, or its packets vanish."""
+    """A service that has answered before stops answering, or freezes, or its packets vanish."""
     check(outcomes[silence, True], True)
 
 
 @pytest.mark.parametrize("silence", SILENCES)
 def test_a_service_that_was_never_heard(outcomes, silence):
-    """The same when the daemon has known it in no other way."""
+    """A service is silent from the start of the daemon."""
     check(outcomes[silence, False], False)
 
 
 def test_before_there_is_any_network(daemon, service, network, scripted_resolver):
-    """Started with loopback alone: everyone is answered, and when the network comes, it is used."""
+    """A daemon that starts with loopback alone answers every client, and uses the network once it comes up."""
     here, there = network(), network()
     with there:
         chosen = service("aes", every_name, address="0.0.0.0")

@@ -1,4 +1,4 @@
-"""What the operator has put in the place of servers' answers: types that are left out, bogus addresses, aliases."""
+"""Answers that the operator sets instead of servers' answers: types left out, bogus addresses, aliases."""
 
 import daemon as processes
 from dns_client import ask
@@ -12,7 +12,7 @@ def status(name, kind="A", **options):
 
 
 def change(running, binary, at, text, new):
-    """Reads the settings again, with another text in them."""
+    """Replaces a text in the settings, and has them read again."""
     file = running.directory / "httpdnsd.toml"
     assert text in file.read_text()
     file.write_text(file.read_text().replace(text, new))
@@ -21,7 +21,7 @@ def change(running, binary, at, text, new):
 
 
 def test_types_that_are_left_out(groups, binary, tmp_path):
-    """Neither a group, nor [fallback], nor an account is asked for them; the account's requests have the other family alone."""
+    """Groups, [fallback] and accounts are not asked for such types; the account's requests have the other family alone."""
     at = ["--socket", str(tmp_path / "s")]
     running = groups.run(
         fallback={"without": ["TXT"]}, office={"domains": ["corp.example"], "without": ["AAAA", "HTTPS"]},
@@ -35,7 +35,7 @@ def test_types_that_are_left_out(groups, binary, tmp_path):
     assert status("www.corp.example", "TXT") == (0, 1)
     shown = processes.run(binary, "explain", *at, "www.corp.example", "HTTPS").stdout
     assert "its group is not asked for HTTPS (without)" in shown and "Asked: nobody" in shown, shown
-    # A reload ends what is cached of these types alone.
+    # A reload invalidates cached answers of these types alone.
     change(running, binary, at, 'without = ["AAAA", "HTTPS"]', 'without = ["TXT", "MX"]')
     asked = len(groups.servers["office"].questions)
     assert status("www.corp.example", "TXT") == (0, 0) and last_of("www.corp.example") == [2]
@@ -53,7 +53,7 @@ def test_bogus_addresses(groups, binary, tmp_path):
 
 
 def test_an_alias(groups, binary, tmp_path):
-    """Its addresses are those of the target, by the target's own way, behind a CNAME; circles are an error."""
+    """The alias's addresses come from the group of its target, after a CNAME; circles are refused."""
     at = ["--socket", str(tmp_path / "s")]
     running = groups.run(
         safe={"answer": "nodata", "domains": ["alias.example"]}, office={"domains": ["corp.example"]},
@@ -78,7 +78,7 @@ def test_an_alias(groups, binary, tmp_path):
 
 
 def test_several_lists_of_a_group(groups, binary, tmp_path):
-    """An exception of any list holds over all; hosts files count as one; each list is followed."""
+    """An exception in any list applies to all; hosts files count as one; each list is followed."""
     files = {name: tmp_path / name for name in ("ads", "more", "free", "hosts", "hosts2")}
     files["ads"].write_text("||ads.example^\n||x.free.example^\n")
     files["more"].write_text("more.example\nwww.good.example\n")

@@ -1,4 +1,4 @@
-"""What a local resolver says in answer to the question reaches the client octet for octet, whatever it is."""
+"""The answer of a local resolver to the question reaches the client octet for octet."""
 
 import struct
 import time
@@ -21,7 +21,7 @@ def record(kind, data, ttl=300, owner=b"\xc0\x0c", record_class=1):
 
 
 SIGNATURE = (struct.pack("!HBBIIIH", 1, 15, 3, 300, 0x70000000, 0x60000000, 4711) + labels("example.net") + bytes(range(64)))
-# Names that a forwarder could take for compressed ones, or lower-case, or compress, if it looked into what it need not.
+# Names that a forwarder could mistake for pointers, lower-case, or compress, if it parsed more than it must.
 RECORDS = {
     "unknown, like a pointer": (65280, b"\xc0\x0c\xc0\x0c"),
     "unknown, empty": (65281, b""),
@@ -68,7 +68,7 @@ def resolver(daemon, scripted_resolver):
 
 
 def ask_raw(kind, *, flags=0x0100, edns=DO, tcp=False):
-    """The flags, the octets of all records, and what the OPT holds."""
+    """The flags, the octets of all records, and the options of the OPT."""
     opt = b"" if edns is None else b"\0" + struct.pack("!HHIH", 41, 4096, edns, 0)
     wire = struct.pack("!6H", 0x1234, flags, 1, 0, 0, bool(opt)) + NAME + struct.pack("!HH", kind, 1) + opt
     if tcp:
@@ -93,8 +93,8 @@ def test_octet_for_octet(resolver, what):
     answer = Raw([record(kind, data), signature], [record(2, b"\2NS\xc0\x10", owner=b"\xc0\x10")],
                  [record(1, b"\xc0\x0c\xc0\x0c", owner=b"\2ns\xc0\x10"), record(65280, b"\xc0\x0c", owner=b"\2ns\xc0\x10")])
     resolver.script = answer
-    shown = Raw(*answer.sections[:2])  # nobody asked for the additional section
-    # An answer that was kept has older TTLs; within one second it has not.
+    shown = Raw(*answer.sections[:2])  # the additional section is not passed on
+    # A cached answer may have lower TTLs, though usually not within one second.
     for tcp in (False, True):
         for _ in range(2):
             flags, records, _ = ask_raw(kind, tcp=tcp)
@@ -104,7 +104,7 @@ def test_octet_for_octet(resolver, what):
 
 
 def without_ttls(records, answer):
-    """Whether nothing but TTLs is different, and those by some seconds."""
+    """Whether only TTLs differ, by some seconds."""
     offset = 0
     for section in answer.sections:
         for one in section:
@@ -128,7 +128,7 @@ def test_extended_errors_and_authenticity_are_passed_on(resolver):
 
 
 def test_all_extended_errors_are_passed_on_and_kept(resolver):
-    """RFC 8914 allows several; of each the text. What is no extended error is between the resolver and the daemon."""
+    """All extended errors of RFC 8914 are passed on with their texts, within bounds; other options are not."""
     def error(code, text=b""):
         return struct.pack("!HHH", 15, 2 + len(text), code) + text
     sent = [error(6, b"no signature for rAW.Example.Net."), error(49152), error(23, "\u00fc".encode())]
@@ -144,7 +144,7 @@ def test_all_extended_errors_are_passed_on_and_kept(resolver):
 
 
 def test_what_does_not_answer_is_not_kept(resolver):
-    """Another name's address, a referral, a loop of aliases, NXDOMAIN with the very record: passed on, each asked anew."""
+    """Replies that do not answer (another name's address, a referral, a loop, NXDOMAIN with a record) are not cached."""
     loop = [record(5, b"\xc0\x0c")]
     cases = [Raw([record(1, bytes(4), owner=b"\5other\xc0\x10")]), Raw([], [record(2, b"\2ns\xc0\x10", owner=b"\xc0\x10")]),
              Raw(loop), Raw([record(1, bytes(4))], flags=0x8183), Raw([record(1, bytes(4), record_class=3)])]
@@ -153,11 +153,11 @@ def test_what_does_not_answer_is_not_kept(resolver):
         for _ in range(2):
             before = len(resolver.questions)
             ask_raw(1)
-            assert len(resolver.questions) > before, case.sections  # twice if the resolver stood still
+            assert len(resolver.questions) > before, case.sections  # two questions if the resolver stood still
 
 
 def test_an_alias_and_its_target_are_kept_together(resolver):
-    """The chain is one answer to one question; nothing of it answers a question for a name in it."""
+    """The chain is cached as one answer to one question, and answers no question for a later name in it."""
     chain = [record(5, b"\5alias\xc0\x10", ttl=100), record(5, b"\6target\xc0\x10", owner=b"\5alias\xc0\x10"),
              record(1, b"\xc0\0\2\1", owner=b"\6target\xc0\x10")]
     resolver.script = Raw(chain)
@@ -171,7 +171,7 @@ def test_an_alias_and_its_target_are_kept_together(resolver):
 # --- Datagrams that are lost or come from elsewhere ---
 
 def test_a_lost_datagram_costs_a_moment(daemon, scripted_resolver):
-    """Each name's first datagram is lost, at the only local resolver there is. Its time-out would be 20 s."""
+    """Each name's first datagram is lost, and is sent again long before the time-out of 20 s."""
     seen = set()
 
     def answer(asked):
@@ -194,7 +194,7 @@ def test_a_lost_datagram_costs_a_moment(daemon, scripted_resolver):
 
 
 def test_forged_replies_are_counted(daemon, scripted_resolver):
-    """A forger who knows port and id, and sends from another address, which does not arrive, or guesses from the right one."""
+    """Forged replies from another address do not arrive; those with a wrong id, name or length are counted."""
     import signal
     import socket
 

@@ -1,4 +1,4 @@
-"""`httpdnsd probe` for people who want to know what works."""
+"""`httpdnsd probe`, for people who check a setup."""
 
 import re
 import time
@@ -17,7 +17,7 @@ BAD_CERTIFICATES = {"another name": ({"addresses": ["127.0.0.99"]}, "name"), "ex
 
 @pytest.mark.parametrize("encryption", ["aes", "des", "https"])
 def test_a_service_that_works(command, service, encryption):
-    """Each step in plain words: reached, certificate, a lookup, its round trip, the local resolver."""
+    """Each step is reported: the server, its certificate, a lookup with its round trip, the local resolver."""
     chosen = service(encryption, every_name)
     shown = command("probe", settings=chosen.settings())
     assert shown.returncode == 0, shown
@@ -30,7 +30,7 @@ def test_a_service_that_works(command, service, encryption):
 
 
 def test_a_round_trip_that_is_long(command, service):
-    """What it says is measured."""
+    """The reported round trip is a measured one."""
     chosen = service("aes", every_name)
     between = Relay(chosen)
     between.delay = 0.1
@@ -46,7 +46,7 @@ def test_a_round_trip_that_is_long(command, service):
 
 @pytest.mark.parametrize("trouble", ["refused", "silent", "frozen", "status"])
 def test_a_service_that_cannot_be_reached(command, service, trouble):
-    """69, and which step failed; the local resolver is looked at all the same."""
+    """The exit code is 69, and the failed step is named; the local resolver is checked as well."""
     chosen = service("aes", every_name)
     settings = chosen.settings() | ({"timeout": 500} if trouble in ("silent", "frozen") else {})
     between = None
@@ -85,7 +85,7 @@ def test_an_account_that_is_refused(command, service):
 
 
 def test_a_key_that_is_wrong(command, service):
-    """An answer came, but it means nothing: that is no service one can use."""
+    """A reply that cannot be decrypted is reported as a wrong key, and the exit code is 69."""
     chosen = service("aes", every_name)
     chosen.fault = Fault("garbage")
     shown = command("probe", settings=chosen.settings())
@@ -94,7 +94,7 @@ def test_a_key_that_is_wrong(command, service):
 
 
 def test_one_server_of_two_works(command, service):
-    """Usable; which one is not is said."""
+    """HTTPDNS is usable, and both servers are reported."""
     broken, good = service("aes", every_name), service("aes", every_name)
     broken.stop()
     shown = command("probe", settings=good.settings() | {"dnsIp": [broken.endpoint, good.endpoint]})
@@ -103,7 +103,7 @@ def test_one_server_of_two_works(command, service):
 
 
 def test_a_local_resolver_that_is_silent(command, service):
-    """HTTPDNS is usable; that nobody else is there is said."""
+    """HTTPDNS is usable, and the silent local resolver is reported."""
     shown = command("probe", settings=service("aes", every_name).settings(), local_resolver="127.0.0.9")
     assert "127.0.0.9" in shown.stdout, shown
     rest = shown.stdout.split("127.0.0.9")[1].lower()
@@ -112,7 +112,7 @@ def test_a_local_resolver_that_is_silent(command, service):
 
 @pytest.mark.parametrize(("resolver", "code"), [("127.0.0.4", 0), ("127.0.0.9", UNREACHABLE)])
 def test_probe_without_a_service(command, binary, tmp_path, resolver, code):
-    """Then the local resolver is everything there is."""
+    """Without HTTPDNS, the result depends on the local resolver."""
     file = tmp_path / "none.toml"
     file.write_text(processes.toml({"fallback": {"servers": [resolver], "timeout": 2000}}))
     assert command.local.address == "127.0.0.4"
@@ -126,7 +126,7 @@ def test_help_of_probe(binary):
 
 
 def test_the_name_to_look_up(command, service):
-    """A name of the account's own says more than any other."""
+    """With --name, the account is asked for this name."""
     chosen = service("aes", every_name)
     shown = command("probe", "--name", "www.my.example", settings=chosen.settings())
     assert shown.returncode == 0 and chosen.names == ["www.my.example"] and "of www.my.example" in shown.stdout, shown

@@ -1,4 +1,4 @@
-"""What a command is doing is said to a person who waits for longer than a second, and to nobody else."""
+"""A command shows its progress on a terminal after a second, and nowhere else."""
 
 import os
 import pty
@@ -16,7 +16,7 @@ LINE = re.compile(r"\r\x1b\[K([^\r\n]*)")
 
 @pytest.fixture
 def on_a_terminal(binary, tmp_path):
-    """Runs a command with standard error on a terminal: its exit code, its standard output, what the terminal was sent."""
+    """Runs a command with standard error on a terminal; returns its exit code, its standard output, and the terminal's input."""
     def run(*arguments, settings, variables=None):
         file = tmp_path / "httpdnsd.toml"
         file.write_text(processes.toml(settings))
@@ -29,7 +29,7 @@ def on_a_terminal(binary, tmp_path):
         while True:
             try:
                 octets = os.read(terminal, 4096)
-            except OSError:  # the other end has gone
+            except OSError:  # the other end is closed
                 break
             if not octets:
                 break
@@ -54,7 +54,7 @@ def test_it_is_said_and_erased(on_a_terminal, service):
     said = LINE.findall(sent)
     seconds = [int(one) for line in said for one in re.findall(rf"^asking HTTPDNS {re.escape(server)} \(1 of 2\), (\d+) s$", line)]
     assert code == 69 and len(seconds) > 1 and seconds == sorted(set(seconds)), said
-    # What is left on the terminal is the command's last line alone.
+    # In the end, the terminal has the command's last line alone.
     assert re.sub(r"[^\r\n]*\r\x1b\[K", "", sent) == sent.rpartition("\x1b[K")[2], sent
     assert sent.rpartition("\x1b[K")[2].startswith("HTTPDNS does not work, so clients would get SERVFAIL"), sent
     assert "\x1b" not in output and output.splitlines()

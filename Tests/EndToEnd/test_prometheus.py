@@ -1,4 +1,4 @@
-"""What config/prometheus has for operators, with a Prometheus: the dashboard's queries and the alerts."""
+"""The files of config/prometheus under a Prometheus: the dashboard's queries and the alerts."""
 
 import contextlib
 import itertools
@@ -25,7 +25,7 @@ RULES = SHIPPED / "httpdnsd.rules.yml"
 DASHBOARD = SHIPPED / "httpdnsd.dashboard.json"
 PROMETHEUS = ("127.0.0.1", 9090)
 CONTROL = {"control": {"metrics": "127.0.0.1:9153"}}
-# An address of this network that is not a loopback one: what goes there in the clear has left the machine.
+# An address of this network that is not a loopback one: packets to it count as leaving the machine.
 ELSEWHERE = "10.53.53.53"
 
 
@@ -51,7 +51,7 @@ def test_the_rules_load_and_do_what_they_say():
 
 
 def test_each_alert_leads_to_what_to_do():
-    """A part of the page on trouble-shooting that is about this alert."""
+    """Each alert has a section in troubleshooting.md."""
     page = (HERE.parents[1] / "docs/troubleshooting.md").read_text()
     for rule in rules():
         if "alert" in rule:
@@ -68,7 +68,7 @@ def panels():
 
 
 def test_the_dashboard_is_whole():
-    """What Grafana does without a word: panels over one another, and names that are used twice."""
+    """The dashboard has no errors that Grafana accepts silently: overlapping panels and duplicate names."""
     board = json.loads(DASHBOARD.read_text())
     assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
     taken = set()
@@ -87,7 +87,7 @@ def test_the_dashboard_is_whole():
 
 @contextlib.contextmanager
 def prometheus(directory):
-    """One that asks the daemon each second, with the shipped rules."""
+    """A Prometheus that asks the daemon each second, with the shipped rules."""
     configuration = directory / "prometheus.yml"
     hasty = directory / "rules.yml"
     hasty.write_text(RULES.read_text().replace("interval: 1m", "interval: 1s"))
@@ -127,7 +127,7 @@ def query(expression):
     return api("query", query=expression)["result"]
 
 
-# Those that are empty while all is well.
+# Queries that return nothing while all is well.
 SILENT = {"Why servers fail", "Asked elsewhere instead of HTTPDNS", "Refused"}
 
 
@@ -174,12 +174,12 @@ def shared_by(store, directory):
 
 
 class World:
-    """A daemon with an account, a plain resolver elsewhere, an encrypted one for corp.example and a store, and who asks it."""
+    """A daemon with an account, a plain resolver elsewhere, an encrypted one for corp.example, a store, and its clients."""
 
     def __init__(self, daemon, service, scripted_resolver, encrypted_resolver, authority, store, directory):
         self.account = service("aes", self._record)
         self.store = store()
-        self.is_answered = True  # whether a new name of the account is
+        self.is_answered = True  # whether a new name of the account is answered
         self.unknown = False  # whether the account has no record of any name
         self.authority = authority
         self.plain = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"), address=ELSEWHERE)
@@ -199,7 +199,7 @@ class World:
         return None if name in self.silent else reply_to(asked.message, "1 IN A 192.0.2.7")
 
     def asks(self, times=40):
-        """New names of the account, and some of the office."""
+        """Asks for new names of the account, and for some of the office."""
         if self.daemon.process.poll() is not None:
             return
         for number in itertools.islice(self._names, times):
@@ -234,7 +234,7 @@ def without_store(world):
 
 
 def office_away(world):
-    """And so its names get stale answers, or none."""
+    """The office's server goes, so its names get stale answers, or none."""
     world.office.away()
     eventually(lambda: 3 in extended_errors(ask("n1.corp.example", edns=True)), "a stale answer")
 
@@ -252,7 +252,7 @@ def slower(world):
 
 
 def stale(world):
-    """The office does not answer one name, and what it said is out of date."""
+    """The office does not answer one name, whose cached answer has expired."""
     world.silent.add("n1.corp.example.")
     eventually(lambda: 3 in extended_errors(ask("n1.corp.example", edns=True)), "a stale answer")
 
@@ -281,7 +281,7 @@ USUAL, FAULTY = 120, 60  # minutes
 
 
 def scraped():
-    """The samples as they stand in the text, and whether each is of a counter or a histogram; and Prometheus' own."""
+    """The samples of the text, each with whether it is of a counter or a histogram; and the `up` of Prometheus."""
     try:
         text = fetch("/metrics")[2]
     except OSError:
@@ -295,7 +295,7 @@ def scraped():
 
 
 def scraped_in_use():
-    """The same while the shared cache is in use: on a machine that stands still it is out of use for a moment."""
+    """The samples while the shared cache is in use: on a machine that stands still it is out of use for a moment."""
     def in_use():
         samples = scraped()
         return samples if samples['httpdnsd_shared_cache_up{job="dns",instance="a"}'][0] == 1 else None
@@ -304,14 +304,14 @@ def scraped_in_use():
 
 
 def series(before, usual, faulty):
-    """Two hours in which counters grow as they did before, and an hour as in the fault; gauges jump, or end."""
+    """For two hours counters grow as before the fault, then for an hour as in the fault; gauges jump, or end."""
     for name, (value, grows) in usual.items():
         if name not in faulty and not grows:
             yield {"series": name, "values": f"{value:.9f}x{USUAL} _x{FAULTY - 1}".replace("--", "")}
     for name, (value, grows) in faulty.items():
         first, second = (samples.get(name, (0.0, grows))[0] for samples in (before, usual))
         if grows:
-            # What came of the load comes every ten minutes.
+            # The load repeats every ten minutes.
             slow, fast = (second - first) / 10, (value - second) / 10
             values = f"0+{slow:.9f}x{USUAL} {slow * USUAL + fast:.9f}+{fast:.9f}x{FAULTY - 1}"
         else:
@@ -336,7 +336,7 @@ def test_each_fault_raises_its_alert_and_no_other(daemon, service, scripted_reso
         samples = [{"labels": f'{{alertname="{one}"}}', "value": 1} for one in alerts]
         return {"expr": 'count by (alertname) (ALERTS{alertstate="firing"})', "eval_time": f"{minute}m", "exp_samples": samples}
 
-    # Nor does another one for a moment, before or after.
+    # No other alert fires, even for a moment.
     others = {"expr": f'max_over_time(ALERTS{{alertstate="firing",alertname!="{alert}"}}[{USUAL + FAULTY}m])',
               "eval_time": f"{USUAL + FAULTY - 1}m", "exp_samples": []}
     test = tmp_path / "test.yml"

@@ -73,7 +73,7 @@ def test_edns_only_when_asked(name, kind):
 
 
 def test_options_are_hop_by_hop(daemon, scripted_resolver):
-    """A client's cookie, subnet, padding and keepalive stay here; so does what the local resolver sends."""
+    """Options of clients are not passed on, nor are those of the local resolver."""
     def answer(asked):
         reply = reply_to(asked.message, "60 IN TXT x")
         reply.use_edns(0, options=[dns.edns.GenericOption(65001, b"from-the-resolver")])
@@ -90,7 +90,7 @@ def test_options_are_hop_by_hop(daemon, scripted_resolver):
 
 
 def test_truncation():
-    """TC where it does not fit, no half set of records, then the whole over TCP."""
+    """A reply that does not fit has TC and no partial RRset; over TCP it is whole."""
     for options, limit in (({}, 512), ({"edns": 0, "payload": 1232}, 1232), ({"edns": 0, "payload": 4096}, 4096),
                            ({"edns": 0, "payload": 100}, 512), ({"edns": 0, "payload": 65535}, 4096)):
         message = dns.message.make_query("big.example.com", "TXT", **{
@@ -152,7 +152,7 @@ def test_a_client_that_closes_its_side_gets_its_answers(slow_service):
 
 
 def test_a_client_that_does_not_read_holds_up_nobody(running):
-    """It asks for 8 MB of answers and takes none of them."""
+    """A client asks for 8 MB of answers and reads none: other clients are answered, and memory stays bounded."""
     before = running.held_kilobytes()
     message = dns.message.make_query("big.example.com", "TXT").to_wire()
     block = (struct.pack("!H", len(message)) + message) * 100
@@ -162,7 +162,7 @@ def test_a_client_that_does_not_read_holds_up_nobody(running):
             for _ in range(13):
                 stream.socket.sendall(block)
         except OSError:
-            pass  # it may stop reading from such a client, or close
+            pass  # the daemon may stop reading from such a client, or close
         assert addresses(ask("www.example.com"))
         assert addresses(ask("www.example.com", transport="tcp"))
         assert running.held_kilobytes() - before < 6000, "kB kept for a client that does not read"
@@ -199,7 +199,7 @@ def test_idle_connections_are_closed_while_others_come(daemon):
 
 
 def test_connections_at_once_are_limited(daemon):
-    """However the limit is kept (refusing the new, closing the idle), no more than four are ever held."""
+    """At no time are more than four connections held, whether new ones are refused or idle ones closed."""
     small = daemon(None, {"listen": {"addresses": ["127.0.0.1:2053"], "tcpClients": 4}}, port=2053)
     streams = []
     for _ in range(20):
@@ -207,7 +207,7 @@ def test_connections_at_once_are_limited(daemon):
         try:
             streams[-1].send(dns.message.make_query("localhost", "A"))
         except OSError:
-            pass  # closed at once
+            pass  # the connection is closed at once
         assert small.established_connections() <= 4
     assert addresses(ask("localhost", port=2053))
     eventually(lambda: 1 <= small.established_connections() <= 4, "four connections are held")
@@ -218,7 +218,7 @@ def test_connections_at_once_are_limited(daemon):
 
 
 def test_every_listening_address(daemon):
-    """IPv4 and IPv6, UDP and TCP; answers come from the address that was asked."""
+    """IPv4 and IPv6 addresses answer over UDP and TCP, each from the address that was asked."""
     listening = ["127.0.0.1:2053", "127.0.0.7:2054"]
     if HAS_IPV6:
         listening.append("[::1]:2053")

@@ -1,5 +1,5 @@
-"""The services of providers.py sign and encrypt as the vendors' documents and kits do: held against their own vectors, so that
-service and daemon cannot be wrong in the same way."""
+"""The services of providers.py sign and encrypt as the vendors' documents and kits do: vectors of the vendors show that service
+and daemon are not wrong in the same way."""
 
 import json
 
@@ -30,7 +30,7 @@ def test_sorted_values(values, joined, expected):
 
 
 def version2(mode, first):
-    """The signature of a request in a mode, that begins with these parameters."""
+    """The signature of a request in a mode; the request begins with these parameters."""
     parameters = dict(pair.split("=", 1) for pair in first.split("&"))
     return hmac_digest(SECRETS["alibaba"], parameters | {"exp": "1700000600", "id": "100000", "m": mode, "v": "1.0"})
 

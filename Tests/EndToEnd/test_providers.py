@@ -1,4 +1,4 @@
-"""HTTPDNS of every provider: what is asked, what is answered, and what each error leads to."""
+"""HTTPDNS of every provider: requests, answers, and the reaction to each error."""
 
 import concurrent.futures
 import json
@@ -25,13 +25,13 @@ ZONE = {"www.shop.example": Record(["203.0.113.20", "203.0.113.10"], ["2001:db8:
 
 @pytest.fixture
 def account(account):
-    """Services that know the zone of the shop, unless told otherwise. Baidu's accounts have six digits."""
+    """Starts services that know the shop's zone, unless `zone` is given. Baidu's accounts have six digits."""
     return lambda provider, *arguments, zone=ZONE, **options: account(provider, *arguments, zone=zone, **options)
 
 
 @pytest.fixture
 def shop(daemon, authority, scripted_resolver):
-    """A daemon whose group `shop` is an account at this service; other sections and groups by their names."""
+    """Starts a daemon whose group `shop` is an account at this service; other sections and groups are given by name."""
     def start(service, others=None, hedge=1000, **keys):
         group = service.settings() | {"domains": ["shop.example"], "caFile": str(authority.file)} | keys
         whole = {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "control": {"metrics": "127.0.0.1:9153"},
@@ -88,12 +88,12 @@ def test_as_many_names_as_the_provider_takes(account, shop, provider):
 
 @pytest.mark.parametrize(("provider", "way", "skew"), [*((provider, way, 3600) for provider, way in WAYS), ("baidu", "https", -3600)])
 def test_one_request_at_most_fails_by_the_clock(account, shop, provider, way, skew):
-    """And that one is no client's: it is asked once more at once."""
+    """A wrong clock makes one request fail, which is repeated at once, so no client notices."""
     service = account(provider, way, skew=skew)
     shop(service)
     assert answer("www.shop.example") == ["203.0.113.10", "203.0.113.20"]
     assert [addresses(reply) for reply in at_once(20)] == [[f"203.0.113.{number}"] for number in range(20)]
-    # A request that is valid for longer by a clock that is late is valid all the same.
+    # By a slow clock, a request is valid for longer, so none fails.
     assert len(service.refused) == (1 if skew > 0 else 0), service.refused
 
 
@@ -134,13 +134,13 @@ WRONG = [*((provider, "https", {"dnsKey": OTHER}, "is SECTION.dnsKey right?") fo
 @pytest.mark.parametrize(("provider", "way", "wrong", "question"), WRONG)
 def test_which_key_is_wrong_is_said(daemon, binary, account, service, authority, tmp_path, section, provider, way, wrong,
                                     question):
-    """In the log, in `status`, by `probe`, and to the client: the key in its own section, and never a secret."""
+    """The log, `status`, `probe` and the client's EDE name the wrong key with its section, and never a secret."""
     chosen = service(way, ZONE) if provider == "tencent" else account(provider, way)
     keys = {"provider": provider} | chosen.settings() | wrong
     secrets = [str(value) for key in ("token", "dnsKey", "aesKey") for value in (keys.get(key), chosen.settings().get(key)) if value]
     file = tmp_path / "secret"
     is_file = section != "httpdns" and not wrong.keys() & {"dnsId"}
-    if is_file:  # then the key of the file is the one to look at
+    if is_file:  # then the message names the key of the file
         [(key, value)] = wrong.items()
         file.write_text(value)
         del keys[key]
@@ -160,14 +160,14 @@ def test_which_key_is_wrong_is_said(daemon, binary, account, service, authority,
     texts = [running.log(), reasons(reply), *(one.stdout + one.stderr for one in shown)]
     for text in texts:
         assert question in text and not any(secret in text for secret in secrets), (question, text)
-    chosen.violations.clear()  # what another key makes of the names
+    chosen.violations.clear()  # violations that another key causes
 
 
 @pytest.mark.parametrize(("provider", "status", "code", "word"), [
     ("alibaba", 403, "InvalidAccount", "dnsId"), ("baidu", 403, "InvalidDuration", "authExpirySeconds"),
     ("volcengine", 405, "MethodNotAllowed", "provider"), ("alibaba-v1", 403, "SignatureExpired", "clock")])
 def test_what_only_the_operator_can_mend(account, shop, provider, status, code, word):
-    """Said once, in words that name the key; then nobody is asked for a while. The clock is right here."""
+    """An error that only operators can correct is logged once with the key's name; the service is paused. The clock is fine."""
     service = account(provider)
     service.refusal = Refused(status, code)
     running = shop(service)
@@ -188,7 +188,7 @@ def test_what_another_server_may_answer(account, shop, provider, status, code):
     assert [addresses(reply) for reply in replies] == [[f"203.0.113.{number}"] for number in range(5)]
     assert set(first.names) <= set(second.names)
     if NAMES[provider] > 1:
-        # Names that came when the first server had already failed went to the second alone.
+        # Names that came after the first server's failure went to the second alone.
         again = [request for request in second.requests if set(request.names) & set(first.names)]
         assert len(again) <= len(first.requests) + (5 if status == 429 else 0), "not one by one"
 
@@ -220,7 +220,7 @@ def test_a_name_that_is_refused_costs_the_others_nothing(account, shop):
 
 
 def test_the_second_account_answers_when_the_first_is_silent(account, shop, authority, scripted_resolver):
-    """Within `hedgeAfter` and its own time; nothing is asked in the clear, though that might be."""
+    """The second account answers within `hedgeAfter` and its own time; the local resolver, the last group, is not asked."""
     first, second = account("volcengine"), account("baidu", address="127.0.0.4")
     local = scripted_resolver(answer_locally)
     first.hold()
@@ -241,7 +241,7 @@ def test_the_second_account_answers_when_the_first_is_silent(account, shop, auth
 
 
 def test_certificates_have_the_providers_name_or_address(account, shop, authority):
-    """At Alibaba either of two; a certificate for the address that was dialled is not enough."""
+    """At Alibaba, a certificate for an address of the provider is accepted as well as one for its name."""
     good = account("alibaba", tls=authority.server(addresses=["203.107.1.1"]))
     shop(good)
     assert answer("www.shop.example") == ["203.0.113.10", "203.0.113.20"]
@@ -268,7 +268,7 @@ def test_lists_of_addresses(account, shop, provider):
 
 @pytest.mark.parametrize("way", ["https", "aes"])
 def test_why_alibaba_has_no_address(account, shop, binary, tmp_path, way):
-    """Its own word is told to who gets no other answer, and shown by `explain`. `aes` proves none, so there it is not believed."""
+    """Alibaba's reason goes to clients without an answer and to `explain`; `aes` proves none, so it is not believed there."""
     service = account("alibaba", way)
     operator = Control(binary, shop(service, {"control": {"socket": str(tmp_path / "s")}}))
     operator.socket = tmp_path / "s"

@@ -1,4 +1,4 @@
-"""`httpdnsd query`, which asks the service past the daemon."""
+"""`httpdnsd query`, which asks the service directly."""
 
 import json
 
@@ -22,7 +22,7 @@ def test_every_address_as_text(command, service, encryption):
 
 @pytest.mark.parametrize("encryption", ["aes", "des", "https"])
 def test_one_name_as_a_pair(command, service, encryption):
-    """WGGetHostByName: an address of each family, `0` for one that is missing, `0 0` for nothing."""
+    """One name gives a line as WGGetHostByName does: an address of each family, `0` for a missing one, `0 0` for none."""
     settings = service(encryption, ZONE).settings()
     pairs = ["203.0.113.20 2001:db8:1::20", "203.0.113.40 0", "0 2001:db8:1::50", "0 0"]
     for name, pair in zip(NAMES, pairs, strict=True):
@@ -31,7 +31,7 @@ def test_one_name_as_a_pair(command, service, encryption):
 
 
 def test_many_names_as_pairs(command, service):
-    """WGGetHostsByNames: in the order asked, however they are spelled or repeated, in one request."""
+    """Many names give lines as WGGetHostsByNames does, in order, in any spelling, from one request."""
     chosen = service("aes", ZONE)
     names = ["only6.example.com", "WWW.example.com.", "none.example.com", "only6.example.com"]
     shown = command("query", *names, "--format", "pair", "--first", settings=chosen.settings())
@@ -44,7 +44,7 @@ def test_many_names_as_pairs(command, service):
 
 @pytest.mark.parametrize("encryption", ["aes", "des", "https"])
 def test_all_addresses_as_json(command, service, encryption):
-    """WGGetAllHostsByNames, several names in one request; and with `--first` one address a family."""
+    """JSON has all addresses as WGGetAllHostsByNames does, from one request; with `--first`, one address of each family."""
     chosen = service(encryption, ZONE)
     settings = chosen.settings()
     every = command("query", *NAMES, "--format", "json", settings=settings).stdout
@@ -61,7 +61,7 @@ def test_all_addresses_as_json(command, service, encryption):
 
 @pytest.mark.parametrize("name", ["www.example.com", r"my\032printer.example.com", r"a\"b.example.com", r"\027\155.example.com"])
 def test_json_of_any_name(command, name):
-    """What has an escape as text has one more as JSON."""
+    """An escape in a name is escaped once more in JSON."""
     shown = command("query", name, "--group", "fallback", "--type", "a", "--format", "json", whole={"cache": {}})
     assert json.loads(shown.stdout) == [{"name": name, "ipv4": {"addresses": ["192.0.2.1"], "ttl": 60}}]
 

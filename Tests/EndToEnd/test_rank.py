@@ -1,4 +1,4 @@
-"""`cache.rank`: addresses are given in the order in which they answer a connection, and no answer waits for that."""
+"""`cache.rank`: addresses are sorted by the time that a connection takes, and no answer waits for that."""
 
 import json
 import socket
@@ -21,7 +21,7 @@ METRICS = {"metrics": "127.0.0.1:9153"}
 
 
 class Silent:
-    """A listener whose queue is full: the kernel answers none of the packets that come for it."""
+    """A listener with a full queue: the kernel answers no packet to it."""
 
     def __init__(self, address, port):
         self._listener = socket.create_server((address, port), backlog=0)
@@ -38,7 +38,7 @@ class Silent:
 
 @pytest.fixture
 def port():
-    """Of a listener at ANSWERS and one at STRANGER; nobody accepts, and SILENT is silent."""
+    """The port of listeners at ANSWERS and STRANGER that accept nothing, and of SILENT, which is silent."""
     with socket.create_server((ANSWERS, 0)) as answering:
         number = answering.getsockname()[1]
         silent = Silent(SILENT, number)
@@ -59,7 +59,7 @@ def leads(address, name="www.example.com", **options):
 
 
 def test_the_next_answer_leads_with_the_address_that_answers(daemon, service, port):
-    """With one that refuses and one that is silent; nobody else is connected to."""
+    """The next answer begins with the address that answers, before one that refuses and one that is silent."""
     chosen = service("aes", zone(**{"www": [REFUSES, SILENT, ANSWERS], "sub.www": [SILENT, ANSWERS],
                                     "other": [STRANGER, REFUSES]}))
     daemon(chosen, {"cache": {"rank": [f"www.example.com:{port}"]}, "control": METRICS})
@@ -82,7 +82,7 @@ def test_the_next_answer_leads_with_the_address_that_answers(daemon, service, po
 
 
 def test_what_a_resolver_says(daemon, scripted_resolver, port):
-    """Behind an alias, with signatures, for each kind of client; the AD bit and all else stay."""
+    """An answer with an alias and signatures is sorted for each kind of client; the AD bit and all else stay."""
     def behind_an_alias(asked):
         reply = reply_to(asked.message, "60 IN CNAME cdn.example.net.", flags=dns.flags.RA | dns.flags.AD)
         reply.answer += [dns.rrset.from_text("cdn.example.net.", 60, "IN", "A", REFUSES, ANSWERS), dns.rrset.from_text(

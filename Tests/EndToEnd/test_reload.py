@@ -1,4 +1,4 @@
-"""HUP: the configuration is read again, and no query notices but by what was changed."""
+"""HUP: the configuration is read again, and only the changed settings affect any query."""
 
 import itertools
 import multiprocessing
@@ -22,26 +22,26 @@ from resolvers import reply_to
 from standard import TEST_SECONDS, ZONE, settings_for
 from waiting import eventually
 
-# HTTPDNSD_HUPS=10000 is its full size.
+# HTTPDNSD_HUPS=10000 is the full size.
 HUPS = int(os.environ.get("HTTPDNSD_HUPS", "3000"))
 SPLIT = {"b.example.com": Record(["198.51.100.2"], [], 600)}
 
 
 class Reloading:
-    """A daemon whose configuration changes. It tells a service manager, here us, when it has read it again."""
+    """A daemon whose configuration changes. It notifies a service manager, here the test, when it has read it again."""
 
     def __init__(self, start, authority, path, service, settings):
         self.authority = authority
         self._told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._told.bind(str(path))
         self._told.settimeout(30)
-        # One arena: what malloc keeps for each thread would hide what piles up.
+        # One arena: malloc's reserves for each thread would hide a leak.
         self.daemon = start(service, settings, variables={"NOTIFY_SOCKET": str(path), "MALLOC_ARENA_MAX": "1"})
         self.file = self.daemon.directory / "httpdnsd.toml"
         self._wait_for("READY=1")
 
     def _wait_for(self, word):
-        """What was told until then, by line."""
+        """The notifications until a line equals the word."""
         lines = []
         while word not in lines:
             lines += self._told.recv(4096).decode().split("\n")
@@ -60,7 +60,7 @@ class Reloading:
         new.replace(self.file)
 
     def read(self, text):
-        """The lines it logs about it."""
+        """The lines that the daemon logs while it reads the text."""
         known = len(self.daemon.log())
         self.write(text)
         self.signal()
@@ -106,7 +106,7 @@ def channel():
 
 
 def test_another_account_with_questions_in_flight(reloading, service, channel):
-    """The former one answers what it was asked, the new one what is asked from then on; nothing that is cached is lost."""
+    """The former account answers its questions under way, the new one all later questions; cached answers stay valid."""
     former, new = service("aes"), service("https", ZONE | SPLIT)
     running = reloading(former, httpdns={"timeout": 20000}, fallback={"hedgeAfter": 60000})
     assert addresses(ask("n9.example.com")) == ["203.0.113.9"]
@@ -141,7 +141,7 @@ def test_what_does_not_differ_is_not_touched(reloading, service):
 
 
 def test_every_kind_of_change(reloading, service, scripted_resolver, tmp_path):
-    """Each holds as soon as it has been read."""
+    """Each change applies as soon as it has been read."""
     chosen = service("aes", every_name)
     local = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
     other = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.2"), address="127.0.0.5")
@@ -163,7 +163,7 @@ def test_every_kind_of_change(reloading, service, scripted_resolver, tmp_path):
         stream.send(dns.message.make_query(names["kept"], "A"))
         assert stream.receive().answer and stream.receive() is None, "closed soon"
 
-    # What would be asked elsewhere now is forgotten, the rest is not.
+    # Answers of names that now belong to another group are dropped, all others stay.
     asked = len(chosen.names)
     change(domains={"bypass": [names["bypassed"]]})
     assert addresses(ask(names["bypassed"])) == ["192.0.2.1"]
@@ -181,7 +181,7 @@ def test_every_kind_of_change(reloading, service, scripted_resolver, tmp_path):
     change()
     assert addresses(ask(names["hosts"])) == [address_of(names["hosts"])]
 
-    # Everything HTTPDNS said was said for another route.
+    # All answers of HTTPDNS were for another route, so they are dropped.
     asked = len(chosen.names)
     change(httpdns={"routeIp": "192.0.2.9"})
     assert addresses(ask(names["kept"])) and "ip=192.0.2.9" in chosen.targets[-1] and len(chosen.names) == asked + 1
@@ -262,7 +262,7 @@ def test_a_wrong_file_changes_nothing(reloading, service, tmp_path):
 
 
 def test_a_pipe_in_the_place_of_a_file_changes_nothing(reloading, service, tmp_path):
-    """Nobody writes to it, so that to wait for it would be to hear neither HUP nor TERM any more."""
+    """A pipe without a writer is refused: a daemon that waited for it would react to neither HUP nor TERM."""
     chosen = service("https")
     running = reloading(chosen)
     good, pipe = running.file.read_text(), tmp_path / "pipe"
@@ -279,7 +279,7 @@ def test_a_pipe_in_the_place_of_a_file_changes_nothing(reloading, service, tmp_p
 
 
 def test_the_settings_may_come_through_a_pipe(daemon):
-    """As of a shell's `<(…)`, at the start alone."""
+    """At the start alone, the settings may come through a pipe, as from a shell's `<(…)`."""
     script = """exec "$0" "$@" -c <(sleep 0.1; echo '[fallback]'; echo 'servers = ["127.0.0.99"]')"""
     running = daemon(None, whole={}, prefix=["bash", "-c", script])
     assert running.log_lines("fallback 127.0.0.99:53")
@@ -293,7 +293,7 @@ def test_the_metrics_say_how_it_went(reloading):
         return [total(seen, "httpdnsd_config_reloads_total", result=result) for result in ("success", "failure")] + [
             seen["httpdnsd_config_last_reload_successful", ()]]
 
-    begun = int(time.time())  # whole seconds are told
+    begun = int(time.time())  # the metric has whole seconds
     good = running.file.read_text()
     assert counted() == [0, 0, 1]
     running.read("[log\n")
@@ -304,7 +304,7 @@ def test_the_metrics_say_how_it_went(reloading):
 
 
 def test_the_cache_file_is_for_the_settings_that_hold(reloading, daemon, service, authority, tmp_path):
-    """What is written after other settings were read is taken over under those."""
+    """Answers that were saved after a change of settings are taken over under the new settings."""
     chosen = service("aes", every_name)
     cache = {"file": str(tmp_path / "cache")}
     running = reloading(chosen, cache=cache, httpdns={"httpOnly": True})
@@ -324,11 +324,11 @@ def query(number, name):
 
 
 def load(rate, ending, result):
-    """Asks `rate` questions a second until `ending` is set; one in fifty for a name that was never asked for.
+    """Asks `rate` questions a second until `ending` is set; one in fifty is for a new name.
 
-    Sends (asked, unanswered after the daemon's four seconds, not NOERROR or without an answer: how often each RCODE).
+    Sends (asked, unanswered after the daemon's four seconds, number of each RCODE of replies that are not NOERROR or empty).
     """
-    # Few, as some of the reloads have all of them looked up again, and the services here are slow.
+    # Few names, as some reloads cause new lookups of all, and the services here are slow.
     hot = [query(0, f"hot{number}.example.com")[2:] for number in range(20)]
     waiting, asked, bad, lost = {}, 0, {}, 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
@@ -337,7 +337,7 @@ def load(rate, ending, result):
         channel.connect(("127.0.0.1", 53))
         begun = time.monotonic()
         end = None
-        most = rate // 10  # after the machine has stood still, what was not asked is not made up for: it would be a flood
+        most = rate // 10  # after the machine has stood still, questions that were not asked are left out: they would be a flood
         while end is None or waiting and time.monotonic() < end:
             now = time.monotonic()
             if end is None and ending.is_set():
@@ -364,11 +364,11 @@ def load(rate, ending, result):
 
 
 def test_thousands_of_reloads_under_load(reloading, service):
-    """Half of the files are broken, the others differ each time. No question is lost, nothing piles up."""
+    """Half of the files are broken, the others differ each time. No question is lost, and no memory is leaked."""
     signal.alarm(max(TEST_SECONDS, HUPS // 40))
     first, second = service("https", every_name), service("aes", every_name)
-    # The smallest cache, so that it is full of what was once asked for before anything is measured.
-    # And patience: a busy machine is no reason for the local resolver, which knows none of the names, to be asked.
+    # The smallest cache, so that it is full of answers to single questions before the measurement begins.
+    # A long time-out, so that on a busy machine the local resolver, which knows none of the names, is not asked.
     always = {"log": {"level": "error"}, "cache": {"megabytes": 1}, "fallback": {"hedgeAfter": 60000},
               "httpdns": {"timeout": 20000}}
     running = reloading(first, **always)
@@ -393,7 +393,7 @@ def test_thousands_of_reloads_under_load(reloading, service):
             running.write(text)
             running.signal()
 
-    # By another process: this one has two services to be.
+    # Another process asks, as this one runs two services.
     fork = multiprocessing.get_context("fork")
     ending, (receiver, sender) = fork.Event(), fork.Pipe(duplex=False)
     asking = fork.Process(target=load, args=(2000, ending, sender))
@@ -409,7 +409,7 @@ def test_thousands_of_reloads_under_load(reloading, service):
     asking.join()
     print(f"{asked} asked, {lost} lost, {bad} bad; descriptors and kB: {before}, {running.daemon.descriptors()}, {after}")
     assert (lost, bad) == (0, {}) and asked > 2000
-    # Sixteen idle connections are kept for a busy moment that comes again; a leak would be one for each reload.
+    # Sixteen idle connections are kept for the next peak; a leak would be one for each reload.
     eventually(lambda: running.daemon.descriptors() <= before[0] + 32, "descriptors are given back")
     assert after <= before[1] + 4096, "half a kilobyte for each reload; what a parsed file takes is more"
     assert len(running.daemon.log_lines("the configuration stays as it was")) >= 1

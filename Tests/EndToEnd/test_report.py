@@ -1,4 +1,4 @@
-"""`enableReport`: what is told of lookups that did not go as they should, to whom, and what is never told."""
+"""`enableReport`: the content of reports on failed lookups, and their receivers."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def reporting(local, **httpdns):
 
 @pytest.mark.parametrize(("encryption", "case"), [("aes", "failed"), ("https", "timed out")])
 def test_what_failed_and_what_fell_back_is_a_line_each(daemon, service, local, encryption, case):
-    """With the SDK's names of what it says; and nothing of lookups that went well."""
+    """A failed lookup and its fallback are reported with the SDK's fields; successful lookups are not reported."""
     chosen = service(encryption, every_name)
     running = daemon(chosen, reporting(local))
     assert addresses(ask("good.example.com")) == [address_of("good.example.com")]
@@ -60,7 +60,7 @@ def test_nothing_is_reported_unless_it_is_asked_for(daemon, service, local, coll
 
 
 def test_reports_go_to_the_url_in_batches(daemon, service, local, collector):
-    """And not to the log as well: names have no business there."""
+    """Reports to a URL do not go to the log as well, as a log should have no names."""
     taker = collector()
     chosen = service("aes", every_name)
     chosen.fault = Fault("status", 500)
@@ -77,7 +77,7 @@ def test_reports_go_to_the_url_in_batches(daemon, service, local, collector):
 
 
 def test_a_url_that_takes_nothing(daemon, service, local, collector):
-    """Clients do not notice, memory does not grow, the log is not flooded."""
+    """When the URL refuses reports, clients do not notice, memory does not grow, and the log is not flooded."""
     taker = collector(status=500)
     chosen = service("aes", every_name)
     chosen.fault = Fault("status", 500)

@@ -1,4 +1,4 @@
-"""Local resolvers from before EDNS (RFC 6891 §7), and those that take a sound question for a broken one."""
+"""Local resolvers from before EDNS (RFC 6891 §7), and local resolvers that report FORMERR for a sound question."""
 
 import dns.flags
 import dns.message
@@ -17,7 +17,7 @@ def start(daemon, *resolvers, **fallback):
 
 
 def bare(asked, code, counts=bytes(8)):
-    """A header alone."""
+    """A reply that is only a header."""
     return asked.wire[:2] + bytes([0x81, 0x80 | code]) + counts
 
 
@@ -58,7 +58,7 @@ def test_it_is_asked_once_more_without_and_that_is_remembered(daemon, scripted_r
 
 
 def test_over_tcp_too(daemon, scripted_resolver):
-    """Over UDP it truncates whatever comes; over TCP it has no EDNS."""
+    """A resolver that truncates every reply over UDP is asked over TCP once more, without EDNS."""
     def answer(asked):
         if asked.transport == "udp":
             reply = plain(asked)
@@ -73,7 +73,7 @@ def test_over_tcp_too(daemon, scripted_resolver):
 
 
 def test_formerr_to_a_sound_question_is_no_verdict_on_a_server(daemon, scripted_resolver):
-    """It may be about this question alone: it counts like a SERVFAIL, so that the next server is asked."""
+    """FORMERR may concern this question alone: it counts like a SERVFAIL, so that the next server is asked."""
     broken = scripted_resolver(lambda asked: bare(asked, dns.rcode.FORMERR), address="127.0.0.10")
     good = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.3"), address="127.0.0.11")
     running = start(daemon, broken, good)

@@ -1,6 +1,6 @@
-"""Real servers, and real programs before them, that are restarted again and again under a steady load.
+"""Real servers, and real proxies before them, that are restarted repeatedly under a steady load.
 
-By default it is short. HTTPDNSD_RESTARTS_SECONDS=600 is its full size.
+By default the run is short. HTTPDNSD_RESTARTS_SECONDS=600 is its full size.
 """
 
 import concurrent.futures
@@ -34,7 +34,7 @@ GROUPS = ["alone", "pair"]
 
 
 class Server:
-    """A program that serves at `address` and can be restarted; what it says is in a file beside its configuration."""
+    """A program that serves at `address` and can be restarted; its output is in a file beside its configuration."""
 
     def __init__(self, directory, command, configuration, address, *ports):
         self.directory, self.address, self.ports = pathlib.Path(directory), address, ports
@@ -51,7 +51,7 @@ class Server:
 
     def _listens(self):
         assert self.process.poll() is None, (self.directory / "log").read_text()
-        try:  # a program does not begin to listen at all its ports at once
+        try:  # a program opens its ports one after another
             for port in self.ports:
                 socket.create_connection((self.address, port), 2).close()
             return True
@@ -67,7 +67,7 @@ class Server:
             self.process.wait()
 
     def restart(self):
-        """Returns since when and until when nothing listened, at most."""
+        """Returns the longest possible interval in which no program listened."""
         begun = time.monotonic()
         self.stop()
         self.start()
@@ -154,7 +154,7 @@ KINDS = {"unbound-tls": (unbound, "tls://{}"), "unbound-https": (unbound, "https
 
 
 class Load:
-    """Asks each group steadily, each name once, and keeps what became of every question."""
+    """Asks each group steadily, each name once, and records the result of every question."""
 
     def __init__(self):
         self._channel = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -162,7 +162,7 @@ class Load:
         self._channel.connect(("127.0.0.1", PORT))
         self._waiting = {}
         self._number = 0
-        # When each question was asked and when it was over; those of `lost` got no address.
+        # The time at which each question was asked and the time at which it ended; questions in `lost` got no address.
         self.lost = {group: [] for group in GROUPS}
         self.answered = {group: [] for group in GROUPS}
 
@@ -176,13 +176,13 @@ class Load:
             self._read(max(0, min(next_at, end) - time.monotonic()))
 
     def quiet(self):
-        """Asks while nothing happens; returns how many questions needed a new connection meanwhile."""
+        """Asks without restarts; returns how many questions needed a new connection meanwhile."""
         before = opened()
         self.ask_until(time.monotonic() + QUIET)
         return opened() - before
 
     def finish(self):
-        """Waits for what is still awaited."""
+        """Waits for outstanding replies."""
         end = time.monotonic() + PATIENCE
         while self._waiting and time.monotonic() < end:
             self._read(0.05)
@@ -215,14 +215,14 @@ class Load:
 
 
 def opened():
-    """Questions so far that needed a new connection."""
+    """The number of questions so far that needed a new connection."""
     return total(metrics(), "httpdnsd_server_requests_total", connection="new")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_server_is_restarted_under_load(daemon, authority, tmp_path_factory, kind):
-    """With a second server nothing is lost; without one, at most what was under way while nothing listened. After the last
-    restart all is as it was before the first."""
+    """With a second server no question is lost; without one, at most those under way while no program listened. After the last
+    restart, connections are reused as before the first."""
     signal.alarm(TEST_SECONDS + SECONDS + 2 * QUIET)
     start, url = KINDS[kind]
     programs = {BEHIND: unbound, OTHER: unbound, "127.0.0.36": start}

@@ -1,4 +1,4 @@
-"""What users of the service's SDK expect: the suffix that expires, refusals with a name, proxies, routes."""
+"""Behaviour that users of the service's SDK expect: expiring requests, refused accounts, proxies, routes."""
 
 import time
 
@@ -21,7 +21,7 @@ def local(scripted_resolver):
 
 
 def by_service(name, **options):
-    """True: answered by HTTPDNS; false: by the local resolver."""
+    """True if HTTPDNS answered, false if the local resolver did."""
     found = addresses(ask(name, **options))
     assert found in ([address_of(name)], [LOCAL_ADDRESS]), found
     return found == [address_of(name)]
@@ -31,7 +31,7 @@ def by_service(name, **options):
 
 @pytest.mark.parametrize("encryption", ENCRYPTIONS)
 def test_requests_that_expire(daemon, service, encryption):
-    """One suffix for the whole batch, within what is encrypted, counted from now."""
+    """A batch has one suffix for all names, inside the encrypted part, with a time counted from now."""
     chosen = service(encryption, every_name, expiring=True)
     daemon(chosen, {"httpdns": STRICT | {"authExpirySeconds": 600}})
     clients = Clients()
@@ -58,7 +58,7 @@ def test_requests_that_expire_by_the_query_command(binary, service, tmp_path):
 
 @pytest.mark.parametrize("encryption", ENCRYPTIONS)
 def test_a_refused_account_is_named(daemon, service, local, encryption):
-    """401: said once, as what it is, and clients are answered all the same."""
+    """Status 401 is logged once as a refused account, and clients are still answered."""
     chosen = service(encryption, every_name)
     wrong = {"token": "111111111"} if encryption == "https" else {"dnsId": 54321}
     running = daemon(chosen, {"httpdns": wrong, "fallback": {"servers": [local.endpoint]}})
@@ -71,8 +71,8 @@ def test_a_refused_account_is_named(daemon, service, local, encryption):
 
 
 def test_too_many_requests_back_off(daemon, service, local):
-    """429: the service is left alone for a while, clients get the local resolver's answers at once, and then it is
-    tried again."""
+    """After status 429 the service is not asked for a while, clients get the local resolver's answers at once, and then
+    the service is asked again."""
     chosen = service("aes", every_name)
     chosen.fault = Fault("status", 429)
     running = daemon(chosen, {"fallback": {"servers": [local.endpoint]}})
@@ -92,7 +92,7 @@ def test_too_many_requests_back_off(daemon, service, local):
 
 PROXY = "http://127.0.0.9:3128"
 ROUTED = "10.53.53.53"  # an address of this host that is not a loopback address
-PROXIES = {  # encryption, environment, settings; is HTTPDNS used? The variables are those of ProxyEnvironmentTests.
+PROXIES = {  # encryption, environment, settings; whether HTTPDNS is used. The variables are those of ProxyEnvironmentTests.
     "http": ("aes", {"http_proxy": PROXY}, {}, False),
     "https": ("https", {"HTTPS_PROXY": PROXY}, {}, False),
     "of the other scheme": ("https", {"http_proxy": PROXY}, {}, True),
@@ -103,7 +103,7 @@ PROXIES = {  # encryption, environment, settings; is HTTPDNS used? The variables
 
 @pytest.mark.parametrize("case", PROXIES)
 def test_a_proxy_in_the_environment(daemon, service, authority, local, case):
-    """As the SDK's guide advises: where a proxy is set, the local resolver is used; said once."""
+    """Where a proxy is set, the local resolver is used, as the SDK's guide advises; this is logged once."""
     encryption, variables, settings, used = PROXIES[case]
     options = {"tls": authority.server(addresses=[ROUTED])} if encryption == "https" else {}
     chosen = service(encryption, every_name, address=ROUTED, **options)
@@ -119,7 +119,7 @@ def test_a_proxy_in_the_environment(daemon, service, authority, local, case):
 @pytest.mark.parametrize(("encryption", "encrypted", "route"), [
     ("aes", False, "198.51.100.7"), ("des", True, "2001:db8::7"), ("https", True, "198.51.100.7")])
 def test_the_route_in_both_spellings(daemon, service, encryption, encrypted, route):
-    """In clear, or encrypted as the names are; over HTTPS there is nothing to encrypt."""
+    """The route is sent in the clear, or encrypted as the names are; over HTTPS there is no further encryption."""
     chosen = service(encryption, every_name)
     daemon(chosen, {"httpdns": STRICT | {"routeIp": route, "routeIpEncrypted": encrypted}})
     assert by_service("routed.example.com")

@@ -1,4 +1,4 @@
-"""What the HTTPDNS service and the local resolver must not see of a question, and what nobody may."""
+"""Parts of a question that the HTTPDNS service and the local resolver, or any server, must not see."""
 
 import itertools
 import re
@@ -21,13 +21,13 @@ from standard import ZONE
 PORT = 2053
 KINDS = ["A", "AAAA", "HTTPS", "SVCB", "MX", "TXT", "PTR", "SRV", "NS", "SOA", "CNAME", "DS", "ANY", "TYPE65399"]
 
-# Answered on the host, by rule: nobody is asked.
+# Names that the daemon answers itself: no server is asked.
 STAYS_HERE = [
     "localhost", "LOCALHOST", "a.b.localhost", "invalid", "www.example.invalid", "onion", "duckduckgogg42xjoc72x.onion",
     "Hidden.ONION", "use-application-dns.net", "www.use-application-dns.net", "_dns.resolver.arpa",
     "x._dns.resolver.arpa", "resolver.arpa", "x.resolver.arpa", "X.Resolver.ARPA",
 ]
-# Only a local resolver can know these.
+# Names that only a local resolver can know.
 STAYS_LOCAL = [
     "printer", "com", "PRINTER", "local", "scanner.local", "_ipp._tcp.local", "test", "unit.test", "home.arpa",
     "nas.home.arpa", "lan", "box.lan", "internal", "db.internal", "ipv4only.arpa",
@@ -78,7 +78,7 @@ def ask_everything(names, kinds=KINDS):
 
 
 def control(chosen, resolver, names_before=()):
-    """Both do record, and record what was asked before: the service is asked in order."""
+    """Checks that both servers record questions: the service must have exactly these names."""
     assert addresses(ask("n1.example.com", port=PORT)) == ["203.0.113.1"]
     assert chosen.names == [*names_before, "n1.example.com"]
     ask("n1.example.com", "MX", port=PORT)
@@ -115,7 +115,7 @@ def test_local_names_are_seen_by_nobody_when_the_local_resolver_may_not_be_asked
 
 
 def test_other_operations_are_seen_by_nobody(world):
-    """Transfers, NOTIFY, UPDATE, other opcodes and classes, answers, noise."""
+    """No server sees transfers, NOTIFY, UPDATE, other opcodes and classes, answers, or noise."""
     chosen, resolver = world()
     messages = []
     for kind in ("AXFR", "IXFR"):
@@ -141,7 +141,7 @@ def test_other_operations_are_seen_by_nobody(world):
         for wire in wires:
             channel.send(wire)
             stream.send(wire)
-        # All of it has been read once what comes behind it is answered.
+        # All messages have been read once the question after them is answered.
         stream.send(dns.message.make_query("localhost", "A", id=1))
         while stream.receive_bytes()[:2] != b"\0\1":
             pass
@@ -152,7 +152,7 @@ def test_other_operations_are_seen_by_nobody(world):
 
 
 def test_what_a_client_adds_is_seen_by_nobody(world):
-    """COOKIE, client subnet, padding, keepalive, NSID, what is unknown; its size and flags."""
+    """No server sees a client's cookie, subnet, padding, keepalive, NSID, unknown options, size or flags."""
     chosen, resolver = world()
     marks = {8: dns.edns.ECSOption("198.18.77.0", 24), 10: dns.edns.GenericOption(10, b"COOKIE-8"),
              12: dns.edns.GenericOption(12, b"PADDING!" * 8), 3: dns.edns.GenericOption(3, b"NSID-NSID"),
@@ -165,7 +165,7 @@ def test_what_a_client_adds_is_seen_by_nobody(world):
             for codes in ([], list(marks), *([code] for code in marks)):
                 message = dns.message.make_query(name.format(next(number)), kind, use_edns=0, payload=4000,
                                                  options=[marks[code] for code in codes])
-                message.ednsflags |= 0x40  # a flag that nobody knows
+                message.ednsflags |= 0x40  # an unknown flag
                 assert ask(None, message=message, transport=transport, port=PORT).answer
     assert len(set(chosen.names)) == 16 and len(seen_by(resolver)) == 32
     for target in chosen.targets:
@@ -178,7 +178,7 @@ def test_what_a_client_adds_is_seen_by_nobody(world):
 
 
 def test_the_letters_of_a_client_are_not_passed_on(world):
-    """How a client spells a name would tell clients apart."""
+    """The spelling of a client's name could identify the client, so it is not passed on."""
     chosen, resolver = world()
     spelled = "wWw.ExAmPlE.cOm"
     seen = set()

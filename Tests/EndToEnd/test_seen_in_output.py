@@ -1,4 +1,4 @@
-"""`dnsKey`, `token` and passwords: wherever the daemon writes or shows anything, they are not there."""
+"""`dnsKey`, `token` and passwords do not appear in anything that the daemon writes or shows."""
 
 import base64
 import pathlib
@@ -26,7 +26,7 @@ FAULTS = [Fault("status", 401), Fault("status", 429), Fault("status", 500), Faul
 
 
 def spellings(secret):
-    """As it is, and as somebody might write it who did not want to write it."""
+    """The secret itself, and other notations in which it could be written by mistake."""
     raw = secret.encode()
     return {raw, raw.hex().encode(), raw.hex().upper().encode(), base64.b64encode(raw).rstrip(b"="),
             urllib.parse.quote(secret).encode(), str(list(raw))[1:-1].encode()}
@@ -35,7 +35,7 @@ def spellings(secret):
 @pytest.mark.parametrize(("encryption", "report_to"), [("aes", "url"), ("des", "log"), ("https", "log")])
 def test_no_secret_is_anywhere(daemon, service, scripted_resolver, tmp_path, binary, authority, encryption,
                                   report_to):
-    """Everything is logged, everything is reported, and everything goes wrong at least once."""
+    """No secret appears anywhere, while all is logged and reported, and all requests fail at least once."""
     local, taker = scripted_resolver(answer_locally), Collector()
     chosen = service(encryption, every_name, key=KEYS[encryption] or None, token=TOKEN)
     secrets = [TOKEN] if encryption == "https" else [KEYS[encryption]]
@@ -53,7 +53,7 @@ def test_no_secret_is_anywhere(daemon, service, scripted_resolver, tmp_path, bin
     running = daemon(None, whole=whole)
     ask("good.example.com")
     chosen.fault = Fault("status", 500)
-    for number in range(150 if report_to == "url" else 0):  # more than wait for company
+    for number in range(150 if report_to == "url" else 0):  # more than fit into one report
         ask(f"{number}.{LONG}")
     for number, fault in enumerate(FAULTS):
         chosen.fault = fault
@@ -88,7 +88,7 @@ WAYS = [*((provider, "https") for provider in sorted(SECRETS)), ("alibaba", "aes
 @pytest.mark.parametrize(("provider", "way"), WAYS)
 def test_no_secret_of_another_provider_is_anywhere(daemon, account, scripted_resolver, tmp_path, binary, authority, provider,
                                                    way):
-    """As above, of an account in `[httpdns]` and of one in a group, which refuse each request in each way."""
+    """No secret of an account in `[httpdns]` or in a group appears anywhere, while requests are refused in several ways."""
     chosen, local = account(provider, way, every_name), scripted_resolver(answer_locally)
     secrets = {"dnsKey": SECRETS[provider]} | ({"aesKey": AES_KEY} if way == "aes" else {})
     keys = {key: value for key, value in chosen.settings().items() if key not in secrets}
@@ -131,7 +131,7 @@ def test_no_secret_of_another_provider_is_anywhere(daemon, account, scripted_res
 
 
 def test_a_secret_on_the_command_line_is_not_possible(binary):
-    """There is no option that takes one."""
+    """No option takes a secret."""
     for command in ("run", "check", "query", "probe", "demo"):
         shown = processes.run(binary, command, "--help").stdout.lower()
         assert "key" not in shown and "token" not in shown and "password" not in shown, shown
@@ -139,7 +139,7 @@ def test_a_secret_on_the_command_line_is_not_possible(binary):
 
 @pytest.fixture
 def open_folder():
-    """A folder that every user can look into, as those of pytest are not."""
+    """A folder that every user can look into, unlike those of pytest."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         folder = pathlib.Path(folder)
         folder.chmod(0o755)
@@ -147,7 +147,7 @@ def open_folder():
 
 
 def test_a_secret_that_everybody_can_read_is_remarked_on(binary, open_folder, authority):
-    """By check and at the start: a line for each file, which says what would be right."""
+    """`check` and a start print a line for each such file, with the right mode."""
     token, settings = open_folder / "token", open_folder / "httpdnsd.toml"
     token.write_text("1234567")
     settings.write_text('[httpdns]\ntokenFile = "token"\n[fallback]\nservers = ["127.0.0.2"]\n')
@@ -173,25 +173,25 @@ def test_a_secret_that_everybody_can_read_is_remarked_on(binary, open_folder, au
             found = remarks(command)
             assert len(found) == is_open, (oct(mode), found)
             assert not found or str(token) in found[0] and f"mode {mode:04o}" in found[0] and "chmod 640" in found[0]
-    # Nobody gets to it through a closed folder.
+    # A closed folder protects the file.
     open_folder.chmod(0o700)
     token.chmod(0o644)
     assert remarks() == []
     open_folder.chmod(0o755)
-    # The settings themselves count when a secret stands in them.
+    # The settings are checked when a secret is in them.
     settings.chmod(0o644)
     token.chmod(0o600)
     assert remarks() == []
     settings.write_text('[httpdns]\ntoken = "1234567"\n[fallback]\nservers = ["127.0.0.2"]\n')
     found, = remarks()
     assert str(settings) in found and "1234567" not in found
-    # Authorities are no secret.
+    # Certificates of authorities are no secret.
     settings.write_text(f'[tls]\ncaFile = "{authority.file}"\n[fallback]\nservers = ["127.0.0.2"]\n')
     assert remarks() == []
 
 
 def test_no_other_program_of_the_same_user_looks_into_it(binary, open_folder):
-    """Neither a debugger nor a core dump; and the daemon still knows its own figures."""
+    """Other programs of the same user can read neither memory nor environment; the daemon still reads its own figures."""
     as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     program = open_folder / "httpdnsd"
     program.write_bytes(pathlib.Path(binary).read_bytes())
@@ -200,7 +200,7 @@ def test_no_other_program_of_the_same_user_looks_into_it(binary, open_folder):
         "HTTPDNSD_LISTEN_ADDRESSES": "127.0.0.1:2053", "HTTPDNSD_HTTPDNS_TOKEN": TOKEN,
         "HTTPDNSD_CONTROL_METRICS": "127.0.0.1:9153"}).wait_until_ready()
     try:
-        # Kept from the same user, who can read that of any other program of theirs.
+        # Usually a user can read these files of all own programs.
         for file in ("environ", "mem", "maps"):
             ended = subprocess.run([*as_nobody, "head", "-c1", f"/proc/{running.pid}/{file}"], capture_output=True, text=True)
             assert ended.returncode != 0 and "Permission denied" in ended.stderr, file

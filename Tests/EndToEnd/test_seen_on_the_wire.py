@@ -1,4 +1,4 @@
-"""What the wire shows, and that an answer outlives the service."""
+"""The wire shows no name of encrypted requests."""
 
 import base64
 
@@ -24,7 +24,7 @@ def test_no_name_is_seen_on_the_wire_and_answers_are_kept(daemon, service, tmp_p
         assert not ask("unknown-to-all.example.com").answer
         seen = capture.bytes().lower()
     assert set(chosen.names) == set(NAMES)
-    # The capture did see this traffic: the request line, or a TLS handshake record.
+    # The capture is working: it has a request line, or a TLS handshake record.
     assert (b"\x16\x03" in seen) if encryption == "https" else (b"get /d?" in seen)
     for name in NAMES:
         for form in (name.encode(), labels(name), name.encode().hex().encode(), labels(name).hex().encode(),
@@ -41,7 +41,7 @@ def test_no_name_is_seen_on_the_wire_and_answers_are_kept(daemon, service, tmp_p
 
 
 def test_no_name_is_seen_on_the_wire_of_alibabas_aes(daemon, account, tmp_path):
-    """Neither a name, nor whose answers are wanted, nor an address of an answer, nor a secret."""
+    """The wire shows neither names, nor the client's subnet, nor addresses of an answer, nor a secret."""
     chosen = account("alibaba", "aes")
     daemon(whole={"httpdns": chosen.settings() | {"httpOnly": True, "routeIp": "198.51.100.77"}, "fallback": {"hosts": ""}})
     with Capture(tmp_path, chosen.address, chosen.port) as capture:

@@ -1,4 +1,4 @@
-"""The tests' own service against the protocol's published vectors: what judges the daemon is judged first."""
+"""The tests' own service is checked against the protocol's published vectors before it judges the daemon."""
 
 import pytest
 from httpdns_service import AES, DES

@@ -1,4 +1,4 @@
-"""HTTPS records (RFC 9460) of names of an account: what a client gets, and what a browser makes of it."""
+"""HTTPS records (RFC 9460) of an account's names: the client's answer, and a browser's use of it."""
 
 import os
 import socket
@@ -15,14 +15,14 @@ from httpdns_service import Record
 from resolvers import reply_to
 from waiting import eventually
 
-WEB = "127.0.0.77"  # what the account says
-ELSEWHERE = "127.0.0.78"  # what hints say
-OUTER = "cover.example.net"  # the name that everybody may see
+WEB = "127.0.0.77"  # the account's address
+ELSEWHERE = "127.0.0.78"  # the address in hints
+OUTER = "cover.example.net"  # the outer name, which is public
 
 
 def ech_configs(config_id=77):
     """A list of one configuration of Encrypted Client Hello: X25519, HKDF-SHA256, AES-128-GCM."""
-    key = bytes([9]) + bytes(31)  # any point will do: the first message is all that is looked at
+    key = bytes([9]) + bytes(31)  # any point will do: only the first message is checked
     contents = struct.pack("!BHH", config_id, 0x0020, len(key)) + key + struct.pack("!HHH", 4, 1, 1)
     contents += bytes([0, len(OUTER)]) + OUTER.encode() + b"\0\0"
     config = struct.pack("!HH", 0xFE0D, len(contents)) + contents
@@ -104,7 +104,7 @@ class Hellos:
 
 
 def extensions(hello):
-    """Those of a ClientHello (RFC 8446 §4.1.2), by their number."""
+    """The extensions of a ClientHello (RFC 8446 §4.1.2), by their number."""
     at = 4 + 2 + 32
     at += 1 + hello[at]
     at += 2 + struct.unpack_from("!H", hello, at)[0]
@@ -118,20 +118,20 @@ def extensions(hello):
 
 
 def test_chromium_encrypts_the_name_to_the_accounts_address(start):
-    """The key of the record is used, and the connection goes where HTTPDNS says."""
+    """Chromium uses the key of the record, and connects to the address from HTTPDNS."""
     start.script.data = binding(ech=ech_configs())
     start()
-    # Chromium waits for the record for some 50 ms only: all is in the cache.
+    # Chromium waits for the record for some 50 ms only, so all records are cached first.
     assert all(ask("www.example.com", kind).answer for kind in ("A", "HTTPS")) and not ask("www.example.com", "AAAA").answer
     hellos, others = Hellos(), Hellos(ELSEWHERE)
 
     def hello_with_the_record():
-        """Of a new Chromium. On a busy machine it may go without the record, which it then does not look up again."""
+        """The first message of a new Chromium; None if it went without the record, which it then does not look up again."""
         before = len(hellos.all)
         browser = chromium.Chromium("--enable-features=AsyncDns", "--disable-features=DnsOverHttpsUpgrade")
         try:
             browser.go("https://www.example.com/")
-            # It asks for updates of its own, too.
+            # Chromium also connects for its own updates.
             names = (OUTER.encode(), b"www.example.com")
             hello = eventually(lambda: [hello for hello in hellos.all[before:] if hello[0].endswith(names)], "chromium connects")[0]
         finally:

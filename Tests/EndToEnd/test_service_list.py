@@ -1,4 +1,4 @@
-"""`confIp`: the list of service addresses that the service itself gives out."""
+"""`confIp`: the list of service addresses that the service itself publishes."""
 
 import pytest
 
@@ -13,7 +13,7 @@ CONF = "log:0|domain:0|ip:{};|ttl:60"
 
 @pytest.fixture
 def listed(service, authority):
-    """Starts a service on the port that the list takes for granted."""
+    """Starts a service on the port that the list implies."""
     def start(encryption, address, conf=None):
         options = {"tls": authority.server(addresses=[address])} if encryption == "https" else {}
         return service(encryption, every_name, address=address, port=PORTS[encryption], conf=conf, **options)
@@ -27,7 +27,7 @@ def using(start, **more):
 
 
 def uses(one, names=iter(range(1_000_000))):
-    """Whether a new name is asked of this service."""
+    """Whether this service is asked for a new name."""
     before = len(one.requests)
     name = f"list{next(names)}.example.com"
     return addresses(ask(name)) == [address_of(name)] and len(one.requests) > before
@@ -59,7 +59,7 @@ USELESS = {"empty": "", "nonsense": "nonsense", "no address": CONF.format(""),
 
 @pytest.mark.parametrize("conf", USELESS.values(), ids=USELESS)
 def test_a_list_that_is_of_no_use(daemon, listed, conf):
-    """The servers that are set go on being asked."""
+    """After a useless list, the configured servers are still asked."""
     start, first = listed("aes", START, conf), listed("aes", FIRST)
     daemon(start, using([START], dnsIp=[FIRST]))
     eventually(lambda: start.conf_requests, "the list is asked for")
@@ -86,7 +86,7 @@ def test_a_list_that_does_not_work_here_leaves_the_configured_servers(daemon, li
 
 
 def test_the_list_is_refreshed_as_it_says(daemon, listed, clocks):
-    """It is good for a minute, of which the daemon's clock is told that it has passed."""
+    """A list is fetched again after its time to live of a minute, by the daemon's clock."""
     conf = "log:0|domain:0|ip:{}|ttl:1"
     start, first, second = listed("aes", START, conf.format(FIRST)), listed("aes", FIRST), listed("aes", SECOND)
     daemon(start, using([START]), variables=clocks.variables)

@@ -1,4 +1,4 @@
-"""What a service manager is told and hands over, and what the log looks like to it. (Tests/Systemd has the real one.)"""
+"""Notifications to a service manager, its sockets, and its log. (Tests/Systemd has the real one.)"""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ ANY = {"fallback": {"servers": ["127.0.0.2"]}}
 
 
 class Manager:
-    """Hears what the daemon says through NOTIFY_SOCKET."""
+    """Receives the daemon's notifications through NOTIFY_SOCKET."""
 
     def __init__(self, directory, watchdog=None):
         self.path = str(directory / "notify")
@@ -75,7 +75,7 @@ def test_the_watchdog_of_another_process_is_not_fed(daemon, manager):
 
 
 def test_the_daemon_asks_itself_nothing(binary, daemon, manager):
-    """What it does for the watchdog is no question: nothing of it is counted."""
+    """The daemon's checks for the watchdog are not counted as questions."""
     manager = manager(watchdog=0.2)
     with tempfile.TemporaryDirectory(prefix="m-", dir="/tmp") as folder:
         socket = {"control": {"socket": f"{folder}/s"}}
@@ -86,10 +86,10 @@ def test_the_daemon_asks_itself_nothing(binary, daemon, manager):
 
 
 def handed_over(binary, sockets, directory, names=None, more=None):
-    """A daemon with these as descriptors 3 and up, as sd_listen_fds(3) has them."""
+    """A daemon with these sockets as descriptors 3 and up, as by sd_listen_fds(3)."""
     count = len(sockets)
 
-    def arrange():  # in the child; first out of the way, then to their places
+    def arrange():  # in the child; first to unused numbers, then to the right ones
         moved = [os.dup2(one.fileno(), 100 + i) for i, one in enumerate(sockets)]
         for i, descriptor in enumerate(moved):
             os.dup2(descriptor, 3 + i)
@@ -105,7 +105,7 @@ def handed_over(binary, sockets, directory, names=None, more=None):
 def listening(kind, address):
     made = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, kind)
     if kind == socket.SOCK_STREAM:
-        # As systemd does: connections of an earlier test may still end.
+        # As in systemd: connections of an earlier test may still be closing.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     made.bind(address)
     if kind == socket.SOCK_STREAM:
@@ -164,7 +164,7 @@ def test_the_log_for_a_stream_that_the_journal_reads(binary, tmp_path):
 
 
 def test_the_log_for_people(binary, tmp_path):
-    """A stream that is not the journal's, whatever the environment was inherited from."""
+    """The log has times when its stream is not the journal's, even with an inherited JOURNAL_STREAM."""
     lines = run_with_log(binary, tmp_path / "log", {"JOURNAL_STREAM": "8:12345"})
     assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (notice|warning) ", line) for line in lines), lines
 

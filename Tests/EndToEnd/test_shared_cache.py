@@ -1,4 +1,4 @@
-"""The shared cache: what a fleet saves, what the store gets to see, and how it is reached."""
+"""The shared cache: the saved lookups of a fleet, the data in the store, and the ways to reach it."""
 
 import ipaddress
 import random
@@ -19,7 +19,7 @@ NAMES = [f"name{number}.example.com" for number in range(6)]
 OTHER_KEY = "a key of another fleet, which is none of ours"
 STRICT = {"httpOnly": True}
 
-# What it is for
+# The purpose of the shared cache
 
 
 def test_two_daemons_are_billed_once(service, store, member):
@@ -54,12 +54,12 @@ def test_what_it_knew_is_answered_after_a_restart_without_httpdns(service, store
         reply = ask(name, port=second.port)
         return reply if reply.rcode() == dns.rcode.NOERROR else None
     for name in names:
-        # Who asks while the store is slow has nobody else to ask, and asks again.
+        # While the store is slow, the daemon has no other server to ask, so the client asks again.
         reply = eventually(lambda: answered(name), f"{name} is answered", 30)
         assert addresses(reply) == [address_of(name)]
 
 
-# What the store sees
+# The data in the store
 
 
 def test_the_store_learns_nothing(service, store, member):
@@ -78,7 +78,7 @@ def test_the_store_learns_nothing(service, store, member):
         assert name.encode() not in dump
         for family in (4, 6):
             address = ipaddress.ip_address(address_of(name, family))
-            # A dump of this size has any four octets by chance about once in 80,000 tries.
+            # By chance, a dump of this size has a given four octets about once in 80,000 tries.
             for form in (str(address), address.exploded, address.packed.hex(), address.reverse_pointer):
                 assert form.encode() not in dump
             assert family == 4 or address.packed not in dump
@@ -163,7 +163,7 @@ def test_flush_reaches_it(service, store, member, binary):
 
 
 def test_after_a_restart_a_store_that_lies_cannot_undo_a_flush(service, store, member, binary, tmp_path):
-    """The store gives back what it had before the flush: entries whose time has not passed, and no generation."""
+    """The store returns its state from before the flush: unexpired entries, and no generation."""
     account = service("https", every_name)
     shared = store()
     settings = {"control": {"socket": "control.sock"}, "cache": {"file": str(tmp_path / "answers")}}
@@ -181,7 +181,7 @@ def test_after_a_restart_a_store_that_lies_cannot_undo_a_flush(service, store, m
     assert account.names[billed:] == names
 
 
-# How it is reached
+# Ways to reach the store
 
 
 def test_tls_and_a_user_of_an_access_list(service, store, member, authority, tmp_path):

@@ -1,4 +1,4 @@
-"""The shared cache is never in the way: a store that fails in any way, beside a daemon that has none."""
+"""A failing store never delays answers, compared with a daemon without a store."""
 
 import socket
 import struct
@@ -14,7 +14,7 @@ from waiting import eventually
 
 
 def measure(ports, names, seconds=2.0, rate=150):
-    """Questions for new names to each port in turn, at a steady rate: the seconds that each answer took, by port."""
+    """Asks each port in turn for new names at a steady rate; returns the seconds that each answer took, by port."""
     channels = {}
     for port in ports:
         channels[port] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -60,7 +60,7 @@ def big_value(words):
 
 
 def works_then(bad):
-    """As an empty store until the daemon is connected, which takes two commands."""
+    """Acts as an empty store until the daemon is connected, which takes two commands, and then as `bad`."""
     seen = []
 
     def reply(words):
@@ -106,8 +106,8 @@ def test_a_store_that_fails_is_not_noticed(service, store, fake_store, member, a
         eventually(lambda: other.log_lines("shared cache: in use"), "the store is connected")
     if fault == "stopped":
         threading.Timer(0.5, shared.pause).start()
-    # A quarter and 2 ms are the noise, and what a question waits while the failure is found out is 5 ms more. A machine
-    # with other work disturbs a measurement and never improves one.
+    # A quarter and 2 ms are noise; a question waits 5 ms more while the daemon detects the failure. Other work on the machine
+    # disturbs a measurement and never improves one.
     for _ in range(6):
         took = measure([plain.port, other.port], names)
         without, beside = took[plain.port], took[other.port]

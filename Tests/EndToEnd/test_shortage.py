@@ -1,7 +1,7 @@
-"""This machine is short of something: no server is blamed, no name goes elsewhere, and afterwards all is as before.
+"""While this machine is short of a resource, no server is blamed and no name goes elsewhere; afterwards all is as before.
 
-By default all kinds of upstream are asked together, for some seconds. HTTPDNSD_SHORTAGE_SECONDS=60 is its full size: each kind
-by itself is asked 200 questions a second for a minute of each shortage.
+By default all kinds of upstream are asked together, for some seconds. HTTPDNSD_SHORTAGE_SECONDS=60 is the full size: each
+kind by itself is asked 200 questions a second for a minute of each shortage.
 """
 
 import contextlib
@@ -36,18 +36,18 @@ FAR, SECOND, FAR6 = "10.77.0.2", "10.77.0.3", "fd77::2"
 ELSEWHERE = "192.0.2.9"
 NAME = "dns.example.net"  # of the far side
 SERVERS = {"plain": "192.0.2.1", "tcp": "192.0.2.2", "tls": "192.0.2.3", "https": "192.0.2.4"} | ({"plain6": "192.0.2.5", "tls6": "192.0.2.6"} if HAS_IPV6 else {})
-# Each has a second server in reserve, which nobody has a reason to ask.
+# Each account has a second server in reserve, which the daemon has no reason to ask.
 ACCOUNTS = {"aes": ("tencent", "aes"), "des": ("tencent", "des"), "token": ("tencent", "https"), "alibaba": ("alibaba", "https"),
             "alibabaes": ("alibaba", "aes"), "alibaba1": ("alibaba-v1", "https"), "volcengine": ("volcengine", "https"),
             "baidu": ("baidu", "https")}
 KINDS = [*SERVERS, *ACCOUNTS]
-# Over TCP, packets that do not leave are the same as packets that are lost on the way: the kernel tells nobody, and sends them again.
+# Over TCP, packets that do not leave look like packets lost on the way: the kernel sends them again, and reports no error.
 SILENT = {"queue", "firewall"}
 DATAGRAMS = {"plain", "plain6"}
 
 
 class Asking:
-    """200 questions a second for new names of some kinds of upstream, and what comes back."""
+    """Asks 200 questions a second for new names of some kinds of upstream, and collects the replies."""
 
     def __init__(self, label, kinds):
         self._label, self._kinds = label, list(kinds)
@@ -67,7 +67,7 @@ class Asking:
                 self._replies[reply.id] = reply
 
     def ask(self, seconds=1, number=None):
-        """Each name with its reply. One in twenty is of the fallback."""
+        """Each name with its reply. One question in twenty is for the fallback."""
         kinds = [self._kinds[one % len(self._kinds)] if one % 20 else "fallback" for one in range(number or 200 * seconds)]
         names = [f"{self._label}{one}.{kind}.example" for one, kind in enumerate(kinds)]
         begun = time.monotonic()
@@ -92,25 +92,25 @@ def is_right(name, reply):
 
 
 def is_short(reply):
-    """SERVFAIL with "Not Ready"."""
+    """Whether the reply is SERVFAIL with "Not Ready"."""
     codes = [option.code for option in reply.options if isinstance(option, dns.edns.EDEOption)]
     return reply.rcode() == dns.rcode.SERVFAIL and codes == [dns.edns.EDECode.NOT_READY]
 
 
 def is_of_silence(reply):
-    """What the next group says, or SERVFAIL."""
+    """Whether the reply is the next group's answer, or SERVFAIL."""
     return addresses(reply) == [ELSEWHERE] or reply.rcode() == dns.rcode.SERVFAIL
 
 
 class World:
-    """A daemon here; there, behind a cable, an upstream of each kind; the fallback, here, has another answer, and its connection is
-    kept, so that it can be asked whatever is short."""
+    """A daemon here, and an upstream of each kind behind a cable. The fallback is here, has another answer, and stays connected,
+    so that it can be asked during any shortage."""
 
     def __init__(self, here, there, authority):
         self.here, self.there, self.authority = here, there, authority
         self.elsewhere = []  # the names that the fallback was asked for
         self.servers, self.accounts, self.second = {}, {}, {}
-        self.streams = []  # those of the servers that have connections, and the fallback at last
+        self.streams = []  # the servers with connections; the fallback is the last
 
     def fallback(self, asked, connection=None):
         self.elsewhere.append(asked.name.to_text(omit_final_dot=True))
@@ -146,7 +146,7 @@ class World:
                     self.accounts[kind], self.second[kind] = one(kind, FAR), one(kind, SECOND)
 
     def groups(self, timeout):
-        """Each kind is a group, but for one account, which is `[httpdns]`."""
+        """A group for each kind."""
         trust = {"caFile": str(self.authority.file)}
         sections = {}
         for kind, server in self.servers.items():
@@ -161,14 +161,14 @@ class World:
         return {f"upstreams.{kind}": keys | common | {"domains": [f"{kind}.example"]} for kind, keys in sections.items()}
 
     def close_connections(self):
-        """From now on each question needs a new one, but for those of the fallback."""
+        """Closes all connections but the fallback's, so that each question needs a new one."""
         for server in self.streams[:-1]:
             server.do(lambda server=server: [one.close() for one in list(server.live)])
         for one in self.accounts.values():
             one.drop_connections()
 
     def blames_nobody(self, kinds):
-        """The log."""
+        """Checks that no server is blamed in the log and no name of these kinds went elsewhere; returns the log."""
         assert [name for name in self.elsewhere if kind_of(name) in kinds] == []
         log = self.running.log()
         for kind in kinds:
@@ -183,7 +183,7 @@ class World:
 
     @contextlib.contextmanager
     def descriptors(self):
-        """Those that are open stay open."""
+        """No further descriptor can be opened."""
         pid = self.running.pid
         before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1]))
@@ -192,7 +192,7 @@ class World:
 
     @contextlib.contextmanager
     def local_ports(self):
-        """The only one that is left to choose from is taken."""
+        """The only port in the range is taken."""
         family, every = (socket.AF_INET6, "::") if HAS_IPV6 else (socket.AF_INET, "0.0.0.0")
         with self.here, socket.create_server((every, 61_000), family=family, dualstack_ipv6=HAS_IPV6), \
                 socket.socket(family, socket.SOCK_DGRAM) as taken:
@@ -203,14 +203,14 @@ class World:
 
     @contextlib.contextmanager
     def queue(self):
-        """Of the packets that leave, a few a second do."""
+        """Only a few packets a second leave."""
         self.here.run("tc", *"qdisc add dev cable root tbf rate 8kbit burst 1600 limit 400".split())
         yield
         self.here.run("tc", *"qdisc del dev cable root".split())
 
     @contextlib.contextmanager
     def firewall(self):
-        """It drops what leaves for the far side."""
+        """All packets to the far side are dropped."""
         text = ("table inet wall {\nchain leaving {\ntype filter hook output priority 0;\n"
                 f"ip daddr {{ {FAR}, {SECOND} }} drop\nip6 daddr {FAR6} drop\n}}\n}}\n")
         with self.here:
@@ -223,7 +223,7 @@ class World:
 def world(daemon, network, authority, scripted_resolver, service, account, binary):
     here, there = network(), network()
     here.link(there, ours="10.77.0.1/24" + " fd77::1/64" * HAS_IPV6, theirs=f"{FAR}/24 {SECOND}/24" + f" {FAR6}/64" * HAS_IPV6)
-    # The kernel need not ask for the hardware's addresses, for which a full queue has no room either.
+    # The hardware's addresses are fixed, as the full queue has no room for the kernel's questions for them.
     for this, other, theirs in ((here, there, [FAR, SECOND, FAR6]), (there, here, ["10.77.0.1", "fd77::1"])):
         for address in theirs if HAS_IPV6 else [one for one in theirs if ":" not in one]:
             this.ip("neighbour replace", address, "lladdr", other.hardware, "dev cable nud permanent")
@@ -266,7 +266,7 @@ def test_a_shortage_is_no_failure_of_servers(world, shortage, kinds):
     print(shortage, {kind: [sum(test(name, reply) for name, reply in replies if kind_of(name) == kind)
                             for test in (is_right, lambda _, reply: is_short(reply), lambda _, reply: is_of_silence(reply))]
                      for kind in kinds})
-    # What the fallback's connection is for does not depend on when the fallback answers.
+    # The fallback's own names may fail as well.
     allowed = {"fallback": lambda reply: reply.rcode() == dns.rcode.SERVFAIL} | dict.fromkeys(loud, is_short) | dict.fromkeys(silent, is_of_silence)
     wrong = [(name, reply.to_text()) for name, reply in replies if not is_right(name, reply) and not allowed[kind_of(name)](reply)]
     assert not wrong, (len(wrong), wrong[:3])
@@ -292,7 +292,7 @@ def test_a_shortage_is_no_failure_of_servers(world, shortage, kinds):
 
 @needs_ipv6
 def test_without_an_address_to_leave_from_the_next_server_is_asked(daemon, network, scripted_resolver):
-    """To connect fails with the same number as where every port is in use, and is no shortage: it will not end."""
+    """Connect fails with the same errno as when all ports are in use, but it is no shortage, since it will not end."""
     here, there = network(), network()
     here.ip("link add cable type veth peer name cable netns", there.path)
     here.ip("link set cable addrgenmode none")

@@ -1,6 +1,6 @@
-"""Trouble without end: a thousand questions a second over every kind of upstream, and a fault every few seconds.
+"""Endless faults: a thousand questions a second over every kind of upstream, and a fault every few seconds.
 
-By default it is short. HTTPDNSD_SOAK_SECONDS=3600 is its full size.
+By default the run is short. HTTPDNSD_SOAK_SECONDS=3600 is its full size.
 """
 
 import concurrent.futures
@@ -31,16 +31,16 @@ SECONDS = int(os.environ.get("HTTPDNSD_SOAK_SECONDS", "15"))
 RATE = 1000
 PORT = 2053
 PATIENCE = 4  # seconds for an answer, without those in which the machine stood still
-LOST = 8  # seconds after which no answer comes any more
-HOT, COLD = 40, 200_000  # names of each group that are asked for most of the time, and those of each tenth question
+LOST = 8  # seconds after which a missing answer counts as lost
+HOT, COLD = 40, 200_000  # names of each group that most questions are for, and names of each tenth question
 IS_LONG = SECONDS >= 600
-# By how many kilobytes it may hold more in the second half than in the first, once its cache is full; and by how many
-# descriptors more in the end. A long one waits until no connection is kept, and they are as many as at the beginning.
+# The limit of growth in kilobytes from the first half to the second, once the cache is full; and the limit of additional
+# descriptors in the end. A long run waits until idle connections are closed, and descriptors are as in the beginning.
 MEMORY, DESCRIPTORS = 2048 if IS_LONG else 6144, 0 if IS_LONG else 8
-KEPT = 60  # seconds for which a connection may be kept that nobody uses
-# How many answers may be SERVFAIL, of all: a group whose one server is at fault has no other to ask.
+KEPT = 60  # seconds for which an idle connection may be kept
+# The allowed share of SERVFAIL: a group with a single faulty server has no other server to ask.
 FAILURES = 0.1
-# Who answers for each group, by the second octet of all its addresses; what HTTPDNS fails, the fallback answers.
+# The group that answers is in the second octet of all its addresses; if HTTPDNS fails, the fallback answers.
 GROUPS = ["fallback", "httpdns", "token", "shop", "tls", "https", "tcp", "plain"]
 ALLOWED = {group: {place} for place, group in enumerate(GROUPS)} | {"httpdns": {0, 1}}
 
@@ -55,12 +55,12 @@ def ttl_of(name):
 
 
 def knows(group):
-    """A service's zone."""
+    """A zone of a service."""
     return lambda name, request: Record([address_of(group, name)], [], ttl_of(name))
 
 
 def says(group):
-    """A resolver's script."""
+    """A script of a resolver."""
     def script(asked, connection=None):
         name = asked.name.to_text(omit_final_dot=True)
         return reply_to(asked.message, *([f"{ttl_of(name)} IN A {address_of(group, name)}"] if asked.kind == "A" else []))
@@ -72,7 +72,7 @@ class Crowd:
 
     def __init__(self, chance):
         self.chance = chance
-        self.waiting = {}  # by the id of the query: when it was asked, group and name
+        self.waiting = {}  # by the id of the query: time, group and name of the question
         self.waits = []
         self.wrong = []
         self.unanswered, self.failed = [], 0
@@ -99,7 +99,7 @@ class Crowd:
                 self._ask(number % 65536, group, name)
 
     def _ask(self, number, group, name):
-        late = self.waiting.pop(number, None)  # no id comes again before a minute has passed
+        late = self.waiting.pop(number, None)  # an id is used again only after a minute
         if late is not None:
             self.unanswered.append(late)
         self.waiting[number] = time.monotonic(), group, name
@@ -160,7 +160,7 @@ class Crowd:
 
 
 def of_relay(relay):
-    """(name, how it begins, how it ends) of what may become of connections."""
+    """(name, begin, end) of each fault of connections."""
     def mend():
         relay.thaw()
         relay.reset()
@@ -173,7 +173,7 @@ def of_relay(relay):
 
 
 def of_service(service):
-    """What may become of requests to HTTPDNS."""
+    """The faults of requests to HTTPDNS."""
     def mend():
         service.fault = None
     for kind, value in (("status", 503), ("status", 500), ("silence", 2), ("delay", 1), ("garbage", None),
@@ -183,7 +183,7 @@ def of_service(service):
 
 
 def of_resolver(resolver):
-    """What may become of datagrams."""
+    """The faults of datagrams."""
     usual = resolver.script
     for name, script in (("silent", lambda asked: None), ("garbage", lambda asked: b"\0" * 40),
                          ("another id", lambda asked: bytes([asked.wire[0] ^ 1]) + asked.wire[1:])):
@@ -201,9 +201,9 @@ def of_daemon(running):
 
 
 def trouble(chance, kinds, over, every):
-    """Until it is over: each few seconds a fault of something that has none, for a few seconds. Returns how many of each
-    there were."""
-    counts, mending = {}, {}  # of what is at fault: until when, and how it ends
+    """Until `over` is set, every few seconds one healthy part gets a fault for a few seconds. Returns the number of each
+    fault."""
+    counts, mending = {}, {}  # for each faulty part: the end of its fault, and the function that ends it
     while not over.wait(chance.uniform(0.5, 1.5) * every):
         for one, (until, mend) in list(mending.items()):
             if until <= time.monotonic():
@@ -224,7 +224,7 @@ def trouble(chance, kinds, over, every):
 
 @pytest.fixture
 def world(daemon, authority, service, account, relay, scripted_resolver, encrypted_resolver, store, tmp_path):
-    """A daemon with a group of each kind, and lists of what may go wrong, one for each thing that can."""
+    """A daemon with a group of each kind, and the faults of each part."""
     plain = [service("aes", knows("httpdns")), service("https", knows("token"))]
     shop = account("alibaba", zone=knows("shop"))
     relays = {group: relay(one) for group, one in zip(["httpdns", "token", "shop"], [*plain, shop], strict=True)}
@@ -255,10 +255,10 @@ def world(daemon, authority, service, account, relay, scripted_resolver, encrypt
                      *([*of_resolver(one)] for one in (fallback, other)), [*of_store(shared)], [*of_daemon(running)]]
 
 
-# A peer that resets its connection before a handshake: `wrap_socket` leaves the socket to the collector then.
+# For a peer that resets its connection before a handshake: `wrap_socket` leaves the socket to the garbage collector.
 @pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 def test_nobody_is_left_without_an_answer(world, chance):
-    """Each question has one answer, which its group gave or nobody; in the end it holds what it held."""
+    """Each question gets one right answer or SERVFAIL; in the end the daemon holds as much as before."""
     signal.alarm(TEST_SECONDS + SECONDS + KEPT)
     running, kinds = world
     eventually(lambda: metrics()["httpdnsd_shared_cache_up", ()] == 1, "the store is connected to")
@@ -290,7 +290,7 @@ def test_nobody_is_left_without_an_answer(world, chance):
 
 
 def watch(running, over):
-    """What it holds, each second: kilobytes and descriptors."""
+    """The daemon's kilobytes and descriptors, each second."""
     held = []
     while not over.wait(1):
         held.append((running.held_kilobytes("RssAnon"), running.descriptors()))

@@ -1,4 +1,4 @@
-"""The letters' case of a name: a secret that an off-path forger of the local resolver's answers has to guess (0x20)."""
+"""The case of a name's letters: a secret that an off-path forger of the local resolver's answers has to guess (0x20)."""
 
 import struct
 import time
@@ -26,7 +26,7 @@ def spelled(asked):
 
 
 def lower(asked, address):
-    """An answer right in everything but the letters' case."""
+    """An answer that is right in everything but the letters' case."""
     query = dns.message.make_query(asked.name.canonicalize(), "A", id=asked.message.id, use_edns=0)
     return reply_to(query, f"60 IN A {address}")
 
@@ -44,16 +44,16 @@ def test_names_are_spelled_by_chance_and_answers_come_back_as_asked(daemon, scri
 
 
 def test_a_forged_answer_in_another_case_is_not_believed_and_counted(daemon, scripted_resolver):
-    """The forger has id and port right; what he cannot know is the spelling."""
+    """A forger with the right id and port does not know the spelling, so the answer is not believed."""
     resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
     start(daemon, resolver)
-    assert addresses(ask("first.example.net", port=PORT)) == ["192.0.2.1"]  # it repeats the letters: now it is known to
-    # Over TCP, where the question is asked at once as well, nobody forges.
+    assert addresses(ask("first.example.net", port=PORT)) == ["192.0.2.1"]  # now the daemon knows that letters are repeated
+    # The question is also asked over TCP at once, and there no answer is forged.
     resolver.script = lambda asked: ([lower(asked, "192.0.2.66"), lower(asked, "192.0.2.67")]
                                      if asked.transport == "udp" else []) + [reply_to(asked.message, "60 IN A 192.0.2.1")]
     for number in range(20):
         assert addresses(ask(f"forged{number}.example.net", port=PORT)) == ["192.0.2.1"]
-    # The second may come when the answer over TCP has.
+    # The second forged answer may arrive after the answer over TCP.
     assert 20 <= total(metrics(), "httpdnsd_mismatches_total", reason="other_case") <= 40
 
 
@@ -67,12 +67,12 @@ def test_a_server_that_does_not_repeat_letters_is_asked_without(daemon, scripted
 
 
 def test_another_server_at_the_same_address_is_learnt_anew(daemon, scripted_resolver):
-    """A known server's answers in another case are not believed; if nothing else comes, it is another server now."""
+    """A known server's answers in another case are not believed; without any other answer, the server counts as a new one."""
     resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
     start(daemon, resolver, timeout=1500)
     assert addresses(ask("one.example.net", port=PORT)) == ["192.0.2.1"]
     resolver.script = lambda asked: lower(asked, "192.0.2.2")
-    ask("two.example.net", port=PORT, edns=True)  # as the forwarder sees it: no answer in time
+    ask("two.example.net", port=PORT, edns=True)  # for the forwarder, no answer came in time
     assert addresses(ask("three.example.net", port=PORT)) == ["192.0.2.2"]
     assert addresses(ask("four.example.net", port=PORT)) == ["192.0.2.2"]
     assert spelled(resolver.questions[-1]).islower()
@@ -89,7 +89,7 @@ def test_a_refusal_without_a_question_needs_no_spelling(daemon, scripted_resolve
 
 
 def test_the_spelling_does_not_show_in_an_answer(daemon, scripted_resolver):
-    """A CNAME made below a DNAME has the letters of the question in its target; so may whatever is not compressed."""
+    """A name in the answer has only spellings of the client, of the zone, or in lower case, also in a CNAME made from a DNAME."""
     def below(asked):
         host = spelled(asked).split(".")[0]
         zone = spelled(asked).split(".", 1)[1]
@@ -99,7 +99,7 @@ def test_the_spelling_does_not_show_in_an_answer(daemon, scripted_resolver):
             reply.answer.append(dns.rrset.from_text(owner, 60, "IN", kind, data))
         reply.authority.append(dns.rrset.from_text(zone, 60, "IN", "NS", f"Ns.{zone}"))
         wire = reply.to_wire()
-        # As it would be without compression.
+        # The same answer without compression.
         return wire if asked.kind == "A" else uncompressed(reply)
     resolver = scripted_resolver(below)
     start(daemon, resolver)

@@ -19,7 +19,7 @@ from resolvers import reply_to
 CONTROL = {"control": {"metrics": "127.0.0.1:9153"}}
 URL = "http://127.0.0.1:9153/"
 LINKS = ("/", "/?still", "/metrics", "/readyz", "/healthz")
-# Where to leave pictures, for who wants to look: STATUS_PAGE_PICTURES=/tmp/pictures
+# The folder for pictures that a person can look at: STATUS_PAGE_PICTURES=/tmp/pictures
 PICTURES = os.environ.get("STATUS_PAGE_PICTURES")
 
 
@@ -42,7 +42,7 @@ def healthy(daemon, service):
 
 
 def degraded(daemon, service):
-    """The first server of two fails with a word that is none of ours, then all do."""
+    """The first of two servers fails with an HTTP status, so it is given up and the second answers."""
     first, second = service("aes"), service("aes")
     first.fault = Fault("status", 503)
     daemon(first, CONTROL | {"httpdns": {"dnsIp": [f"127.0.0.3:{first.port}", f"127.0.0.3:{second.port}"],
@@ -113,7 +113,7 @@ def test_it_says_what_went_elsewhere(daemon, service):
 
 
 def test_it_says_which_machine_it_is_and_when(daemon, service):
-    """It renews itself, but not for who asks it to stand still."""
+    """The page names its machine and its time, and reloads itself unless it is asked to stand still."""
     daemon(service("https"), CONTROL)
     _, text = page()
     name = f"httpdnsd on {socket.gethostname()}"
@@ -126,7 +126,7 @@ def test_it_says_which_machine_it_is_and_when(daemon, service):
 
 
 def looked_at(case, words, look=lambda browser, shown: None):
-    """No word of complaint, nothing asked of anybody else, and it fits a telephone."""
+    """The browser has no complaint, the page asks no other server, and it fits a telephone."""
     browser = chromium.Chromium()
     try:
         for width in (375, 768, 1280):
@@ -145,7 +145,7 @@ def looked_at(case, words, look=lambda browser, shown: None):
 
 
 def test_a_browser_would_say_so():
-    """What `looked_at` looks for is seen where it is."""
+    """A bad page has every defect that `looked_at` checks for."""
     browser = chromium.Chromium()
     try:
         spoiled = ("data:text/html,<p style='width:2000px'>x</p><img src='http://127.0.0.1:9/picture'>"
@@ -158,7 +158,7 @@ def test_a_browser_would_say_so():
         browser.close()
 
 
-# Of each text in a list of servers, how many lines it takes, and the most that it may: a third of what fits into a line.
+# For each text in a list of servers, the number of its lines.
 LINES = """JSON.stringify([...document.querySelectorAll('.server, .way, .state, .group h3, .group .facts')].map(one => {
     const lines = document.createRange(); lines.selectNodeContents(one);
     const edges = new Set([...lines.getClientRects()].map(box => Math.round(box.top)));
@@ -166,7 +166,7 @@ LINES = """JSON.stringify([...document.querySelectorAll('.server, .way, .state, 
 
 
 def test_many_groups_with_long_addresses_keep_their_shape(daemon, service):
-    """Those that are well are folded; unfolded, no text is set a few letters a line."""
+    """Healthy groups are folded; when all are unfolded, no text is broken into lines of a few letters."""
     groups = {f"upstreams.g{number}": {
         "servers": [f"https://{'a1b2c3d4e5' * 5}.gateway{number:02}.example.net/dns-query/{'x' * 8}#127.0.0.9"],
         "domains": [f"g{number}.example"]} for number in range(20)}
@@ -192,7 +192,7 @@ def test_a_browser_likes_it(daemon, service, case):
 
 
 def test_the_last_hour(daemon, binary, tmp_path, service, clocks, scripted_resolver, encrypted_resolver, authority):
-    """Forty minutes of an account that was away for two of them, a plain resolver elsewhere and an encrypted one."""
+    """Forty minutes with an account that is away for two of them, a plain resolver elsewhere and an encrypted one."""
     account = service("https")
     plain = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"), address="10.53.53.53")
     office = encrypted_resolver("tls", tls=authority.server(addresses=["127.0.0.6"], until=5))
@@ -203,7 +203,7 @@ def test_the_last_hour(daemon, binary, tmp_path, service, clocks, scripted_resol
         variables=clocks.variables)
     status = Control(binary, running)
     status.socket = tmp_path / "socket"
-    before = status.json()["questions"]["asked"]  # whether it answers yet
+    before = status.json()["questions"]["asked"]  # questions of the fixture, which checks that the daemon answers
     asked, failed, begun = [], {20, 21}, time.monotonic()
     for minute in range(40):
         if minute in (20, 22):
@@ -213,12 +213,12 @@ def test_the_last_hour(daemon, binary, tmp_path, service, clocks, scripted_resol
         for name in names:
             assert addresses(ask(name))
         asked.append(len(names) + (before if minute == 0 else 0))
-        # Asked once a minute, since the kernel's own timers do not follow this clock.
-        ahead = 60 * (minute + 1) - int(time.monotonic() - begun)  # its clock goes on meanwhile
+        # The figures are read once a minute, since the kernel's own timers do not follow this clock.
+        ahead = 60 * (minute + 1) - int(time.monotonic() - begun)  # the daemon's clock goes on meanwhile
         clocks.set(boot=ahead, day=ahead)
         shown = status.json()
         assert shown["questions"]["lastMinutes"] == asked
-    # What the account could not answer was asked in the clear; the rest left encrypted, or was in the cache.
+    # Questions that the account could not answer were asked in the clear; the rest left encrypted, or was in the cache.
     hour = shown["questions"]["lastHour"]
     assert hour == {"questions": sum(asked), "encrypted": sum(asked) - before - 40 - 2, "loopback": 0, "clear": 2,
                     "clearShare": 2 / sum(asked)}
@@ -230,7 +230,7 @@ def test_the_last_hour(daemon, binary, tmp_path, service, clocks, scripted_resol
     assert {place for place, count in enumerate(minutes["failures"]) if count} == failed
     assert {place for place, trip in enumerate(minutes["roundTripMilliseconds"]) if trip is None} == failed | {40}
     assert groups["httpdns"]["counters"]["namesLastHour"] == groups["httpdns"]["counters"]["names"]
-    # The certificate ends soon, which is said.
+    # The certificate expires soon, so `status` and the page warn.
     clocks.set(boot=ahead + 1, day=ahead + 1)
     text = status("status")
     assert "; certificate expires in 4 d " in text and " left in the clear, " in text and "; billed for at most " in text, text

@@ -1,4 +1,4 @@
-"""DNS over TLS (RFC 7858) for the daemon's clients: the same answers as over TCP, the certificate, and who must wait."""
+"""DNS over TLS (RFC 7858) for the daemon's clients: answers as over TCP, the certificate, and limits."""
 
 import contextlib
 import os
@@ -53,14 +53,14 @@ def test_programs_of_others_are_answered(serving, authority):
 
 
 def test_the_same_as_over_tcp(serving, trusting):
-    """Every operation, type and fault gets the same octets."""
+    """Every operation, type and fault gets the octets that TCP gives."""
     serving(lambda asked: reply_to(asked.message, rcode=dns.rcode.NXDOMAIN))
     ordinary = [dns.message.make_query(name, kind, **options).to_wire() for name, kind, options in (
         ("localhost", "A", {}), ("www.example.com", "A", {"use_edns": 0}), ("www.example.com", "HTTPS", {"want_dnssec": True}),
         ("example.com", "ANY", {}), ("1.0.0.127.in-addr.arpa", "PTR", {}), ("version.bind", "TXT", {"rdclass": "CH"}))]
     with Encrypted(trusting()) as encrypted, Stream(port=PORT) as plain:
         for message in [*ordinary, b"", b"short", b"\0\1\x81" + bytes(9), *operations()]:
-            is_silent = len(message) < 12 or message[2] & 0x80  # the question behind it is answered all the same
+            is_silent = len(message) < 12 or message[2] & 0x80  # only the question after it is answered
             got = []
             for stream in (plain, encrypted):
                 stream.send(message)
@@ -70,7 +70,7 @@ def test_the_same_as_over_tcp(serving, trusting):
 
 
 def test_what_is_padded_comes_back_padded(serving, trusting):
-    """RFC 8467: a multiple of 468 octets where the question was padded; nothing is added elsewhere."""
+    """A padded question gets a reply of a multiple of 468 octets (RFC 8467) over TLS; other replies are not padded."""
     serving(lambda asked: reply_to(asked.message, *([f'60 IN TXT "{"x" * 200}" "{"y" * 250}"'] * 1)))
     context = trusting()
     for kind, name in (("A", "localhost"), ("TXT", "www.example.com"), ("TXT", "www.example.com")):  # the last from the cache
@@ -102,7 +102,7 @@ def test_versions_and_protocols(serving, trusting, version, protocols):
 
 
 def test_what_is_not_taken(serving, trusting):
-    """No protocol of others, no key exchange without forward secrecy, no version before 1.2."""
+    """Refused are other protocols by ALPN, key exchanges without forward secrecy, versions before 1.2, and DNS in the clear."""
     serving()
     for context in (trusting(protocols=["h2"]), trusting(ssl.TLSVersion.TLSv1_2, ciphers="AES128-GCM-SHA256"),
                     trusting(ssl.TLSVersion.TLSv1_1, ciphers="ALL:@SECLEVEL=0")):
@@ -120,7 +120,7 @@ def test_what_is_not_taken(serving, trusting):
 
 
 def test_why_handshakes_failed(serving, trusting):
-    """Counted by what was wrong."""
+    """Failed handshakes are counted by their reason."""
     serving()
     distrusting = ssl.create_default_context()
     for context in (trusting(protocols=["h2"]), trusting(ssl.TLSVersion.TLSv1_2, ciphers="AES128-GCM-SHA256"),
@@ -146,7 +146,7 @@ def test_why_handshakes_failed(serving, trusting):
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_a_client_that_has_said_its_end_gets_its_answers(everywhere, trusting, version):
-    """RFC 8446 §6.1: close_notify ends what one side sends, and the other goes on."""
+    """close_notify ends one direction alone (RFC 8446 §6.1): a client that has sent it still gets its answers."""
     running = everywhere()
     running.resolver.hold()
     for port, framed in ((TLS, lambda message: struct.pack("!H", len(message)) + message), (HTTPS, framed_by_http)):
@@ -170,7 +170,7 @@ def test_a_client_that_has_said_its_end_gets_its_answers(everywhere, trusting, v
             eventually(lambda: any(str(port) in str(asked.name) for asked in list(running.resolver.questions)), "it is asked")
             threading.Timer(0.2, running.resolver.release).start()
             heard = b""
-            with contextlib.suppress(ssl.SSLZeroReturnError):  # close_notify came back
+            with contextlib.suppress(ssl.SSLZeroReturnError):  # the daemon has sent close_notify, too
                 while True:
                     heard += until_done(lambda: session.read(65_536))
             assert heard.count(bytes([127, 0, 0, 1])) == 1 and heard.count(bytes([192, 0, 2, 1])) == 1, heard
@@ -212,7 +212,7 @@ def test_new_connections_get_the_new_certificate_and_none_is_dropped(serving, tr
         old.send(dns.message.make_query("localhost", "A"))
         assert addresses(old.receive()) == ["127.0.0.1"]
     assert len(running.log_lines("certificate of before")) == 1
-    # One that the operator has read again is wrong at once.
+    # After a reload by the operator, a wrong certificate is refused at once.
     now = serial(context)
     replace(b"none either")
     running.process.send_signal(signal.SIGHUP)
@@ -238,7 +238,7 @@ def test_a_wrong_certificate_at_start(binary, authority, tmp_path, case, said):
 
 
 def test_handshakes_that_are_not_finished_shut_nobody_out(serving, trusting):
-    """As many as may be are under way, 10 s each; who finishes is served, and TCP does not notice."""
+    """Unfinished handshakes are limited and end after 10 s; a client that finishes is served, and TCP is not affected."""
     serving(listen={"tcpClients": 8})
     context = trusting()
     began = time.monotonic()
@@ -252,7 +252,7 @@ def test_handshakes_that_are_not_finished_shut_nobody_out(serving, trusting):
         with Encrypted(context) as stream:
             stream.send(dns.message.make_query("localhost", "A"))
             assert addresses(stream.receive()) == ["127.0.0.1"]
-        kept.send(dns.message.make_query("localhost", "A"))  # who is served already makes no room for them
+        kept.send(dns.message.make_query("localhost", "A"))  # a served client's connection is not closed to make room for them
         assert addresses(kept.receive()) == ["127.0.0.1"]
         for one in silent:
             with contextlib.suppress(ConnectionError):
@@ -296,7 +296,7 @@ def test_without_the_keys_there_is_nothing_of_it(daemon, scripted_resolver):
 
 
 def check_sockets_of_systemd(binary, certificate, tmp_path, key, port, name, is_served):
-    """By its name a socket is for one of the encrypted ways; an address that has none is said, and not told to clients."""
+    """A socket's name assigns it to an encrypted transport; an address without a socket is logged, not announced to clients."""
     handed = [listening(socket.SOCK_DGRAM, ("127.0.0.1", 53)), listening(socket.SOCK_STREAM, ("127.0.0.1", 53)),
               listening(socket.SOCK_STREAM, ("127.0.0.1", port))]
     more = {"HTTPDNSD_LISTEN_CERTIFICATEFILE": str(certificate), "HTTPDNSD_LISTEN_KEYFILE": str(certificate),
@@ -332,7 +332,7 @@ def own(common_name, key, folder, name, days="90"):
 
 
 def shown_now():
-    """The certificate that a client is shown, whatever it thinks of it."""
+    """The certificate that a client gets, without verification."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with Encrypted(context) as stream:
@@ -340,7 +340,7 @@ def shown_now():
 
 
 def test_a_key_of_another_type_and_an_end_that_is_near_are_said(binary, daemon, tmp_path):
-    """By `check` and at the start; in a running daemon the pair of before stays, and one change is one line."""
+    """`check`, the start and `status` report them; a running daemon keeps the former pair, and logs one line for each change."""
     curve = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     own("other.example", curve, tmp_path, "server", days="3")
     own("dns.example", ["rsa:2048"], tmp_path, "rsa")
@@ -353,7 +353,7 @@ def test_a_key_of_another_type_and_an_end_that_is_near_are_said(binary, daemon, 
              ("ends in 2 d; have it renewed", "is not for dns.example (listen.name): clients that ask by this name refuse it")]
     for text in (run(binary, "check", file).stderr, running.log(),
                  run(binary, "status", "--socket", control["socket"]).stdout):
-        text = re.sub(r"(?:2 d 23|3 d 0) h", "2 d", text)  # as many seconds as have passed
+        text = re.sub(r"(?:2 d 23|3 d 0) h", "2 d", text)  # the remaining time depends on the seconds that have passed
         assert [text.count(line) for line in words] == [1, 1], text
     left = metrics()["httpdnsd_listen_certificate_expiry_seconds", ()]
     assert 2 * 86400 < left <= 3 * 86400

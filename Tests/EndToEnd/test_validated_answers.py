@@ -1,4 +1,4 @@
-"""Whose AD bit a client gets to see: it comes over plain UDP, and whoever is on the path can set it."""
+"""The AD bit of a server over plain UDP is believed only if no attacker can be on the path."""
 
 import dns.flags
 import pytest
@@ -12,7 +12,7 @@ BEYOND = "192.0.2.53"  # an address that is not loopback
 
 @pytest.fixture
 def beside(network):
-    """A network where a resolver can stand beyond loopback."""
+    """A network with an address for a resolver beyond loopback."""
     made = network()
     made.ip(f"address add {BEYOND}/32 dev lo")
     return made
@@ -23,7 +23,7 @@ def signed(asked):
 
 
 def is_authentic(name, **options):
-    """The bit of two answers, the second from the cache."""
+    """The AD bit of two answers, of which the second comes from the cache."""
     seen = {bool(ask(name, port=PORT, **options).flags & dns.flags.AD) for _ in range(2)}
     assert len(seen) == 1
     return seen.pop()

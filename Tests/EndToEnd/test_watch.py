@@ -1,4 +1,4 @@
-"""`watch` shows what the daemon answers while it does, slows nobody down, and counts what it could not show."""
+"""`watch` shows questions while the daemon answers them, delays no client, and counts questions that it could not show."""
 
 import json
 import os
@@ -46,15 +46,15 @@ class Watcher:
             self.reading.wait()
             try:
                 octets = os.read(self.output, 1 << 16)
-            except OSError:  # the other end of a terminal has gone
+            except OSError:  # the other end of a terminal is closed
                 return
             if not octets:
                 return
-            # Without what stands there until something is asked.
+            # Without the line that is shown until a question comes.
             self.text += re.sub(r"\r\x1b\[K(nothing[^\r\n]*)?", "", octets.decode())
 
     def begin(self):
-        """Waits until it shows what is asked from now on."""
+        """Waits until questions are shown from now on."""
         def shown():
             ask("begins.localhost")
             return "begins.localhost" in self.text
@@ -62,7 +62,7 @@ class Watcher:
         return self
 
     def lines(self, *, until):
-        """All whole lines but those of `begin`, once one of them has this word."""
+        """All whole lines but those of `begin`, once one of them has this text."""
         def whole():
             return self.text[:self.text.rfind("\n") + 1]
         eventually(lambda: until in whole(), f"a line with {until}")
@@ -153,7 +153,7 @@ def test_what_is_refused_is_shown_too(world, watch):
     world({"listen": {"addresses": ["127.0.0.1:53"], "allow": ["127.0.0.1/32"]}})
     watcher = watch("--json").begin()
     ask("www.example.com", source="127.0.0.2")
-    exchange(bytes([0, 7, 0x28, 0, 0, 1, 0, 0, 0, 0, 0, 0]))  # opcode UPDATE, and nothing that could be asked
+    exchange(bytes([0, 7, 0x28, 0, 0, 1, 0, 0, 0, 0, 0, 0]))  # opcode UPDATE, without a question
     future = bytearray(dns.message.make_query("version.example", "A", use_edns=True).to_wire())
     future[-5] = 1  # the version of EDNS
     assert exchange(bytes(future))
@@ -178,7 +178,7 @@ def test_filters(world, watch, arguments, expected):
     marks = 0
 
     def begun():
-        # One of each kind that is asked for, as new as answers of servers are.
+        # One question for each filter, answered by a server at that moment.
         nonlocal marks
         marks += 1
         for name, kind, source in [(f"mark{marks}.corp.example", "A", None), (f"mark{marks}.corp.example", "MX", None),
@@ -193,7 +193,7 @@ def test_filters(world, watch, arguments, expected):
     ask("a.invalid")
     ask("mail.corp.example")
     ask("b.example.com", "MX")
-    # Both are given what there is in the same turn; then this one has to write it.
+    # Both watchers get these questions at the same time; the filtered one still has to write them.
     everything.values()
 
     def names():
@@ -248,7 +248,7 @@ def test_when_it_cannot_watch(world, watch, place, binary):
     four = [watch().begin() for _ in range(4)]
     refused = processes.run(binary, "watch", "--socket", str(place / "s"))
     assert refused.returncode == 69 and refused.stderr == "4 watch already, which is the most; end one of them\n"
-    # One that goes, in whatever way, makes room.
+    # A watcher that ends in any way makes room.
     four[0].process.kill()
     four[0].process.wait()
     eventually(lambda: "begins.localhost" in another_try(watch), "there is room again")
@@ -284,7 +284,7 @@ FLOOD = 320_000
 
 @pytest.mark.parametrize("reads", [True, False], ids=["a reader that keeps up as it can", "a reader that stops"])
 def test_what_is_dropped_is_counted_exactly(world, watch, ask_in_batches, reads):
-    """Every question of a flood is shown or counted, and none of them waited."""
+    """Every question of a flood is shown or counted, and memory stays bounded."""
     names = {f"n{number}.flood.example": Record(["203.0.113.1"], [], 3600) for number in range(100)}
     running = world(names=names)
     for name in names:
@@ -304,7 +304,7 @@ def test_what_is_dropped_is_counted_exactly(world, watch, ask_in_batches, reads)
     asked = 0
 
     def lines():
-        # What was dropped is told with the first question that is shown after it.
+        # The number of dropped questions comes with the next question that is shown.
         nonlocal asked
         asked += 1
         ask(f"ends{asked}.localhost")
@@ -338,13 +338,13 @@ def test_a_watcher_that_stops_keeps_nobody_waiting(world, watch):
 
 
 def test_which_way_each_question_went(world, watch, place):
-    """Also that of a question which was sent in the clear, though an encrypted server answered it in the end."""
+    """A question that was sent in the clear counts as clear, even if HTTPDNS answers it in the end."""
     running = world({"fallback": {"hosts": "", "servers": ["10.53.53.53:5399"], "hedgeAfter": 1500}},
                     {name: Record(["203.0.113.1"], [], 300) for name in ("www.example.com", "slow.example.com")})
     leaks = watch("--way", "clear", "--json")
 
     def connections():
-        return pathlib.Path("/proc/net/unix").read_text().count(f" {place}/s\n") - 1  # but for the one that listens
+        return pathlib.Path("/proc/net/unix").read_text().count(f" {place}/s\n") - 1  # without the listening socket
     eventually(lambda: connections() > 0, "it has asked to be shown what leaks")
     watcher = watch("--json").begin()
     ask("www.example.com")

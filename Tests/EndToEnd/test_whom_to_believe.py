@@ -1,4 +1,4 @@
-"""What upstreams say and the daemon does not pass on."""
+"""Answers of upstreams that the daemon does not pass on."""
 
 import re
 
@@ -22,7 +22,7 @@ PRIVATE = ZONE | {"rebind.example.com": Record(["10.0.0.1", "127.0.0.1"], ["fd00
 
 
 def test_private_addresses_are_taken_out(daemon, service, scripted_resolver):
-    """Whoever says them, and in hints too; with an extended error, a line in the log and a metric."""
+    """Private addresses of any server, also in hints, are removed, with an extended error, a line in the log and a metric."""
     local = scripted_resolver(lambda asked: reply_to(
         asked.message, '60 IN HTTPS 1 . ipv4hint="10.0.0.1"' if asked.kind == "HTTPS" else "60 IN A 169.254.169.254",
         "60 IN RRSIG A 8 3 60 20300101000000 20200101000000 1 example.com. AAAA", flags=dns.flags.RA | dns.flags.AD))
@@ -49,8 +49,8 @@ def test_private_addresses_are_taken_out(daemon, service, scripted_resolver):
 
 
 def test_a_local_resolver_only_stands_in(daemon, service, scripted_resolver, tmp_path):
-    """What it says while HTTPDNS fails is given, for a minute at most, and neither replaces what HTTPDNS said before nor
-    outlives the daemon."""
+    """While HTTPDNS fails, the local resolver's answers are given for a minute at most; they neither replace HTTPDNS answers in
+    the cache nor survive a restart."""
     local = scripted_resolver(lambda asked: reply_to(asked.message, "86400 IN A 198.51.100.66"))
     chosen = service("https", lambda name, request: Record([address_of(name)], [], 1))
     settings = {"fallback": {"servers": [local.endpoint]}, "cache": {"file": str(tmp_path / "cache")}}

@@ -1,4 +1,4 @@
-"""A daemon whose local resolvers a test chooses, and what its clients got: for tests of servers and of connections."""
+"""A daemon with local resolvers that a test chooses, and the results of its clients: for tests of servers and connections."""
 
 import itertools
 import time
@@ -13,7 +13,7 @@ from encrypted import address_reply
 from waiting import waited_since
 
 PORT = 2053
-OURS = ["192.0.2.7"]  # what `address_reply` says
+OURS = ["192.0.2.7"]  # the address of `address_reply`
 NEXT = "127.0.0.7"
 NEXT_ADDRESS = ["192.0.2.8"]
 SCHEMES = ["tls", "https"]
@@ -21,7 +21,7 @@ SCHEMES = ["tls", "https"]
 
 @pytest.fixture
 def asked_of(daemon, authority):
-    """Starts a daemon whose local resolvers these are; it has metrics."""
+    """Starts a daemon with these local resolvers and with metrics."""
     def start(*servers, **fallback):
         return daemon(None, {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "control": {"metrics": "127.0.0.1:9153"},
                              "fallback": {"servers": [getattr(one, "url", one) for one in servers], "timeout": 5000,
@@ -31,7 +31,7 @@ def asked_of(daemon, authority):
 
 @pytest.fixture
 def next_server(encrypted_resolver):
-    """One that works, to be named after the one a test is about."""
+    """A working server, for the position after the server under test."""
     return encrypted_resolver("https", lambda asked, connection: address_reply(asked, NEXT_ADDRESS[0]), address=NEXT)
 
 
@@ -40,7 +40,7 @@ def fresh():
 
 
 def at_once(names, **options):
-    """Asks all names together and returns what became of them."""
+    """Asks all names together and returns the results."""
     clients = Clients(port=PORT, **options)
     for name in names:
         clients.ask(name)
@@ -48,12 +48,12 @@ def at_once(names, **options):
 
 
 def failures():
-    """Queries that failed, of all that the local resolvers were asked so far."""
+    """The number of failed queries to the local resolvers so far."""
     return total(metrics(), "httpdnsd_group_failures_total", group="fallback")
 
 
 def check_answers(asked, within=3.5, expected=OURS):
-    """Long before an attempt has timed out, and before the daemon would say by itself that nobody answers."""
+    """Answers come long before an attempt would time out, and before the daemon would report silent servers."""
     for one in asked:
         assert addresses(one.reply) == expected, f"{one.name} after {one.waited:.2f} s: {one.reply}"
         assert one.waited < within, f"{one.name} took {one.waited:.2f} s"

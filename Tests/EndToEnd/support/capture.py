@@ -10,7 +10,7 @@ LAST = b"this-is-the-end-of-the-capture"
 
 
 class Capture:
-    """Sees everything between entering and `bytes`."""
+    """Captures all packets from entering until `bytes`."""
 
     def __init__(self, directory, address, port):
         self.address, self.port = address, port
@@ -35,7 +35,7 @@ class Capture:
         self._process.wait(30)
 
     def bytes(self):
-        """The capture so far: a connection of our own marks where it ends."""
+        """The capture so far: a connection of the test marks its end."""
         with socket.create_connection((self.address, self.port), timeout=20) as marker:
             marker.sendall(LAST)
         return eventually(lambda: LAST in (data := self._file.read_bytes()) and data, "tcpdump wrote the last packet")

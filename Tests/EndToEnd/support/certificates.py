@@ -38,7 +38,7 @@ class Authority:
         constraints = x509.BasicConstraints(ca=True, path_length=None if parent is None else 0)
         certificate = signer._sign(self.name, self.key, -1, 30, constraints)
         self.pem = _pem(certificate)
-        # what a server sends along with its own certificate: whatever is below the root
+        # the chain that a server sends after its own certificate: all certificates below the root
         self.chain = self.pem + parent.chain if parent else b""
         self.file = directory / f"{name}.pem"
         self.file.write_bytes(self.pem)

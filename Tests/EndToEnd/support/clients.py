@@ -1,4 +1,4 @@
-"""Many clients at once, and how long each had to wait."""
+"""Many simultaneous clients, and the time that each had to wait."""
 
 import concurrent.futures
 import contextlib
@@ -17,9 +17,9 @@ from waiting import eventually, waited_since
 
 @dataclass
 class Asked:
-    """One question: when it was asked, after how many seconds which reply came; None when none came.
+    """One question: the time of the question, the reply, and the seconds until it came; without a reply, None.
 
-    `waited` leaves out the time in which the machine stood still; `took` is what the clock says.
+    `waited` leaves out the time in which the machine stood still; `took` is the time on the clock.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Asked:
 
 
 class Clients:
-    """Each question is a client of its own, with its own socket; nobody waits for anybody."""
+    """Each question is a client with a socket of its own, and waits for no other."""
 
     def __init__(self, *, patience=20.0, **options):
         self._options = options | {"timeout": patience}
@@ -39,12 +39,12 @@ class Clients:
         self._questions = []
 
     def ask(self, name, kind="A", **options):
-        """Asks now; returns what will be an `Asked`."""
+        """Asks now; returns a future of an `Asked`."""
         self._questions.append(self._pool.submit(self._one, name, kind, self._options | options))
         return self._questions[-1]
 
     def ask_steadily(self, names, every):
-        """One question every so many seconds, for real."""
+        """Asks one question after each interval, in real time."""
         begun = time.monotonic()
         for place, name in enumerate(names):
             time.sleep(max(0, begun + place * every - time.monotonic()))
@@ -64,11 +64,11 @@ class Clients:
         return asked
 
     def done(self):
-        """What became of every question so far, in order."""
+        """The results of all questions so far, in order."""
         return [question.result() for question in self._questions]
 
     def all_answered(self):
-        """The same; every one must have got a reply."""
+        """The results of all questions so far; every question must have a reply."""
         asked = self.done()
         lost = [f"{one.name} {one.kind}" for one in asked if one.reply is None]
         assert not lost, f"{len(lost)} of {len(asked)} questions got no answer: {lost}"
@@ -76,9 +76,9 @@ class Clients:
 
 
 def at_the_same_moment(running, questions, sockets=1, meanwhile=lambda: None):
-    """All questions stand in the daemon's sockets before it reads the first. Returns the replies in order.
+    """All questions are in the daemon's sockets before it reads the first. Returns the replies in order.
 
-    `meanwhile` is done once it reads them.
+    `meanwhile` is called once the daemon reads them.
     """
     messages = [dns.message.make_query(name, kind, id=place) for place, (name, kind) in enumerate(questions)]
     with contextlib.ExitStack() as stack:
@@ -104,7 +104,7 @@ def at_the_same_moment(running, questions, sockets=1, meanwhile=lambda: None):
 
 
 def first_reply(name, port=53):
-    """The first thing a daemon that is just starting says: it is asked every millisecond until it does."""
+    """The first reply of a starting daemon, which is asked every millisecond."""
     message = dns.message.make_query(name, "A")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
         channel.settimeout(0.001)
@@ -120,6 +120,6 @@ def first_reply(name, port=53):
 
 
 def state(pid):
-    """The letter by which the kernel says what a process does."""
+    """The kernel's letter for the state of a process."""
     with open(f"/proc/{pid}/stat") as file:
         return file.read().rpartition(")")[2].split()[0]

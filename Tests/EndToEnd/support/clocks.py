@@ -6,7 +6,7 @@ import pytest
 
 
 class Clocks:
-    """The clocks of what is started with these variables."""
+    """The clocks of programs that are started with these variables."""
 
     def __init__(self, library, file):
         self._file = file
@@ -14,7 +14,7 @@ class Clocks:
         self.variables = {"LD_PRELOAD": str(library), "CLOCKS": str(file)}
 
     def set(self, *, day=0, boot=0):
-        """Seconds by which the time of day, and the time since the machine started, are off."""
+        """Sets the offsets, in seconds, of the time of day and of the time since the machine started."""
         with open(self._file, "r+b" if self._file.exists() else "wb") as file:
             file.write(struct.pack("=qq", day, boot))
 

@@ -1,4 +1,4 @@
-"""Who takes the reports of `enableReport`."""
+"""A receiver of the reports of `enableReport`."""
 
 import http.server
 import json
@@ -8,7 +8,7 @@ import pytest
 
 
 class Collector:
-    """Takes what is posted to it, for `reportUrl`."""
+    """Receives reports at `reportUrl`."""
 
     def __init__(self, status=200, port=0, address="127.0.0.8"):
         self.address = address
@@ -57,11 +57,11 @@ def collector():
         return started[-1]
     yield start
     for one in started:
-        one.stop()  # twice is as good as once
+        one.stop()  # duplicates do not matter
 
 
 def in_the_log(running):
-    """The JSON objects among the log's lines, whatever stands before them."""
+    """The JSON objects in the log's lines, with any text before them."""
     found = []
     for line in running.log().splitlines():
         start = line.find("{")

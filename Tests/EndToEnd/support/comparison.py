@@ -1,7 +1,7 @@
 """Answers of a resolver, direct and through the daemon, compared.
 
-What has to be different: AA is clear, TTLs count down on their own, and the OPT is ours (of its options an extended error
-stays, without its text). And the additional section is not passed on (RFC 2181 §9: nobody may need it).
+These parts must differ: AA is clear, TTLs count down on their own, and the OPT is the daemon's own (of its options an
+extended error stays, without its text). The additional section is not passed on (RFC 2181 §9: no client may need it).
 """
 
 import select
@@ -24,7 +24,7 @@ from waiting import eventually
 
 ADDRESS = "127.0.0.22"
 KINDS = ["A", "AAAA", "MX", "TXT", "NS", "SOA", "SRV", "CAA", "HTTPS", "DNSKEY", "PTR"]
-# Asked of every fourth name as well: what a forwarder need not know, and must not understand.
+# Every fourth name is also asked for these types, which a forwarder need not know and must not parse.
 OTHER_KINDS = ["TYPE65280", "NAPTR", "RP", "SSHFP", "CNAME", "DS", "NSEC"]
 HOST_KINDS = ["A", "AAAA", "MX", "TXT", "SRV", "CAA", "HTTPS", "PTR", "NAPTR", "RP", "TYPE65280", "SSHFP"]
 WINDOW = 100  # questions under way at once
@@ -34,7 +34,7 @@ VARIANTS = [(RD, None), (RD | AD, 0), (RD, DO), (RD | CD, 0), (RD | AD | CD, DO)
 
 
 def question(name, kind, variant=(RD, None)):
-    """Without its id."""
+    """A question without its id."""
     flags, edns = variant
     opt = b"" if edns is None else b"\0" + struct.pack("!HHIH", 41, 1232, edns, 0)
     return (struct.pack("!5H", flags, 1, 0, 0, bool(opt)) + name.to_wire()
@@ -59,7 +59,7 @@ class Zone:
         self.rrsets[owner, rrset.rdtype] = rrset
 
     def sign(self):
-        """NSEC and RRSIG records for all there is (RFC 4034). One key does both."""
+        """Adds NSEC and RRSIG records for all RRsets (RFC 4034). One key signs keys and zone."""
         private = ed25519.Ed25519PrivateKey.generate()
         self.key = dns.dnssec.make_dnskey(private.public_key(), "ED25519", flags=257)
         self.rrsets[self.origin, dns.rdatatype.DNSKEY] = dns.rrset.from_rdata(self.origin, 3000, self.key)
@@ -81,7 +81,7 @@ class Zone:
 
 
 def data(kind, chance, number, origin):
-    """RDATA of a kind; its names lie in and out of the zone, so that some can be compressed."""
+    """RDATA of a kind; its names are inside and outside the zone, so that some can be compressed."""
     host = chance.choice([f"h{number}.{origin}", f"h{number}.example.net.", origin, f"Mixed.Case{number}.{origin}"])
     return {
         "A": lambda: f"198.51.100.{number % 256}", "AAAA": lambda: f"2001:db8:7::{number:x}",
@@ -114,7 +114,7 @@ def fill(zone, count, chance):
         names.append(dns.name.from_text(label, zone.origin))
         kind = number % 10
         if kind == 0:
-            continue  # there is no such name
+            continue  # a name that does not exist
         if kind == 1:  # a chain of aliases of one to five steps, inside and out
             aliases += 1
             target = f"chain{aliases}"
@@ -175,7 +175,7 @@ class Validator:
 
 
 def ask_all(questions, server, port):
-    """The answer to each question, in order. Many are under way at once; one that is lost is asked again."""
+    """The answers to all questions, in order. Many questions are under way at once; a lost one is asked again."""
     replies = [None] * len(questions)
     channel = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
@@ -183,7 +183,7 @@ def ask_all(questions, server, port):
     channel.setblocking(False)
     waiting, following, silent = {}, 0, 0
     while waiting or following < len(questions):
-        # One that was lost keeps its id until the others are answered and it is asked again.
+        # A lost question keeps its id until the others are answered and it is asked again.
         while len(waiting) < WINDOW and following < len(questions) and (identity := following & 0xFFFF) not in waiting:
             waiting[identity] = following
             channel.send(struct.pack("!H", identity) + questions[following])
@@ -223,7 +223,7 @@ def name_end(wire, offset):
 
 
 def comparable(wire):
-    """What must be the same: flags but AA, code, sections with TTLs struck out, the OPT's DO and extended errors."""
+    """The parts that must be equal: flags but AA, code, sections without TTLs, the OPT's DO and extended errors."""
     flags, *counts = struct.unpack_from("!5H", wire, 2)
     offset = 12
     for _ in range(counts[0]):
@@ -256,7 +256,7 @@ def errors(wire, offset, length):
 
 
 def same_records(direct, through):
-    """Names may be spelled and compressed otherwise, and the additional section is not passed on."""
+    """Whether records are equal; names may be spelled and compressed otherwise, and the additional section may be missing."""
     one, other = (dns.message.from_wire(wire, one_rr_per_rrset=True) for wire in (direct, through))
 
     def records(message, section):
@@ -276,7 +276,7 @@ def same(direct, through):
 
 
 def differences(questions, direct, through, port):
-    """(question, direct, through) of each pair of answers that differ, and what was counted on the way."""
+    """(question, direct, through) of each pair of answers that differ, and the counts."""
     counted = dict.fromkeys(["alike", "spelled otherwise", "over TCP", "AD", "SERVFAIL with EDE", "asked again"], 0)
     different = []
     for question, one, other in zip(questions, direct, through, strict=True):
@@ -286,13 +286,13 @@ def differences(questions, direct, through, port):
             one, other = over_tcp(question, ADDRESS, 53), over_tcp(question, "127.0.0.1", port)
         verdict = same(one, other)
         if not verdict:
-            # unbound gives one reason for a SERVFAIL today and another tomorrow, and a datagram can be lost: both are
-            # asked once more. What the daemon had wrong in its cache would be as wrong again.
+            # unbound gives varying reasons for a SERVFAIL, and a datagram can be lost: in both cases the question is asked
+            # once more. A wrong answer in the daemon's cache would be wrong again.
             counted["asked again"] += 1
             one, other = over_tcp(question, ADDRESS, 53), over_tcp(question, "127.0.0.1", port)
             if question[1] & CD and other[3] & AD:
-                # Of what it has in its cache, unbound says AD with CD only if the additional records are checked as well,
-                # which the daemon does not pass on. What it says without CD has been checked, and serves those with CD.
+                # For a cached answer, unbound sets AD with CD only if the additional records are validated as well,
+                # which the daemon does not pass on. An answer without CD is validated, and serves clients with CD.
                 checked = over_tcp(question[:1] + bytes([question[1] & ~CD]) + question[2:], ADDRESS, 53)
                 one = one[:3] + bytes([one[3] | checked[3] & AD]) + one[4:]
             verdict = same(one, other)

@@ -1,4 +1,4 @@
-"""What of the tests is written in C, as it has to be quick or has to be inside the daemon."""
+"""The parts of the tests in C: they have to be fast, or run inside the daemon."""
 
 import pathlib
 import subprocess
@@ -10,7 +10,7 @@ HERE = pathlib.Path(__file__).parent
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory):
-    """Compiles a file beside this one, with more options; once for each of those."""
+    """Compiles a file beside this one, once for each set of options."""
     made = {}
 
     def path(source, *options):
@@ -24,7 +24,7 @@ def compiled(tmp_path_factory):
 
 @pytest.fixture
 def ask_in_batches(compiled):
-    """Asks so many questions in batches of so many, for the names n0.SUFFIX, n1.SUFFIX and so on."""
+    """Asks `count` questions in batches of `size`, for the names n0.SUFFIX, n1.SUFFIX and so on."""
     def run(count, size, names, suffix):
         command = [compiled("helpers.c"), "53", str(count // size), str(size), str(names), suffix]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)

@@ -36,7 +36,7 @@ def fetch(path, method="GET", *, address=METRICS, over=None, timeout=20):
 
 
 class Control:
-    """A daemon's operator, by its commands."""
+    """A daemon's operator, who types commands."""
 
     def __init__(self, binary, running):
         self.binary = binary

@@ -1,4 +1,4 @@
-"""The daemon under test as a process: its configuration, its life, its log, what it holds of the system."""
+"""The daemon under test as a process: its configuration, its life, its log, its resources."""
 
 import contextlib
 import json
@@ -14,13 +14,13 @@ import dns.message
 from dns_client import exchange
 from waiting import eventually, waited_since
 
-READY_WITHIN = 60.0  # under valgrind too, on a busy machine
-STOP_WITHIN = 30.0  # answers under way are waited for, and threads that serve TLS get a tenth of a busy processor
+READY_WITHIN = 60.0  # the time under valgrind, on a busy machine
+STOP_WITHIN = 30.0  # stopping waits for answers under way, and threads that serve TLS get a tenth of a busy processor
 SANITIZED = "HTTPDNSD_SANITIZED" in os.environ
 
 
 def toml(settings):
-    """TOML for a dict of sections. JSON's strings, numbers, booleans and lists of those are TOML's as well."""
+    """TOML for a dict of sections. JSON's strings, numbers, booleans and lists of these are also valid TOML."""
     lines = []
     for section, keys in settings.items():
         lines.append(f"[{section}]")
@@ -29,7 +29,7 @@ def toml(settings):
 
 
 def environment(extra=None):
-    """The environment a daemon gets: no setting of the caller's own shell reaches it, and nobody else's socket is its."""
+    """The environment of a daemon, without the caller's settings and without the control socket of another daemon."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("HTTPDNSD_")}
     kept |= {"SWIFT_BACKTRACE": "enable=no", "HTTPDNSD_CONTROL_SOCKET": ""}
     return kept | (extra or {})
@@ -60,10 +60,10 @@ class Daemon:
         return self.process.pid
 
     def wait_until_ready(self):
-        """Ready is when it answers a question that it answers by itself."""
+        """Waits until the daemon answers a question by itself."""
         def answers():
             assert self.process.poll() is None, f"the daemon ended with {self.process.returncode}:\n{self.log()}"
-            try:  # by a connected socket, which is told at once when nobody listens yet
+            try:  # a connected socket reports at once that the port is closed
                 reply = exchange(question, server=self.server, port=self.port, timeout=3)
             except OSError:
                 return False
@@ -73,8 +73,8 @@ class Daemon:
         return self
 
     def log(self):
-        """A thread of the daemon's own writes it: what it was told of by now is there when all threads wait for something,
-        and it has stopped growing. A daemon that is kept busy has some seconds."""
+        """The log, which a thread of the daemon writes: it is complete when all threads sleep and it has stopped growing. For a
+        busy daemon this waits some seconds at most."""
         def goes_on():
             before = self._log.stat().st_size
             is_idle = self._is_idle()
@@ -97,7 +97,7 @@ class Daemon:
         return [line for line in self.log().splitlines() if re.search(pattern, line, re.IGNORECASE)]
 
     def stop(self):
-        """TERM; the exit code must be 0 and no secret may have been logged."""
+        """Stops the daemon by TERM; its exit code must be 0 and its log must have no secret."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         begun, code = time.monotonic(), None
@@ -116,7 +116,7 @@ class Daemon:
         return len(list(pathlib.Path(f"/proc/{self.pid}/fd").iterdir()))
 
     def sockets(self):
-        """All it holds, each by a name of its own."""
+        """The daemon's sockets, by unique names."""
         held = set()
         for entry in pathlib.Path(f"/proc/{self.pid}/fd").iterdir():
             with contextlib.suppress(OSError):
@@ -124,26 +124,26 @@ class Daemon:
         return {target for target in held if target.startswith("socket:[")}
 
     def ticks(self):
-        """How many ticks of a processor it has taken."""
+        """The ticks of a processor that the daemon has used."""
         return sum(map(int, pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
 
     def ticks_in(self, seconds):
-        """How many ticks of a processor it takes meanwhile."""
+        """The ticks of a processor that the daemon uses in this time."""
         before = self.ticks()
         time.sleep(seconds)
         return self.ticks() - before
 
     def resident_kilobytes(self, kind="VmRSS"):
-        """Or of one kind: `RssAnon` is what is no file's."""
+        """The resident memory, or one kind of it: `RssAnon` is memory without files."""
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
         return int(re.search(rf"{kind}:\s+(\d+) kB", status).group(1))
 
     def held_kilobytes(self, kind="VmRSS"):
-        """The same, to be compared with a bound: 0 of a sanitizer's build, whose own memory would hide the daemon's."""
+        """The memory to compare with a bound: 0 for a sanitizer's build, whose own memory would hide the daemon's."""
         return 0 if SANITIZED else self.resident_kilobytes(kind)
 
     def established_connections(self):
-        """How many accepted TCP connections it holds on its DNS port."""
+        """The number of accepted TCP connections at the daemon's DNS port."""
         held = {target[8:-1] for target in self.sockets()}
         count = 0
         for line in pathlib.Path(f"/proc/{self.pid}/net/tcp").read_text().splitlines()[1:]:
@@ -153,6 +153,6 @@ class Daemon:
 
 
 def run(binary, *arguments, variables=None, timeout=60.0, cwd=None):
-    """A command of the binary that ends by itself."""
+    """Runs a command of the binary that ends by itself."""
     return subprocess.run([binary, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=timeout, env=environment(variables), cwd=cwd)

@@ -1,4 +1,4 @@
-"""Upstreams that tests script: DNS over TCP and TLS (RFC 7858), and over HTTPS (RFC 8484, HTTP/2).
+"""Upstreams with scripts: DNS over TCP and TLS (RFC 7858), and over HTTPS (RFC 8484, HTTP/2).
 
 Every script runs on the one thread of its server, in the order in which the questions came.
 """
@@ -26,7 +26,7 @@ STREAMS = h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS
 
 @dataclass
 class Later:
-    """An answer that is held back for so many seconds."""
+    """An answer that is held back for this many seconds."""
 
     seconds: float
     answer: object
@@ -34,7 +34,7 @@ class Later:
 
 @dataclass
 class Response:
-    """What a DoH server says: `body` may be a message; `fields` replace the usual ones."""
+    """A response of a DoH server: `body` may be a message; `fields` replace the usual ones."""
 
     body: object = b""
     status: int = 200
@@ -50,9 +50,9 @@ class HTTPAsked(Asked):
 
 
 class StreamServer:
-    """Listens on a TCP port, with TLS if there is a `context`, and counts."""
+    """Listens on a TCP port, with TLS if there is a `context`, and counts connections and questions."""
 
-    protocol = None  # what ALPN offers
+    protocol = None  # the protocol that ALPN offers
 
     def __init__(self, script, context=None, *, address="127.0.0.6", port=0):
         self.script = script
@@ -66,17 +66,17 @@ class StreamServer:
         self.start()
 
     def start(self):
-        """Listens, on the port of before when there was one."""
+        """Listens, on the former port if there was one."""
         self.port = self._thread.listen(self.address, self.port, self._context)
 
     def renew(self, context):
-        """Another certificate, from the next `start` on."""
+        """Uses another certificate, from the next `start` on."""
         self._context = context
         if context is not None and self.protocol:
             context.set_alpn_protocols([self.protocol])
 
     def away(self):
-        """Nobody listens any more and every connection is reset."""
+        """Closes the listener and resets every connection."""
         self._thread.close()
         self.do(lambda: [one.reset() for one in list(self.live)])
 
@@ -85,7 +85,7 @@ class StreamServer:
 
     @property
     def clients(self):
-        """(address, port) of the other end of every connection that lives."""
+        """(address, port) of the other end of every open connection."""
         return [one.writer.get_extra_info("peername")[:2] for one in list(self.live)]
 
     async def _serve(self, reader, writer):
@@ -95,14 +95,14 @@ class StreamServer:
         try:
             await connection.serve()
         except (OSError, asyncio.IncompleteReadError, h2.exceptions.ProtocolError):
-            pass  # the other end has gone, or the script cut the connection
+            pass  # the other end has closed, or the script cut the connection
         finally:
             self.live.remove(connection)
             writer.close()
 
 
 class Connection:
-    """One connection; `count` questions came over it so far."""
+    """One connection; `count` is the number of its questions so far."""
 
     def __init__(self, server, reader, writer, number):
         self.server, self.reader, self.writer, self.number = server, reader, writer, number
@@ -180,7 +180,7 @@ class HTTPConnection(Connection):
             self._send_bodies()
 
     def limit_streams(self, limit):
-        """So many at once. `h2` is not told: it would end the connection where a stream is refused."""
+        """Limits open streams. `h2` does not know the limit: it would end the connection instead of refusing a stream."""
         self._limit = limit
         self.write(b"\0\0\x06\x04\0\0\0\0\0" + struct.pack("!HI", STREAMS, limit))
 
@@ -191,7 +191,7 @@ class HTTPConnection(Connection):
         stream = getattr(event, "stream_id", None)
         if isinstance(event, h2.events.RequestReceived) and self.h2.open_inbound_streams > self._limit:
             self.refused += 1
-            with contextlib.suppress(h2.exceptions.ProtocolError):  # the client has given the stream up
+            with contextlib.suppress(h2.exceptions.ProtocolError):  # the client has cancelled the stream
                 self.h2.reset_stream(stream, h2.errors.ErrorCodes.REFUSED_STREAM)
             self.flush()
         elif isinstance(event, h2.events.RequestReceived):
@@ -221,7 +221,7 @@ class HTTPConnection(Connection):
         fields = answer.fields
         if fields is None:
             fields = [("content-type", MEDIA_TYPE), ("content-length", str(len(body)))]
-        with contextlib.suppress(h2.exceptions.ProtocolError):  # the client has given the stream up
+        with contextlib.suppress(h2.exceptions.ProtocolError):  # the client has cancelled the stream
             self.h2.send_headers(asked.stream, [(":status", str(answer.status)), *fields])
             self._unsent[asked.stream] = body
         self._send_bodies()
@@ -250,8 +250,8 @@ class HTTPServer(StreamServer):
 
     def __init__(self, script, context, *, streams=100, greet=lambda connection: None, **options):
         self.streams = streams
-        self.greet = greet  # called for each connection once our SETTINGS are out
-        self.headers = []  # of every request, as they came
+        self.greet = greet  # called for each connection once its SETTINGS are sent
+        self.headers = []  # the fields of every request, in order
         super().__init__(script, context, **options)
 
     @property

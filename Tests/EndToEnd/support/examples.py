@@ -1,4 +1,4 @@
-"""The settings that documents show, tried with the program: a folder with the files that they name, and what `check` says."""
+"""The settings in documents, tried with the program: a folder with the files that they name, and the output of `check`."""
 
 import pathlib
 import re
@@ -41,7 +41,7 @@ def beside(tmp_path_factory):
 
 
 def check(binary, beside, example):
-    """What `check` says of settings that are beside those files."""
+    """The result of `check` for settings beside those files."""
     file = beside / "httpdnsd.toml"
     file.write_text(example)
     file.chmod(0o640)

@@ -58,7 +58,7 @@ class RawConnection:
         return True
 
     def hear(self):
-        """The next frame: type, flags, stream, and payload, or fields; none: the peer has closed."""
+        """The next frame: type, flags, stream, and payload or fields; None once the peer has closed."""
         if not self.has(9) or not self.has(length := 9 + int.from_bytes(self.octets[:3])):
             return None
         heard, self.octets = self.octets[:length], self.octets[length:]
@@ -66,7 +66,7 @@ class RawConnection:
         return heard[3], heard[4], int.from_bytes(heard[5:9]), payload
 
     def until(self, kind, stream=0, flags=0):
-        """The payload of the next frame of a type; others before it are passed over."""
+        """The payload of the next frame of a type and stream; other frames before it are skipped."""
         while heard := self.hear():
             if (heard[0], heard[2]) == (kind, stream) and heard[1] & flags == flags:
                 return heard[3]
@@ -74,7 +74,7 @@ class RawConnection:
         raise AssertionError("the peer has closed")
 
     def came(self):
-        """How many octets of DATA come for what was sent: the answer to a PING may overtake them, the next one's does not."""
+        """The octets of DATA that arrive now. The answer to a first PING may overtake them, that to a second does not."""
         count = 0
         for _ in range(2):
             self.send(frame(PING, 0, 0, bytes(8)))
@@ -83,7 +83,7 @@ class RawConnection:
         return count
 
     def reaction(self, good, last):
-        """What becomes of the only other stream before a good request, which is sent now on the `last` one, has its answer."""
+        """Sends a good request on stream `last`; returns the peer's reaction on the only other stream until the answer."""
         self.send(good)
         became = "ignored"
         while heard := self.hear():

@@ -1,4 +1,4 @@
-"""Groups of upstreams for tests: a fallback, HTTPDNS, and servers in the clear that say who they are."""
+"""Groups of upstreams for tests: a fallback, HTTPDNS, and servers in the clear whose answers identify them."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def answers(code):
 
 
 def last_of(name, kind="A", **options):
-    """Who answered, by the last octet of the address."""
+    """The servers that answered, by the last octet of the address."""
     reply = ask(name, kind, port=PORT, **options)
     return [int(address.rpartition(".")[2]) for address in addresses(reply)]
 
@@ -42,7 +42,7 @@ class Groups:
         return self.servers[name]
 
     def run(self, ready=True, httpdns=True, **groups):
-        """Each group: keys over `servers` of one that answers 2, 3, and so on in the order of the groups."""
+        """Starts a daemon. A group without `servers` gets a server that answers 2, 3, and so on in the order of the groups."""
         settings = LISTEN | {"fallback": {"servers": [self.fallback.endpoint]}}
         for name, keys in groups.items():
             if "servers" not in keys and "answer" not in keys and name not in ("fallback", "domains", "control", "cache"):

@@ -25,7 +25,7 @@ from urllib.parse import parse_qs
 from cryptography.hazmat.primitives import padding
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-try:  # where newer releases of `cryptography` keep it
+try:  # the module in newer releases of `cryptography`
     from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
 except ImportError:
     TripleDES = algorithms.TripleDES
@@ -74,7 +74,7 @@ class DES:
 
 
 class PlainText:
-    """HTTPS: TLS does the work."""
+    """HTTPS: TLS encrypts, so texts stay plain."""
 
     encrypt = staticmethod(lambda text: text)
     decrypt = staticmethod(lambda text: text)
@@ -82,7 +82,7 @@ class PlainText:
 
 @dataclass
 class Record:
-    """What the service knows of a name."""
+    """The service's record of a name."""
 
     v4: list = field(default_factory=list)
     v6: list = field(default_factory=list)
@@ -114,7 +114,7 @@ def every_name(name, request):
 
 @dataclass
 class Fault:
-    """One way to misbehave; see `_reply` for what each kind does."""
+    """A fault of the service; see `_reply` for each kind."""
 
     kind: str
     value: object = None
@@ -170,7 +170,7 @@ class HTTPDNSService:
 
     @property
     def clients(self):
-        """(address, port) of the other end of every connection that lives."""
+        """(address, port) of the other end of every open connection."""
         with self._lock:
             live = list(self._live)
         found = []
@@ -198,7 +198,7 @@ class HTTPDNSService:
         return self
 
     def stop(self):
-        """Nothing listens and no connection is left when this returns."""
+        """Closes the listener and all connections before it returns."""
         self._stopping.set()
         self._gate.set()
         if self._listener is not None:
@@ -261,7 +261,7 @@ class HTTPDNSService:
                 if not self._answer(connection, number, head.decode("latin-1")):
                     return
         except (OSError, ssl.SSLError):
-            return  # the client, or `stop`, ended it
+            return  # the client, or `stop`, closed it
         finally:
             with self._lock:
                 self._live.discard(raw)
@@ -272,7 +272,7 @@ class HTTPDNSService:
         self.violations.append(text)
 
     def _read_head(self, lines):
-        """The parts of a request's head; target and Host are kept to be looked at."""
+        """The parts of a request's head; target and Host are recorded for tests."""
         method, target, version = (lines[0].split(" ") + ["", ""])[:3]
         headers = {line.partition(":")[0].lower(): line.partition(":")[2].strip() for line in lines[1:]}
         self.targets.append(target)
@@ -280,7 +280,7 @@ class HTTPDNSService:
         return method, target, version, headers
 
     def _answer(self, connection, number, head):
-        """Answers one request. Says whether the connection lives on."""
+        """Answers one request. Returns whether the connection stays open."""
         lines = head.split("\r\n")
         method, target, version, headers = self._read_head(lines)
         if version != "HTTP/1.1" or "host" not in headers:
@@ -322,7 +322,7 @@ class HTTPDNSService:
         return parameters.get("id") == str(self.dns_id)
 
     def _read(self, parameters, number):
-        """The request, or None for one that is refused. What the protocol does not allow is written down."""
+        """The request, or None for a refused one. Violations of the protocol are recorded."""
         if not self._is_authorized(parameters):
             return None
         for flag in ("query", "ttl"):
@@ -362,7 +362,7 @@ class HTTPDNSService:
         return Request(names, kind, parameters, number, time.monotonic(), expiry)
 
     def line(self, name, request):
-        """What the service says of one name."""
+        """The service's text about one name."""
         record = self.zone(name, request) if callable(self.zone) else self.zone.get(name, Record())
         suffix = f",{record.ttl}" if request.parameters.get("ttl") == "1" else ""
 
@@ -412,7 +412,7 @@ class HTTPDNSService:
         if kind == "until-close":
             connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + body)
             if self.tls is not None:
-                connection.unwrap()  # says close_notify; without it the body might have been cut short
+                connection.unwrap()  # sends close_notify; without it the body might have been cut short
             return False
         if kind == "byte-by-byte":
             reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body

@@ -1,4 +1,4 @@
-"""The page that says what commands print for programs."""
+"""docs/json.md, the page about the JSON that commands print for programs."""
 
 import pathlib
 import re

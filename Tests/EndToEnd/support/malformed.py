@@ -1,4 +1,4 @@
-"""Questions as octets, with and without what is wrong about them."""
+"""Questions as octets, sound and malformed."""
 
 import struct
 
@@ -8,7 +8,7 @@ from dns_client import labels
 
 
 def wire(name, kind="A", *, number=0x1234, flags=0x100, more=b"", counts=(1, 0, 0, 0), record_class=1):
-    """A question as octets, with what is wrong about it."""
+    """A question as octets; the arguments can make it malformed."""
     kind = dns.rdatatype.from_text(kind) if isinstance(kind, str) else kind
     return (struct.pack("!6H", number, flags, *counts) + labels(name) + struct.pack("!2H", kind, record_class) + more)
 

@@ -34,7 +34,7 @@ class Translator:
 
 
 def without_ipv4(network, servers):
-    """A machine that has IPv6 alone, and the far side of its link with these IPv4 addresses."""
+    """A machine with IPv6 alone, and the far side of its link with these IPv4 addresses."""
     machine, far = network(), network()
     machine.link(far, ours=f"{MACHINE}/64", theirs=f"{ROUTER}/64")
     for server in servers:

@@ -24,14 +24,14 @@ def _checked(result):
 
 
 class Network:
-    """A network namespace that has nothing but a loopback device.
+    """A network namespace with only a loopback device.
 
-    Within `with network:` the calling thread is inside, and so is whatever it starts there: sockets stay inside for
-    good, threads and processes too.
+    Within `with network:` the calling thread is inside, and so is all that it starts there: sockets stay inside
+    permanently, threads and processes too.
     """
 
     def __init__(self):
-        self._outside = []  # where the threads that are inside came from; one thread at a time enters
+        self._outside = []  # the former namespace of the threads that are inside; one thread at a time enters
         maker = threading.Thread(target=self._make)
         maker.start()
         maker.join()
@@ -60,17 +60,17 @@ class Network:
             subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
 
     def ip(self, *words):
-        """An `ip` command inside; each argument may hold several words."""
+        """Runs an `ip` command inside; each argument may hold several words."""
         self.run("ip", *" ".join(words).split())
 
     def link(self, other, *, ours="10.77.0.1/24", theirs="10.77.0.2/24"):
-        """A cable to another namespace: `cable` at both ends, both up. More addresses: after a space."""
+        """Makes a cable to another namespace: `cable` at both ends, both up. Further addresses follow after a space."""
         self.ip("link add cable type veth peer name cable netns", other.path)
         for network, addresses in ((self, ours), (other, theirs)):
             network.ip("link set cable up")
             for address in addresses.split():
                 network.ip("address add", address, "dev cable", "nodad" if ":" in address else "")
-        # Until then the kernel drops what is sent.
+        # Until then the kernel drops all packets.
         eventually(lambda: self._cable["operstate"] == other._cable["operstate"] == "UP", "the cable is up at both ends")
 
     @property
@@ -89,9 +89,9 @@ class Network:
 
 
 class BlackHole:
-    """From entering to leaving, packets of TCP connections to some ports vanish without a word to either end.
+    """Between entering and leaving, packets of TCP connections to some ports vanish without an error at either end.
 
-    `connections` are (address, port) of the clients whose packets are meant; None: all there are and will be.
+    `connections` are (address, port) of the clients whose packets vanish; None: all present and future clients.
     """
 
     def __init__(self, ports, connections=None):

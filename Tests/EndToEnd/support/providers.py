@@ -1,4 +1,4 @@
-"""HTTPDNS services of other providers than Tencent, from their documents alone: each checks signature, time and limits."""
+"""HTTPDNS services of providers other than Tencent, from their documents alone: each checks signature, time and limits."""
 
 import base64
 import hashlib
@@ -20,7 +20,7 @@ AES_KEY = "000102030405060708090a0b0c0d0e0f"
 
 
 class Refused(Exception):
-    """What the service answers instead: a status, and its code."""
+    """A refusal of the service: a status, and its code."""
 
     def __init__(self, status, code):
         super().__init__(code)
@@ -28,7 +28,7 @@ class Refused(Exception):
 
 
 class HexAES(AES):
-    """The same with a key in hexadecimal."""
+    """AES with a key in hexadecimal."""
 
     def __init__(self, key):
         self.key = bytes.fromhex(key)
@@ -36,14 +36,14 @@ class HexAES(AES):
 
 class ProviderService(HTTPDNSService):
     """One provider's service. `skew`: how many seconds its clock is ahead of this machine's. `refusal`: None, or
-    `Refused`, or a function of a `Request` that gives either. `listed`: what its start-up list has."""
+    `Refused`, or a function of a `Request` that gives either. `listed`: the addresses of its start-up list."""
 
     def __init__(self, provider, zone, *, encryption="https", skew=0, account=139450, listed=(), **options):
         super().__init__("https", zone, **options)
         self.provider, self.way, self.skew, self.account, self.listed = provider, encryption, skew, account, listed
         self.secret = SECRETS[provider]
         self.refusal = None
-        self.refused = []  # the codes of what was refused
+        self.refused = []  # the codes of refused requests
         self.list_requests = []
         self.sessions = []  # the `sid` of each request that has one
         self.says_the_time = True

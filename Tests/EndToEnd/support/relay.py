@@ -7,17 +7,17 @@ from server_thread import ServerThread, reset
 
 
 class Relay:
-    """Passes bytes both ways until told otherwise; may be told while connections live.
+    """Passes octets both ways, until a test changes that, also while connections live.
 
-    What is frozen is neither read nor written, closed nor reset: as when the network behind has gone.
+    A frozen connection is neither read nor written, closed nor reset, as if the network behind it had gone.
     """
 
     def __init__(self, target, address=None):
         self.target = target  # something with `address` and `port`
         self.address = address or target.address
         self.port = 0
-        self.connections = 0  # accepted so far
-        self.delay = 0  # seconds each piece of data waits, each way
+        self.connections = 0  # the number accepted so far
+        self.delay = 0  # the delay of each piece of data each way, in seconds
         self._frozen_from_birth = False
         self._reset_at_birth = False
         self._live = set()
@@ -33,24 +33,24 @@ class Relay:
         return len(self._live)
 
     def accept(self):
-        """New connections are accepted; so they are in the beginning."""
+        """Accepts new connections, as at the beginning."""
         self._reset_at_birth = False
         self.port = self._thread.listen(self.address, self.port)
 
     def refuse(self):
-        """New connections are refused; those that live, live on."""
+        """Refuses new connections; live ones stay."""
         self._thread.close()
 
     def freeze(self, *, live=True, new=True):
-        """Nothing moves any more on live connections, on new ones, or on both."""
+        """Stops all data on live connections, on new ones, or on both."""
         self._thread.do(self._freeze, live, new)
 
     def thaw(self):
-        """Everything moves again, what was held back first."""
+        """Lets all data move again, beginning with data that was held back."""
         self._thread.do(self._thaw)
 
     def reset(self, *, live=True, new=False):
-        """Live connections end with an RST; with `new`, every connection does that from now on."""
+        """Ends live connections with an RST; with `new`, every later connection, too."""
         self._thread.do(self._reset, live, new)
 
     def stop(self):
@@ -86,7 +86,7 @@ class Relay:
             connection.add(back)
             await asyncio.gather(self._pump(connection, reader, back), self._pump(connection, onward, writer))
         except (OSError, asyncio.CancelledError):
-            pass  # one side has ended it, or `stop`
+            pass  # one side, or `stop`, has ended it
         finally:
             self._live.discard(connection)
             connection.close()

@@ -1,4 +1,4 @@
-"""Local resolvers: a real unbound that owns a zone of many types, and a scripted one for what unbound never does."""
+"""Local resolvers: a real unbound that owns a zone of many types, and a scripted one for behaviour that unbound never shows."""
 
 import pathlib
 import re
@@ -91,7 +91,7 @@ class Front(Program):
         if program == "dnsdist":
             lines = [f'setLocal("{address}:53")', f'addTLSLocal("{address}:853", {pem})',
                      f'addDOHLocal("{address}:443", {pem}, "/dns-query")',
-                     f'newServer("{behind}"):setUp()']  # else it would try it each second
+                     f'newServer("{behind}"):setUp()']  # without this, dnsdist would query the resolver each second
             command = ["dnsdist", "--supervised", "--disable-syslog", "-C", str(configuration)]
         else:
             lines = [f"net.listen('{address}', {port}, {{ kind = '{kind}' }})"
@@ -139,13 +139,13 @@ LOCAL_ADDRESS = "192.0.2.1"
 
 
 def answer_locally(asked):
-    """A script: for every name an answer that nobody but this resolver gives."""
+    """A script: for every name, an answer that only this resolver gives."""
     record = {"A": f"60 IN A {LOCAL_ADDRESS}", "AAAA": "60 IN AAAA 2001:db8:2::1", "MX": "60 IN MX 10 mx.example.com."}
     return reply_to(asked.message, *([record[asked.kind]] if asked.kind in record else []))
 
 
 class ScriptedResolver:
-    """Asks `script` what to do with each question: a message, raw bytes, a list of those, or None for silence."""
+    """Asks `script` how to answer each question: a message, raw octets, a list of these, or None for silence."""
 
     def __init__(self, script, address="127.0.0.4", port=53):
         self.address, self.port = address, port

@@ -1,4 +1,4 @@
-"""An event loop on a thread of its own, for servers that tests talk to."""
+"""An event loop on a thread of its own, for the tests' servers."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ import weakref
 
 
 class ServerThread:
-    """Calls `serve(reader, writer)` for what connects, from `listen` to `close` and again.
+    """Calls `serve(reader, writer)` for each connection, from `listen` to `close` and again.
 
     Nothing is left open after `stop`, whatever state the connections are in: just accepted, in the middle of their
     handshakes, or closed with octets that the other end does not read.
@@ -20,7 +20,7 @@ class ServerThread:
         self._server = None
         self._transports = weakref.WeakSet()
         self._loop = asyncio.new_event_loop()
-        self._loop.set_exception_handler(lambda *_: None)  # connections that are cut end in errors nobody needs
+        self._loop.set_exception_handler(lambda *_: None)  # connections that are cut end in errors without a meaning
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -42,7 +42,7 @@ class ServerThread:
         return self._wait(listen())
 
     def close(self):
-        """Nobody listens any more; connections live on."""
+        """Closes the listener; open connections stay."""
         self._wait(self._close())
 
     def stop(self):
@@ -60,7 +60,7 @@ class ServerThread:
     async def _close(self):
         for listener in self._server.sockets:
             self._loop.remove_reader(listener)
-        await _turns()  # what has been accepted becomes a connection: asyncio makes none for a server that is closed
+        await _turns()  # accepted sockets become connections now: asyncio makes none for a closed server
         self._server.close()
 
     async def _end(self):
@@ -71,7 +71,7 @@ class ServerThread:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await _turns()  # and the transports close their sockets
+        await _turns()  # now the transports close their sockets
 
 
 def reset(transport):

@@ -1,4 +1,4 @@
-"""What a daemon is given in most tests, and what holds for all of them."""
+"""Settings and names that most tests use, and limits for all tests."""
 
 import pytest
 
@@ -7,13 +7,13 @@ from httpdns_service import Record
 
 TEST_SECONDS = 300
 LOCAL_RESOLVER = "127.0.0.2"
-# Milliseconds, before the daemon answers by itself. Servers here share a machine with much else: only one that is silent, and no
-# slow one, is to be given up, or to have another asked beside it.
+# Milliseconds until the daemon answers by itself. The tests' servers share a busy machine: only a silent server, and no slow one,
+# may be given up or make the daemon ask another server.
 PATIENCE, HEDGE_AFTER = 3000, 2500
-# A sanitizer's build allocates, counts and hastens otherwise.
+# A sanitizer's build differs in allocations, counts and speed.
 measures_the_build = pytest.mark.skipif(SANITIZED, reason="it measures the release build, not that of a sanitizer")
 
-# What the HTTPDNS service knows. What it does not know here, it has "no record" of.
+# The names that the HTTPDNS service knows. For all others it has "no record".
 ZONE = {
     "www.example.com": Record(["203.0.113.20", "203.0.113.10", "203.0.113.30"],
                               ["2001:db8:1::20", "2001:db8:1::10"], 120),
@@ -29,7 +29,7 @@ ZONE = {
 
 
 def settings_for(service, authority, extra):
-    """A daemon's settings: port 53, the service, the local resolver; `extra` goes over it, section by section."""
+    """A daemon's settings: port 53, the service, the local resolver; `extra` changes them section by section."""
     settings = {"listen": {"addresses": ["127.0.0.1:53"]},
                 "fallback": {"servers": [LOCAL_RESOLVER], "timeout": PATIENCE, "hosts": ""}}
     if service is not None:

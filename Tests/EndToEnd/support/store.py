@@ -1,4 +1,4 @@
-"""A store for daemons to share: Debian's redis-server as a process, and one that answers as it is told."""
+"""A store for daemons to share: Debian's redis-server as a process, and a fake one with scripted replies."""
 
 import contextlib
 import shutil
@@ -63,7 +63,7 @@ class Store:
         return False
 
     def __call__(self, *words, login=()):
-        """A command of the test's own, past TLS and network."""
+        """Runs a command of the test directly, without TLS and network."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(30)
             connection.connect(str(self.path))
@@ -78,13 +78,13 @@ class Store:
         return self("KEYS", "*", **options)
 
     def calls(self, **options):
-        """How often each command was called."""
+        """The number of calls of each command."""
         lines = self("INFO", "commandstats", **options).decode().splitlines()
         found = (line.removeprefix("cmdstat_").split(":calls=") for line in lines if line.startswith("cmdstat_"))
         return {name: int(rest.split(",")[0]) for name, rest in found}
 
     def dump(self):
-        """Everything it holds, as it would stand on its disk."""
+        """All data of the store, as it would be saved on disk."""
         self("CONFIG", "SET", "rdbcompression", "no")
         self("SAVE")
         return (self.directory / "dump.rdb").read_bytes()
@@ -104,7 +104,7 @@ class Store:
 
 
 class FakeStore:
-    """Answers each command by `reply(words)`: octets; a number of seconds to wait before them may stand in front."""
+    """Answers each command by `reply(words)`: octets, or a pair of seconds to wait and octets."""
 
     def __init__(self, reply, address="127.0.0.10", port=6379):
         self.reply, self.commands = reply, []

@@ -10,16 +10,16 @@ import threading
 import time
 
 BEAT = 0.01
-LATE = 0.05  # beats that are late by less than this are those of a busy machine, which counts
-_beats = {}  # of each processor: when its last beat was
-_stalls = collections.deque(maxlen=1000)  # (from when, until when) a processor did nothing of ours, the newest
+LATE = 0.05  # beats that are late by less than this are a busy machine's, whose time counts
+_beats = {}  # for each processor: the time of its last beat
+_stalls = collections.deque(maxlen=1000)  # (from when, until when) a processor did not run the tests; the newest
 
 
 def eventually(condition, what, within=20.0):
     """Polls until `condition` is true and returns its value; fails the test after `within` seconds.
 
-    The limit is for what never comes, and says nothing of how fast it should come: a busy machine needs a part of it. It is
-    looked at once more after the last moment, or a machine that stands still would be the condition's failure.
+    The limit is for conditions that never become true, and is no measure of speed: even a busy machine needs only a part of it.
+    The condition is checked once more after the limit, or a machine that stands still would make it fail.
     """
     begun = time.monotonic()
     while True:
@@ -33,13 +33,13 @@ def eventually(condition, what, within=20.0):
 
 
 def watch_for_stalls():
-    """Has a thread on each processor that this process may use; what comes late to wake it would come late for all."""
+    """Starts a thread on each processor that this process may use; if its wake-up is late, every wake-up would be late."""
     for processor in os.sched_getaffinity(0):
         threading.Thread(target=_beat, args=(processor,), daemon=True).start()
 
 
 def _beat(processor):
-    os.sched_setaffinity(0, {processor})  # of this thread alone
+    os.sched_setaffinity(0, {processor})  # for this thread alone
     while True:
         _beats[processor] = time.monotonic()
         time.sleep(BEAT)

@@ -191,7 +191,7 @@ def get(connection, message):
     return connection.request("GET", "/dns-query?dns=" + base64.urlsafe_b64encode(message).decode().rstrip("="))
 
 
-# By name; what asks over TLS is given a context.
+# The classes by name; those over TLS take a context.
 WAYS = {"udp": Datagrams, "tcp": Stream, "tls": Encrypted, "https": Over2, "https1": Over1}
 CONNECTIONS = [way for way in WAYS if way != "udp"]
 
@@ -202,7 +202,7 @@ def trusting(authority):
     def make(version=None, protocols=(), ciphers=None):
         context = ssl.create_default_context(cafile=authority.file)
         if version:
-            with warnings.catch_warnings(action="ignore"):  # of versions that are no longer to be used
+            with warnings.catch_warnings(action="ignore"):  # deprecated versions cause warnings
                 context.minimum_version = context.maximum_version = version
         if protocols:
             context.set_alpn_protocols(list(protocols))
@@ -238,7 +238,7 @@ def serving(daemon, scripted_resolver, certificate):
 
 @pytest.fixture
 def everywhere(serving):
-    """Starts a daemon that this host and the one at `ELSEWHERE` may ask in every way."""
+    """Starts a daemon that this host and the host at `ELSEWHERE` may ask over every transport."""
     def start(answer=None, listen=None, **settings):
         https = {"https": [f"127.0.0.1:{HTTPS}", f"{ELSEWHERE}:{HTTPS}"], "allow": ["127.0.0.0/8", "10.53.53.0/24"]}
         return serving(answer, https | (listen or {}), **settings)
@@ -247,7 +247,7 @@ def everywhere(serving):
 
 @pytest.fixture
 def connect(trusting):
-    """A client's connection over one of `WAYS`, or what has the place of one over UDP."""
+    """A client's connection over one of `WAYS`; for UDP, its substitute."""
     def make(way, **options):
         if way == "tcp":
             options.setdefault("port", PORT)

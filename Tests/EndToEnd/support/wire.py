@@ -1,4 +1,4 @@
-"""What tcpdump sees of requests to an HTTPDNS service in aes mode, and of questions over UDP, on the loopback device."""
+"""The questions that tcpdump sees on the loopback device: to an HTTPDNS service in aes mode, and over UDP."""
 
 import pathlib
 import signal
@@ -13,11 +13,11 @@ from waiting import eventually
 
 FILE_HEAD, RECORD_HEAD, ETHERNET = 24, 16, 14
 TCP, UDP = 6, 17
-MARK = 9  # the port of a datagram that says how far the capture has come
+MARK = 9  # the port of a datagram that marks a position in the capture
 
 
 class Wire:
-    """Between entering and leaving: each name of each request, and each question, in their order."""
+    """Between entering and leaving: each name of each request, and each question, in order."""
 
     def __init__(self, directory, service):
         self.service = service
@@ -26,7 +26,7 @@ class Wire:
         self._messages = pathlib.Path(directory) / "tcpdump.log"
         self._read = FILE_HEAD
         self._marks = 0
-        self._streams = {}  # by the client's port: the number of the next octet, and what is no whole request yet
+        self._streams = {}  # by the client's port: the number of the next octet, and the unfinished request
 
     def __enter__(self):
         with self._messages.open("w") as messages:
@@ -47,7 +47,7 @@ class Wire:
         assert "\n0 packets dropped by kernel" in self._messages.read_text(), self._messages.read_text()
 
     def catch_up(self, socket):
-        """Reads what was seen up to now: a datagram of our own marks where that ends."""
+        """Reads all packets up to now: a datagram of the test marks the end."""
         mark = self._marks + 1
         socket.sendto(b"mark", ("127.0.0.1", MARK))
 
@@ -88,7 +88,7 @@ class Wire:
         if flags & 2:  # SYN
             self._streams[port] = [number + 1 & 0xFFFFFFFF, b""]
         stream = self._streams[port]
-        if not data or number != stream[0]:  # or it is there already
+        if not data or number != stream[0]:  # or the segment is there already
             assert number - stream[0] & 0x80000000 or not data, "tcpdump has missed a segment"
             return
         stream[0] = number + len(data) & 0xFFFFFFFF

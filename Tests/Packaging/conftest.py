@@ -1,4 +1,4 @@
-"""What the tests of packages, images and hosts have in common. They need root: they make file systems and networks."""
+"""Common parts of the tests of packages, images and hosts. They need root: they make file systems and networks."""
 
 import os
 import pathlib
@@ -46,13 +46,13 @@ def machine(tmp_path):
 
 @pytest.fixture(params=["root", "next"], ids=["bookworm", "trixie"])
 def either_machine(request, tmp_path):
-    """The same of the Debian that packages are made on, and of the one after it."""
+    """The clean machine, with the Debian on which packages are made, and with the one after it."""
     with Machine(TOP / ".build/packaging" / request.param, tmp_path) as one:
         yield one
 
 
 @pytest.fixture
 def booted(tmp_path):
-    """The same with a running systemd."""
+    """The clean machine with a running systemd."""
     with BootedMachine(TOP / ".build/packaging/root", tmp_path) as one:
         yield one

@@ -1,10 +1,10 @@
-"""What the documents have a reader type."""
+"""The commands in documents that a reader types."""
 
 import re
 
 
 def part(document, heading):
-    """What is between this heading of a document and the next one."""
+    """The text between this heading of a document and the next one."""
     return re.split(r"\n##+ ", re.split(rf"\n##+ {heading}\n", document.read_text())[1])[0]
 
 

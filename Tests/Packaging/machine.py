@@ -11,7 +11,7 @@ from waiting import eventually
 
 HTTPDNS_SERVICE = pathlib.Path(__file__).parents[1] / "EndToEnd/support/httpdns_service.py"
 
-# Says when all is in place, and then keeps the namespaces.
+# Reports when all mounts are done, and then keeps the namespaces open.
 _MAKE = """
 set -e
 mount --make-rprivate /
@@ -27,7 +27,7 @@ exec chroot "$2"/root sh -c 'echo ready; exec sleep infinity'
 
 
 def resolver_that_knows(address, *lines):
-    """unbound's settings at an address, with what it knows of its own."""
+    """unbound's settings at an address, with data of its own."""
     return "\n".join([
         "", "server:", f"  interface: {address}", "  access-control: 0.0.0.0/0 allow", "  do-daemonize: no", '  chroot: ""',
         '  username: ""', '  pidfile: ""', "  use-syslog: no", *(f"  {line}" for line in lines), "remote-control:",
@@ -35,7 +35,7 @@ def resolver_that_knows(address, *lines):
 
 
 class Machine:
-    """What is changed in it is gone with it. There is no running systemd inside."""
+    """All changes are lost with the machine. There is no running systemd inside."""
 
     _MORE = ()
 
@@ -67,7 +67,7 @@ class Machine:
                 "SWIFT_BACKTRACE=enable=no", *map(str, command)]
 
     def path(self, inside):
-        """Where a file of the machine is seen from outside."""
+        """The path of a machine's file from outside."""
         return pathlib.Path(f"/proc/{self._pid}/root{inside}")
 
     def write(self, path, text):
@@ -82,7 +82,7 @@ class Machine:
         return done
 
     def run_until_killed(self, calls, number, *command):
-        """The same, but a thread of it that makes one of these system calls for the `number`th time is killed, with all of it."""
+        """Runs a command of which all threads are killed when one makes one of these system calls for the `number`th time."""
         kill = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={calls}", "-e", f"inject={calls}:signal=KILL:when={number}"]
         return subprocess.run([*kill, *self._inside(*command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=60)
@@ -93,20 +93,20 @@ class Machine:
         return process
 
     def start_outside(self, *command):
-        """A program of the tests' own in the machine's network."""
+        """Starts a program of the tests in the machine's network."""
         process = subprocess.Popen(["nsenter", f"--target={self._pid}", "--net", *command], stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, text=True)
         self._started.append(process)
         return process
 
     def start_service(self, *arguments):
-        """An HTTPDNS service on the machine's loopback."""
+        """Starts an HTTPDNS service on the machine's loopback."""
         service = self.start_outside(sys.executable, "-B", str(HTTPDNS_SERVICE), *arguments)
         assert service.stdout.readline().startswith("[httpdns]")
 
 
 class BootedMachine(Machine):
-    """The same with a real systemd as its process 1, driven from outside."""
+    """A machine with a real systemd as its process 1, controlled from outside."""
 
     _MORE = ("--pid", "--ipc", "--uts", "--cgroup")
     _BOOT_SECONDS = 60
@@ -160,7 +160,7 @@ class BootedMachine(Machine):
             process.kill()
             process.communicate()
         if self._init:
-            os.kill(self._init, signal.SIGKILL)  # and all of its machine with it
+            os.kill(self._init, signal.SIGKILL)  # this ends the whole machine
         else:
             self._nspawn.kill()
         self._nspawn.wait()

@@ -26,7 +26,7 @@ class Podman:
     """Podman with a storage of its own."""
 
     def __init__(self, directory):
-        self._run = tempfile.mkdtemp(prefix="podman-", dir="/run")  # podman wants it short
+        self._run = tempfile.mkdtemp(prefix="podman-", dir="/run")  # podman requires a short path
         self._options = [f"--root={directory}/storage", f"--runroot={self._run}"]
         self._services = []
 
@@ -41,7 +41,7 @@ class Podman:
         return self("inspect", f"--format={template}", name).stdout.strip()
 
     def start_service(self, beside, *arguments):
-        """An HTTPDNS service on the loopback of a container."""
+        """Starts an HTTPDNS service on the loopback of a container."""
         service = subprocess.Popen(
             ["nsenter", f"--target={self.inspect(beside, '{{.State.Pid}}')}", "--net", sys.executable, "-B",
              HTTPDNS_SERVICE, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
@@ -87,7 +87,7 @@ def application(top, podman):
 
 
 def sidecar(podman, name, variables, *options):
-    """As hardened as it is meant to be run."""
+    """The sidecar with all hardening options of the documents."""
     given = [f"--env={key}={value}" for key, value in variables.items()]
     podman("run", "--detach", "--name=httpdnsd", "--network=container:application", "--read-only", "--cap-drop=all",
            "--cap-add=net_bind_service", "--security-opt=no-new-privileges", *options, *given, name)
@@ -145,7 +145,7 @@ def test_its_health_needs_no_shell(podman, name, application):
 
 
 def test_it_trusts_the_authorities_of_the_image(podman, name, application, tmp_path):
-    """An https service whose authority is one of those in the image's store, and then one that is not."""
+    """The daemon accepts an https service whose authority is in the image's store, and refuses one whose authority is not."""
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc",
                     "-keyout", tmp_path / "key.pem", "-out", tmp_path / "authority.pem", "-days", "2",
                     "-subj", "/CN=authority", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)

@@ -13,7 +13,7 @@ def dashboard(top):
 
 @pytest.fixture(scope="module")
 def read():
-    """What Grafana's own types keep of a dashboard."""
+    """The dashboard after a pass through Grafana's own types."""
     sdk = pytest.importorskip("grafana_foundation_sdk", reason="make container-test brings it")
     assert sdk
     from grafana_foundation_sdk.cog import encoder, plugins
@@ -23,7 +23,7 @@ def read():
 
 
 def lost(given, kept, path=""):
-    """What of the one is not in the other."""
+    """The parts of the first that the second lacks."""
     if isinstance(given, dict) and isinstance(kept, dict):
         for key, value in given.items():
             yield from lost(value, kept[key], f"{path}.{key}") if key in kept else [f"{path}.{key}"]

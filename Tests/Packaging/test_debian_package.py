@@ -1,4 +1,4 @@
-"""The Debian package: its making, and its life on a clean machine without a running systemd."""
+"""The Debian package: its build, and its life on a clean machine without a running systemd."""
 
 import subprocess
 
@@ -16,13 +16,13 @@ addressType = "ipv4"
 """
 KEY = "0123456789abcdef"
 
-# What dpkg and others note down for themselves.
+# Records of dpkg and other programs.
 NOT_LOOKED_AT = ("/var/lib/dpkg/", "/var/log/", "/var/cache/debconf/", "/var/cache/ldconfig/", "/dev/", "/proc/", "/sys/")
 
 
 def listing(machine):
     found = machine.run("find", "/", "-xdev", "-printf", "%p %y %m %U:%G\n").stdout.splitlines()
-    # sysusers, userdel and groupdel leave the files as they were before, and one with a dash behind.
+    # sysusers, userdel and groupdel restore the files, and leave backups with a dash at the end.
     users = ("/etc/group", "/etc/gshadow", "/etc/passwd", "/etc/shadow", "/etc/subuid", "/etc/subgid")
     return {line for line in found if not line.startswith((*NOT_LOOKED_AT, *users))
             and line.split()[0] not in ("/", "/etc", "/root", "/tmp")}
@@ -83,14 +83,14 @@ def test_install_run_upgrade_purge(either_machine, deb, newer, version):
     assert machine.run("httpdnsd", "--version").stdout.strip() == version
     assert machine.run("getent", "group", "httpdnsd").returncode == 0
     assert machine.path("/etc/resolv.conf").read_text() == resolv_conf
-    machine.run("httpdnsd", "check")  # as shipped it is right
-    # Not before the operator says so.
+    machine.run("httpdnsd", "check")  # the shipped settings are right
+    # The service is not enabled before the operator enables it.
     assert not list(machine.path("/etc/systemd/system").glob("*/httpdnsd.*"))
 
     # An account, and a lookup through it.
     settings, key = machine.path("/etc/httpdnsd/httpdnsd.toml"), machine.path("/etc/httpdnsd/credentials/dnsKey")
     assert key.parent.stat().st_mode & 0o777 == 0o700
-    # A secret may be put into it, and the service reads it as a member of its group.
+    # The settings may hold a secret, and the service reads them as a member of their group.
     assert machine.run("stat", "--format=%a %U %G", "/etc/httpdnsd/httpdnsd.toml").stdout == "640 root httpdnsd\n"
     # Another user who looks at the settings is not advised to change their mode.
     other = machine.run("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "httpdnsd", "check", check=False)
@@ -100,7 +100,7 @@ def test_install_run_upgrade_purge(either_machine, deb, newer, version):
     settings.write_text(changed)
     key.write_text(KEY)
     machine.start_service("--key", KEY, "--record", "www.example.com=203.0.113.20")
-    daemon = machine.start("httpdnsd")  # its log is shown where a test fails
+    daemon = machine.start("httpdnsd")  # pytest shows its log if a test fails
 
     def resolved():
         return machine.run("getent", "ahostsv4", "www.example.com", check=False).stdout.startswith("203.0.113.20 ")
@@ -117,7 +117,7 @@ def test_install_run_upgrade_purge(either_machine, deb, newer, version):
     daemon.terminate()
     assert daemon.wait(5) == 0
 
-    # A removal leaves settings and secrets, a purge nothing.
+    # A removal leaves settings and secrets; a purge removes all.
     machine.run("dpkg", "--remove", "httpdnsd")
     assert settings.read_text() == changed
     assert key.read_text() == KEY
@@ -137,7 +137,7 @@ def test_an_upgrade_says_what_is_wrong_in_the_settings(machine, deb, newer):
     machine.run("dpkg", "--install", f"/root/{deb.name}")
     settings, token = machine.path("/etc/httpdnsd/httpdnsd.toml"), machine.path("/etc/httpdnsd/credentials/token")
     right = settings.read_text() + '\n[httpdns]\ntokenFile = "token"\n'
-    token.write_text("1234")  # as systemd hands it over
+    token.write_text("1234")  # as systemd passes it
     for text, is_right in ((right, True), (right + "[logs]\n", False)):
         settings.write_text(text)
         done = machine.run("dpkg", "--install", "--force-confold", f"/root/{newer.name}")

@@ -1,6 +1,6 @@
 """A host and its resolver: `httpdnsd host` with each keeper of resolv.conf, on a freshly booted Debian with the real programs.
 
-There, a local resolver and an HTTPDNS service give different answers, so a lookup says whom it went to.
+A local resolver and an HTTPDNS service give different answers there, so an answer shows which of them was asked.
 """
 
 import json
@@ -26,7 +26,7 @@ UNBOUND = resolver_that_knows(
 
 @pytest.fixture
 def commands(top):
-    """The commands of a part of docs/hosts.md: those that do it and, where it has them, those that take it back."""
+    """The commands of a part of docs/hosts.md: those that make the change and, if present, those that undo it."""
     return lambda heading: documents.commands(top / "docs/hosts.md", heading)
 
 
@@ -52,18 +52,18 @@ dnsIp = ["127.0.0.1:8053"]
 addressType = "ipv4"
 """)
     yield booted
-    print(booted.run("journalctl", "--no-pager", "--lines=60").stdout)  # seen where a test fails
+    print(booted.run("journalctl", "--no-pager", "--lines=60").stdout)  # pytest shows this if a test fails
     assert booted.failed_units() == ""
 
 
 def with_address(host):
-    """What a static host has."""
+    """Gives the host its static address."""
     host.run("ip", "address", "add", "192.0.2.2/24", "dev", "uplink")
     return host
 
 
 def with_resolved(host):
-    """systemd-resolved, which may be started as often as a test wants."""
+    """Starts systemd-resolved, which may be started as often as a test wants."""
     with_address(host).run("systemctl", "unmask", "systemd-resolved")
     host.run("mkdir", "-p", "/run/systemd/system/systemd-resolved.service.d")
     host.path("/run/systemd/system/systemd-resolved.service.d/test.conf").write_text("[Unit]\nStartLimitIntervalSec=0\n")
@@ -86,13 +86,13 @@ done 2> /dev/null | grep -v ' [0-9a-f]*  etc/resolv.conf$' | LC_ALL=C sort"""
 
 
 def state(host, *without):
-    """All that may be changed, but what programs write into resolv.conf, and paths that begin so."""
+    """All files that may change, except text that programs write into resolv.conf, and paths with one of these prefixes."""
     lines = host.run("bash", "-c", STATE, check=False).stdout.splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith(without))
 
 
 def there_and_back(host, again=lambda: None):
-    """`again` tells a keeper what it has forgotten by a restart."""
+    """`again` repeats the settings that a keeper loses in a restart."""
     host.run("systemctl", "enable", "--now", "httpdnsd")
     resolves_to(host, LOCAL)
     before = state(host)
@@ -102,7 +102,7 @@ def there_and_back(host, again=lambda: None):
     assert "httpdnsd host disable takes it back" in said, said
     again()
     resolves_to(host, HTTPDNS)
-    resolves_to(host, ONLY_LOCAL, "only.example.com")  # HTTPDNS does not know it, so the local resolver was found
+    resolves_to(host, ONLY_LOCAL, "only.example.com")  # HTTPDNS does not know this name, so the local resolver was asked
     assert "Programs ask this daemon" in host.run("httpdnsd", "host").stdout
     assert host.failed_units() == ""
     said = host.run("httpdnsd", "host", "disable").stdout
@@ -113,9 +113,9 @@ def there_and_back(host, again=lambda: None):
 
 
 def leaves(host, again=lambda: None):
-    """The package goes, and the host resolves as before it was there; an upgrade and a reinstallation take nothing back."""
+    """After the package is removed, the host resolves as before; an upgrade and a reinstallation undo nothing."""
     package = "/root/httpdnsd.deb"
-    # Units that are enabled, and the folder for secrets, are the operator's and the package's.
+    # Enabled units belong to the operator, and the folder for secrets to the package.
     its_own = "etc/systemd/system", "etc/httpdnsd/credentials"
     before = state(host, *its_own)
     for way in ("--remove", "--purge"):
@@ -138,7 +138,7 @@ def leaves(host, again=lambda: None):
 
 
 def killed_at_each_step(host, again=lambda: None):
-    """Between any two calls by which something is changed the host resolves, and `disable` puts everything back."""
+    """After a kill at any call that changes something, the host resolves, and `disable` restores everything."""
     before = state(host)
     for call in ("rename", "symlink", "mkdir", "vfork,clone,clone3"):
         for number in range(1, 30):
@@ -167,11 +167,11 @@ def test_systemd_resolved(host):
     host.run("ln", "-sf", "/run/systemd/resolve/stub-resolv.conf", "/etc/resolv.conf")
 
     def again():
-        """What DHCP says later goes on being followed, and the restart of resolved forgets what was told by hand."""
+        """Repeats the servers of DHCP, which a restart of resolved forgets."""
         host.run("resolvectl", "dns", "uplink", LOCAL_RESOLVER)
     again()
     there_and_back(host, again)
-    # A server of a file that sorts behind that of the daemon would be asked past it.
+    # A file that sorts after the daemon's would add a server that is asked instead of the daemon.
     late = host.path("/etc/systemd/resolved.conf.d/zzz.conf")
     late.parent.mkdir(exist_ok=True)
     late.write_text(f"[Resolve]\nDNS={LOCAL_RESOLVER}\n")
@@ -204,7 +204,7 @@ def test_systemd_resolved_without_its_stub(host):
 
 
 def test_a_vpn_beside_systemd_resolved(host):
-    """Its name server gets no question but those that it is for, whatever comes and goes."""
+    """The VPN's name server gets only questions that it is for, also after the tunnel goes and comes back."""
     with_resolved(host)
     host.run("ln", "-sf", "/run/systemd/resolve/stub-resolv.conf", "/etc/resolv.conf")
     host.run("resolvectl", "dns", "uplink", LOCAL_RESOLVER)
@@ -229,9 +229,9 @@ def test_a_vpn_beside_systemd_resolved(host):
         host.run("ip", "link", "set", "tunnel", "up")
         host.run("ip", "address", "add", "10.9.0.2/24", "dev", "tunnel")
         host.run("resolvectl", "dns", "tunnel", vpn)
-        are_asked(LOCAL_RESOLVER, vpn)  # systemd-resolved asks both, too
+        are_asked(LOCAL_RESOLVER, vpn)  # systemd-resolved asks both servers, too
         host.run("resolvectl", "domain", "tunnel", "~corp.example")
-        are_asked(LOCAL_RESOLVER)  # this version of systemd-resolved does not list the other
+        are_asked(LOCAL_RESOLVER)  # this version of systemd-resolved does not list the tunnel's server
         host.run("resolvectl", "domain", "tunnel", "~.")
         are_asked(vpn, leaving=[LOCAL_RESOLVER])
         said = " ".join(host.run("httpdnsd", "explain", "only.example.com").stdout.split())
@@ -262,7 +262,7 @@ def test_resolvconf(host):
     host.run("dpkg", "--install", package)
     host.run("bash", "-c", f"echo nameserver {LOCAL_RESOLVER} | resolvconf -a uplink")
     there_and_back(host)
-    # It goes with the daemon, and comes with it.
+    # resolvconf's entry goes and comes with the daemon.
     host.run("httpdnsd", "host", "enable", "--name", "www.example.com")
     host.run("systemctl", "stop", "httpdnsd.service", "httpdnsd.socket")
     resolves_to(host, LOCAL)
@@ -276,7 +276,7 @@ def test_resolvconf(host):
 def test_a_docker_host(host, commands):
     with_address(host).write("/etc/resolv.conf", f"nameserver {LOCAL_RESOLVER}\n")
     host.run("systemctl", "enable", "--now", "httpdnsd")
-    # Docker's part: its bridge, a container behind it with the resolv.conf that daemon.json asks for, and its service.
+    # Docker's parts: its bridge, a container behind it with the resolv.conf that daemon.json asks for, and its service.
     host.write("/etc/systemd/system/docker.service", "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=true\n")
     host.run("bash", "-ec", """
         mkdir -p /etc/docker
@@ -335,7 +335,7 @@ def test_the_package_on_a_running_host(host, newer):  # noqa: F811
 
 
 def test_the_package_stays_while_the_host_needs_it(host):
-    """A record that is not believed is no way back, so a person has to find one before the daemon goes."""
+    """A record of changes with a wrong owner is not trusted, so the package is not removed until a person corrects that."""
     with_address(host).write("/etc/resolv.conf", f"nameserver {LOCAL_RESOLVER}\n")
     host.run("systemctl", "enable", "--now", "httpdnsd")
     resolves_to(host, LOCAL)
@@ -350,7 +350,7 @@ def test_the_package_stays_while_the_host_needs_it(host):
 
 
 def test_behind_a_filter(host, commands):
-    """The daemon at a port of its own; port 53 is the filter's."""
+    """The daemon listens at a port of its own, and the filter has port 53."""
     with_address(host).write("/etc/resolv.conf", f"nameserver {LOCAL_RESOLVER}\n")
     host.run("systemctl", "enable", "--now", "httpdnsd")
     host.run("sed", "-i", r's|^#addresses = .*|addresses = ["127.0.0.1:5300"]|', "/etc/httpdnsd/httpdnsd.toml")

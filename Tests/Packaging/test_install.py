@@ -22,7 +22,7 @@ def documents(top):
 
 
 def manifests(top):
-    """What an operator has put beside them is none: it may be a secret."""
+    """The shipped manifests; other files beside them belong to an operator, and may be secrets."""
     return {str(path.relative_to(top)) for path in (top / "config/container").rglob("*")
             if path.suffix in (".yaml", ".toml") or path.name in ("Containerfile", "resolv.conf")}
 
@@ -46,7 +46,7 @@ def test_what_is_installed_is_uninstalled(top, tmp_path, version, prefix):
         f"{below}/share/zsh/site-functions/_httpdnsd", f"{below}/share/fish/vendor_completions.d/httpdnsd.fish",
         *(f"{below}/share/doc/httpdnsd/{path}" for path in documents(top))}
     assert (tmp_path / "etc/resolv.conf").read_text() == "nameserver 192.0.2.1\n"
-    # A secret may be put into it.
+    # The settings may hold a secret.
     assert (tmp_path / "etc/httpdnsd/httpdnsd.toml").stat().st_mode & 0o777 == 0o640
     installed = tmp_path / below / "sbin/httpdnsd"
     assert subprocess.run([installed, "--version"], capture_output=True, text=True).stdout.strip() == version
@@ -113,7 +113,7 @@ def test_completions_of_zsh_are_valid(top, tmp_path):
 
 
 def on_this_machine(top, folder, *targets, check=True):
-    """make without DESTDIR, on a machine whose /etc, /usr/local and /var/lib are its own; what it is told to run is noted down."""
+    """Runs make without DESTDIR, with its own /etc, /usr/local and /var/lib; calls of systemctl are recorded."""
     script = """
         set -e
         mount --make-rprivate /
@@ -138,7 +138,7 @@ def on_this_machine(top, folder, *targets, check=True):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="it needs root")
 def test_on_the_machine_itself(top, tmp_path):
-    """The daemon's group reads the settings, systemd knows the units, and the way back comes before the daemon goes."""
+    """The daemon's group reads the settings, systemd reloads, and `uninstall` runs `host disable` before it deletes anything."""
     ran = tmp_path / "ran"
     on_this_machine(top, tmp_path, "install")
     settings = (tmp_path / "etc/httpdnsd/httpdnsd.toml").stat()

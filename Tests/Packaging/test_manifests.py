@@ -1,4 +1,4 @@
-"""The manifests: what kubectl makes of them, against Kubernetes' own schema, and against what the daemon takes."""
+"""The manifests: kubectl's output, compared with Kubernetes' own schema and with the daemon's settings."""
 
 import base64
 import os
@@ -12,12 +12,12 @@ import tomllib
 import pytest
 import yaml
 
-# What can be applied, each a folder of its own.
+# The overlays that can be applied, each in a folder of its own.
 OVERLAYS = ["application", "node", "node-local"]
-# The first with sidecars that need no switch, and the newest the schemas are known of.
+# The first release with sidecars that need no switch, and the newest release with known schemas.
 RELEASES = ["1.29", "1.37"]
 TOKEN = "0123456789"
-# What PodMonitor (monitoring.coreos.com/v1) has of the fields that are used here.
+# The fields of PodMonitor (monitoring.coreos.com/v1) that are used here.
 POD_MONITOR = {"spec": {"selector": {"matchLabels": None}, "podMetricsEndpoints": [{"port": None}]}}
 
 each_overlay = pytest.mark.parametrize("overlay", OVERLAYS)
@@ -25,14 +25,14 @@ each_overlay = pytest.mark.parametrize("overlay", OVERLAYS)
 
 @pytest.fixture(scope="module")
 def kubectl():
-    """The one of the tests' own Python packages, or the machine's."""
+    """kubectl of the tests' Python packages, or of the machine."""
     path = os.pathsep.join([*(f"{folder}/bin" for folder in sys.path), os.environ["PATH"]])
     return shutil.which("kubectl", path=path) or pytest.skip("make container-test brings kubectl")
 
 
 @pytest.fixture(scope="module")
 def folder(top, tmp_path_factory):
-    """A copy with the secrets that the manifests ask for, made as they say."""
+    """A copy with the secrets that the manifests require, made by the commands in them."""
     copy = tmp_path_factory.mktemp("manifests") / "kubernetes"
     shutil.copytree(top / "config/container/kubernetes", copy)
     for overlay in OVERLAYS:
@@ -45,7 +45,7 @@ def folder(top, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def built(kubectl, folder, tmp_path_factory):
-    """The documents of an overlay; with the components that it names in comments if `whole`."""
+    """The documents of an overlay; if `whole`, with the components that it names in comments."""
     def build(overlay, whole=False):
         source = folder
         if whole:
@@ -74,7 +74,7 @@ def schema():
 
 
 def foreign(given, known):
-    """The keys that are not known."""
+    """The unknown keys."""
     if isinstance(given, list):
         return [key for one in given for key in foreign(one, known[0])]
     if not isinstance(given, dict) or known is None:
@@ -93,13 +93,13 @@ def daemon_of(pod):
 
 
 def named(documents, kind, name):
-    """The document that a reference means."""
+    """The document to which a reference points."""
     found, = (one for one in documents if one["kind"] == kind and one["metadata"]["name"] == name)
     return found
 
 
 def contents(documents, volume):
-    """The files that a projected volume has."""
+    """The files in a projected volume."""
     files = {}
     for source in volume["projected"]["sources"]:
         kind, = (key for key in source if key in ("configMap", "secret"))
@@ -120,7 +120,7 @@ def test_kubernetes_takes_it(schema, built, overlay, whole, release):
     for document in documents:
         schema(document, release)
     workload = next(one for one in documents if one["kind"] in ("DaemonSet", "Deployment"))
-    with pytest.raises(Exception, match="restartPolicies"):  # the schema does look
+    with pytest.raises(Exception, match="restartPolicies"):  # the schema check works
         workload["spec"]["template"]["spec"]["restartPolicies"] = "Always"
         schema(workload, release)
 
@@ -133,7 +133,7 @@ def test_kubernetes_takes_the_store(schema, built, release):
 
 @each_overlay
 def test_without_a_token_nothing_is_made(top, kubectl, overlay):
-    """No secret stands in the manifests, so none can be forgotten there."""
+    """No manifest holds a secret, so kustomize fails until there is a token."""
     there = top / "config/container/kubernetes" / overlay
     if (there / "token").exists():
         pytest.skip("there is a token")
@@ -181,7 +181,7 @@ def test_the_store_is_the_daemons_alone(built, folder):
     assert pod["spec"]["automountServiceAccountToken"] is False
     security = pod["spec"]["containers"][0]["securityContext"]
     assert security["runAsNonRoot"] and security["readOnlyRootFilesystem"] and security["capabilities"] == {"drop": ["ALL"]}
-    # One user, who may do no more than is needed, with the password that the daemons have.
+    # The store has one user, with the required rights alone and the daemons' password.
     users, = (base64.b64decode(text).decode() for text in kinds["Secret"]["data"].values())
     password = (folder / "shared-cache/client/password").read_text().strip()
     assert users == f"user default off\nuser httpdnsd on >{password} ~h1:* +get +set +del\n"
@@ -202,20 +202,20 @@ def test_nothing_is_given_that_is_not_needed(built, overlay):
     assert pod["automountServiceAccountToken"] is False
     sysctls = pod["securityContext"].get("sysctls", [])
     if overlay == "node-local":
-        # In the node's network there is no such switch, and a capability is root's.
+        # The node's network has no such sysctl, and only root gets a capability.
         assert pod["hostNetwork"] and sysctls == []
         assert security["runAsUser"] == 0 and security["capabilities"] == {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}
         assert pod["initContainers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["NET_ADMIN"]}
     else:
-        # Port 53 without the capability is what the pod's own network allows.
+        # The pod's own network permits port 53 without a capability.
         assert "hostNetwork" not in pod and sysctls == [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "53"}]
         assert security["runAsNonRoot"] and security["runAsUser"] == 65532 and security["capabilities"] == {"drop": ["ALL"]}
-    # A Service called httpdnsd-something gives its variables to no daemon.
+    # Variables of a Service called httpdnsd-something do not reach the daemon.
     assert pod["enableServiceLinks"] is False
-    # The secret's files are for the daemon alone.
+    # Only the daemon reads the secret's files.
     assert pod["volumes"][0]["projected"]["defaultMode"] == 0o440
     assert pod["securityContext"]["fsGroup"] == security["runAsGroup"]
-    # Over the control socket, which no client outside the container can keep busy.
+    # Probes use the control socket, which no client outside the container can keep busy.
     probes = {name: daemon[name]["exec"]["command"] for name in ("startupProbe", "readinessProbe", "livenessProbe")}
     assert probes == {"startupProbe": ["/usr/sbin/httpdnsd", "status", "--ready"],
                       "readinessProbe": ["/usr/sbin/httpdnsd", "status", "--ready"],
@@ -245,14 +245,14 @@ def test_the_daemon_of_a_node_does_not_ask_itself(built, overlay):
 
 
 def test_an_upgrade_leaves_no_gap_where_two_daemons_can_be_there_at_once(built):
-    """In a pod's own network. In the node's, the port is taken until the old one has ended."""
+    """A pod's own network permits two daemons at once; in the node's network, the port is free only after the old one ends."""
     updates = {overlay: next(one for one in built(overlay) if one["kind"] == "DaemonSet")["spec"]["updateStrategy"]["rollingUpdate"]
                for overlay in ("node", "node-local")}
     assert updates == {"node": {"maxSurge": 1, "maxUnavailable": 0}, "node-local": {"maxSurge": 0, "maxUnavailable": 1}}
 
 
 def test_the_address_of_the_node_is_made_once(built):
-    """By the shell's own words, in a network of its own."""
+    """The shell commands of the manifest, run twice in a network of their own, make the address once."""
     documents = built("node-local")
     pod = pod_of(documents)["spec"]
     script = pod["initContainers"][0]["command"][-1]
@@ -260,7 +260,7 @@ def test_the_address_of_the_node_is_made_once(built):
     assert done.returncode == 0 and done.stdout.count("169.254.20.10/32") == 1, done
     address, = (one["value"] for one in daemon_of(pod)["env"])
     assert address == "169.254.20.10:53"
-    # Programs of the node, pods in its network too, ask from that address.
+    # Programs of the node, and pods in its network, ask from that address.
     settings, = (one["data"]["httpdnsd.toml"] for one in documents if one["kind"] == "ConfigMap")
     assert "169.254.20.10/32" in tomllib.loads(settings)["listen"]["allow"]
 
@@ -319,7 +319,7 @@ def test_the_image_of_compose_is_that_of_this_version(top, version, file):
 
 
 def test_compose_gives_the_application_and_the_sidecar_one_network(top):
-    """Of neither of them, so that it stays when the sidecar starts again."""
+    """The network belongs to a third service, so it stays when the sidecar restarts."""
     services = compose(top, "compose.yaml")["services"]
     application = services["application"]
     assert application["network_mode"] == services["httpdnsd"]["network_mode"] == "service:network"

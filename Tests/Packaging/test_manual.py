@@ -1,4 +1,4 @@
-"""The manual pages: that they are whole, and true."""
+"""The manual pages: complete, and true."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ PAGES = ["httpdnsd.8", "httpdnsd.toml.5"]
 
 @pytest.fixture(scope="module")
 def settings_page(top):
-    """Of each `[section]`, its keys with what is said about them."""
+    """For each `[section]`, its keys with their descriptions."""
     text = (top / "config/man/httpdnsd.toml.5").read_text()
     sections = {}
     for heading, body in re.findall(r"^\.Sh \[(\w+)\]$(.*?)(?=^\.Sh )", text, re.MULTILINE | re.DOTALL):
@@ -21,7 +21,7 @@ def settings_page(top):
 
 @pytest.fixture(scope="module")
 def effective(binary, tmp_path_factory):
-    """What `check` says without a file: section, key, default. A token brings [httpdns] in."""
+    """The output of `check` without a file: section, key, default. A token adds [httpdns]."""
     shown = subprocess.run([binary, "check", "--all"], env={"HTTPDNSD_HTTPDNS_TOKEN": "t"}, capture_output=True, text=True,
                            check=True).stdout
     section, found = None, []
@@ -39,7 +39,7 @@ def test_the_formatter_has_no_complaint(top, page):
                           env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "MANWIDTH": "80"},
                           capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    # A macro in a place where none is looked for would be read as a word.
+    # A macro in a wrong position would be printed as a word.
     words = set(re.sub(r".\x08", "", done.stdout).split())
     assert not words & {"Ar", "Ns", "Pa", "Ic", "Fl", "Li", "Ev", "Xr", "Cm", "Dv"}
 
@@ -51,7 +51,7 @@ def test_every_key_is_described_with_its_default(settings_page, effective):
         said = re.search(r"^Default:\n\.Li (.*?)(?: [.,])?$", settings_page[section][key], re.MULTILINE)
         assert said, f"{section}.{key} has no default in httpdnsd.toml(5)"
         if key == "token":
-            default = '""'  # we gave one
+            default = '""'  # the test gave a token
         assert said[1].replace(r"\(dq", '"') == default.replace('.99:443"', '.99"'), f"{section}.{key}"
 
 

@@ -1,4 +1,4 @@
-"""What is released: the same octets for the same sources, wherever, whenever and by whomever they are packed.
+"""Releases have the same octets for the same sources, for every place, time and user of the build.
 
 Here one binary is packed twice; `make reproducible` compiles twice as well.
 """
@@ -16,7 +16,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 TIME = 1_795_305_600
-# In the place of the compiler, whose work is there.
+# A substitute for the compiler, whose output is already there.
 SWIFT = "#!/bin/sh\ncase $1 in --version) echo 'Swift version 6.3.1';; esac\n"
 
 
@@ -29,13 +29,13 @@ def make(tree, *targets, umask=0o022, **variables):
 
 
 def packed(top, binary, tree, **surroundings):
-    """The digests of what is made of the sources in a folder of their own, with the binary as the compiler left it."""
+    """The digests of packages made from a copy of the sources, with the compiler's own binary."""
     (tree / ".build/release").mkdir(parents=True)
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=top, capture_output=True, check=True).stdout
     subprocess.run(["cp", "--parents", "--target-directory", tree, "--no-preserve=timestamps",
                     *(os.fsdecode(name) for name in listed.split(b"\0") if name and (top / os.fsdecode(name)).exists())],
                    cwd=top, check=True)
-    shutil.copy(top / "Package.resolved", tree)  # which SwiftPM leaves when it compiles
+    shutil.copy(top / "Package.resolved", tree)  # SwiftPM leaves this file when it compiles
     shutil.copy(binary, tree / ".build/release/httpdnsd")
     (tree / "bin").mkdir()
     (tree / "bin/swift").write_text(SWIFT)
@@ -47,7 +47,7 @@ def packed(top, binary, tree, **surroundings):
 
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory):
-    """Two places whose paths differ in length."""
+    """Two folders whose paths differ in length."""
     place = tmp_path_factory.mktemp("packed")
     return place / "one", place / "two/in/another/place"
 
@@ -59,7 +59,7 @@ def test_two_packings_are_the_same(top, binary, trees):
 
 
 def test_no_word_of_the_builder_is_in_it(top, trees):
-    """Neither in the binary, which is stripped, nor in what is packed beside it."""
+    """Neither the stripped binary nor the files beside it contain a path of the build."""
     with tarfile.open(trees[0] / ".build/image/root.tar") as layer:
         for member in layer:
             assert (member.mtime, member.uname, member.gname) == (TIME, "", ""), member.name
@@ -85,7 +85,7 @@ def test_the_bill_of_materials_names_all_that_is_linked(top, binary, trees):
         installed = subprocess.run(["dpkg-query", "--show", "--showformat=${Version}", part["name"]], capture_output=True,
                                    text=True, check=True).stdout
         assert part["version"] == installed and part["purl"].startswith(f"pkg:deb/debian/{part['name']}@")
-    # By the binary's own headers, which is another way to ask than that of the linker.
+    # The binary's own headers are a source independent of the linker's list.
     needed = subprocess.run(["objdump", "--private-headers", binary], capture_output=True, text=True, check=True).stdout
     wanted = {"libssl.so.3": "libssl3", "libcrypto.so.3": "libssl3", "libnghttp2.so.14": "libnghttp2-14",
               "libgcc_s.so.1": "libgcc-s1",
@@ -97,7 +97,7 @@ def test_the_bill_of_materials_names_all_that_is_linked(top, binary, trees):
 
 
 def test_the_bill_of_materials_is_one(trees):
-    """By CycloneDX's own schemas, which have the identifiers of SPDX; and each part has its licence."""
+    """The bill is valid by CycloneDX's own schemas, with the identifiers of SPDX, and each part has its licence."""
     text = (trees[0] / ".build/httpdnsd.cdx.json").read_text()
     error = JsonStrictValidator(SchemaVersion.V1_5).validate_str(text)
     assert error is None, error
@@ -112,7 +112,7 @@ def test_the_bill_of_materials_is_one(trees):
 
 
 def test_dist_has_sources_package_bill_and_digests(top, version):
-    """The same each time, of what is committed."""
+    """Two runs of `make dist` give the same files of the committed sources."""
     digests = []
     for _ in range(2):
         subprocess.run(["make", "--no-print-directory", "dist"], cwd=top, check=True, capture_output=True)

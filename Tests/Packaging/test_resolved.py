@@ -30,7 +30,7 @@ metrics = "127.0.0.1:9153"
 [fallback]
 servers = ["{RESOLVER}:53"]
 """
-# How many names were asked, and those of them that were not answered.
+# Prints the number of names asked, and the names without an answer.
 ASK = f"""
 lost=""
 for number in $(seq $2); do
@@ -43,7 +43,7 @@ echo "$2 asked, lost:$lost"
 
 @pytest.fixture
 def served(booted, deb, top, tmp_path):
-    """A daemon that serves TLS by a socket of systemd, with a certificate that can be changed."""
+    """A daemon that serves TLS on a socket of systemd, with a certificate that can be changed."""
     authority = certificates.Authority(tmp_path, "authority")
     booted.run("bash", "-ec", f"""
         ip address add {RESOLVER}/32 dev lo
@@ -57,7 +57,7 @@ def served(booted, deb, top, tmp_path):
     booted.run("dpkg", "--install", "/root/httpdnsd.deb")
 
     def show(**alternatives):
-        """Has new connections get a new certificate, as a program that renews it does."""
+        """Installs a new certificate for new connections, as a renewal program does."""
         pem = authority.server_file(**alternatives).read_text()
         booted.write("/root/server.pem", pem)
         booted.run("bash", "-ec", "install -m 640 -g httpdnsd /root/server.pem /etc/httpdnsd/server.key; "
@@ -73,12 +73,12 @@ def served(booted, deb, top, tmp_path):
         systemctl enable --now httpdnsd-dot.socket httpdnsd.socket httpdnsd""")
     booted.show = show
     yield booted
-    print(booted.run("journalctl", "--no-pager", "--lines=60").stdout)  # seen where a test fails
+    print(booted.run("journalctl", "--no-pager", "--lines=60").stdout)  # pytest shows this if a test fails
     assert booted.failed_units() == ""
 
 
 def counted(served, proto):
-    """Questions over one transport, and connections that were accepted."""
+    """The numbers of questions and of accepted connections of one transport."""
     text, _ = served.start_outside("curl", "-s", "http://127.0.0.1:9153/metrics").communicate(timeout=10)
 
     def total(name):
@@ -88,7 +88,7 @@ def counted(served, proto):
 
 
 def set_up(served, top, mode):
-    """Types what the document says."""
+    """Types the commands of the document."""
     served.run("systemctl", "unmask", "systemd-resolved")
     commands, = documents.commands(top / "docs/clients.md", "systemd-resolved")
     said = served.run("bash", "-euc", "cd /root\n" + commands.replace("DNSOverTLS=yes", f"DNSOverTLS={mode}")).stdout
@@ -96,7 +96,7 @@ def set_up(served, top, mode):
 
 
 def ask_while_all_changes(served):
-    """Some names at a time, with pauses in which connections are closed; meanwhile certificate and settings change."""
+    """Asks for names in bursts, with pauses in which connections close, while certificate and settings change."""
     for burst in range(3):
         asking = served.start("bash", "-c", ASK, "bash", f"n{burst}-", "30", stdout=subprocess.PIPE)
         for _ in range(3):
@@ -113,7 +113,7 @@ def test_systemd_resolved_loses_nothing(served, top, mode):
     ask_while_all_changes(served)
     now = counted(served, "tls")
     assert now[0] - asked >= 90 and now[1] - connections >= 2 and counted(served, "udp")[0] == plain
-    # A certificate that names another is taken by who takes any.
+    # A certificate for another name is accepted only in opportunistic mode.
     served.show(names=["other.example.com"])
     served.run("systemctl", "reload", "httpdnsd")
     served.run("systemctl", "restart", "systemd-resolved")

@@ -1,4 +1,4 @@
-"""What the tests ask of systemd."""
+"""Commands and queries of the tests to systemd."""
 
 import json
 import pathlib
@@ -45,7 +45,7 @@ def journal(**fields):
 
 
 class DropIn:
-    """Lines that go over the unit's own, as `systemctl edit` would put them."""
+    """Lines that override the unit's own, as `systemctl edit` would write them."""
 
     def __init__(self, name, text):
         self.path = DROP_INS / f"{name}.conf"

@@ -29,7 +29,7 @@ STARTED = "73024f1f10564ae29f91ac376dead138"
 STOPPING = "1941cb897bd340ac85270b73ea64f816"
 RELOAD_FAILED = "bbdc6c7a3d1d44f090f42de151cd17b6"
 SERVICE_FAILS = "1fc9829532b049748cd9641621c187ff"
-# So that a hang is found while a test waits; everything else is as shipped.
+# A short watchdog, so that a hang is found while a test waits; the rest is as shipped.
 TEST_SETTINGS = "[Service]\nWatchdogSec=2s\n"
 OWN_SOCKETS = """[Service]
 PrivateUsers=no
@@ -63,7 +63,7 @@ file = "/var/cache/httpdnsd/cache"
 
 @pytest.fixture(scope="module", autouse=True)
 def service():
-    """An HTTPDNS service beside the daemon, and the daemon's configuration; the key is a file that root alone can read."""
+    """An HTTPDNS service beside the daemon, and the daemon's configuration; only root can read the key's file."""
     chosen = HTTPDNSService("aes", every_name, key=KEY).start()
     folder = CONFIGURATION.parent / "credentials"
     folder.mkdir(parents=True, exist_ok=True)
@@ -130,7 +130,7 @@ def test_all_sockets_were_handed_over():
 
 
 def test_an_address_that_was_not_handed_over_is_said(service):
-    """By the daemon when it starts and all the time, and by `check` before."""
+    """The journal, `status` and `check` report an address that the socket unit does not have."""
     configure(service, '[listen]\naddresses = ["127.0.0.1:53", "192.0.2.2:53"]\n')
     try:
         systemctl("restart", UNIT)
@@ -157,7 +157,7 @@ def over_https(stream, query):
 
 @pytest.mark.parametrize("key, name, port, over", [("tls", "dot", 853, over_tls), ("https", "doh", 443, over_https)])
 def test_sockets_for_tls_are_of_a_unit_of_their_own(service, key, name, port, over):
-    """Not enabled, it is said to be, by the daemon and by `check`; enabled, it is opened, closed and opened again with the service."""
+    """A disabled socket unit is reported by the daemon and by `check`; an enabled one opens and closes with the service."""
     folder = CONFIGURATION.parent
     unit = f"httpdnsd-{name}.socket"
     run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=dns.example",
@@ -182,7 +182,7 @@ def test_sockets_for_tls_are_of_a_unit_of_their_own(service, key, name, port, ov
         assert is_answered() and addresses(ask("localhost", transport="tcp")) == ["127.0.0.1"]
         assert said not in run("/usr/sbin/httpdnsd", "check").stderr
         assert status_field("CapEff") == NO_CAPABILITY
-        # A wrong file closes all sockets, so that no client starts the daemon again and again.
+        # A wrong file closes all sockets, so that clients do not start the daemon repeatedly.
         configure(service, served + "surplus = 1\n")
         assert systemctl("restart", UNIT, check=False).returncode != 0
         for socket_unit in (SOCKET, unit):
@@ -193,7 +193,7 @@ def test_sockets_for_tls_are_of_a_unit_of_their_own(service, key, name, port, ov
         configure(service, served)
         systemctl("restart", UNIT)
         assert is_answered() and addresses(ask("localhost")) == ["127.0.0.1"]
-        # Another one has the port.
+        # Another program has the port.
         systemctl("stop", unit, SOCKET, UNIT)
         with socket.create_server(("127.0.0.1", port)):
             systemctl("start", UNIT)
@@ -209,7 +209,7 @@ def test_sockets_for_tls_are_of_a_unit_of_their_own(service, key, name, port, ov
 
 
 def test_a_secret_that_has_changed_is_said(service):
-    """systemd hands it over when the daemon starts, so a reload does not take it."""
+    """systemd passes the secret when the daemon starts, so a reload does not take a new one, and says so."""
     key = CONFIGURATION.parent / "credentials/dnsKey"
     said = f"{key} is newer than what the daemon has"
     assert said not in run("/usr/sbin/httpdnsd", "reload").stderr
@@ -262,8 +262,8 @@ def test_a_hang_is_found():
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL], ids=["fault", "kill -9"])
 def test_after_a_crash_it_answers_within_a_second(number):
-    """And what is asked meanwhile waits in the socket; but the one that is being read then is lost, so a client asks again.
-    The quickest of three counts: the machine is a busy one."""
+    """Questions wait in the socket meanwhile; a question that the daemon was reading is lost, so a client asks again. The
+    fastest of three counts, as the machine is busy."""
     def is_answered():
         try:
             return addresses(ask("localhost", timeout=0.5)) == ["127.0.0.1"]
@@ -342,13 +342,13 @@ def test_the_first_question_starts_it():
         systemctl("start", SOCKET)
         assert show("ActiveState") == "inactive"
         assert addresses(ask("localhost", transport=transport, timeout=5)) == ["127.0.0.1"]
-        # It tells systemd that it has started as soon as it answers; systemd hears of that a moment later.
+        # The daemon notifies systemd as soon as it answers; systemd reads the notification a moment later.
         eventually(lambda: show("ActiveState") == "active", "the unit is active")
         assert status_field("CapEff") == NO_CAPABILITY
 
 
 def test_a_group_that_the_machine_has_is_the_daemons():
-    """So that its members can be let in; and the configuration need not be readable by all."""
+    """The daemon gets an existing group, so that members may use its socket, and the settings need not be readable by all."""
     run("groupadd", "--force", "--system", "httpdnsd")
     group = grp.getgrnam("httpdnsd").gr_gid
     os.chown(CONFIGURATION, 0, group)
@@ -374,7 +374,7 @@ def test_with_its_own_sockets_it_has_one_capability():
             os.kill(pid, signal.SIGSTOP)
             eventually(lambda: main_pid() not in (0, pid) and show("ActiveState") == "active", "another runs", 10)
             systemctl("stop", UNIT)
-        # And without it none, and no port below 1024.
+        # Without the capability, the daemon has no port below 1024.
         assert systemctl("start", UNIT, check=False).returncode != 0
         assert "bind 127.0.0.1:53: Permission denied" in journal_text()
         systemctl("stop", UNIT)
@@ -384,7 +384,7 @@ def test_with_its_own_sockets_it_has_one_capability():
 
 
 def test_a_mark_is_set_with_the_right_for_it_alone(service):
-    """Nobody answers there; with the right a question reaches the closed port."""
+    """The server's port is closed; with CAP_NET_ADMIN, and only then, a marked question reaches it."""
     configure(service, MARKED)
     try:
         systemctl("restart", UNIT)
@@ -402,7 +402,7 @@ def test_a_mark_is_set_with_the_right_for_it_alone(service):
 
 
 def test_a_wrong_configuration_is_said_once_and_not_tried_again(service):
-    """No question waits for a daemon that does not come: a program is refused, and asks the next server."""
+    """The sockets are closed, so that a program's question is refused at once, and the program asks the next server."""
     configure(service, "megabytes = 0")
     try:
         assert systemctl("start", UNIT, check=False).returncode != 0
@@ -421,7 +421,7 @@ def test_a_wrong_configuration_is_said_once_and_not_tried_again(service):
 
 
 def test_settings_that_cannot_be_read_are_wrong(service):
-    """It is said once, with what mends it, and not tried again."""
+    """Unreadable settings are reported with the remedy, and the daemon is not started again."""
     CONFIGURATION.chmod(0o600)
     try:
         assert systemctl("restart", UNIT, check=False).returncode != 0

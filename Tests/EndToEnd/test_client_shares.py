@@ -52,7 +52,7 @@ def half_of(way, number):
 
 @pytest.mark.parametrize(("way", "turns"), [("tcp", 60), ("tls", 40), ("https", 12), ("https1", 30)])
 def test_37_a_client_that_leaves_takes_along_what_is_kept_for_it(everywhere, trusting, way, turns):
-    """What a client has sent is freed when it leaves, though its questions are still looked up; retained, it would be 30 MB."""
+    """The data of a client is freed when it leaves, though its questions are still looked up; retained, it would be 30 MB."""
     running = everywhere(fallback={"timeout": 60000})
     running.resolver.hold()
     context, begun = trusting(), running.held_kilobytes("RssAnon")

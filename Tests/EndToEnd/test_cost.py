@@ -1,4 +1,4 @@
-"""What a cached answer costs: allocations and system calls."""
+"""The cost of a cached answer: allocations and system calls."""
 
 import collections
 import re
@@ -40,7 +40,7 @@ def test_a_hit_allocates_nothing(daemon, thousand, compiled, ask_in_batches, tmp
     ask_in_batches(NAMES, 1, NAMES, SUFFIX)  # each name enters the cache
     ask_in_batches(NAMES, size, NAMES, SUFFIX)
     assert count() > 1000, "the counter counts"
-    # What else the daemon does now and then, such as forgetting an old deadline, may allocate: one quiet round will do.
+    # Other work of the daemon, such as dropping an old deadline, may allocate now and then: one quiet round is enough.
     rounds = []
     while len(rounds) < 5 and 0 not in rounds:
         before = count()
@@ -50,7 +50,7 @@ def test_a_hit_allocates_nothing(daemon, thousand, compiled, ask_in_batches, tmp
 
 
 def test_system_calls_of_a_batch(daemon, thousand, ask_in_batches, tmp_path):
-    """One call receives a batch and one sends it. The rest is waking up: next to nothing while batches keep coming."""
+    """One call receives a batch and one sends it. Further calls are wake-ups, which are rare while batches keep coming."""
     running = daemon(thousand, SETTINGS)
     ask_in_batches(NAMES, 1, NAMES, SUFFIX)
     trace = tmp_path / "trace"

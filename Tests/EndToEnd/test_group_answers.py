@@ -29,7 +29,7 @@ b.example##.banner
 
 
 def dig(*arguments):
-    """What dig prints of one question."""
+    """The output of dig for one question."""
     return subprocess.run(["dig", "@127.0.0.1", "-p", str(PORT), "+tries=1", "+time=20", *arguments],
                           capture_output=True, text=True, check=True).stdout
 

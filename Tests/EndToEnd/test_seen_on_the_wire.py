@@ -1,4 +1,4 @@
-"""The wire shows no name of encrypted requests."""
+"""The wire shows no name of a request, and an answer outlives the service."""
 
 import base64
 

@@ -87,7 +87,7 @@ def application(top, podman):
 
 
 def sidecar(podman, name, variables, *options):
-    """The sidecar with all hardening options of the documents."""
+    """The sidecar, hardened as it is meant to be run."""
     given = [f"--env={key}={value}" for key, value in variables.items()]
     podman("run", "--detach", "--name=httpdnsd", "--network=container:application", "--read-only", "--cap-drop=all",
            "--cap-add=net_bind_service", "--security-opt=no-new-privileges", *options, *given, name)

@@ -1,4 +1,4 @@
-"""What tcpdump sees of one TCP port on the loopback device."""
+"""The packets of one TCP port on the loopback device, seen by tcpdump."""
 
 import pathlib
 import socket

@@ -32,7 +32,7 @@ def extended_errors(reply):
 
 
 def reasons(reply):
-    """What the extended errors say in words."""
+    """The texts of the extended errors."""
     return " ".join(option.text or "" for option in reply.options if option.otype == dns.edns.EDE)
 
 

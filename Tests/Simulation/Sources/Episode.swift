@@ -297,6 +297,12 @@ final class Episode {
         for earlier in readBefore where earlier.until > kernel.now {
             judge.works(by: plan.reading(earlier.files), within: max(delay, earlier.until - kernel.now))
         }
+        if !kernel.hasDescriptors {
+            // A list that cannot be opened counts as empty, with its exceptions, and is read again.
+            var unread = files
+            unread.blocked = []
+            judge.works(by: plan.reading(unread), within: delay)
+        }
         judge.works(by: plan, within: delay)
         do throws(StartFailure) {
             try daemon?.reload(settings)

@@ -6,7 +6,7 @@ package struct Base64: Sendable {
     package static let url = Base64(last: "-_", isPadded: false)
 
     private let alphabet: [UInt8]
-    /// The value of each octet; 64: the octet has no value.
+    /// The value of each octet, or 64 for an octet without a value.
     private let values: [UInt8]
     private let isPadded: Bool
     private static let padding = UInt8(ascii: "=")
@@ -32,8 +32,8 @@ package struct Base64: Sendable {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The octets that ``encode(_:)`` turns into this text; nil for any other text: with or without padding against the
-    /// alphabet's rule, with line breaks, or with unused bits set (RFC 4648 §3.1 to §3.5).
+    /// The octets that ``encode(_:)`` turns into this text. Nil for any other text: padding against the alphabet's
+    /// rule, line breaks, or unused bits that are set (RFC 4648 §3.1 to §3.5).
     package func decode(_ text: some Collection<UInt8>) -> [UInt8]? { decode(Array(text).span) }
 
     package func decode(_ text: Span<UInt8>) -> [UInt8]? {

@@ -98,7 +98,7 @@ extension [UInt8] {
 
     /// Appends a copy of the bytes.
     package mutating func append(_ bytes: Span<UInt8>) {
-        // Sound: they are copied during the call.
+        // Sound: the octets are copied during the call.
         unsafe bytes.withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
     }
 
@@ -170,13 +170,13 @@ package func begins(_ bytes: Span<UInt8>, at start: Int, with text: StaticString
     return true
 }
 
-/// A decimal number without sign and leading zeros; nil: anything else, or more than `most`.
+/// A decimal number without sign and leading zeros; nil for any other text, and for a number above `most`.
 package func decimal(_ bytes: Span<UInt8>, _ range: Range<Int>, atMost most: Int) -> Int? {
     guard range.count <= 1 || bytes[range.lowerBound] != UInt8(ascii: "0") else { return nil }
     return decimal(bytes, range, maximum: most + 1).flatMap { $0 <= most ? $0 : nil }
 }
 
-/// A decimal number without sign, limited to `maximum`; nil: anything else.
+/// A decimal number without sign; `maximum` for a greater number, and nil for any other text.
 package func decimal(_ bytes: Span<UInt8>, _ range: Range<Int>, maximum: Int) -> Int? {
     guard !range.isEmpty else { return nil }
     var value = 0

@@ -1,10 +1,10 @@
 /// The settings of sockets that decide the way out of this machine.
 public struct Egress: Sendable, Hashable {
-    /// The sockets' address; nil: the kernel chooses one by its routes. Servers of the other family cannot be reached.
+    /// The sockets' address; nil: the kernel chooses by its routes. No server of the other family can be reached.
     public var source: IPAddress?
-    /// The network device to which they are bound (SO_BINDTODEVICE, socket(7)); empty: none.
+    /// The network device to which the sockets are bound (SO_BINDTODEVICE, socket(7)); empty for none.
     public var device = ""
-    /// The sockets' mark, for rules of firewall and routes (SO_MARK, socket(7)); 0: none.
+    /// The sockets' mark, for rules of firewall and routes (SO_MARK, socket(7)); 0 for none.
     public var mark: UInt32 = 0
 
     public init() {}

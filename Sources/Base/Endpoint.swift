@@ -3,7 +3,7 @@
 public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     public var address: IPAddress
     public var port: UInt16
-    /// The link of a link-local IPv6 address; nil for any other.
+    /// The link of a link-local IPv6 address; nil for any other address.
     public var zone: Zone?
 
     public init(_ address: IPAddress, port: UInt16, zone: Zone? = nil) {
@@ -28,7 +28,7 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     ///
     /// - Parameters:
     ///   - defaultPort: The port if the text has none. A text without a port may be an IPv6 address without brackets.
-    ///     Nil: the text must have a port.
+    ///     If `defaultPort` is nil, the text must have a port.
     ///   - allowsZone: A link-local address may have its zone.
     public init?(_ text: some StringProtocol, defaultPort: UInt16? = nil, allowsZone: Bool = false) {
         if let defaultPort, let endpoint = Endpoint(address: text, port: defaultPort, allowsZone: allowsZone) {

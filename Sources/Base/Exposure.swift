@@ -2,11 +2,11 @@
 public enum Exposure: UInt8, Comparable, CaseIterable, Sendable {
     /// No server was asked.
     case none
-    /// Sent in the clear to a resolver on this machine. How that resolver forwards it is unknown here.
+    /// The question was sent in the clear to a resolver on this machine. How the resolver forwards it is unknown here.
     case loopback
     /// The question was sent over TLS, or encrypted by an HTTPDNS account.
     case encrypted
-    /// Sent in the clear to another machine: any host on the path can read it.
+    /// The question was sent in the clear to another machine. Any host on the path can read the question.
     case clear
 
     /// The name for people and programs, also in filters.
@@ -19,7 +19,7 @@ public enum Exposure: UInt8, Comparable, CaseIterable, Sendable {
         }
     }
 
-    /// The case with a word; nil: there is none.
+    /// The case with this word; nil: no case has the word.
     public init?(word: String) {
         guard let exposure = Self.allCases.first(where: { $0.word == word }) else { return nil }
         self = exposure

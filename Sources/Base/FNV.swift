@@ -1,4 +1,4 @@
-/// FNV-1a with 64 bits: unlike Swift's own hashes it is stable over restarts.
+/// FNV-1a with 64 bits. Unlike Swift's own hashes, the value is the same after a restart.
 package struct FNV {
     package private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
 

@@ -24,7 +24,7 @@ package enum Hexadecimal {
         }
     }
 
-    /// The bytes that `text` encodes, in either case; nil: it is not an even number of digits.
+    /// The bytes that `text` encodes, in either case; nil: the text is not an even number of digits.
     package static func decode(_ text: Span<UInt8>) -> [UInt8]? {
         guard text.count.isMultiple(of: 2) else { return nil }
         var bytes: [UInt8] = []

@@ -29,7 +29,7 @@ public struct IPAddress: Hashable, Sendable {
         isIPv4 = false
     }
 
-    /// An address from its raw octets in network byte order: 4 for IPv4, 16 for IPv6; nil: any other count.
+    /// An address from its raw octets in network byte order: 4 for IPv4, 16 for IPv6; nil for any other count.
     public init?(bytes: Span<UInt8>) {
         func bits(_ range: Range<Int>) -> UInt64 {
             var value: UInt64 = 0
@@ -60,9 +60,9 @@ extension IPAddress {
     /// fe80::/10 (RFC 4291 §2.5.6).
     public var isIPv6LinkLocal: Bool { !isIPv4 && high >> 54 == 0x3FA }
 
-    /// Whether a single machine can have this address: it is not unspecified or of "this network", not multicast,
-    /// reserved or broadcast (RFC 6890, RFC 4291 §2.4). IPv4-mapped IPv6 addresses (RFC 4291 §2.5.5.2) are refused as
-    /// well, since a check for the IPv4 address would miss them.
+    /// Whether a single machine can have this address. Unspecified addresses, addresses of "this network", multicast,
+    /// reserved and broadcast addresses give false (RFC 6890, RFC 4291 §2.4). IPv4-mapped IPv6 addresses (RFC 4291
+    /// §2.5.5.2) give false as well, since a check for the IPv4 address would miss them.
     package var isOfOneMachine: Bool {
         if isIPv4 { return low >> 24 > 0 && low >> 24 < 224 }
         return !isUnspecified && high >> 56 != 0xFF && unmapped == self
@@ -125,8 +125,8 @@ extension IPAddress: CustomStringConvertible {
         return text
     }
 
-    /// The groups that `::` replaces: the first of the longest runs of two or more zero groups (RFC 5952 §4.2); an
-    /// empty range outside the groups: there is no such run.
+    /// The groups that `::` replaces: the first of the longest runs of two or more zero groups (RFC 5952 §4.2). Without
+    /// such a run, an empty range outside the groups.
     private var longestZeroRun: Range<Int> {
         var longest = 8..<8
         var start = 0

@@ -3,7 +3,7 @@ private let longestText = "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255".utf8.c
 
 extension IPAddress {
     /// An address from text: a strict dotted quad (four decimal numbers, no leading zeros, none missing), or any form
-    /// of RFC 4291 §2.2. Nil: anything else, such as a zone, brackets or surrounding space.
+    /// of RFC 4291 §2.2. Any other text gives nil, such as a text with a zone, brackets or surrounding space.
     public init?(_ text: some StringProtocol) {
         let octets = text.utf8
         guard octets.count <= longestText else { return nil }

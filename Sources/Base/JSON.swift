@@ -3,7 +3,7 @@ package indirect enum JSON {
     case null
     case bool(Bool)
     case integer(UInt64)
-    /// Must be finite: JSON has no text for infinity or NaN.
+    /// The number must be finite: JSON has no text for infinity or NaN.
     case number(Double)
     case string(String)
     case array([JSON])

@@ -9,9 +9,9 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
     /// The valid lengths of a prefix (RFC 6052 §2.2), the usual one first.
     static let lengths = [96, 64, 56, 48, 40, 32]
 
-    /// Nil: the range is not of IPv6, has another length than 32, 40, 48, 56, 64 or 96, has a bit set in octet 8 of its
-    /// addresses, which must be zero, or is one for which no packet leaves a machine: mapped IPv4, loopback,
-    /// link-local, multicast.
+    /// Nil for a range that is not of IPv6, for a length other than 32, 40, 48, 56, 64 and 96, for a bit set in octet 8
+    /// of the addresses, and for mapped IPv4, loopback, link-local and multicast ranges, whose packets do not leave a
+    /// machine.
     public init?(_ network: Network) {
         let first = network.address
         guard !first.isIPv4, Self.lengths.contains(network.prefixLength), first.low >> 56 == 0 else { return nil }
@@ -19,9 +19,9 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
         self.network = network
     }
 
-    /// The address by which the translator reaches an IPv4 address. Nil for an address that must not be translated: not
-    /// of one machine, loopback, link-local, one of `ipv4only.arpa`, or under the well-known prefix a private one (RFC
-    /// 6052 §3.1).
+    /// The address by which the translator reaches an IPv4 address. Nil for an IPv4 address that must not be
+    /// translated: an address that is not of one machine, a loopback or link-local address, an address of
+    /// `ipv4only.arpa`, or under the well-known prefix a private address (RFC 6052 §3.1).
     public func address(of address: IPAddress) -> IPAddress? {
         guard let bits = address.ipv4, address.isOfOneMachine, bits >> 24 != 127, bits >> 16 != 169 << 8 | 254,
             !Self.isOfIPv4Only(address), self != .wellKnown || !address.isPrivate
@@ -30,7 +30,7 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The address for an AAAA record of `ipv4only.arpa`, by which other programs find the prefix (RFC 7050 §3, RFC
-    /// 8880 §7.1); nil for any IPv4 address but the two of that name.
+    /// 8880 §7.1); nil for an IPv4 address that this name does not have.
     public func addressOfIPv4Only(_ address: IPAddress) -> IPAddress? {
         Self.isOfIPv4Only(address) ? embedding(address) : nil
     }
@@ -45,18 +45,18 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
         return IPAddress(v6: high, low)
     }
 
-    /// The IPv4 address inside an address under the prefix; nil for an address outside. The octets after it are ignored
-    /// (RFC 6052 §2.2).
+    /// The IPv4 address inside an address under the prefix; nil for an address outside the prefix. The octets after the
+    /// IPv4 address are ignored (RFC 6052 §2.2).
     public func ipv4(in address: IPAddress) -> IPAddress? {
         guard network.contains(address) else { return nil }
         let octets = address.octets
         return IPAddress(v4: offsets.reduce(0) { $0 << 8 | UInt32(octets[$1]) })
     }
 
-    /// The prefixes by which a resolver made AAAA records of `ipv4only.arpa` (RFC 7050 §3), each once and in order: an
-    /// address shows one if it contains one of that name's two IPv4 addresses. The rest of the address must be zero, so
-    /// that no other address is taken for one. An address that contains both is ignored: either may be a part of a
-    /// prefix.
+    /// The prefixes by which a resolver made AAAA records of `ipv4only.arpa` (RFC 7050 §3), each once and in order. An
+    /// address shows its prefix if it contains one of the name's two IPv4 addresses. The rest of the address must be
+    /// zero, so that no other address seems to show a prefix. An address that contains both IPv4 addresses is ignored,
+    /// since either may be a part of a prefix.
     public static func found(in addresses: [IPAddress]) -> [NAT64Prefix] {
         var all: [NAT64Prefix] = []
         for address in addresses where !address.isIPv4 {
@@ -71,14 +71,14 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
         return all
     }
 
-    /// Whether an address is one of the two of `ipv4only.arpa` (RFC 7050 §2.2).
+    /// Whether an address is one of the two addresses of `ipv4only.arpa` (RFC 7050 §2.2).
     private static func isOfIPv4Only(_ address: IPAddress) -> Bool {
         address == .v4(192, 0, 0, 170) || address == .v4(192, 0, 0, 171)
     }
 
     public var description: String { network.description }
 
-    /// The octets of an address that contain those of the IPv4 address: after the prefix, without octet 8 (RFC 6052
+    /// The offsets of the octets that hold the IPv4 address: the octets after the prefix, except octet 8 (RFC 6052
     /// §2.2).
     private var offsets: [Int] {
         let start = network.prefixLength / 8

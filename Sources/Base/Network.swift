@@ -5,8 +5,8 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
     /// The number of fixed leading bits: 0…32 for IPv4, 0…128 for IPv6.
     public let prefixLength: Int
 
-    /// A range from text; an address alone is a range of one address. Nil: anything else, even if a bit after the
-    /// prefix is set: `10.0.0.1/8` is more likely a mistake.
+    /// A range from text; an address alone is a range of one address. Any other text gives nil. So does `10.0.0.1/8`,
+    /// in which a bit after the prefix is set: such a text is more likely a mistake.
     public init?(_ text: some StringProtocol) {
         self.init(parsing: Array(text.utf8).span)
     }
@@ -17,8 +17,8 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
         self.init(address, prefixLength: prefixLength)
     }
 
-    /// The range around an address with a prefix: 10.0.0.0/8 for `10.1.2.3/8`, as a suggestion for a range. Nil: the
-    /// text is not an address, or its prefix is missing or too long.
+    /// The range around an address with a prefix: 10.0.0.0/8 for `10.1.2.3/8`, as a suggestion for a range. Nil if the
+    /// text is not an address, or if its prefix is missing or too long.
     public init?(around text: some StringProtocol) {
         guard text.utf8.contains(UInt8(ascii: "/")), let (address, prefixLength) = Self.parts(Array(text.utf8).span)
         else { return nil }
@@ -42,7 +42,7 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
         return decimal(bytes, slash + 1..<bytes.count, atMost: bits).map { (address, $0) }
     }
 
-    /// - Parameter prefixLength: 0…32 or 0…128, by the address's family; nil: it is more, or a bit after it is set.
+    /// - Parameter prefixLength: 0…32 or 0…128, by the address's family. Nil for more, and for a bit set after it.
     public init?(_ address: IPAddress, prefixLength: Int) {
         guard prefixLength >= 0, prefixLength <= (address.isIPv4 ? 32 : 128) else { return nil }
         self.init(around: address, prefixLength: prefixLength)
@@ -67,7 +67,7 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
 
     public var description: String { "\(address)/\(prefixLength)" }
 
-    /// A mask with ones for the prefix. Swift's shifts are smart: by the full width or more they leave 0.
+    /// A mask with ones for the prefix. In Swift, a shift by the full width or more gives 0.
     private static func mask(_ address: IPAddress, _ prefixLength: Int) -> (high: UInt64, low: UInt64) {
         if address.isIPv4 { return (0, UInt64(UInt32.max << UInt32(32 - prefixLength))) }
         return (UInt64.max << UInt64(max(0, 64 - prefixLength)), UInt64.max << UInt64(min(64, 128 - prefixLength)))

@@ -4,7 +4,7 @@ package struct OctetReader {
 
     package init(_ octets: [UInt8]) { rest = octets[...] }
 
-    /// - Returns: nil: fewer octets are left.
+    /// - Returns: The next octets; nil: fewer octets are left.
     package mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
         guard rest.count >= count else { return nil }
         defer { rest = rest.dropFirst(count) }
@@ -16,7 +16,7 @@ package struct OctetReader {
 }
 
 extension [UInt8] {
-    /// Appends the last octets of a number in network byte order.
+    /// Appends the least significant octets of a number, in network byte order.
     package mutating func append(_ number: UInt64, octets: Int) {
         for index in (0..<octets).reversed() { append(UInt8(truncatingIfNeeded: number >> UInt64(8 * index))) }
     }

@@ -20,14 +20,14 @@ public enum Provider: String, Sendable, Hashable, CaseIterable {
         /// The service's published addresses, over TLS and over HTTP; empty: there are none.
         public var addresses: [IPAddress] = []
         public var plainAddresses: [IPAddress] = []
-        /// The name in the certificate; empty: the dialled address.
+        /// The name in the certificate; empty for the dialled address.
         public var certificateName = ""
         /// An address that may be in the certificate instead of the name.
         public var certificateAddress: IPAddress?
         /// Seconds for which a signed request is valid unless the operator sets another value, as in the provider's own
         /// SDKs; 0: requests are not signed.
         public var validity = 0
-        /// The milliseconds after which the service can be asked to give a lookup up; nil: it cannot.
+        /// The milliseconds after which the service can be asked to give up a lookup; nil: the service cannot be asked.
         public var timeouts: ClosedRange<Int>?
     }
 

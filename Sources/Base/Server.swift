@@ -1,7 +1,7 @@
-/// One server of a group and the way it is asked: the value of an entry of `servers`. This value identifies a server,
-/// not its index in a list.
+/// One server of a group and its protocol: the value of an entry of `servers`. A server is identified by this value,
+/// not by its index in a list.
 ///
-/// It refers to shared, immutable storage, so lists of servers are copied and compared cheaply.
+/// The value refers to shared, immutable storage, so lists of servers are copied and compared cheaply.
 public struct Server: Hashable, Sendable {
     private let form: Form
 
@@ -13,7 +13,7 @@ public struct Server: Hashable, Sendable {
         case tcp
         /// DNS over TLS (RFC 7858).
         case tls
-        /// DNS over HTTPS (RFC 8484), at a path that begins with `/`; with GET instead of POST.
+        /// DNS over HTTPS (RFC 8484). The path begins with `/`; `usesGET` means GET instead of POST.
         case https(path: String, usesGET: Bool)
         /// HTTPDNS, by the account of the server's group.
         case account
@@ -55,7 +55,7 @@ public struct Server: Hashable, Sendable {
 
     /// - Parameters:
     ///   - addresses: The addresses to dial, in order; empty: the host's name is looked up, or its address is dialled.
-    ///   - certificateName: The name that the certificate of a host that is an address must have; nil: that address.
+    ///   - certificateName: The name in the certificate of a host given by its address; nil: that address.
     ///   - hashes: SHA-256 digests of the signed parts of certificates, one of which must be in the chain (DNS stamps);
     ///     empty: any chain that verifies is accepted.
     public init(
@@ -77,7 +77,7 @@ public struct Server: Hashable, Sendable {
     public var certificateName: String? { form.certificateName }
     public var hashes: [[UInt8]] { form.hashes }
 
-    /// Whether an eavesdropper on the path can neither read the questions nor forge the answers.
+    /// Whether the server's protocol always uses TLS. False for an account; ``exposure`` covers accounts, too.
     public var isEncrypted: Bool { kind.facts.isEncrypted }
 
     /// The observers that can read a question on its way to the server.
@@ -95,7 +95,7 @@ public struct Server: Hashable, Sendable {
                 && a.certificateName == b.certificateName && a.hashes == b.hashes
     }
 
-    /// The hash leaves out the fields that rarely differ; the comparison distinguishes such servers.
+    /// The hash leaves out the fields that rarely differ; the comparison includes these fields.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(host)
         hasher.combine(port)
@@ -104,7 +104,7 @@ public struct Server: Hashable, Sendable {
 
 /// The properties of each kind of server.
 extension Server.Kind {
-    /// The end of a URI template whose path is asked by GET (RFC 8484 §4.1, RFC 6570 §3.2.8, §3.2.9).
+    /// The end of the URI template for questions by GET at this path (RFC 8484 §4.1, RFC 6570 §3.2.8, §3.2.9).
     public static func template(_ path: some StringProtocol) -> String { path.contains("?") ? "{&dns}" : "{?dns}" }
 
     public struct Facts: Sendable {
@@ -113,7 +113,7 @@ extension Server.Kind {
         /// The start of the server's text; nil: the text is only the address.
         public let scheme: String?
         public let usualPort: UInt16
-        /// Whether its questions always go through TLS.
+        /// Whether questions to such a server always go through TLS.
         public let isEncrypted: Bool
     }
 

@@ -6,8 +6,8 @@ package struct TextLines {
 
     package init() {}
 
-    /// The next line, without its end; nil: there is none. Byte order marks before the line are skipped: files that
-    /// were joined from several files contain them.
+    /// The next line, without its end; nil after the last line. Byte order marks before the line are skipped: files
+    /// that were joined from several files contain them.
     package mutating func next(in text: Span<UInt8>) -> Range<Int>? {
         guard start < text.count else { return nil }
         number += 1
@@ -18,7 +18,7 @@ package struct TextLines {
     }
 }
 
-/// Removes the first word of a part of a text; nil: there is none.
+/// Removes the first word of a part of a text; nil: the part has no word.
 package func takeWord(_ text: Span<UInt8>, _ part: inout Range<Int>) -> Range<Int>? {
     guard let start = part.first(where: { !isWhiteSpace(text[$0]) }) else { return nil }
     let end = (start..<part.upperBound).first { isWhiteSpace(text[$0]) } ?? part.upperBound

@@ -8,7 +8,7 @@ public struct Tick: Comparable, Hashable, Sendable {
         self.nanoseconds = nanoseconds
     }
 
-    /// The whole second of this moment: the resolution of the cache, as TTLs have no finer one (RFC 1035 §3.2.1).
+    /// The whole second of this moment. The cache counts in seconds, as TTLs do (RFC 1035 §3.2.1).
     public var seconds: UInt32 { UInt32(truncatingIfNeeded: nanoseconds / 1_000_000_000) }
 
     public func advanced(milliseconds: Int) -> Tick {

@@ -1,6 +1,6 @@
-/// The link of a link-local address (RFC 4007 §11): an interface's name or number, as in `fe80::1%eth0`. A plain value.
+/// The link of a link-local address (RFC 4007 §11): an interface's name or number, as in `fe80::1%eth0`.
 ///
-/// It is stored as text, since an interface may go and return with another number.
+/// The zone is a plain value with the text, since an interface may go and return with another number.
 public struct Zone: Hashable, Sendable, CustomStringConvertible {
     /// The text's octets, highest first, then zeros.
     private var high: UInt64 = 0
@@ -9,8 +9,8 @@ public struct Zone: Hashable, Sendable, CustomStringConvertible {
     /// The longest interface name of Linux (IFNAMSIZ without the terminating zero).
     public static let maximumLength = 15
 
-    /// Nil: the text is not an interface name: it is empty or too long, or has an octet that is not printable ASCII or
-    /// one of `/ : % [ ]`.
+    /// Nil for a text that is not an interface name: the text is empty or too long, or has an octet that is not
+    /// printable ASCII or is one of `/ : % [ ]`.
     public init?(_ text: some StringProtocol) {
         let octets = text.utf8
         guard (1...Zone.maximumLength).contains(octets.count) else { return nil }

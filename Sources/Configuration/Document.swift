@@ -1,7 +1,7 @@
 /// The values of a TOML configuration file, each with its line.
 struct Document {
     struct Entry {
-        /// For a group, with the group's name after a dot; empty for a key before the first section.
+        /// The name of the section; for a group, with the group's name after a dot; empty before the first section.
         let section: String
         let name: String
         let line: Int
@@ -12,7 +12,7 @@ struct Document {
         var path: String { section.isEmpty ? name : "\(section).\(name)" }
     }
 
-    /// In the order of their lines.
+    /// The entries in the order of their lines.
     private(set) var entries: [Entry] = []
     /// The lines of all sections, empty ones included; groups as `upstreams.NAME`.
     private(set) var sections: [String: Int] = [:]

@@ -1,8 +1,8 @@
 import Base
 
 extension Settings {
-    /// These settings as a configuration file with every key, secrets masked. Loading it gives the same settings,
-    /// except for the secrets.
+    /// These settings as a configuration file with every key, secrets masked. If such a file is loaded, it gives the
+    /// same settings, except for the secrets.
     public var effectiveText: String {
         Section.allCases.flatMap { section in
             switch section {
@@ -17,7 +17,7 @@ extension Settings {
     }
 
     /// The settings that differ from the defaults, secrets masked, and the origin of each: `# FILE:LINE`, or the
-    /// variable. Empty: none.
+    /// variable. Empty if all settings have their defaults.
     public func differingText(_ origins: Origins) -> String {
         Section.allCases.flatMap { section -> [String] in
             switch section {
@@ -77,7 +77,7 @@ extension Settings.Group {
         self.init(name: group.name)
         guard let account = group.account else { return }
         var usual = Settings.Account(credential: account.credential)
-        // A group has no default provider: giving one makes it an account.
+        // A group has no default provider: with a provider, the group becomes an account.
         usual.provider = account.provider == .tencent ? .alibaba : .tencent
         (usual.encryptType, usual.dnsId) = (.https, 0)
         kind = .account(usual)

@@ -1,4 +1,4 @@
-/// The contents of a file when it was read: usable until they are forgotten, and comparable afterwards.
+/// The contents of a file when it was read. They can be used until they are forgotten, and compared afterwards.
 struct FileContents: Sendable, Equatable {
     /// Nil once the contents are forgotten.
     private(set) var secret: Secret?

@@ -3,10 +3,10 @@ public enum FileReading: Sendable {
     case bytes([UInt8])
     /// - Parameters:
     ///   - reason: The system's error text, such as `Permission denied`.
-    ///   - mend: The remedy for a user who may not read the file or search its folder; nil: the reason is another.
+    ///   - mend: The remedy for a user who may not read the file or search its folder; nil for any other reason.
     case failed(_ reason: String, mend: String?)
 
-    /// - Parameter bytes: Nil: there is no such file.
+    /// - Parameter bytes: The contents; nil: there is no such file.
     public init(_ bytes: [UInt8]?) {
         self = bytes.map { .bytes($0) } ?? .failed("No such file or directory", mend: nil)
     }
@@ -14,11 +14,11 @@ public enum FileReading: Sendable {
 
 /// The files that settings name, and the folders searched for secrets.
 struct Files {
-    /// The folder of systemd's credentials (systemd.exec(5)); nil or empty: none.
+    /// The folder of systemd's credentials (systemd.exec(5)); nil or empty without credentials.
     let credentials: String?
     let read: (String) -> FileReading
 
-    /// The folder beside the configuration whose files the systemd unit passes on, and the prefix of their names then.
+    /// The folder beside the configuration whose files the systemd unit passes on, and the prefix of their new names.
     static let folder = "credentials"
 
     /// The paths at which a secret's file may be, in order: systemd's credential of its name, systemd's credential for

@@ -1,8 +1,8 @@
 /// A configuration file of another program, recognised by the first words of its lines.
 public enum ForeignFile {
-    /// A remark on the program that an invalid file belongs to; nil: none is recognised.
+    /// A remark on the program that an invalid file belongs to; nil: no program is recognised.
     /// - Parameters:
-    ///   - path: Its last component may be the usual name of such a file.
+    ///   - path: Its last component may be the usual name of such a program's file.
     ///   - contents: The file's text.
     public static func remark(_ path: String, _ contents: String) -> String? {
         let name = path.split(separator: "/").last.map(String.init) ?? path
@@ -20,13 +20,13 @@ public enum ForeignFile {
 
     private struct Program {
         let title: Substring
-        /// The usual name of its file.
+        /// The usual name of the program's file.
         let file: Substring
         /// Beginnings of lines that no other program has.
         let signs: ArraySlice<Substring>
     }
 
-    /// The number of lines that are this program's alone. The file's name counts as two lines, and only if there is one
+    /// The number of lines that only this program has. The file's name counts as two lines, and only if there is one
     /// line.
     private static func rank(_ program: Program, _ name: String, _ lines: [Substring]) -> Int {
         let count = lines.count { line in program.signs.contains { line.hasPrefix($0) } }

@@ -11,7 +11,7 @@ enum Given: Sendable, Equatable {
     /// Text from the environment, for a value of any type.
     case environment(String)
 
-    /// The text, if it is one.
+    /// The value as text; nil if the value is of another type.
     var text: String? {
         switch self {
         case .text(let text), .environment(let text): text
@@ -43,7 +43,7 @@ struct Problem: Error {
 
     /// - Parameters:
     ///   - shown: The value; for a secret, words that do not show it.
-    ///   - meant: The value to suggest, in the form to be written; nil: none.
+    ///   - meant: The value to suggest, in the form to be written; nil for no suggestion.
     init(_ shown: String, expected: String, meant: String? = nil) {
         message = "\(shown) is not right; give \(expected)\(Nearest.question(meant))"
         isSuggestive = meant != nil

@@ -16,13 +16,13 @@ struct Holders: OptionSet, Sendable {
     static let answer = Holders(rawValue: 64)
     /// `[upstreams.NAME]` with an `alias`.
     static let alias = Holders(rawValue: 128)
-    /// `[upstreams.NAME]` with none of these.
+    /// `[upstreams.NAME]` with no `provider`, `answer` or `alias`.
     static let servers = Holders(rawValue: 16)
 
     static let named: Holders = [.asking, .answer, .alias]
     static let asking: Holders = [.account, .servers]
     static let accounts: Holders = [.httpdns, .account]
-    /// The sections of one group each, whose names are not listed in the section.
+    /// The sections of one group each, which do not list the names of that group.
     static let resolving: Holders = [.fallback, .privateNames]
     /// Each section of a group that asks servers or an account.
     static let all: Holders = [.httpdns, .resolving, .asking]
@@ -33,7 +33,7 @@ extension Key where Root == Settings.Group {
     /// The keys of `[upstreams.NAME]`.
     static var ofGroup: [Key] { keys(of: .named) }
 
-    /// The keys that any of these sections takes, in the order shown.
+    /// The keys that any of these sections takes, in the order in which they are shown.
     static func keys(of holders: Holders) -> [Key] {
         groupKeys.filter { !$0.holders.isDisjoint(with: holders) }
     }
@@ -62,7 +62,7 @@ extension Settings.Group {
     }
 }
 
-/// Each key of a group, once for all sections that have it.
+/// The keys of groups. Each key is listed once, for all sections that have the key.
 private let groupKeys: [Key<Settings.Group>] = [
     Key(
         [.fallback, .servers], "servers", \.servers, .servers,

@@ -12,7 +12,7 @@ struct Key<Root: Sendable>: Sendable {
     let documentation: String
     /// A description of valid values, to follow "give" in messages.
     let expected: String
-    /// Whether its value must not appear in messages.
+    /// Whether the key's value must not appear in messages.
     let isSecret: Bool
     let read: @Sendable (Given, inout Root) throws(Problem) -> Void
     /// The value as TOML.
@@ -66,7 +66,7 @@ extension Key {
     }
 }
 
-/// The sections, in the order shown.
+/// The sections, in the order in which they are shown.
 enum Section: String, CaseIterable, Sendable {
     case listen, httpdns, tls, domains, fallback
     case privateNames = "private"

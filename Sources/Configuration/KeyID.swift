@@ -15,7 +15,7 @@ struct KeyID: Hashable {
 
     init(section: String, name: String) { (self.section, self.name) = (section, name) }
 
-    /// The key with this path; nil if there is none.
+    /// The key with this path; nil: no key has the path.
     init?(path: String) {
         guard let dot = path.lastIndex(of: ".") else { return nil }
         self.init(section: String(path[..<dot]), name: String(path[dot...].dropFirst()))
@@ -24,7 +24,7 @@ struct KeyID: Hashable {
         }
     }
 
-    /// The name of the key's group; nil for other sections.
+    /// The name of the key's group; nil for the key of another section.
     var group: String? {
         section.hasPrefix(Self.groupPrefix) ? String(section.dropFirst(Self.groupPrefix.count)) : nil
     }

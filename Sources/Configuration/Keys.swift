@@ -2,16 +2,16 @@ extension Key where Root == Settings {
     /// All keys except those of groups.
     static var all: [Key] { sectionKeys }
 
-    /// The key of this section and name; nil if there is none, or it is a group's.
+    /// The key of this section and name; nil if no key has them, or if the key is a group's.
     static func named(_ id: KeyID) -> Key? { all.first { $0.id == id } }
 
-    /// The key set by this environment variable; nil if there is none, or it is a group's.
+    /// The key set by this environment variable; nil if the variable sets no key, or a group's key.
     static func variable(_ variable: String) -> Key? {
         all.first { $0.variable == variable }
     }
 }
 
-/// The keys of all sections, in the order shown.
+/// The keys of all sections, in the order in which they are shown.
 private let sectionKeys: [Key<Settings>] = Array(
     [
         listenKeys.map { $0.of(\.listen, .listen) },

@@ -104,7 +104,7 @@ extension Kind where Value == String {
             parse: { Settings.Group.isName($0) ? $0 : nil }, show: { $0 })
     }
 
-    /// A network device; it need not exist yet.
+    /// A network device, which may not exist yet.
     static var optionalDevice: Kind {
         .text(
             "the name of a network device, at most \(Egress.maximumDeviceLength) bytes, or \"\" for none",

@@ -2,7 +2,7 @@ import Base
 import DNSWire
 
 extension Kind where Value == Name {
-    /// A domain: itself and all names under it.
+    /// A domain, which covers its own name and all names under it.
     static var domain: Kind {
         .text(
             "a name of letters, digits, \"-\" and \"_\" such as \"example.com\", which stands for those under it too",
@@ -36,7 +36,7 @@ extension Kind where Value == Name? {
 }
 
 extension Kind where Value == Settings.Cache.Ranked {
-    /// A name, which covers the names under it too, and the port to which their addresses are connected.
+    /// A name, which covers the names under it too, and the port to which connections to their addresses are made.
     static var ranked: Kind {
         .text(
             "NAME:PORT, such as \"www.example.com:443\", which stands for the names under it too",

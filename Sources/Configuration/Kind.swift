@@ -15,7 +15,7 @@ extension Kind {
     ///
     /// - Parameters:
     ///   - parse: Returns nil for an invalid text.
-    ///   - meant: Returns a text to suggest instead; nil: none.
+    ///   - meant: Returns a text to suggest instead, or nil for no suggestion.
     static func text(
         _ expected: String, parse: @escaping @Sendable (String) -> Value?,
         show: @escaping @Sendable (Value) -> String, meant: @escaping @Sendable (String) -> String? = { _ in nil }
@@ -31,7 +31,7 @@ extension Kind {
             show: show)
     }
 
-    /// A value written as a string; the error of `read` is the message.
+    /// A value written as a string. The error that `read` throws is the message.
     static func string(
         _ expected: String, read: @escaping @Sendable (String) throws(Problem) -> Value,
         show: @escaping @Sendable (Value) -> String
@@ -45,7 +45,7 @@ extension Kind {
             show: { quoted(show($0)) })
     }
 
-    /// A value written as a string; an empty string is nil.
+    /// A value written as a string. An empty string means nil.
     static func optional<Wrapped>(
         _ expected: String, parse: @escaping @Sendable (String) -> Wrapped?,
         show: @escaping @Sendable (Wrapped) -> String
@@ -54,7 +54,7 @@ extension Kind {
             expected, parse: { $0.isEmpty ? .some(nil) : parse($0).map(Optional.some) }, show: { $0.map(show) ?? "" })
     }
 
-    /// A list without repetitions; in the environment, commas separate its items.
+    /// A list without repetitions. In the environment, commas separate the list's items.
     static func list<Element: Hashable>(
         of element: Kind<Element>, atLeastOne: Bool = false, atMost limit: Int = .max
     ) -> Kind where Value == [Element] {
@@ -91,7 +91,7 @@ extension Kind {
     }
 }
 
-/// The items between the commas; none for an empty text.
+/// The items between the commas; an empty text has no items.
 func environmentItems(_ text: String) -> [Given] {
     func trimmed(_ text: Substring) -> String {
         let front = text.drop { $0 == " " }
@@ -152,8 +152,8 @@ extension Kind where Value: CaseIterable & RawRepresentable<String> {
 }
 
 extension Kind {
-    /// This kind for a key near secrets, where a secret may have been written by mistake: messages repeat the value
-    /// only if they suggest the right one.
+    /// This kind for a key near secrets: an operator may have written a secret as its value by mistake. So a message
+    /// repeats the value only if it can suggest the right value.
     var besideSecrets: Kind {
         Kind(
             expected: expected,
@@ -170,7 +170,7 @@ extension Kind {
 }
 
 extension Kind where Value == Endpoint {
-    /// The address of a listener: `ADDRESS:PORT`, a link-local address with its zone; port 0 is valid too.
+    /// The address of a listener, `ADDRESS:PORT`. A link-local address has its zone. Port 0 is valid, too.
     static var listener: Kind {
         let expected = "ADDRESS:PORT, such as \"127.0.0.1:53\" or \"[::1]:53\""
         return .string(
@@ -189,7 +189,7 @@ extension Kind where Value == Endpoint {
             show: \.description)
     }
 
-    /// A server: `ADDRESS` or `ADDRESS:PORT`. Port 0 is invalid in the text; as the default it means one not known yet.
+    /// A server, `ADDRESS` or `ADDRESS:PORT`. A text with port 0 is invalid. A text without a port gives port 0.
     static func server(example: String) -> Kind {
         .text(
             "ADDRESS or ADDRESS:PORT, such as \(quoted(example))",
@@ -247,7 +247,7 @@ extension Kind where Value == Settings.Account.ReportURL? {
             read: { text throws(Problem) in
                 if text.isEmpty { return nil }
                 if let url = Settings.Account.ReportURL(text) { return url }
-                // Text before an "@" may be a password, even if a combining character follows the "@".
+                // The text before an "@" may be a password. An "@" with a combining character counts, too.
                 let isSecret = text.utf8.contains(UInt8(ascii: "@"))
                 throw Problem(isSecret ? "what it says" : Given.text(text).shown, expected: expected)
             },
@@ -312,9 +312,9 @@ extension Kind where Value == [String] {
 }
 
 extension Kind where Value == Secret {
-    /// A secret, masked when shown and never part of a message. The masked text is a valid value.
+    /// A secret, masked when settings are shown and never part of a message. The masked text is a valid value.
     ///
-    /// - Parameter showsLength: For a key of public length: the masked text has the same length.
+    /// - Parameter showsLength: Whether the masked text is as long as the secret, for a key whose length is public.
     static func secret(_ expected: String, showsLength: Bool) -> Kind {
         Kind(
             expected: expected,

@@ -44,7 +44,7 @@ extension Loader {
         }
     }
 
-    /// The longest pattern wins, so two groups must not have the same one.
+    /// The longest pattern decides a name's group, so two groups must not have the same pattern.
     private func refuseSamePatterns(_ groups: [Settings.Group]) throws(ConfigurationError) {
         var owners: [DomainPattern: Settings.Group] = [:]
         for group in groups {
@@ -69,8 +69,8 @@ extension Loader {
         }
     }
 
-    /// Refuses groups that no name can reach. A group in a `thenTry` is asked only for the names of that group; its own
-    /// `thenTry` does not apply then.
+    /// Refuses groups that no name can reach. A group in the `thenTry` of another group is asked only for names of that
+    /// other group; its own `thenTry` does not apply then.
     private func refuseUnreachable(_ groups: [Settings.Group]) throws(ConfigurationError) {
         let tried = Set(groups.filter(\.takesNames).flatMap(\.thenTry))
         for group in groups where !group.takesNames && !tried.contains(group.name) {

@@ -60,8 +60,8 @@ extension Settings {
         }
     }
 
-    /// `control.socket` alone, whatever else is wrong: a command may reach a running daemon while its file is being
-    /// edited, and without the right to read its secrets. Parameters: as of
+    /// `control.socket` alone, whatever other keys are wrong: a command may reach a running daemon while an operator
+    /// edits the file, and without the right to read secrets. Parameters: as of
     /// ``load(file:contents:environment:readFile:)``.
     /// - Returns: The socket (the default one if the key itself is wrong), and all mistakes.
     public static func controlSocket(
@@ -134,7 +134,7 @@ struct Loader {
 
     /// The index of a group in the list; a missing group is added.
     ///
-    /// - Parameter begins: Whether this is the group's own section; then the group must not exist yet.
+    /// - Parameter begins: Whether this is the group's own section. If so, the group must not exist yet.
     private mutating func group(named name: String, begins: Bool) throws(Problem) -> Int {
         guard Settings.Group.isName(name) else {
             let right = "letters and digits, at most \(Settings.Group.maximumNameLength)"

@@ -2,14 +2,14 @@ import Base
 
 /// Suggests the name that an operator most likely meant by an unknown one.
 public enum Nearest {
-    /// The word nearest to a name; nil: none is near.
+    /// The word nearest to a name; nil: no word is near.
     public static func word(_ name: String, of words: [String]) -> String? {
         let nearest = words.min { distance($0, name) < distance($1, name) }
         return nearest.flatMap { distance($0, name) <= tolerance(name) ? $0 : nil }
     }
 
-    /// The value of a setting that an operator most likely meant by a text: it begins with the text, or at most a third
-    /// of the text's letters differ; nil: there is no such value, or several.
+    /// The value of a setting that an operator most likely meant by a text: the value begins with the text, or at most
+    /// a third of the text's letters differ. Nil if there is no such value, or several.
     static func value(_ text: String, of words: [String]) -> String? {
         let longer = words.filter { text.utf8.count > 2 && $0.hasPrefix(text.lowercased()) }
         if longer.count == 1 { return longer[0] }
@@ -20,13 +20,13 @@ public enum Nearest {
         return nearest.count == 1 ? nearest[0].word : nil
     }
 
-    /// The end of a message with a suggestion; empty without one.
+    /// The end of a message with a suggestion; empty without a suggestion.
     static func question(_ meant: String?) -> String { meant.map { "; did you mean \($0)?" } ?? "" }
 
-    /// The most letters that may differ: beyond this a suggestion would be a guess.
+    /// The most letters that may differ. With more differences, a suggestion would be a guess.
     static func tolerance(_ name: String) -> Int { max(2, min(name.utf8.count, maximumLength) / 3) }
 
-    /// No valid name is longer; the rest of a longer text, which may be a whole file, is ignored.
+    /// No valid name is longer. The rest of a longer text, which may be a whole file, is ignored.
     private static let maximumLength = 100
 
     /// The number of insertions, deletions and replacements of letters between two texts (Levenshtein), ignoring case.

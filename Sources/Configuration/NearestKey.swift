@@ -11,11 +11,11 @@ extension Nearest {
             section.hasPrefix(Section.upstreams.rawValue + ".") ? section : Section.upstreams.rawValue + ".NAME"
         let ids = Key.all.map(\.id) + Key.ofGroup.map { KeyID(section: ofGroup, name: $0.name) }
         func distance(_ id: KeyID) -> Int {
-            // The right name in the wrong section is near; in the right section it is nearer.
+            // The right name in the wrong section is near. The right name in the right section is nearer.
             Nearest.distance(id.name, name) + min(2, Nearest.distance(id.section, section))
         }
         if let nearest = ids.min(by: { distance($0) < distance($1) }) {
-            // A short name resembles one of another section by chance.
+            // A short name resembles a name of another section by chance.
             let most = nearest.section == section ? tolerance(name) : min(tolerance(name), name.utf8.count / 3)
             if distance(nearest) <= most { return "did you mean \(nearest.path)?" }
         }

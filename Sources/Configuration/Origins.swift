@@ -12,7 +12,7 @@ extension Settings {
             /// The line of each item of a list.
             let items: [Int]
 
-            /// - Parameter item: Counted from 1; nil: the value as a whole.
+            /// - Parameter item: The number of the item, from 1; nil for the value as a whole.
             func line(of item: Int?) -> Int {
                 guard let item, items.indices.contains(item - 1) else { return key }
                 return items[item - 1]
@@ -31,8 +31,8 @@ extension Settings {
         /// All files read besides the configuration file.
         public internal(set) var filesRead: [String] = []
 
-        /// An error at the origin of a key; for a key not given, at its section; without the section, at the variable
-        /// that could set it.
+        /// An error at the origin of a key. A key that was not given counts as being at its section. Without the
+        /// section, the origin is the variable that could set the key.
         ///
         /// - Parameters:
         ///   - key: As in messages, `section.key` or `upstreams.NAME.key`.
@@ -47,7 +47,7 @@ extension Settings {
             }
             if let line { return error(line, key, Problem(message)) }
             guard let variable = KeyID(path: key)?.variable else {
-                // A section missing in a file that has other sections.
+                // The file has other sections, but not the key's section.
                 return sections.isEmpty ? error(variable: key, Problem(message)) : error(1, key, Problem(message))
             }
             return error(variable: variable, Problem(message))
@@ -74,7 +74,7 @@ extension Settings {
             }
         }
 
-        /// The line at which a section begins; for a section given by variables alone, the first of them.
+        /// The line at which a section begins. For a section that only variables set, the first of these variables.
         public func find(section: String) -> Location {
             if let line = sections[section] { return .file(fileName, line: line) }
             let key = keys.keys.filter { $0.hasPrefix(section + ".") }.min()

@@ -1,7 +1,7 @@
 extension Settings {
     /// The result of applying new settings to a running daemon.
     public struct Reloading: Sendable, Equatable {
-        /// The settings in effect after the reload: the new ones, except for keys that need a restart.
+        /// The settings in effect after the reload: the new settings, except for keys that need a restart.
         public var settings: Settings
         /// The keys with new values in effect, `section.key`, in the order of the sections; `httpdns` or
         /// `upstreams.NAME` for an added or removed section.

@@ -4,16 +4,16 @@ extension Settings.Account {
     /// The URL to which reports are sent: `http://` or `https://`, a host, optionally a port, path and query.
     public struct ReportURL: Sendable, Equatable, CustomStringConvertible {
         public let isSecure: Bool
-        /// A name in lower case without a final dot, or an address; an IPv6 address without its brackets.
+        /// The URL's host: a name in lower case without a final dot, or an address, of IPv6 without its brackets.
         public let host: String
-        /// The URL's port; 80, or 443 with `isSecure`, if it names none.
+        /// The URL's port. Without a port in the URL, 80, or 443 with `isSecure`.
         public let port: UInt16
-        /// Path and query, from the first slash on; `/` if the URL has none. It needs no escapes in a request.
+        /// Path and query, from the first slash on; `/` if the URL has none. The text needs no escapes in a request.
         public let path: String
         /// The host's address; nil: the host is a name.
         public let address: IPAddress?
 
-        /// Nil for an invalid text, or one with user information or a fragment.
+        /// Nil for an invalid text, and for a URL with user information or a fragment.
         init?(_ text: String) {
             guard let separator = text.firstRange(of: "://") else { return nil }
             switch text[..<separator.lowerBound] {

@@ -9,9 +9,9 @@ public enum UpstreamServer: Hashable, Sendable {
 
 /// The text of a server: an address, a URL or a DNS stamp. Parses and formats it.
 enum ServerText {
-    /// In octets; more than the longest valid stamp.
+    /// The longest text, in octets: more than the longest valid stamp.
     static let maximumLength = 4096
-    /// In octets; a path must fit into a stamp as well.
+    /// The longest path, in octets: a path must fit into a stamp as well.
     static let maximumPathLength = 255
     /// The most addresses of one server, and the most digests of its certificates.
     static let maximumAddresses = 16
@@ -84,13 +84,13 @@ enum ServerText {
     struct Spelling {
         /// The valid text.
         let text: String
-        /// The network device, which is a separate key of the group; nil: none.
+        /// The network device, which is a separate key of the group; nil for no device.
         let device: String?
 
         var words: String { quoted(text) + (device.map { " and, beside servers, device = \(quoted($0))" } ?? "") }
     }
 
-    /// Reads `ADDRESS@PORT#NAME`, `ADDRESS#PORT`, `ADDRESS#NAME`, or with `%NAME` instead of `#NAME`, where a NAME
+    /// Reads `ADDRESS@PORT#NAME`, `ADDRESS#PORT`, `ADDRESS#NAME`, or a form with `%NAME` instead of `#NAME`. A `%NAME`
     /// without a dot is a device. Nil for any other form.
     static func spelling(_ text: some StringProtocol) -> Spelling? {
         let address = text.prefix { !"@#%".contains($0) }

@@ -5,7 +5,7 @@ import Base
 /// daemon's own but do not come from the operator. If they counted as unknown keys, any user who may create a Service
 /// could prevent the daemon's start.
 enum ServiceLink {
-    /// Whether a variable is a service link, by its name and value; a misspelled key must not be mistaken for one.
+    /// Whether a variable is a service link, by its name and value. A misspelled key must not count as a service link.
     static func isOne(_ variable: String, _ text: String) -> Bool {
         guard variable.hasPrefix(KeyID.variablePrefix), Key.variable(variable) == nil,
             KeyID.group(ofVariable: variable) == nil
@@ -23,7 +23,7 @@ enum ServiceLink {
         case "SERVICE_PORT", "PORT_53_UDP_PORT": return isPort(text)
         case "PORT", "PORT_53_UDP": return isLink(text)
         case "PORT_53_UDP_PROTO": return isProtocol(text)
-        // The name of one of several ports.
+        // The name of one of the Service's ports.
         default: return form.hasPrefix("SERVICE_PORT_") && isPort(text)
         }
     }

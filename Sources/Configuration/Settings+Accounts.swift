@@ -5,9 +5,9 @@ extension Settings {
     public struct Account: Sendable, Equatable {
         var provider = Provider.tencent
         var encryptType = Provider.Encryption.https
-        /// 0: none.
+        /// The account's `dnsId`; 0 for none.
         var dnsId: UInt32 = 0
-        /// After loading: only the secrets in use.
+        /// The account's secrets; after loading only the secrets in use.
         var secrets = Secrets()
         /// The service's addresses in the order tried; not empty after loading.
         public var dnsIp: [Endpoint] = []
@@ -23,11 +23,11 @@ extension Settings {
         public var serviceBinding = ServiceBinding.auto
         /// The most names in one request, 1 to ``Provider/Facts/namesPerRequest``.
         public var batch = Provider.tencent.facts.namesPerRequest
-        /// The names a second that the account's plan allows, 0…1000000; 0: no limit.
+        /// The names a second that the account's plan allows, 0…1000000; 0 for no limit.
         public var queriesPerSecond = 0
-        /// Seconds for which a request is valid, 0…86400; 0: no limit, and the request contains none.
+        /// Seconds for which a request is valid, 0…86400. With 0 there is no limit, and the request names none.
         public var authExpirySeconds = 0
-        /// The servers asked for the list of service addresses; empty: no list is fetched.
+        /// The servers asked for the list of service addresses; if empty, no list is fetched.
         public var confIp: [Endpoint] = []
         public var proxy = Proxy.bypass
         /// The application's name in reports; printable ASCII, 128 characters at most.
@@ -37,10 +37,10 @@ extension Settings {
         public var reportUrl: ReportURL?
         /// Whether each lookup is logged.
         public var debug = false
-        /// Whether each request carries a random `sid`, by which the provider can find it, and failures are logged with
-        /// it.
+        /// Whether each request carries a random `sid`, by which the provider can find the request, and messages about
+        /// failures contain the `sid`.
         public var trace = false
-        /// Not a key: a proxy in the environment makes the daemon ask the groups of ``Group/thenTry`` instead.
+        /// A proxy in the environment makes the daemon ask the groups of ``Group/thenTry`` instead. No key sets this.
         public var isBypassed = false
 
         init() {}
@@ -90,8 +90,8 @@ extension Settings {
             case aes(id: UInt32, key: Secret)
             /// The key has 8 bytes.
             case des(id: UInt32, key: Secret)
-            /// Of a provider other than Tencent: requests are signed with the secret. The aesKey has 32 hexadecimal
-            /// digits, which are not checked here; without it TLS protects names and answers.
+            /// A provider other than Tencent, whose requests are signed with the secret. The aesKey has 32 hexadecimal
+            /// digits, which are not checked here. Without an aesKey, TLS protects names and answers.
             case signed(Provider, id: UInt32, secret: Secret, aesKey: Secret?)
         }
 
@@ -144,7 +144,7 @@ extension Settings {
             }
         }
 
-        /// A secret given either directly or as a file that holds it, never both; a property is empty if not given.
+        /// A secret, given either directly or as a file that holds it, never both. A property is empty if not given.
         struct SecretSource: Sendable, Equatable {
             var value = Secret([])
             var file = ""
@@ -170,7 +170,7 @@ extension Settings.Account.Credential {
     /// Whether TLS authenticates the service; aes and des only encrypt questions and answers.
     public var isHTTPS: Bool { encryption == .https }
 
-    /// 443 for HTTPS, 80 for encrypted requests over plain HTTP.
+    /// The port to dial: 443 for HTTPS, 80 for encrypted requests over plain HTTP.
     var defaultPort: UInt16 { isHTTPS ? 443 : 80 }
 
     /// The service's public addresses for this protocol.

@@ -31,23 +31,23 @@ extension Settings {
         /// Concurrent requests to one server, 1…1000. In `fallback` and `private` also 0: ``usualConcurrency`` if a
         /// server is encrypted or uses TCP only, else no limit.
         public var concurrency = usualConcurrency
-        /// The source address, network device and mark of its sockets, also of those for `confIp` and reports. A
-        /// device's name has at most ``Egress/maximumDeviceLength`` octets.
+        /// The source address, network device and mark of the group's sockets, including sockets for `confIp` and
+        /// reports. The name of a device has at most ``Egress/maximumDeviceLength`` octets.
         public var egress = Egress()
-        /// The address sent as the client's network (ECS, RFC 7871). Nil: no ECS; an account answers for the address
-        /// that its requests come from.
+        /// The address sent as the client's network (ECS, RFC 7871). If nil, no ECS is sent, and an account answers for
+        /// the address that its requests come from.
         public var routeIp: IPAddress?
-        /// The record types this group is not asked for: its names count as having no such record.
+        /// The record types this group is not asked for: the group's names count as having no such record.
         public var without: [RecordType] = []
-        /// An answer with one of these addresses becomes NXDOMAIN; not for an account.
+        /// An answer with one of these addresses becomes NXDOMAIN. The setting is not for accounts.
         public var bogusAddresses: [Network] = []
-        /// Whether the AD bit of servers that are not on loopback is passed on; not for an account.
+        /// Whether the AD bit of servers that are not on loopback is passed on. The setting is not for accounts.
         public var trustAD = false
-        /// Whether its answers are written to `[sharedCache]` and read from it.
+        /// Whether the group's answers are written to `[sharedCache]` and read from it.
         public var share = false
-        /// The TLS verification of its encrypted servers.
+        /// The TLS verification of the group's encrypted servers.
         public var tls = TLS()
-        /// The key as given; nil after it has become ``thenTry``.
+        /// The value of the key `httpOnly` as given; nil after the value has become ``thenTry``.
         var givenHTTPOnly: Bool?
 
         /// The source of the group's answers.
@@ -57,7 +57,7 @@ extension Settings {
             case servers([UpstreamServer])
             /// The service of an HTTPDNS account.
             case account(Account)
-            /// No server: this answer of the daemon itself.
+            /// No server: the daemon itself gives this answer.
             case answer(GroupAnswer)
         }
 
@@ -65,14 +65,14 @@ extension Settings {
         public enum Reason: String, Sendable, CaseIterable {
             /// No server answered, or the best answer was SERVFAIL.
             case failure
-            /// The HTTPDNS account has no record of the name; of servers: NOERROR without answer and SOA.
+            /// The HTTPDNS account has no record of the name, or a server's answer is NOERROR without answer and SOA.
             case norecord
             case refused, nxdomain, nodata
         }
 
         public static let maximumServers = 64
         public static let usualConcurrency = 64
-        /// In octets.
+        /// The longest name of a group, in octets.
         public static let maximumNameLength = 63
         /// The names of `[httpdns]`, `[fallback]` and `[private]` in `thenTry`.
         public static let httpdnsName = "httpdns"
@@ -100,7 +100,7 @@ extension Settings {
             kind = .account(Account(credential: credential))
         }
 
-        /// The account's own keys. A group of servers reads the defaults; setting a key makes it an account.
+        /// The account's own keys. In a group of servers, they have their defaults; setting a key makes it an account.
         public subscript<Value>(dynamicMember property: WritableKeyPath<Account, Value>) -> Value {
             get { accountKeys[keyPath: property] }
             set { accountKeys[keyPath: property] = newValue }
@@ -119,19 +119,19 @@ extension Settings {
             set { kind = newValue.map { .answer($0) } ?? kind }
         }
 
-        /// The target of which its names are aliases; nil: they are no aliases. Setting nil changes nothing.
+        /// The target of which the group's names are aliases; nil: they are no aliases. Setting nil changes nothing.
         public var alias: Name? {
             get { answer?.target }
             set { answer = newValue.map { .alias($0) } }
         }
 
-        /// Empty for an account, and for a group with its own answer.
+        /// The group's servers. Empty for an account, and for a group with its own answer.
         public var servers: [UpstreamServer] {
             get { if case .servers(let servers) = kind { servers } else { [] } }
             set { kind = .servers(newValue) }
         }
 
-        /// Whether no other group is asked: the same as an empty ``thenTry``.
+        /// Whether no other group is asked, which an empty ``thenTry`` means.
         public var httpOnly: Bool {
             get { thenTry.isEmpty }
             set { thenTry = newValue ? [] : thenTry.isEmpty ? [Group.fallbackName] : thenTry }
@@ -143,10 +143,10 @@ extension Settings {
             set { givenHTTPOnly = newValue }
         }
 
-        /// Whether names are routed to it directly, not only through another group's `thenTry`.
+        /// Whether names are routed to the group directly, not only through another group's `thenTry`.
         var takesNames: Bool { isBuiltIn || !domains.isEmpty || !domainsFile.isEmpty }
 
-        /// Whether it is `[httpdns]`, `[fallback]` or `[private]`.
+        /// Whether the group is `[httpdns]`, `[fallback]` or `[private]`.
         var isBuiltIn: Bool { Self.builtInNames.contains(name) }
 
         /// The group's section, as in messages.
@@ -166,7 +166,7 @@ extension Settings {
             "/run/systemd/resolve/resolv.conf", "/run/NetworkManager/no-stub-resolv.conf",
             "/etc/httpdnsd/resolv.conf", "/etc/resolv.conf",
         ]
-        /// Milliseconds, 0…60000, without an answer of HTTPDNS, after which `fallback` is asked too; 0: both at once.
+        /// Milliseconds without an answer of HTTPDNS, 0…60000, after which `fallback` is asked too; 0 for both at once.
         public var hedgeAfter = 1000
         /// Paths of hosts files, which have precedence.
         public var hosts = ["/etc/hosts"]
@@ -182,7 +182,7 @@ extension Settings {
     /// All groups: `[httpdns]` if present, `[fallback]`, `[private]`, then those of `[upstreams.NAME]`.
     public var groups: [Group] { Array(everyGroup.dropFirst(hasHTTPDNS ? 0 : 1)) }
 
-    /// ``groups``, and always that of `[httpdns]`, since `[tls]` is a part of it.
+    /// ``groups``, and always the group of `[httpdns]`, since `[tls]` is a part of that group.
     var everyGroup: [Group] { [ownAccount, fallback.group, privateNames] + upstreams }
 
     /// The group of `[httpdns]`; nil: its names go to `[fallback]`.

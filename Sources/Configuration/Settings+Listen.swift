@@ -45,8 +45,8 @@ extension Settings.Listen {
 }
 
 extension Endpoint {
-    /// Whether a socket on one endpoint excludes one on the other: same port and family, and the same address or one of
-    /// them unspecified.
+    /// Whether a socket on one endpoint excludes a socket on the other: port and family are the same, and the addresses
+    /// are the same or one of them is unspecified.
     fileprivate func isInTheWay(of other: Endpoint) -> Bool {
         port == other.port && address.isIPv4 == other.address.isIPv4
             && (address == other.address && zone == other.zone || address.isUnspecified || other.address.isUnspecified)

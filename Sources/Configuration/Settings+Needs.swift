@@ -5,7 +5,7 @@ extension Settings {
     /// The groups asked with DNS messages.
     package var messageGroups: [Group] { groups.filter { $0.account == nil && $0.answer == nil } }
 
-    /// Whether names without a group may go to `[fallback]`: not with httpOnly, which allows only HTTPDNS.
+    /// Whether names without a group may go to `[fallback]`. With `httpOnly` they may not: it allows only HTTPDNS.
     package var isFallbackAsked: Bool { !(httpdns?.httpOnly ?? false) }
 
     /// Whether `[fallback]` is asked for any name.
@@ -30,8 +30,8 @@ extension Settings {
     /// Whether a server's name has to be looked up before the server can be asked.
     package var isLookupNeeded: Bool { messageGroups.contains { !$0.named.isEmpty } }
 
-    /// The servers of `resolvConf` as a separate group: it looks up the servers' names and the prefix of `[nat64]`.
-    /// Nil: nothing to look up. No group of the file can have its name.
+    /// The servers of `resolvConf` as a separate group, which looks up the servers' names and the prefix of `[nat64]`.
+    /// Nil if nothing is to be looked up. No group of the file can have this group's name.
     package var resolvers: Group? {
         guard isLookupNeeded || nat64.prefix == .auto else { return nil }
         var group = Group(name: "resolv.conf")
@@ -53,19 +53,19 @@ extension Settings.Group {
         servers.isEmpty && name == Self.fallbackName ? [.resolvConf] : servers
     }
 
-    /// Its servers whose host is a name without addresses.
+    /// The group's servers whose host is a name without addresses.
     package var named: [Server] {
         servers.compactMap { if case .server(let server) = $0, server.endpoints.isEmpty { server } else { nil } }
     }
 
-    /// Whether it has encrypted servers, whose certificates are verified.
+    /// Whether the group has encrypted servers, whose certificates are verified.
     package var isEncrypted: Bool {
         servers.contains { if case .server(let server) = $0 { server.isEncrypted } else { false } }
     }
 }
 
 extension UpstreamServer {
-    /// Whether it is a server of this network: `resolvConf`, or a plain server with only private or loopback addresses.
+    /// Whether the server is of this network: `resolvConf`, or a plain server with only private or loopback addresses.
     var isLocal: Bool {
         guard case .server(let server) = self else { return true }
         return (server.kind == .plain || server.kind == .tcp) && !server.endpoints.isEmpty

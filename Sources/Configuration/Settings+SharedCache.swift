@@ -3,29 +3,29 @@ public import Base
 extension Settings {
     /// `[sharedCache]`: a store in which a fleet of daemons shares its lookups, sealed with the fleet's key.
     public struct SharedCache: Sendable, Equatable {
-        /// Nil: no store is configured.
+        /// The address of the store; nil: no store is configured.
         public var server: StoreServer?
-        /// The store's ACL user; empty: its default user.
+        /// The store's ACL user; empty for the default user.
         public var user = ""
-        /// Path of the file with the store's password; empty: none.
+        /// Path of the file with the store's password; empty for none.
         public var passwordFile = ""
         /// Path of the file with the fleet's key, ``minimumKeyLength`` octets or more.
         public var keyFile = ""
-        /// Path of the file with the previous key, which still opens answers; empty: none.
+        /// Path of the file with the previous key, which still opens answers; empty for none.
         public var keyFileBefore = ""
-        /// Path of a PEM or DER file, the only one trusted for a store over TLS; empty: the system's store.
+        /// Path of a PEM or DER file, the only one trusted for a store over TLS; empty for the system's store.
         public var caFile = ""
         var passwordContents: FileContents?
         var keyContents: FileContents?
         var keyBeforeContents: FileContents?
         var anchorContents: FileContents?
 
-        /// In octets, the length of the keys derived from it.
+        /// The least length of a fleet's key, in octets: the length of the keys derived from it.
         public static let minimumKeyLength = 32
-        /// A random key has more, in any encoding.
+        /// The least number of different octets in a key. A random key has more, in any encoding.
         static let minimumDifferentOctets = 8
 
-        /// The contents of the files; nil without a file, and after they are forgotten.
+        /// The contents of the files; nil without a file, and after the contents are forgotten.
         public var password: Secret? { passwordContents?.secret }
         public var key: Secret? { keyContents?.secret }
         public var keyBefore: Secret? { keyBeforeContents?.secret }
@@ -103,7 +103,7 @@ extension StoreServer {
     }
 
     static let expected = "\"redis://ADDRESS\", \"tls://ADDRESS#NAME\" or \"unix:/PATH\""
-    /// unix(7): 107 octets and a terminating zero.
+    /// The longest path: 107 octets and a terminating zero (unix(7)).
     private static let maximumPathLength = 107
 }
 

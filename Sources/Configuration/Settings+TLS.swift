@@ -4,30 +4,30 @@ extension Settings {
         /// The name that the certificate must have; empty: the dialled address. In a group, each server's text gives
         /// the name.
         public var serverName = ""
-        /// Path of a PEM or DER file; empty: the system's store.
+        /// Path of a PEM or DER file with the trusted certificates; empty for the system's store.
         public var caFile = ""
-        /// The contents of `caFile`; nil without one.
+        /// The contents of `caFile`; nil without a `caFile`.
         public var anchors: [UInt8]? {
             get { caContents?.bytes }
             set { caContents = newValue.map { FileContents($0) } }
         }
-        /// With `caFile`: only that file is trusted.
+        /// If there is a `caFile`, whether only its certificates are trusted.
         public var caOnly = true
         /// SHA-256 digests of SubjectPublicKeyInfos, 32 bytes each, one of which must be in the verified chain; empty:
         /// any verified chain is accepted.
         public var pins: [[UInt8]] = []
-        /// False, only with `caFile` and `caOnly`: the certificate may be for any name.
+        /// Whether the certificate must have the name. False is possible only with `caFile` and `caOnly`.
         public var validateDomain = true
-        /// Path of a PKCS #12 file for mutual TLS; empty: none.
+        /// Path of a PKCS #12 file for mutual TLS; empty for none.
         public var clientCertificate = ""
-        /// The contents of `clientCertificate`, which hold a private key; nil without one.
+        /// The contents of `clientCertificate`, which hold a private key; nil without a `clientCertificate`.
         public var clientCertificateBytes: [UInt8]? {
             get { clientKey?.bytes }
             set { clientKey = newValue.map { FileContents($0) } }
         }
-        /// Path of the file that holds the password of `clientCertificate`; empty: it has none.
+        /// Path of the file that holds the password of `clientCertificate`; empty: the certificate has no password.
         public var clientCertificatePasswordFile = ""
-        /// The contents of that file; nil without one, or without `clientCertificate`.
+        /// The contents of that file; nil without such a file, or without `clientCertificate`.
         public var clientCertificatePassword: Secret? {
             get { password?.secret }
             set { password = newValue.map { FileContents($0.bytes) } }
@@ -39,9 +39,9 @@ extension Settings {
 
         /// The treatment of certificates while the clock is earlier than the release of this version.
         public enum WhenClockUnset: String, Sendable, CaseIterable {
-            /// Everything but their dates is checked.
+            /// Certificates are checked except for their dates.
             case accept
-            /// They are refused as not yet valid.
+            /// Certificates are refused as not yet valid.
             case refuse
         }
 

@@ -39,7 +39,7 @@ public struct Settings: Sendable, Equatable {
         public var addresses = standardAddresses
         /// The networks of the clients that are served.
         public var allow = ["127.0.0.0/8", "::1/128"].compactMap { Network($0) }
-        /// Listening queues, 0…4; 0: one for each core, 4 at most.
+        /// Listening queues, 0…4; 0 means as many as cores, 4 at most.
         public var workers = 0
         /// Concurrent TCP connections, 1…10000.
         public var tcpClients = 256
@@ -49,9 +49,9 @@ public struct Settings: Sendable, Equatable {
         public var tls: [Endpoint] = []
         /// DNS over HTTPS on each address, ``maximumAddresses`` at most. Port 0 lets the system choose.
         public var https: [Endpoint] = []
-        /// Path of the PEM file with the server certificate, followed by its intermediate certificates; empty: none.
+        /// Path of the PEM file with the server certificate, followed by its intermediate certificates; empty for none.
         public var certificateFile = ""
-        /// Path of the PEM file with the certificate's private key; empty: none.
+        /// Path of the PEM file with the certificate's private key; empty for none.
         public var keyFile = ""
         /// The name in the certificate, by which clients discover ``tls`` and ``https`` (RFC 9462); nil: no discovery.
         public var name: Name?
@@ -63,9 +63,9 @@ public struct Settings: Sendable, Equatable {
         public static let maximumAddresses = 32
     }
 
-    /// The names that go to HTTPDNS. Each entry covers itself and the names under it.
+    /// The names that go to HTTPDNS. Each entry covers its own name and the names under it.
     public struct Domains: Sendable, Equatable {
-        /// Only these names go to HTTPDNS; empty: all.
+        /// Only these names go to HTTPDNS; if empty, all names do.
         public var intercept: [Name] = []
         /// Paths of files with more of these names, one a line.
         public var interceptFile: [String] = []
@@ -80,21 +80,21 @@ public struct Settings: Sendable, Equatable {
         /// The treatment of private, loopback and link-local addresses in answers.
         public enum PrivateAddresses: String, Sendable, CaseIterable {
             case pass
-            /// They are removed, against DNS rebinding.
+            /// Such addresses are removed, against DNS rebinding.
             case refuse
         }
     }
 
-    /// Times in seconds, 0…604800.
+    /// The settings of the cache. Times are in seconds, 0…604800.
     public struct Cache: Sendable, Equatable {
         /// The size in megabytes, 1…65536.
         public var megabytes = 32
-        /// The minimum TTL of answers with records; at most `maxTTL`.
+        /// The minimum TTL of answers with records, `maxTTL` at most.
         public var minTTL: UInt32 = 0
-        /// The minimum TTL of negative answers; at most `maxTTL`.
+        /// The minimum TTL of negative answers, `maxTTL` at most.
         public var negativeMinTTL: UInt32 = 0
         public var maxTTL: UInt32 = 86400
-        /// The TTL of a negative answer without an SOA.
+        /// The TTL of a negative answer without an SOA record.
         public var negativeTTL: UInt32 = 30
         /// The time for which an expired answer may be served if no fresh one is available (RFC 8767); 0: never.
         public var staleSeconds: UInt32 = 86400
@@ -108,7 +108,7 @@ public struct Settings: Sendable, Equatable {
         public var preResolve: [Name] = []
         /// Names whose addresses are ordered by the speed of their answers, 1000 at most, without repetitions.
         public var rank: [Ranked] = []
-        /// Path of the file that preserves the cache across a restart; empty: none.
+        /// Path of the file that preserves the cache across a restart; empty for none.
         public var file = ""
 
         /// A name, which covers the names under it too.
@@ -123,15 +123,15 @@ public struct Settings: Sendable, Equatable {
 
     /// The interfaces for operators and monitoring.
     public struct Control: Sendable, Equatable {
-        /// Path of the unix socket for the operator's commands, ``maximumSocketLength`` at most; empty: none.
+        /// Path of the unix socket for the operator's commands, ``maximumSocketLength`` at most; empty for none.
         public var socket = "/run/httpdnsd/control.sock"
-        /// A name by which the server at `metrics` may be addressed, besides addresses and `localhost`; nil: none.
+        /// A name by which the server at `metrics` may be addressed, besides any address and `localhost`; nil for none.
         public var host: Name?
         /// The address of `/metrics`, `/healthz`, `/readyz` and the status page; nil: not served. Port 0 lets the
         /// system choose.
         public var metrics: Endpoint?
 
-        /// In bytes: the kernel's limit without the terminating zero (unix(7)).
+        /// The longest path of the socket, in bytes: the kernel's limit without the terminating zero (unix(7)).
         static let maximumSocketLength = 107
     }
 

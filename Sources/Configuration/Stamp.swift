@@ -1,7 +1,7 @@
 import Base
 
-/// DNS stamps (draft-denis-dns-stamps-01): `sdns://` and, in base64url, an octet for the kind of server, eight octets
-/// of properties, and the fields of that kind.
+/// DNS stamps (draft-denis-dns-stamps-01) have the form `sdns://` and base64url text. The text encodes an octet for the
+/// kind of server, eight octets of properties, and the fields of that kind.
 ///
 /// The properties (no logs, no filter, DNSSEC) and the bootstrap resolvers are ignored, as the draft permits.
 enum Stamp {
@@ -37,7 +37,7 @@ enum Stamp {
         if case .https(let text, _) = server.kind { path = text }
         octets.append(path == nil ? tls : https)
         octets += [UInt8](repeating: 0, count: propertyCount)
-        // The port follows the address, or is alone.
+        // The port follows the address. Without an address, the port is alone.
         let dialled = server.addresses.first.map { bracketed($0) } ?? ""
         append("\(dialled):\(server.port)".utf8, to: &octets)
         for (index, hash) in server.hashes.enumerated() {
@@ -117,7 +117,7 @@ enum Stamp {
 
     private static let cut = Problem("a stamp that ends too early is not right; give it whole")
 
-    /// Unsupported kinds of server.
+    /// The names of the kinds of server that are not supported.
     private static let names: [UInt8: String] = [
         0x01: "DNSCrypt", 0x04: "DNS over QUIC", 0x05: "an Oblivious DoH target", 0x81: "a DNSCrypt relay",
         0x85: "an Oblivious DoH relay",

@@ -2,34 +2,34 @@ import Base
 
 /// Reads TOML 1.0, with the line of each key and of each list item.
 ///
-/// Strict, and limited to the TOML that settings use: tables, dotted keys, the four kinds of string, integers,
-/// booleans, arrays and inline tables. Floats and dates are read as values that no key takes; arrays of tables
-/// (`[[NAME]]`) are refused. No message repeats a value: it may be a secret.
+/// The reader is strict, and limited to the TOML that settings use: tables, dotted keys, the four kinds of string,
+/// integers, booleans, arrays and inline tables. Floats and dates are read as values that no key takes. Arrays of
+/// tables (`[[NAME]]`) are refused. No message repeats a value, which may be a secret.
 struct TOMLReader {
     /// A value, or the beginning of a table.
     struct Item {
         /// The names from the root on, never empty.
         let path: [String]
-        /// Counted from 1.
+        /// The line, counted from 1.
         let line: Int
-        /// Nil: a table.
+        /// The value; nil for a table.
         let given: Given?
         /// The lines of a list's items.
         var itemLines: [Int] = []
     }
 
-    /// In the order of the text. Tables inside a list are left out.
+    /// The items in the order of the text. Tables inside a list are left out.
     private(set) var items: [Item] = []
 
     /// The most names in one key (`a.b.c`), and the deepest nesting of lists and tables. Settings need three of each.
     private static let mostNested = 8
 
     private var text: TOMLText
-    /// By path: the form in which it was given, and its line.
+    /// The form in which each path was given, and its line.
     private var definitions: [[String]: (form: Form, line: Int)] = [:]
     /// The number of sections and inline tables so far.
     private var tableCount = 0
-    /// The number of lists and tables around the current value, and of lists among them.
+    /// The number of lists and tables around the current value, and the number of lists among them.
     private var (depth, listDepth) = (0, 0)
 
     /// The form in which a path was given; it decides what may be added to the path.
@@ -37,9 +37,9 @@ struct TOMLReader {
         /// A parent of a header's table.
         case onTheWay
         case header
-        /// A parent of a dotted key of this table: no other table may add to it.
+        /// A parent of a dotted key of this table, to which no other table may add.
         case dotted(table: Int)
-        /// A value or an inline table: nothing may be added.
+        /// A value or an inline table, to which nothing may be added.
         case whole
     }
 
@@ -52,7 +52,7 @@ struct TOMLReader {
     /// - Throws: The first error, unless tolerant.
     init(file: String, _ contents: String, isTolerant: Bool = false) throws(ConfigurationError) {
         text = TOMLText(file: file, contents)
-        // Nil: in a section with an invalid header.
+        // The section is nil while its header is invalid.
         var (section, number): ([String]?, Int) = ([], 0)
         while !text.isAtEnd {
             let begun = text

@@ -1,6 +1,6 @@
 import Base
 
-/// The octets of a TOML text with the current index and line: reads blanks, comments, names and strings.
+/// The octets of a TOML text with the current index and line. Reads blanks, comments, names and strings.
 struct TOMLText {
     private let file: String
     private let text: [UInt8]
@@ -148,7 +148,7 @@ struct TOMLText {
         } while takeNewline()
     }
 
-    /// Moves to the next line; only a comment may be left on this one.
+    /// Moves to the next line. Only a comment may be left on the current line.
     mutating func endLine() throws(ConfigurationError) {
         skipBlanks()
         try skipComment()

@@ -1,13 +1,13 @@
 import Base
 import DNSWire
 
-/// `HOST` or `HOST:PORT` of a URL (RFC 3986 §3.2), where HOST is an address, one of IPv6 in brackets, or a host name.
+/// `HOST` or `HOST:PORT` of a URL (RFC 3986 §3.2). HOST is an address, with brackets if it is of IPv6, or a host name.
 struct Authority {
     let host: Server.Host
     /// The port, never 0; nil if the text has none.
     let port: UInt16?
 
-    /// Nil for an invalid text, or one with user information.
+    /// Nil for an invalid text, and for a text with user information.
     ///
     /// - Parameter allowsZone: Whether a link-local address may have a zone.
     init?(_ text: Substring, allowsZone: Bool = false) {
@@ -24,7 +24,7 @@ struct Authority {
                 port = nil
                 return
             }
-            // The port is parsed like that of an address.
+            // The port is parsed like the port of an address.
             guard let endpoint = Endpoint("0.0.0.0:" + parts[1]) else { return nil }
             port = endpoint.port
         }
@@ -32,8 +32,8 @@ struct Authority {
     }
 }
 
-/// A host name in lower case without a final dot; nil for an invalid text, such as an address or a name not in its
-/// `xn--` form.
+/// A host name in lower case without a final dot. Nil for an invalid text, such as an address or a name that is not in
+/// its `xn--` form.
 func hostName(_ text: some StringProtocol) -> String? {
     guard text.utf8.allSatisfy(isTarget), let name = Name(String(text)), name.isHostname,
         // A name whose last label is a number is a malformed address (RFC 3696 §2).
@@ -42,7 +42,7 @@ func hostName(_ text: some StringProtocol) -> String? {
     return name.description
 }
 
-/// Whether a text is valid in a URL after the authority: a path, or a path and a query (RFC 3986 §3.3, §3.4).
+/// Whether a text is valid in a URL after the authority, as a path, or a path and a query (RFC 3986 §3.3, §3.4).
 func isTarget(_ text: Substring) -> Bool {
     // Two hexadecimal digits follow each per cent sign (RFC 3986 §2.1).
     text.utf8.allSatisfy(isTarget)

@@ -5,11 +5,11 @@ import DNSWire
 ///
 /// | line | meaning |
 /// | --- | --- |
-/// | `example.com`, `*.example.com` | the name and those under it |
-/// | `0.0.0.0 a.example b.example` | these names and none under them (hosts(5)); the address may also be `::` or one of loopback |
+/// | `example.com`, `*.example.com` | the name and all names under it |
+/// | `0.0.0.0 a.example b.example` | these names and none under them (hosts(5)); `::` and loopback addresses count |
 /// | `\|\|a.example^` | the name and those under it; `\|\|*.a.example^`: only those under it; `\|a.example^`: only the name |
 /// | `@@\|\|a.example^` | an exception: these names are not taken, whatever the other lines contain |
-/// | `server=/a.example/…`, `local=/…/`, `address=/…/` | the names and those under them: see ``DnsmasqLine`` |
+/// | `server=/a.example/…`, `local=/…/`, `address=/…/` | the names and all names under them: see ``DnsmasqLine`` |
 /// | `# …`, `! …`, `[Adblock Plus 2.0]` | nothing: a comment |
 ///
 /// The other rules of filter lists need facts that a DNS server does not have, such as the page or the requested path
@@ -50,16 +50,16 @@ public struct BlockList: Sendable {
         var list = DomainList()
         private var line = 0
 
-        /// Begins a line: later patterns are on it.
+        /// Begins a line, to which the patterns appended later belong.
         mutating func begin(_ line: Int) {
             if line > self.line { list.skip(lines: line - self.line - 1) } else { list.stayOnLine() }
             self.line = line
         }
 
-        /// Undoes ``begin(_:)``, as no pattern was appended.
+        /// Undoes ``begin(_:)``, since no pattern was appended.
         mutating func failed() { line -= 1 }
 
-        /// - Returns: false: the text is no name, and nothing is appended.
+        /// - Returns: False if the text is no name. Then nothing is appended.
         mutating func append(
             _ text: Span<UInt8>, _ name: Range<Int>, _ mark: DomainList.Mark, _ number: Int
         ) -> Bool {
@@ -100,7 +100,7 @@ public struct BlockList: Sendable {
     }
 
     /// - Parameter whole: The line with its comment.
-    /// - Returns: false: a part of the line is left out.
+    /// - Returns: False if a part of the line is left out.
     private mutating func readNames(
         _ text: Span<UInt8>, _ line: Range<Int>, _ whole: Range<Int>, _ number: Int
     ) -> Bool {
@@ -114,12 +114,12 @@ public struct BlockList: Sendable {
         return readName(text, line, number)
     }
 
-    /// Reads `x` or `*.x`. Lists with `*.x` mean x as well: they have no other line for it.
+    /// Reads `x` or `*.x`. Lists with `*.x` mean x as well, since they have no other line for x.
     private mutating func readName(_ text: Span<UInt8>, _ name: Range<Int>, _ number: Int) -> Bool {
         names.append(text, isEqual(text, name.prefix(2), to: "*.") ? name.dropFirst(2) : name, .subtree, number)
     }
 
-    /// - Returns: false: it is no supported rule.
+    /// - Returns: False if the line is no supported rule.
     private mutating func readRule(_ text: Span<UInt8>, _ line: Range<Int>, _ number: Int) -> Bool {
         var rest = line
         func starts(with prefix: StaticString) -> Bool {
@@ -145,7 +145,7 @@ public struct BlockList: Sendable {
     }
 
     /// - Parameter blank: The first blank, which is in the line.
-    /// - Returns: false: it is no line of a hosts file, or a part of it is left out.
+    /// - Returns: False if the line is not of a hosts file, or if a part of the line is left out.
     private mutating func readHosts(
         _ text: Span<UInt8>, _ line: Range<Int>, _ blank: Int, _ number: Int
     ) -> Bool {
@@ -162,8 +162,8 @@ public struct BlockList: Sendable {
         return isTaken
     }
 
-    /// The names of this machine and its links in hosts files: many lists begin with them, and blocking them would do
-    /// harm.
+    /// The names of this machine and its links in hosts files. Many lists begin with these names, which must not be
+    /// blocked.
     private static let namesOfThisMachine: [StaticString] = [
         "localhost", "localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6",
         "localhost6.localdomain6", "local", "broadcasthost", "ip6-localhost", "ip6-loopback", "ip6-localnet",

@@ -8,8 +8,8 @@ struct DnsmasqLine {
 
     private static let keys: [StaticString] = ["server=/", "address=/", "local=/"]
 
-    /// - Parameter whole: The line with its comment, as a `#` may be part of it.
-    /// - Returns: nil: it is no such line, or gives names an address other than an unreachable one.
+    /// - Parameter whole: The line with its comment, since a `#` may be part of the line.
+    /// - Returns: Nil if the line has another form, or gives names an address other than an unreachable one.
     init?(_ text: Span<UInt8>, _ whole: Range<Int>) {
         let line = trimmed(text, whole)
         guard let key = Self.keys.first(where: { isEqual(text, line.prefix($0.utf8CodeUnitCount), to: $0) }) else {

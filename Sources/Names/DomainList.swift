@@ -1,12 +1,12 @@
 import Base
 import DNSWire
 
-/// Patterns in little memory, in order: each takes two octets more than its text, all in one block.
+/// Patterns in little memory, in order. Each pattern takes two octets more than its text, all in one block.
 ///
 /// A list that was read from a file knows the line of each pattern.
 public struct DomainList: Sendable, Hashable {
-    /// Consecutive entries: a ``Mark``, the next label's value for some networks, and a name in wire form. Further
-    /// marks have only a count of lines without a pattern, or mean that the next pattern is on the line of the last.
+    /// Consecutive entries: a ``Mark``, the next label's value for some networks, and a name in wire form. Other marks
+    /// only count lines without a pattern, or mean that the next pattern is on the same line as the last pattern.
     package private(set) var octets: [UInt8] = []
     /// The number of patterns.
     public private(set) var count = 0
@@ -18,7 +18,7 @@ public struct DomainList: Sendable, Hashable {
         giveBackMemory()
     }
 
-    /// Appends a pattern, one line below the last one.
+    /// Appends a pattern, one line below the last pattern.
     public mutating func append(_ pattern: DomainPattern) {
         switch pattern {
         case .subtree(let name): add(.subtree, name)
@@ -74,7 +74,7 @@ public struct DomainList: Sendable, Hashable {
         }
     }
 
-    /// The next pattern is on the same line as the last one.
+    /// Notes that the next pattern is on the same line as the last pattern.
     mutating func stayOnLine() { octets.append(Mark.sameLine.rawValue) }
 
     /// Frees the memory reserved for further patterns.
@@ -99,18 +99,18 @@ extension DomainList {
         package static let subtree = Mark(rawValue: 0)
         package static let below = Mark(rawValue: 1)
         package static let singleLabels = Mark(rawValue: 2)
-        /// A network that is exactly all reverse names under one name; its text is that of the network.
+        /// A network that is exactly all reverse names under one name. The text of the entry is the network's text.
         package static let network = Mark(rawValue: 3)
-        /// Followed by an octet: the number of lines without a pattern.
+        /// A mark before an octet with the number of lines without a pattern.
         static let linesWithout = Mark(rawValue: 4)
         package static let only = Mark(rawValue: 5)
-        /// Without further octets; see ``DomainList/stayOnLine()``.
+        /// A mark without further octets; see ``DomainList/stayOnLine()``.
         static let sameLine = Mark(rawValue: 6)
 
         /// A network with this many bits in the label before the name.
         package static func network(bits: Int) -> Mark { Mark(rawValue: 0x10 | UInt8(bits)) }
 
-        /// See ``network(bits:)``; 0 for all others.
+        /// The number of bits, see ``network(bits:)``; 0 for all other marks.
         package var bits: Int { rawValue & 0x10 == 0 ? 0 : Int(rawValue & 0xF) }
     }
 
@@ -124,7 +124,7 @@ extension DomainList {
         package let name: Range<Int>
     }
 
-    /// The entry at `offset`, which moves past it; or the next one, if a mark about lines is there; nil: the end.
+    /// The entry at `offset`, or after marks about lines there; nil at the end. Moves `offset` past the entry.
     package func entry(after offset: inout Int) -> Entry? {
         let octets = octets.span
         while offset < octets.count {

@@ -1,7 +1,7 @@
 import Base
 import DNSWire
 
-/// Patterns from text: a single one, or a file with one a line.
+/// Patterns from text: a single pattern, or a file with one pattern a line.
 extension DomainList {
     /// The longest file that is read, in octets.
     public static var maximumOctets: Int { 64 << 20 }
@@ -30,7 +30,7 @@ extension DomainList {
         giveBackMemory()
     }
 
-    /// Appends the patterns of a line; false: it has other content.
+    /// Appends the patterns of a line; false: the line has other content.
     /// - Parameter whole: The line with its comment.
     private mutating func append(line text: Span<UInt8>, _ range: Range<Int>, _ whole: Range<Int>) -> Bool {
         if let dnsmasq = DnsmasqLine(text, whole) {
@@ -66,7 +66,7 @@ extension DomainList {
     }
 
     /// Appends the wire form of a host name, which may be in Unicode; false: the text is no such name, and nothing is
-    /// appended. A name whose last label is a number is refused: it is an address, or part of one.
+    /// appended. A name whose last label is a number is refused, since it is an address or a part of an address.
     mutating func append(name text: Span<UInt8>, _ range: Range<Int>, _ mark: Mark) -> Bool {
         if append(ascii: text, range, mark) { return true }
         guard range.contains(where: { text[$0] >= 0x80 }), let ascii = UnicodeName.ascii(text, range) else {
@@ -130,14 +130,14 @@ func shown(_ text: Span<UInt8>, _ range: Range<Int>) -> String {
 public enum DomainListError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The line is counted from 1; the text is the start of its content, in printable ASCII.
     case notAPattern(line: Int, String)
-    /// More than ``DomainList/maximumLines``, since a line of a hosts file may have several.
+    /// There are more names than ``DomainList/maximumLines``, since a line of a hosts file may have several.
     case tooManyNames(line: Int)
-    /// More than ``DomainList/maximumLines``.
+    /// There are more lines than ``DomainList/maximumLines``.
     case tooManyLines
-    /// More than ``DomainList/maximumOctets``.
+    /// There are more octets than ``DomainList/maximumOctets``.
     case tooManyOctets
 
-    /// The line to show to the user; for a file that is too long, the first one beyond the limit.
+    /// The line to show to the user; for a file that is too long, the first line beyond the limit.
     public var line: Int {
         switch self {
         case .notAPattern(let line, _), .tooManyNames(let line): line

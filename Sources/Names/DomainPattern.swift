@@ -14,9 +14,9 @@ public enum DomainPattern: Hashable, Sendable {
     /// `10.0.0.0/8`: the reverse names of a network's addresses, and all names under them.
     case network(Network)
 
-    /// Nil: the text is none of these. Names have only letters, digits, `-` and `_`, and may have a final dot. Refused
-    /// as likely mistakes: a network with a bit set after its prefix, an address without a prefix length, and a `*`
-    /// that is not the whole first label.
+    /// Nil if the text has none of these forms. Names have only letters, digits, `-` and `_`, and may have a final dot.
+    /// Likely mistakes give nil, too: a network with a bit set after its prefix, an address without a prefix length,
+    /// and a `*` that is not the whole first label.
     public init?(_ text: some StringProtocol) {
         var list = DomainList()
         let octets = Array(text.utf8)

@@ -15,15 +15,15 @@ import Base
 public struct NameFile: Sendable, Equatable {
     /// The purpose of a file's names.
     public enum Use: Sendable {
-        /// For the servers of a group: a missing name goes to other servers.
+        /// The names of a group with servers: a missing name goes to other servers.
         case servers
-        /// For a group that answers by itself: the lack of single names of a public list does no harm.
+        /// The names of a group that answers by itself: the lack of single names of a public list does no harm.
         case answers
     }
 
-    /// Why a file is not used.
+    /// The reason for which a file is not used.
     public enum Fault: Error, Equatable, Sendable {
-        /// The system's reason.
+        /// The file cannot be read, for this reason of the system.
         case unreadable(String)
         case wrong(DomainListError)
         case noNames
@@ -33,13 +33,13 @@ public struct NameFile: Sendable, Equatable {
         case noList(lines: Int, BlockList.LeftOut)
     }
 
-    /// The names in effect, and why they are not the names of the file.
+    /// The names in effect, and the reason for which they are not the names of the file.
     public struct Outcome: Sendable {
         /// The names in effect; nil: there are none.
         public let names: NameFile?
         /// The error of the file; nil: the names are those of the file.
         public let fault: Fault?
-        /// Whether the names are those of the copy.
+        /// Whether the names are the names of the stored copy.
         public let isCopy: Bool
     }
 
@@ -54,9 +54,9 @@ public struct NameFile: Sendable, Equatable {
     /// A list with fewer lines is judged only by its names.
     private static let fewLines = 20
 
-    /// - Parameter text: The file's text, or why it could not be read.
+    /// - Parameter text: The file's text, or the reason for which the file could not be read.
     /// - Parameter before: The names in effect; nil: there are none yet.
-    /// - Parameter copy: Reads the copy; called only if it is needed.
+    /// - Parameter copy: Reads the stored copy; called only if the copy is needed.
     public static func read(
         _ text: Result<[UInt8], Fault>, for use: Use, after before: NameFile?, copy: () -> [UInt8]?
     ) -> Outcome {

@@ -7,7 +7,7 @@ package import DNSWire
 /// the names under `172.in-addr.arpa` whose next label is 16 to 31.
 package struct ReverseNetwork {
     package let name: Name
-    /// The number of bits of the next label in the prefix: 1…7 for IPv4, 1…3 for IPv6; 0: the name alone is the prefix.
+    /// The number of prefix bits in the next label: 1…7 for IPv4, 1…3 for IPv6; 0 if `name` is the whole prefix.
     package let bits: Int
     /// The next label's value; 0 in the bits after the prefix.
     package let value: UInt8
@@ -53,7 +53,7 @@ package struct ReverseNetwork {
 
     package static func bitsPerLabel(isIPv4: Bool) -> Int { isIPv4 ? 8 : 4 }
 
-    /// Whether a name is in `in-addr.arpa`; false: in `ip6.arpa`; nil: in neither.
+    /// Whether a name is in `in-addr.arpa`; false for a name in `ip6.arpa`, nil for any other name.
     package static func isIPv4(_ wire: Span<UInt8>) -> Bool? {
         func ends(with suffix: [UInt8]) -> Bool {
             guard wire.count >= suffix.count else { return false }
@@ -66,7 +66,7 @@ package struct ReverseNetwork {
 
     /// The number that a label of a reverse name means: 0…255 for IPv4, 0…15 for IPv6; nil for any other label, such as
     /// one with leading zeros: `01.0.0.127.in-addr.arpa` is not the name of 127.0.0.1.
-    /// - Parameter wire: In lower case.
+    /// - Parameter wire: The name in wire form, in lower case.
     package static func labelValue(_ wire: Span<UInt8>, at offset: Int, isIPv4: Bool) -> UInt8? {
         let label = offset + 1..<offset + 1 + Int(wire[offset])
         guard let first = label.first, label.count == 1 || isIPv4 else { return nil }

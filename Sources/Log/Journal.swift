@@ -16,7 +16,7 @@ public enum Journal {
     }
 
     /// Sends one entry; each field is `NAME=value`.
-    /// - Returns: false: it could not be sent.
+    /// - Returns: False if the entry could not be sent.
     static func send(_ fields: [String]) -> Bool {
         let bytes = Array(fields.joined().utf8)
         let lengths = fields.map(\.utf8.count)

@@ -16,7 +16,7 @@ package enum LogEventID: String, CaseIterable, Sendable {
     case serviceGivenUp = "service-given-up 306caef07f924e60be8234a8d41092b6"
     /// Questions go to the first server of `dnsIp` again.
     case serviceReturned = "service-returned 2dd752d0029b4af0be2d0e14dabf17f1"
-    /// No server of HTTPDNS can be used: the fallback answers, if it may.
+    /// No server of HTTPDNS can be used. The fallback answers if it may.
     case serviceLost = "service-lost 35b26d6b56984cdfab41c74bcae09a1a"
     case serviceBack = "service-back 9b1042513e5a4d78b7b078b5184806b6"
     case resolverFails = "resolver-fails 25563955f4d6474e81dfdd054e27ab75"

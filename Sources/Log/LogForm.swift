@@ -5,7 +5,7 @@ import Transport
 public enum LogForm: Sendable, Equatable {
     /// Fields, which this process sends to the journal (systemd's native protocol).
     case journal
-    /// A line for a stream that the journal reads: the priority comes first (sd-daemon(3)); the journal adds the time.
+    /// A line for a stream that the journal reads. The priority comes first (sd-daemon(3)). The journal adds the time.
     case prefixed
     /// A line with the local time of day, for a terminal.
     case terminal

@@ -1,7 +1,7 @@
 /// Decides which lines are written, so that a server that alternately fails and answers does not fill the log.
 ///
-/// Of each subject a few lines are written in ten minutes; further ones are counted, and the first line after that time
-/// contains their number. Time in nanoseconds goes in, decisions come out.
+/// A few lines about each subject are written in ten minutes. Further lines are counted, and the first line after that
+/// time contains their number. Time in nanoseconds goes in, decisions come out.
 struct LogThrottle {
     private var subjects: [String: Window] = [:]
 
@@ -14,9 +14,9 @@ struct LogThrottle {
 
     /// The addition to a written line.
     struct Note: Equatable {
-        /// Lines of the subject that were not written before it.
+        /// Lines of the subject that were not written before this line.
         var missing = 0
-        /// Whether lines after it are only counted.
+        /// Whether lines after this line are only counted.
         var isLast = false
 
         var text: String {
@@ -29,12 +29,12 @@ struct LogThrottle {
     static let window: UInt64 = 600_000_000_000
     /// The most lines of one subject in one window.
     static let allowance = 6
-    /// The most subjects that are tracked: servers, files and the like are few. Lines about further ones are always
+    /// The most subjects that are tracked: servers, files and the like are few. Lines about further subjects are always
     /// written.
     static let maximumSubjects = 512
 
-    /// - Parameter subject: The changing thing, for instance a server, which can fail in several ways and answer again.
-    /// - Returns: nil: the line is counted, and not written.
+    /// - Parameter subject: The thing that changes, such as a server, which can fail in several ways and answer again.
+    /// - Returns: Nil if the line is only counted, and not written.
     mutating func take(about subject: String, at now: UInt64) -> Note? {
         if subjects[subject] == nil, subjects.count >= Self.maximumSubjects {
             subjects = subjects.filter { now < $0.value.ends }

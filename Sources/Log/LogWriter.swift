@@ -5,10 +5,10 @@ import Transport
 /// Writes the log's lines in order on a queue of its own, so that a slow reader of the log delays no answer: a full
 /// pipe or a stopped journal blocks only this queue.
 ///
-/// The waiting lines are bounded. Lines beyond the bound are lost and counted, and the count is written instead of
-/// them.
+/// The waiting lines are bounded. Lines beyond the bound are lost and counted, and one line with their number is
+/// written instead.
 public final class LogWriter: Sendable {
-    /// Writes a line, however long that takes; `time` is in milliseconds since 1970. False: it could not be written.
+    /// Writes a line, however long that takes; `time` is in milliseconds since 1970. False if the line was not written.
     typealias Sink = @Sendable (LogText, _ time: UInt64) -> Bool
 
     /// The most waiting lines, and their most octets; as many again may be on their way to the reader.
@@ -26,7 +26,7 @@ public final class LogWriter: Sendable {
     private struct State {
         var waiting: [Line] = []
         var octets = 0
-        /// Lines lost after the waiting ones.
+        /// Lines lost after the waiting lines.
         var lost: UInt64 = 0
         /// Lines lost or not written since the start.
         var allLost: UInt64 = 0
@@ -47,8 +47,8 @@ public final class LogWriter: Sendable {
     /// - Parameter time: Milliseconds since 1970.
     func write(_ text: LogText, at time: UInt64) {
         let begins = state.withLock { state in
-            // Once a line was lost, further ones are lost as well until the waiting ones are written, so that the note
-            // about them is in the right order.
+            // Once a line was lost, further lines are lost as well until the waiting lines are written, so that the
+            // note about lost lines is in the right order.
             if state.lost == 0, state.waiting.count < Self.mostLines, state.octets + text.octets <= Self.mostOctets {
                 state.waiting.append(Line(text: text, time: time))
                 state.octets += text.octets
@@ -62,14 +62,14 @@ public final class LogWriter: Sendable {
         if begins { queue.async { self.writeAll() } }
     }
 
-    /// Waits until all lines are written, but with a limit: the program must end even if the log is not read.
+    /// Waits until all lines are written, within a limit: the program must end even if the log is not read.
     public func flush(milliseconds: Int = 1000) {
         let isWritten = DispatchSemaphore(value: 0)
         queue.async { isWritten.signal() }
         _ = isWritten.wait(timeout: .now() + .milliseconds(milliseconds))
     }
 
-    /// Lines lost since the start; from any thread.
+    /// Lines lost since the start. May be called from any thread.
     public var linesLost: UInt64 { state.withLock { $0.allLost } }
 
     private func writeAll() {

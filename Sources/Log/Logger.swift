@@ -44,10 +44,10 @@ public final class Logger: Sendable {
     /// Whether lines of a level are written.
     private func takes(_ level: Level) -> Bool { level.rawValue <= threshold.load(ordering: .relaxed) }
 
-    /// Sets the least important level that is written. From any thread.
+    /// Sets the least important level that is written. May be called from any thread.
     package func setLevel(_ level: Level) { threshold.store(level.rawValue, ordering: .relaxed) }
 
-    /// Lowers the level if lines of this one are not written yet.
+    /// Lowers the threshold to this level if lines of the level are not written yet.
     package func allow(_ level: Level) { if !takes(level) { setLevel(level) } }
 
     /// - Parameter fields: The fields for programs; written in the order of their names.

@@ -1,8 +1,8 @@
 import Synchronization
 package import Transport
 
-/// Writes the daemon's log lines. Each line is a function in an extension beside its subject, called when a state
-/// changes and never for each query. No query names, no client addresses, no secrets.
+/// Writes the daemon's log lines. Each line is a function in an extension beside its subject, which calls the function
+/// when a state changes and never for each query. Lines have no query names, no client addresses and no secrets.
 package final class Report: Sendable {
     /// Takes lines that are no events, and are always written.
     package let log: Logger
@@ -13,8 +13,8 @@ package final class Report: Sendable {
 
     /// Logs a line about a state that may alternate.
     /// - Parameters:
-    ///   - subject: The changing thing: too many lines about one thing are counted instead. Nil: the line is the result
-    ///     of an operator's command, and is always written.
+    ///   - subject: The thing that changes. Too many lines about one thing are counted instead. Nil for the result of
+    ///     an operator's command, whose line is always written.
     ///   - fields: The fields for programs; names in camelCase.
     package func say(
         _ level: Logger.Level, _ event: LogEventID, about subject: String? = nil, _ text: String,

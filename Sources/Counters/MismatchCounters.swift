@@ -1,9 +1,9 @@
 /// Counts of messages that came while an answer was awaited and were not that answer, since the start: an attacker
-/// guesses, or a resolver is broken. They are ignored, and the wait goes on.
+/// guesses, or a resolver is broken. Such messages are ignored, and the wait goes on.
 package struct MismatchCounters: Sendable, Equatable {
     /// ICMP errors that quote no query of the port, or do not report that the resolver's port is closed.
     package var errors: UInt64 = 0
-    /// Messages with another ID or about another question.
+    /// Messages with another ID, or about another question than the query's.
     package var otherQuery: UInt64 = 0
     /// Messages that cannot be read.
     package var malformed: UInt64 = 0

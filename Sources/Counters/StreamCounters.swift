@@ -4,15 +4,15 @@ package struct StreamCounters: Sendable, Equatable {
     package var accepted: UInt64 = 0
     /// Connections refused while `listen.tcpClients` were open and all waited for answers.
     package var refused: UInt64 = 0
-    /// Connections refused since one source had its share of connections, and all of these waited for answers.
+    /// Connections refused because one source had its share of connections, all of which waited for answers.
     package var refusedOfOneSource: UInt64 = 0
     /// Connections closed to make room for a new one.
     package var closedForRoom: UInt64 = 0
     /// Connections closed after `listen.tcpIdleSeconds`.
     package var closedIdle: UInt64 = 0
-    /// Connections closed since more bytes waited for the client to read than allowed for one client, or for all.
+    /// Connections closed because more bytes than allowed for one client, or for all, waited for the client to read.
     package var cutOff: UInt64 = 0
-    /// Connections refused since the client is not in `listen.allow`.
+    /// Connections refused because the client is not in `listen.allow`.
     package var notAllowed: UInt64 = 0
     /// Connections whose TLS handshake failed or took too long, by ``HandshakeFailure``.
     package var handshakesFailed = [UInt64](repeating: 0, count: HandshakeFailure.allCases.count)
@@ -39,9 +39,9 @@ package struct StreamCounters: Sendable, Equatable {
 
 /// The reason for a client's failed TLS handshake.
 package enum HandshakeFailure: Int, CaseIterable, Sendable {
-    /// It took too long.
+    /// The handshake took too long.
     case timeout
-    /// The client has closed the connection without a reason.
+    /// The client closed the connection without giving a reason.
     case left
     /// The octets are not TLS.
     case notTLS
@@ -49,7 +49,7 @@ package enum HandshakeFailure: Int, CaseIterable, Sendable {
     case version
     /// The client has no cipher suite in common.
     case cipher
-    /// ALPN: the client has none of the protocols that are served there.
+    /// The client offers none of the protocols that are served there (ALPN).
     case `protocol`
     /// The client does not accept the certificate.
     case certificate

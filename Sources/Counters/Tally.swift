@@ -55,7 +55,7 @@ package final class Tally: Sendable {
     // MARK: The writer
 
     /// Counts a question, or a message that should be one.
-    /// - Parameter type: nil: the message could not be parsed that far.
+    /// - Parameter type: The type of the question; nil if the message could not be parsed that far.
     @inline(__always)
     package func asked(_ type: RecordType?, fromIPv4 isIPv4: Bool) {
         add(1, to: (isIPv4 ? 0 : QuestionKind.count) &+ QuestionKind.index(type))
@@ -73,7 +73,7 @@ package final class Tally: Sendable {
         add(1, to: Self.responses &+ Int(flags & 0x0F))
     }
 
-    /// Counts answers with this duration each.
+    /// Counts answers that each took this duration.
     @inline(__always)
     package func took(_ nanoseconds: UInt64, times: Int = 1) {
         let times = UInt64(times)
@@ -120,10 +120,10 @@ package enum QuestionKind {
     package static let count = 17
 
     /// The index of a type.
-    /// - Parameter type: nil: it could not be read.
+    /// - Parameter type: The type of the question; nil if it could not be read.
     @inline(__always)
     package static func index(_ type: RecordType?) -> Int {
-        // The most frequent type, checked before the table of the others.
+        // The most frequent type is checked before the table of the other types.
         if let type, type.rawValue == 1 { return 0 }
         return rareIndex(type)
     }
@@ -171,7 +171,7 @@ package enum ResponseKind {
 /// The upper bounds are CoreDNS's, 0.25 ms and its doubles up to 8.192 s, and four halvings below, for answers from the
 /// cache.
 package struct Durations: Sendable, Equatable {
-    /// One bucket for each upper bound, and one above them all.
+    /// One bucket for each upper bound, and one bucket for longer durations.
     package static let bucketCount = 21
     private static let first: UInt64 = 15_625
 
@@ -193,7 +193,7 @@ package struct Durations: Sendable, Equatable {
         return min(UInt64.bitWidth &- steps.leadingZeroBitCount, bucketCount &- 1)
     }
 
-    /// The bucket's upper bound in nanoseconds; nil: the last one has none.
+    /// The bucket's upper bound in nanoseconds; nil: the last bucket has no bound.
     package static func upperBound(_ bucket: Int) -> UInt64? {
         bucket < bucketCount - 1 ? first << UInt64(bucket) : nil
     }
@@ -212,8 +212,8 @@ package struct Durations: Sendable, Equatable {
         return sum
     }
 
-    /// The smallest bound, in nanoseconds, that this share (0…1) of all did not exceed; nil: there are no durations, or
-    /// the share is above all bounds.
+    /// The smallest bound, in nanoseconds, that this share (0…1) of all durations did not exceed; nil if there are no
+    /// durations, or if the share is above all bounds.
     package func bound(ofShare share: Double) -> UInt64? {
         let wanted = Double(total) * share
         guard wanted > 0 else { return nil }

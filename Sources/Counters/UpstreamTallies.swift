@@ -7,7 +7,7 @@ package final class UpstreamTallies {
     private var servers: [Server: ServerTally] = [:]
 
     /// Servers come from the configuration, from resolv.conf and from the service's own list: few at a time, but many
-    /// over a year. New ones beyond this bound are not counted.
+    /// over a year. New servers beyond this bound are not counted.
     private static let maximumServers = 128
 
     /// No counts yet.
@@ -19,18 +19,18 @@ package final class UpstreamTallies {
         package fileprivate(set) var durations: [Int: Durations] = [:]
         /// The durations of the latest answers.
         package fileprivate(set) var latest = LatestDurations()
-        /// Nil: the server is asked without connections.
+        /// The counts of connections; nil if the server is asked without connections.
         package fileprivate(set) var connections: Connections?
-        /// Whether the last TLS handshake resumed an earlier session (RFC 8446 §2.2); nil: there was none, or no TLS.
+        /// Whether the last TLS handshake resumed an earlier session (RFC 8446 §2.2); nil without a handshake.
         package fileprivate(set) var isResumed: Bool?
-        /// The end of the server's certificate in that handshake, in seconds since 1970; nil likewise.
+        /// The end of the server's certificate in that handshake, in seconds since 1970; nil without a handshake.
         package fileprivate(set) var certificateEnd: UInt64?
 
         /// All counts are 0.
         package init() {}
     }
 
-    /// The numbers of requests that found a connection, and that needed a new one, since the start.
+    /// The numbers of requests that found a connection, and that needed a new connection, since the start.
     package struct Connections: Sendable {
         /// Requests that found an open connection.
         package var reused: UInt64 = 0
@@ -61,7 +61,7 @@ package final class UpstreamTallies {
         }
     }
 
-    /// The counts of a server, which are stored from now on if there is room.
+    /// The counts of a server. If there is room, they are stored from now on.
     package func server(_ server: Server) -> ServerTally {
         if let known = servers[server] { return known }
         let new = ServerTally()
@@ -73,8 +73,8 @@ package final class UpstreamTallies {
     package var figures: [Server: Figures] { servers.mapValues(\.figures) }
 }
 
-/// The durations of the latest events, for present percentiles: a histogram covers all events since the start, and only
-/// to the factor two of its bounds.
+/// The durations of the latest events, for present percentiles. A histogram instead covers all events since the start,
+/// and only to the factor two of its bounds.
 package struct LatestDurations: Sendable, Equatable {
     /// The durations in microseconds.
     private var ring: [UInt32] = []
@@ -98,7 +98,7 @@ package struct LatestDurations: Sendable, Equatable {
         }
     }
 
-    /// The milliseconds that a share (0…1) of the durations did not exceed; nil: there are none.
+    /// The milliseconds that a share (0…1) of the durations did not exceed; nil: there are no durations.
     package func milliseconds(ofShare share: Double) -> Double? {
         guard !ring.isEmpty else { return nil }
         let rank = Int((Double(ring.count) * share).rounded(.up)) - 1

@@ -7,7 +7,7 @@ import Synchronization
 package final class WatchNotes: Sendable {
     private let isOpen = Atomic(false)
     private let page = Mutex(Page())
-    /// Questions that were dropped since the page was in use.
+    /// Questions that were dropped because the page was in use.
     private let missed = Atomic<UInt64>(0)
 
     /// Notes without a watcher.
@@ -43,8 +43,8 @@ package final class WatchNotes: Sendable {
         }
     }
 
-    /// The most questions that wait to be taken. With twenty pages a second that is more than a person can read, and as
-    /// much as can be formatted beside the work on answers.
+    /// The most questions that wait to be taken. At twenty pages a second they are more than a person can read, and as
+    /// many as can be formatted beside the work on answers.
     static let capacity = 512
 
     // MARK: For the loop that takes the notes

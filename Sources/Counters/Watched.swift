@@ -21,13 +21,13 @@ package struct Watched: Sendable, Equatable {
     package var by: By
     /// The least protected way in which the question was sent to servers before it was answered.
     package var way: Exposure
-    /// The reason in the answer, from any source; empty: there is none.
+    /// The reason in the answer, from any source; empty: the answer has no reason.
     package var reason: String
 
     /// The source of an answer.
     package enum By: Sendable, Equatable {
         case cache, stale, hosts
-        /// The daemon itself: names that RFCs reserve, refusals, limits.
+        /// The daemon itself, for names that RFCs reserve, refusals and limits.
         case daemon
         /// No server has answered, so the client gets a failure.
         case noServer
@@ -35,7 +35,7 @@ package struct Watched: Sendable, Equatable {
         /// A group that answers by itself.
         case group(String)
 
-        /// The name for filters and programs; a server is named by its group.
+        /// The name for filters and programs. A server has the name of its group.
         package var word: String {
             switch self {
             case .cache: "cache"

@@ -11,9 +11,9 @@ struct AliasChain {
         case found
         /// A name without a record in the answer section.
         case nothing(of: Name)
-        /// None: the records belong to other names, or the aliases form a loop.
+        /// No end: the records belong to other names, or the aliases form a loop.
         case unrelated
-        /// Beyond ``maximumAliases``.
+        /// More aliases than ``maximumAliases``.
         case tooFar
     }
 
@@ -23,8 +23,8 @@ struct AliasChain {
     /// The indices of the records of the answer section, by their owner; nil: the queried name owns all records, as in
     /// nearly all answers.
     private let owned: [Name: [Int]]?
-    /// The DNAME records that lead from one name of the chain to the next, and their signatures. By the index of each
-    /// record: the index of the name from which it leads.
+    /// The DNAME records that lead from one name of the chain to the next, and their signatures. The key is the index
+    /// of the record, the value the index of the name from which the record leads.
     private var leading: [Int: Int] = [:]
 
     /// The longest chain that is followed. Other resolvers stop at 8 to 16.
@@ -91,12 +91,12 @@ struct AliasChain {
         }
     }
 
-    /// The indices of the records that are passed on, in order; nil: all, unchanged.
+    /// The indices of the records that are passed on, in order; nil: all records are passed on, unchanged.
     ///
     /// - In the answer section: records of the chain's names, and each DNAME that leads from one of these names to the
     ///   next, with its signatures. Any other DNAME would redirect names that no client has asked for.
-    /// - In the authority section: records of these names and of names above them. Also NSEC and NSEC3 with their
-    ///   signatures, at other names: they count only with a valid signature.
+    /// - In the authority section: records of these names and of names above them. NSEC and NSEC3 with their signatures
+    ///   also at other names, since these records count only with a valid signature.
     func order(_ records: borrowing ResponseRecords, _ message: Span<UInt8>) -> [Int]? {
         guard owned != nil || records.answerCount < records.count else { return nil }
         var order: [Int] = []
@@ -121,7 +121,7 @@ struct AliasChain {
     }
 }
 
-/// Reads the owners of consecutive records. Most owners are a pointer equal to the one before, which is read once.
+/// Reads the owners of consecutive records. Most owners are the same pointer as before, which is read only once.
 private struct NameReader {
     private var pointer: UInt16?
     private var latest: Name?
@@ -155,7 +155,7 @@ extension RecordHeader {
 }
 
 extension Name {
-    /// The names above it, the nearest first and the root last; none for the root.
+    /// The names above this name, the nearest first and the root last; empty for the root.
     fileprivate var parents: [Name] {
         Name.labels(wire).map { Name(canonical: Array(wire[($0 + Int(wire[$0]) + 1)...])) }
     }

@@ -1,13 +1,13 @@
-/// A whole answer to one question, cached and given to any client that asks it.
+/// A whole answer to one question, which is cached and given to any client that asks the same question.
 public struct Answer: Sendable, Equatable {
     public var head: AnswerHead
     /// The message from offset 12 on: question (name in lower case), answer, authority, additional without OPT; then
     /// the extended errors as options for the OPT of a reply. Compression pointers are as in the message, so offset 12
     /// is `body[0]`.
     public var body: [UInt8]
-    /// Seconds for which it may be cached; 0: not at all.
+    /// Seconds for which the answer may be cached; 0: the answer may not be cached.
     public var keep: UInt32
-    /// Whether it answers the question and so may be cached at all; a TTL of 0 can still leave ``keep`` at 0.
+    /// Whether the answer answers the question and so may be cached at all. A TTL of 0 can still leave ``keep`` at 0.
     public var isCacheable: Bool
 
     public init(head: AnswerHead, body: [UInt8], keep: UInt32, isCacheable: Bool) {
@@ -26,8 +26,8 @@ public struct Answer: Sendable, Equatable {
         changeTTLs { min(max($0, minimum), maximum) }
     }
 
-    /// Ages an answer that was this many seconds old when it came: its records' TTLs, and ``keep``, decrease by that
-    /// much, but not below 1.
+    /// Ages an answer that was this many seconds old when it came: the TTLs of its records, and ``keep``, decrease by
+    /// this number, but not below 1.
     public mutating func spend(seconds: Int) {
         guard seconds > 0 else { return }
         let spent = UInt32(clamping: seconds)
@@ -83,7 +83,7 @@ public struct Answer: Sendable, Equatable {
 public struct AnswerHead: Sendable, Equatable {
     /// The code of the header, below 16.
     public var responseCode: ResponseCode
-    /// Whether the resolver that answered has validated it (RFC 4035 §3.2.3).
+    /// Whether the resolver that answered has validated the answer (RFC 4035 §3.2.3).
     public var authenticData: Bool
     public var answerCount: UInt16
     public var authorityCount: UInt16
@@ -104,10 +104,10 @@ public struct AnswerHead: Sendable, Equatable {
         self.extendedErrorLength = extendedErrorLength
     }
 
-    /// The records of all sections.
+    /// The number of records in all sections.
     var recordCount: Int { Int(answerCount) + Int(authorityCount) + Int(additionalCount) }
 
-    /// The section of a record, by its index among all.
+    /// The section of a record, by the index of the record among all records.
     func section(of index: Int) -> DecodedRecord.Section {
         if index < answerCount { return .answer }
         return index < Int(answerCount) + Int(authorityCount) ? .authority : .additional

@@ -8,7 +8,7 @@ extension Answer {
     /// The signatures of the altered RRsets are removed too, and AD is cleared. If the rest cannot be written, all
     /// records are dropped.
     ///
-    /// - Returns: nil: there is no such record.
+    /// - Returns: Nil if no record is removed.
     public func without(_ isUnwanted: (IPAddress) -> Bool) -> Answer? {
         let areUnwanted = recordHeaders().map { $0.holds(isUnwanted, body.span) }
         // Nearly all answers have no such address and end here, without parsing their names.
@@ -30,7 +30,7 @@ extension Answer {
         return answer
     }
 
-    /// The first address in the answer section for which the condition holds; nil: there is none.
+    /// The first address in the answer section for which the condition holds; nil: it holds for no address.
     public func firstAddress(where isMeant: (IPAddress) -> Bool) -> IPAddress? {
         for header in recordHeaders().prefix(Int(head.answerCount)) where header.recordClass == .in {
             guard header.type == .a || header.type == .aaaa,
@@ -54,7 +54,7 @@ extension Answer {
 }
 
 extension RecordHeader {
-    /// Whether it is of a type that can hold addresses, and has an unwanted one or cannot be parsed.
+    /// Whether the record is of a type that can hold addresses, and has an unwanted address or cannot be parsed.
     fileprivate func holds(_ isUnwanted: (IPAddress) -> Bool, _ message: Span<UInt8>) -> Bool {
         guard recordClass == .in else { return false }
         let data = message.extracting(dataOffset..<end)
@@ -68,8 +68,8 @@ extension RecordHeader {
 
 /// The addresses of an answer, and their order.
 extension Answer {
-    /// The addresses that answer a question for A or AAAA, in order. None for other types, for an uncacheable answer,
-    /// and if the records have several owners, of which only one is the intended name.
+    /// The addresses that answer a question for A or AAAA, in order. Empty for other types, for an uncacheable answer,
+    /// and if the records have several owners, since only one owner is the intended name.
     public var addresses: [IPAddress] {
         addressFields().compactMap { IPAddress(bytes: body.span.extracting($0)) }
     }

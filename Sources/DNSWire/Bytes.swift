@@ -75,7 +75,7 @@ extension [UInt8] {
 
 extension Hasher {
     mutating func combine(octets: [UInt8]) {
-        // Sound: they are hashed during the call.
+        // Sound: the octets are hashed during the call.
         unsafe octets.withUnsafeBytes { unsafe combine(bytes: $0) }
     }
 }

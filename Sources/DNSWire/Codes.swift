@@ -28,7 +28,7 @@ public struct ResponseCode: RawRepresentable, Hashable, Sendable, CustomStringCo
         ResponseCode.mnemonics.first { $0.0 == self }?.1 ?? "RCODE\(rawValue)"
     }
 
-    /// From the description, in any case; nil: anything else, or more than 12 bits.
+    /// The code from its description, in any case; nil for any other text, and for a number of more than 12 bits.
     public init?(parsing text: String) {
         let upper = text.uppercased()
         let known = ResponseCode.mnemonics.first { $0.1 == upper }?.0.rawValue
@@ -41,7 +41,7 @@ public struct ResponseCode: RawRepresentable, Hashable, Sendable, CustomStringCo
     var inHeaderAlone: ResponseCode { rawValue < 16 ? self : .servFail }
 }
 
-/// The number in a text such as `TYPE123`; nil: the text has another form, or the number more than 16 bits.
+/// The number in a text such as `TYPE123`; nil if the text has another form, or if the number has more than 16 bits.
 func number(in text: String, after prefix: String) -> UInt16? {
     guard text.hasPrefix(prefix), text.utf8.dropFirst(prefix.utf8.count).allSatisfy(isDigit) else { return nil }
     return UInt16(text.dropFirst(prefix.utf8.count))
@@ -74,6 +74,6 @@ public struct ExtendedError: RawRepresentable, Hashable, Sendable, CustomStringC
         24: "Invalid Data",
     ]
 
-    /// The registry's words, else `EDE 123`.
+    /// The registry's words, or `EDE 123` for a code without words.
     public var description: String { Self.words[rawValue] ?? "EDE \(rawValue)" }
 }

@@ -4,7 +4,7 @@ import Base
 struct ComposedMessage {
     private var body: [UInt8]
     private var head = AnswerHead(responseCode: .noError)
-    /// The octets of its records after compression, if each owner but the first is a pointer.
+    /// The number of octets after compression, if each owner but the first is a pointer.
     private var compressed = 0
     private var owners: Set<Name> = []
 
@@ -36,7 +36,7 @@ struct ComposedMessage {
     /// Whether there is room for one more record with so many octets of data, of an owner that has a record.
     func hasRoom(for octets: Int) -> Bool { Name.maximumLength + 4 + compressed + 12 + octets <= Answer.longestBody }
 
-    /// The message with the code and the extended errors of the answer it was made from; nil: it is too long.
+    /// The message with the code and extended errors of its source answer; nil: the message is too long.
     func answer(of source: Answer, keep: UInt32) -> Answer? {
         var made = Answer(head: head, body: body, keep: keep, isCacheable: source.isCacheable)
         made.head.responseCode = source.head.responseCode

@@ -16,17 +16,17 @@ public struct Cookie: Sendable, Equatable {
         (self.client, self.head, self.hash) = (client, head, hash)
     }
 
-    /// A new cookie, made now.
+    /// A new cookie with the present time.
     package init(client: UInt64, at now: UInt32, address: IPAddress, secret: (UInt64, UInt64)) {
         self.client = client
         head = Cookie.version << 56 | UInt64(now)
         hash = Cookie.hash(client, head, address, secret)
     }
 
-    /// The time of its creation, by the clock of the server that made it, in seconds.
+    /// The creation time of the cookie, in seconds, by the clock of the server that made the cookie.
     var made: UInt32 { UInt32(truncatingIfNeeded: head) }
 
-    /// Whether it was made with this secret, for this client at this address.
+    /// Whether the cookie was made with this secret, for this client at this address.
     package func isOurs(address: IPAddress, secret: (UInt64, UInt64)) -> Bool {
         head >> 56 == Cookie.version && hash == Cookie.hash(client, head, address, secret)
     }
@@ -60,28 +60,28 @@ public struct ServerCookies: Sendable {
 
     /// Seconds for which a secret makes new cookies: at most 26 hours by RFC 7873 §7.1.
     static let secretLifetime: UInt32 = 24 * 3600
-    /// Seconds for which a cookie is valid, even one of the former secret (RFC 9018 §4.3).
+    /// Seconds for which a cookie is valid, even a cookie of the former secret (RFC 9018 §4.3).
     static let goodFor: Int32 = 3600
     /// Seconds by which a cookie may be in the future (RFC 9018 §4.3): the clock may have been set back.
     static let skew: Int32 = 300
     /// Seconds for which a client gets the same cookie again (RFC 9018 §4.3).
     static let lifetime: Int32 = 1800
 
-    /// - Parameter seed: Secret and random for this process. Each day's secret is derived from it, so that an attacker
-    ///   who finds one by trial has neither the next one nor the seed.
+    /// - Parameter seed: Secret and random for this process. Each day's secret is derived from the seed, so an attacker
+    ///   who finds a day's secret by trial has neither the next secret nor the seed.
     public init(seed: (UInt64, UInt64)) { self.seed = seed }
 
-    /// The validity of a client's cookie. No value is a reason to refuse an ordinary question: it is answered with a
-    /// new cookie (RFC 7873 §5.2.3 and §5.2.4 leave that to the server).
+    /// The validity of a client's cookie. No value is a reason to refuse an ordinary question, which is answered with a
+    /// new cookie (RFC 7873 §5.2.3 and §5.2.4 leave the choice to the server).
     public enum Standing: Sendable, Equatable {
-        /// It has no server part yet.
+        /// The cookie has no server part yet.
         case new
         case good
-        /// Too old, forged, or from before a restart.
+        /// The cookie is too old, forged, or from before a restart.
         case bad
     }
 
-    /// The cookie for the reply to a client that sent one; nil: it did not.
+    /// The cookie for the reply to a client that sent a cookie; nil: the client sent none.
     ///
     /// - Parameters:
     ///   - message: The message that `edns` was read from.

@@ -5,7 +5,7 @@ public struct DecodedRecord: Hashable, Sendable {
     public let name: Name
     public let type: RecordType
     public let recordClass: RecordClass
-    /// In seconds.
+    /// The TTL in seconds.
     public let ttl: UInt32
     public let section: Section
     /// RDATA with its names uncompressed, in the types that RFC 1035 and RFC 3597 §4 allow to be compressed.

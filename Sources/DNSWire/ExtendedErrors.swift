@@ -1,6 +1,6 @@
 import Base
 
-/// Extended errors (RFC 8914) in the form of an answer: consecutive OPT options at the end of its body.
+/// Extended errors (RFC 8914) as an answer stores them: consecutive OPT options at the end of its body.
 ///
 /// A resolver's errors are passed on with their texts, within bounds, since a resolver or a forger may send anything.
 struct ExtendedErrors {
@@ -8,9 +8,9 @@ struct ExtendedErrors {
     private(set) var options: [UInt8] = []
     private var count = 0
 
-    /// The most errors of a response; further ones are dropped. Resolvers send a few at most.
+    /// The most errors of a response. Further errors are dropped. Resolvers send a few at most.
     static let maximumCount = 8
-    /// The longest text in octets; a longer one is cut.
+    /// The longest text in octets. A longer text is cut.
     static let maximumTextLength = 255
     /// Octets of an option before its text: its code and length, and the error's own code.
     static let headLength = 6
@@ -95,7 +95,7 @@ struct ExtendedErrors {
 }
 
 extension Answer {
-    /// The codes of its extended errors, in order.
+    /// The codes of the answer's extended errors, in order.
     public var extendedErrors: [ExtendedError] {
         var codes: [ExtendedError] = []
         var offset = body.count - Int(head.extendedErrorLength)
@@ -107,7 +107,7 @@ extension Answer {
         return codes
     }
 
-    /// The text of its first extended error, in plain characters; empty: there is none.
+    /// The text of the answer's first extended error, in plain characters; empty without an error.
     public var extendedErrorText: String {
         let start = body.count - Int(head.extendedErrorLength)
         guard start + ExtendedErrors.headLength <= body.count else { return "" }
@@ -116,7 +116,7 @@ extension Answer {
             .plain()
     }
 
-    /// Inserts an error before the present ones.
+    /// Inserts an error before the answer's present errors.
     /// - Parameter text: For a person; may be empty. At most 255 octets of it are sent.
     public mutating func add(_ error: ExtendedError, text: String = "") {
         var own = ExtendedErrors()

@@ -8,12 +8,12 @@ public enum GroupAnswer: Sendable, Hashable {
     case nodata
     /// The question is refused.
     case refused
-    /// The name has these addresses and no other records; at least one, ``maximumAddresses`` at most.
+    /// The name has these addresses and no other records. There are 1 to ``maximumAddresses`` addresses.
     case addresses([IPAddress])
-    /// The name is an alias of this one for addresses and service bindings, and has no other records.
+    /// The name is an alias of this target for addresses and service bindings, and has no other records.
     case alias(Name)
 
-    /// The most addresses of an answer: with all of them it fits a datagram.
+    /// The most addresses of an answer. With all of them, the answer fits into a datagram.
     public static let maximumAddresses = 16
 
     /// The answers without addresses.
@@ -27,7 +27,7 @@ public enum GroupAnswer: Sendable, Hashable {
 }
 
 extension GroupAnswer: CustomStringConvertible {
-    /// As in the configuration, without quotes and brackets: `nxdomain`, or the addresses with commas between them.
+    /// The text without quotes and brackets: `nxdomain`, `alias of NAME`, or the addresses with commas between them.
     public var description: String {
         switch self {
         case .nxdomain: "nxdomain"

@@ -31,16 +31,16 @@ extension EDNS {
 
 /// The offsets of a record's parts; trivial.
 struct RecordHeader {
-    /// The longest valid TTL, in seconds; a larger one counts as 0 (RFC 2181 §8).
+    /// The longest valid TTL, in seconds. A larger TTL counts as 0 (RFC 2181 §8).
     static let maximumTTL: UInt32 = 0x7FFF_FFFF
-    /// Type, class, TTL and RDLENGTH.
+    /// The length of type, class, TTL and RDLENGTH.
     static let fixedLength = 10
 
     let ownerOffset: Int
     let nameEnd: Int
     let type: RecordType
     let recordClass: RecordClass
-    /// As sent.
+    /// The TTL as sent.
     let ttl: UInt32
     let dataLength: Int
 
@@ -48,8 +48,8 @@ struct RecordHeader {
     var dataOffset: Int { nameEnd + RecordHeader.fixedLength }
     var end: Int { dataOffset + dataLength }
 
-    /// The record at `offset`; nil: it exceeds the message, or its owner name has an unknown label type. A compression
-    /// pointer ends the name and is not followed.
+    /// The record at `offset`; nil if the record exceeds the message, or if its owner name has an unknown label type. A
+    /// compression pointer ends the name and is not followed.
     @inline(__always)
     static func read(_ message: Span<UInt8>, at offset: Int) -> RecordHeader? {
         guard let nameEnd = skipName(message, at: offset), message.count - nameEnd >= fixedLength else { return nil }
@@ -61,7 +61,7 @@ struct RecordHeader {
     }
 
     /// Calls the closure with each record of a message, in order, as long as it returns true.
-    /// - Returns: False: the message is malformed after these records.
+    /// - Returns: False if the message is malformed after these records.
     static func forEach(_ message: Span<UInt8>, _ goesOn: (RecordHeader) -> Bool) -> Bool {
         guard message.count >= Header.length else { return false }
         var offset = Header.length

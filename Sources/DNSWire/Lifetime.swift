@@ -1,4 +1,4 @@
-/// Whether and how long an upstream's answer may be cached: only if it answers the question (RFC 2181 §5.4.1).
+/// Whether and how long an upstream's answer may be cached. It may only if it answers the question (RFC 2181 §5.4.1).
 struct Lifetime {
     let asked: Asked
     let code: ResponseCode
@@ -34,7 +34,7 @@ struct Lifetime {
     }
 
     /// How long the absence of records at `name` may be cached, in seconds, and whether an SOA defines it; nil: the
-    /// answer does not mean absence. The SOA's TTL is set to it, so that clients count down from there (RFC 2308 §3).
+    /// answer does not mean absence. The SOA's TTL becomes this time, from which clients count down (RFC 2308 §3).
     private func negativeTTL(
         for name: Name, _ answer: inout Answer, _ records: borrowing ResponseRecords, _ message: Span<UInt8>
     ) -> (ttl: UInt32, isProven: Bool)? {

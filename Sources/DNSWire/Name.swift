@@ -2,7 +2,7 @@ import Base
 
 /// A domain name in uncompressed wire form and ASCII lower case, so that equal names (RFC 4343) have equal octets.
 public struct Name: Hashable, Sendable {
-    /// Length octets and labels, the root's empty label last: 1…255 octets.
+    /// Length octets and labels, of which the root's empty label is the last: 1…255 octets.
     public let wire: [UInt8]
 
     /// The longest name in wire form, in octets (RFC 1035 §2.3.4).
@@ -29,7 +29,7 @@ public struct Name: Hashable, Sendable {
         self.wire = copy
     }
 
-    /// The number of labels before the root: 0 for the root, 3 for `www.example.com`.
+    /// The number of labels before the root, such as 0 for the root and 3 for `www.example.com`.
     public var labelCount: Int { Name.labels(wire).count }
 
     /// The offsets of the labels of a valid uncompressed name, without the root.
@@ -45,7 +45,7 @@ public struct Name: Hashable, Sendable {
     /// Whether this is `parent` or a name under it; `notexample.com` is not within `example.com`.
     public func isWithin(_ parent: Name) -> Bool { parent.contains(wire.span) }
 
-    /// Whether a name in wire form, in any case of letters, is this one or under it; false for invalid octets.
+    /// Whether a name in wire form, in any case of letters, is this name or under it; false for invalid octets.
     public func contains(_ other: Span<UInt8>) -> Bool {
         var offset = 0
         while other.count - offset > wire.count { offset += Int(other[offset]) + 1 }
@@ -66,8 +66,8 @@ public struct Name: Hashable, Sendable {
         return true
     }
 
-    /// Whether the name has a label, and each label has only letters, digits, `-` and `_`: no octet with a meaning in
-    /// the syntax of a URL or a list.
+    /// Whether the name has a label, and each label has only letters, digits, `-` and `_`, so that no octet has a
+    /// meaning in the syntax of a URL or a list.
     public var isHostname: Bool {
         let wire = wire.span
         var start = 1
@@ -82,7 +82,7 @@ public struct Name: Hashable, Sendable {
         return wire.count > 1
     }
 
-    /// Appends the name as text, without a final dot. False: not ``isHostname``, and nothing is appended.
+    /// Appends the name as text, without a final dot. False if it is not ``isHostname``; then nothing is appended.
     public func appendHostname(to text: inout [UInt8]) -> Bool {
         guard isHostname else { return false }
         let start = text.count
@@ -109,8 +109,8 @@ public struct Name: Hashable, Sendable {
 }
 
 extension Name: CustomStringConvertible {
-    /// Presentation form without the final dot, in lower case; the root is `.`. Octets with a meaning in zone files are
-    /// escaped with a backslash, octets outside printable ASCII as `\DDD` (RFC 1035 §5.1, RFC 4343 §2.1).
+    /// The presentation form without the final dot, in lower case; the root is `.`. Octets with a meaning in zone files
+    /// are escaped with a backslash, octets outside printable ASCII as `\DDD` (RFC 1035 §5.1, RFC 4343 §2.1).
     public var description: String {
         var text: [UInt8] = []
         Name.append(wire.span, to: &text)
@@ -121,7 +121,7 @@ extension Name: CustomStringConvertible {
     var absolute: String { wire.count == 1 ? "." : "\(self)." }
 
     /// Appends the text of a name in the form of ``description``; false: it has other octets than a host name.
-    /// - Parameter wire: In wire form, in any case of letters.
+    /// - Parameter wire: The name in wire form, in any case of letters.
     @discardableResult
     public static func append(_ wire: Span<UInt8>, to text: inout [UInt8]) -> Bool {
         guard wire.count > 1 else {
@@ -129,7 +129,7 @@ extension Name: CustomStringConvertible {
             return true
         }
         var isHostname = true
-        // The next length octet; the last one, the root's, ends the text, as does the end of an invalid name.
+        // `next` is the next length octet. The root's length octet ends the text, as does the end of an invalid name.
         var next = Int(wire[0]) + 1
         for index in 1..<wire.count - 1 {
             let octet = lowercased(wire[index])
@@ -194,7 +194,7 @@ extension Name {
         self.init(canonical: wire)
     }
 
-    /// The octet that an escape means, from the characters after the backslash; nil: a broken escape.
+    /// The octet that an escape means, from the characters after the backslash; nil if the escape is broken.
     private static func escaped(_ octets: inout String.UTF8View.Iterator) -> UInt8? {
         func digit(_ octet: UInt8) -> Int? { octet >= 0x30 && octet <= 0x39 ? Int(octet) - 0x30 : nil }
         guard let first = octets.next() else { return nil }

@@ -22,11 +22,11 @@ public struct NameAddresses: Sendable, Equatable {
 
 /// An account's answer about the addresses of one family.
 public enum FamilyAddresses: Sendable, Equatable {
-    /// At least one address, all of one family, in the service's order; the TTL in seconds, 0…2³¹−1, as the service
-    /// gave it.
+    /// At least one address, all addresses of one family, in the service's order. The TTL is in seconds, 0…2³¹−1, as
+    /// the service gave it.
     case addresses([IPAddress], ttl: UInt32)
-    /// The name does not exist, or has no address of the family, or is not one of the account's: no service
-    /// distinguishes these.
+    /// The name does not exist, or has no address of the family, or is not a name of the account: no service
+    /// distinguishes these cases.
     case noRecord
     case notAsked
 }
@@ -38,13 +38,13 @@ public struct AbsenceReason: Sendable, Equatable {
     public static let longestCode = 64
 
     public let name: Name
-    /// One family.
+    /// The family that the reason is about.
     public let family: Families
-    /// Such as `RRNotExist`.
+    /// The service's code, such as `RRNotExist`.
     public let code: String
 
-    /// - Parameter code: Letters, digits, `_`, `-` and `.`; nil: other characters, none or too many, since people read
-    ///   it.
+    /// - Parameter code: Letters, digits, `_`, `-` and `.`. Other characters, no character and too many characters give
+    ///   nil, since people read the code.
     public init?(_ name: Name, _ family: Families, code: some Collection<UInt8>) {
         guard (1...Self.longestCode).contains(code.count),
             code.allSatisfy({ isDigit($0) || isLowerLetter(lowercased($0)) || "_-.".utf8.contains($0) })
@@ -54,7 +54,7 @@ public struct AbsenceReason: Sendable, Equatable {
 }
 
 extension [AbsenceReason] {
-    /// The code for a name and the wanted family, else the other family.
+    /// The code for a name and the wanted family; without such a code, the code for the other family.
     public func code(of name: Name, _ family: Families? = nil) -> String? {
         if isEmpty { return nil }
         let all = filter { $0.name == name }

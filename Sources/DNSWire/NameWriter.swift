@@ -1,7 +1,7 @@
 import Base
 
-/// Writes names into a message, compressed (RFC 1035 §4.1.4): if the message has the end of a name already, a pointer
-/// replaces it.
+/// Writes names into a message, compressed (RFC 1035 §4.1.4): a pointer replaces the end of a name that the message
+/// already has.
 ///
 /// The work is bounded: a hostile message of 64 KiB can have thousands of names of a hundred labels each, all in
 /// pointers.
@@ -24,9 +24,9 @@ struct NameWriter {
     private static let pointersEnd = 0x4000
 
     /// Appends a name.
-    /// - Parameter wire: Valid and without compression. The case of letters stays, so only equal letters are the same
-    ///   name.
-    /// - Returns: false: too many labels were looked up, and nothing is appended.
+    /// - Parameter wire: A valid name without compression. The case of letters stays, so only names with equal letters
+    ///   are the same name.
+    /// - Returns: False if too many labels were looked up. Then nothing is appended.
     mutating func append(_ wire: [UInt8], to message: inout [UInt8]) -> Bool {
         var starts = Name.labels(wire)
         looked += starts.count
@@ -56,7 +56,7 @@ extension Answer {
     /// The answer with a part of its records, or with its records in another order. Extended errors stay.
     /// - Parameter order: The indices of the records among all of ``body``; those of a section before those of the
     ///   next.
-    /// - Returns: nil: the records cannot be read, or need more work or octets than an honest message.
+    /// - Returns: Nil if the records cannot be read, or need more work or octets than the records of an honest message.
     func rewritten(_ order: some Sequence<Int>) -> Answer? {
         // Compression pointers count from the header on.
         let message = [UInt8](repeating: 0, count: Header.length) + body
@@ -95,7 +95,7 @@ private struct RecordWriter {
 
     init(room: Int) { message.reserveCapacity(room) }
 
-    /// Header and question.
+    /// Appends the header and the question.
     mutating func appendQuestion(_ source: Span<UInt8>, nameEnd: Int) -> Bool {
         message.append(contentsOf: source.bytes(in: 0..<Header.length))
         guard append(source, nameAt: Header.length) != nil else { return false }
@@ -126,7 +126,7 @@ private struct RecordWriter {
         return true
     }
 
-    /// - Returns: The offset after the name in `source`; nil: it is invalid or too much work.
+    /// - Returns: The offset after the name in `source`; nil: the name is invalid or too much work.
     private mutating func append(_ source: Span<UInt8>, nameAt start: Int, isCompressed: Bool = true) -> Int? {
         // Nearly all names are pointers to a name that was written before.
         let isPointer = start + 1 < source.count && source[start] >= 0xC0

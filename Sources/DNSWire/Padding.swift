@@ -2,13 +2,13 @@ internal import Base
 
 /// The padding of replies over encrypted transports (RFC 7830), as long as RFC 8467 §4.1 recommends.
 public enum Padding {
-    /// The length of a padded reply is a multiple of this, unless a message cannot be that long.
+    /// The length of a padded reply is a multiple of this number, unless a message cannot be that long.
     public static let block = 468
-    /// Code and length before the padding itself.
+    /// The length of the option's code and length, before the padding itself.
     private static let headLength = 4
 
-    /// Whether a client's message asks for padding, by being padded itself. Only then may a reply be padded (RFC 7830
-    /// §4).
+    /// Whether a client's message asks for padding, which it does by being padded itself. Only then may a reply be
+    /// padded (RFC 7830 §4).
     public static func isAsked(_ query: Span<UInt8>) -> Bool {
         guard let opt = opt(of: query), opt.ttl >> 16 & 0xFF == 0 else { return false }
         var offset = opt.dataOffset
@@ -19,7 +19,7 @@ public enum Padding {
         return false
     }
 
-    /// Pads a reply that ends with an OPT record; leaves any other unchanged.
+    /// Pads a reply that ends with an OPT record. Any other reply stays unchanged.
     public static func add(to reply: inout [UInt8]) {
         guard let opt = opt(of: reply.span), opt.end == reply.count else { return }
         let least = reply.count + headLength
@@ -33,7 +33,7 @@ public enum Padding {
         octets.write(UInt16(opt.dataLength + headLength + length - least), at: opt.dataOffset - 2)
     }
 
-    /// The OPT record of a message; nil: it has none, or is malformed before it.
+    /// The OPT record of a message; nil: the message has no OPT record, or is malformed before it.
     private static func opt(of message: Span<UInt8>) -> RecordHeader? {
         var opt: RecordHeader?
         _ = RecordHeader.forEach(message) { record in

@@ -6,7 +6,7 @@ public enum Query {
     /// UDP size and DO as given. A client's options are never passed on (RFC 6891 §6.1.1: OPT is hop by hop).
     ///
     /// - Parameters:
-    ///   - hasEDNS: False: without the OPT record, and so without DO.
+    ///   - hasEDNS: Whether the query has the OPT record. Without the OPT record it has no DO either.
     ///   - subnet: An address whose network the answer is for (ECS, RFC 7871): 24 bits of it are sent, of an IPv6
     ///     address 56 (§11.1). Nil: no such option.
     ///   - keepAlive: Ask how long the server keeps an idle connection open (RFC 7828 §3.2.1).
@@ -56,7 +56,7 @@ public enum Query {
     /// The number of octets of an address that are sent.
     private static func sentOctets(of address: IPAddress) -> Int { address.isIPv4 ? 3 : 7 }
 
-    /// Appends the client subnet option (RFC 7871 §6), its scope 0.
+    /// Appends the client subnet option (RFC 7871 §6) with a scope of 0.
     private static func append(_ address: IPAddress, to message: inout OutputSpan<UInt8>) {
         let octets = sentOctets(of: address)
         message.append16(EDNS.clientSubnetOption)
@@ -78,8 +78,8 @@ public enum Query {
     ///     case.
     ///   - bits: Returns 64 random bits a call; called once for each 64 octets of the name, each of which has a bit of
     ///     its own.
-    /// - Returns: false: each letter stayed in lower case, or there is none; then an answer that repeats the question
-    ///   proves nothing.
+    /// - Returns: False if each letter stayed in lower case, or if the name has no letter. Then an answer that repeats
+    ///   the question proves nothing.
     public static func mixCase(of message: inout [UInt8], bits: () -> UInt64) -> Bool {
         var (pool, used): (UInt64, UInt64) = (0, 8)
         var changes: UInt64 = 0

@@ -1,4 +1,4 @@
-/// A client's question, read from its message: only offsets and numbers, so that reading it touches no heap.
+/// A client's question, read from its message. It has only offsets and numbers, so that reading it touches no heap.
 public struct Question: Sendable {
     public let id: UInt16
     /// The header's second 16 bits as sent.
@@ -7,7 +7,7 @@ public struct Question: Sendable {
     public let nameEnd: Int
     public let type: RecordType
     public let recordClass: RecordClass
-    /// The client's OPT record; nil: it sent none.
+    /// The client's OPT record; nil: the client sent none.
     public let edns: EDNS?
     /// The options of the OPT in the reply; none until the listener, which knows the client's address and transport,
     /// sets them.
@@ -41,7 +41,7 @@ public struct EDNS: Sendable {
     /// The largest datagram that the client accepts, as sent.
     public var udpSize: UInt16
     public var version: UInt8
-    /// The DO flag (RFC 3225).
+    /// The DO flag of the client (RFC 3225).
     public var dnssecOK: Bool
     /// The offset of the data of the COOKIE option, and its octets: 8, or 16 to 40 with a server cookie (RFC 7873 §4);
     /// 0: none.
@@ -55,8 +55,8 @@ extension Question {
     /// The result of reading a client's message.
     public enum Reading: Sendable {
         case question(Question)
-        /// No question but a COOKIE: the client wants its cookie checked, or a new one (RFC 7873 §5.4). `isEmpty` is
-        /// true.
+        /// The message has no question but a COOKIE: the client wants its cookie checked, or a new cookie (RFC 7873
+        /// §5.4). `isEmpty` is true.
         case cookieQuery(Question)
         /// Reply with this code, and with the question if it could be parsed.
         case refuse(ResponseCode, Question?)
@@ -94,8 +94,8 @@ extension Question {
         return records.edns?.cookieLength ?? 0 > 0 ? .cookieQuery(question) : .refuse(.formErr, question)
     }
 
-    /// The offset after the name of the only question; `nameOffset`: there is no question; nil: there are two, or a bad
-    /// one.
+    /// The offset after the name of the only question; `nameOffset` if there is no question; nil if there are two
+    /// questions, or a bad question.
     static func questionNameEnd(_ message: Span<UInt8>) -> Int? {
         switch message.integer16(at: 4) {
         case 0: return nameOffset
@@ -108,8 +108,8 @@ extension Question {
 }
 
 extension Name {
-    /// The offset after the root label of an uncompressed name; nil: it is compressed, broken or too long. A question
-    /// is the first name of its message, so there is no earlier name for a pointer.
+    /// The offset after the root label of an uncompressed name; nil if the name is compressed, broken or too long. A
+    /// question is the first name of its message, so a pointer has no earlier name to lead to.
     @inline(__always)
     static func uncompressedEnd(_ octets: Span<UInt8>, at start: Int) -> Int? {
         let limit = min(octets.count, start + maximumLength)
@@ -130,8 +130,8 @@ private struct QueryRecords {
     var offset: Int
     var edns: EDNS?
 
-    /// Reads all records to the end of the message; false: one is broken. An OPT read before that stays, since a reply
-    /// to a query with OPT must have one too (RFC 6891 §6.1.1).
+    /// Reads all records to the end of the message; false if a record is broken. An OPT read before that record stays,
+    /// since a reply to a query with OPT must have an OPT too (RFC 6891 §6.1.1).
     mutating func read(_ message: Span<UInt8>, isIXFR: Bool) -> Bool {
         let authority = Int(message.integer16(at: 8))
         guard message.integer16(at: 6) == 0, authority == 0 || isIXFR else { return false }
@@ -150,7 +150,7 @@ private struct QueryRecords {
         return offset == message.count
     }
 
-    /// False: its options are broken. The options of EDNS versions other than 0 may have another form and are not read.
+    /// False if the options are broken. Options of EDNS versions other than 0 may have another form and are not read.
     private mutating func readOPT(_ message: Span<UInt8>, _ record: RecordHeader) -> Bool {
         var edns = EDNS(
             udpSize: record.recordClass.rawValue, version: UInt8(truncatingIfNeeded: record.ttl >> 16),
@@ -162,7 +162,7 @@ private struct QueryRecords {
 }
 
 extension EDNS {
-    /// Of two COOKIE options the first counts (RFC 7873 §5.2); unknown options are skipped (RFC 6891 §6.1.2).
+    /// The first of two COOKIE options counts (RFC 7873 §5.2). Unknown options are skipped (RFC 6891 §6.1.2).
     fileprivate mutating func readOptions(_ message: Span<UInt8>, _ range: Range<Int>) -> Bool {
         var offset = range.lowerBound
         while offset < range.upperBound {
@@ -173,7 +173,7 @@ extension EDNS {
             guard length <= range.upperBound - offset else { return false }
             if code == EDNS.cookieOption, cookieLength == 0 {
                 guard length == 8 || (16...40).contains(length) else { return false }
-                // Fits: a message has at most 65535 octets.
+                // The offset fits: a message has at most 65535 octets.
                 cookieOffset = UInt16(truncatingIfNeeded: offset)
                 cookieLength = UInt8(truncatingIfNeeded: length)
             } else if code == EDNS.keepAliveOption, length == 0 {

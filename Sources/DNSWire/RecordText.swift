@@ -1,11 +1,11 @@
 import Base
 
 extension DecodedRecord: CustomStringConvertible {
-    /// A line of a zone file, as dig prints it: `www.example.com. 60 IN A 192.0.2.1`.
+    /// A line of a zone file, in the form that dig prints: `www.example.com. 60 IN A 192.0.2.1`.
     public var description: String { "\(name.absolute) \(ttl) \(recordClass) \(type) \(data)" }
 
-    /// The RDATA in presentation form: for A, AAAA, CNAME, DNAME, NS, PTR, MX, TXT, SOA, SRV, CAA and HINFO that of
-    /// their RFCs; for other types, and for RDATA that does not fit its type, that of RFC 3597 §5, `\# 4 c0000201`.
+    /// The RDATA in presentation form. A, AAAA, CNAME, DNAME, NS, PTR, MX, TXT, SOA, SRV, CAA and HINFO have the form
+    /// of their RFCs. Other types, and RDATA that does not fit its type, have the form of RFC 3597 §5, `\# 4 c0000201`.
     public var data: String { knownData ?? opaqueData }
 
     private var opaqueData: String {
@@ -39,7 +39,7 @@ extension DecodedRecord: CustomStringConvertible {
         }
     }
 
-    /// `count` uncompressed names from `offset` on, followed by `suffix` octets; nil: they do not fit.
+    /// `count` uncompressed names from `offset` on, followed by `suffix` octets; nil: the RDATA has another form.
     private func names(_ count: Int, at offset: Int, suffix: Int) -> String? {
         var offset = offset
         let bytes = rdata.span

@@ -62,7 +62,7 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
     /// The types that have a mnemonic here.
     public static var named: [RecordType] { mnemonics.map(\.0) }
 
-    /// The code that refuses a question for this type; nil: the type may be asked.
+    /// The code by which a question for this type is refused; nil: the type may be asked.
     ///
     /// REFUSED for zone transfers. FORMERR for the other types of 128 to 254 and for OPT: they have no data to look up
     /// (RFC 6895 §3.1), and resolvers answer FORMERR as well, with which a client could make a healthy resolver seem to
@@ -75,7 +75,7 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
         }
     }
 
-    /// A mnemonic in any case, or RFC 3597 §5's `TYPE123`; nil: neither.
+    /// A type from its mnemonic in any case, or from `TYPE123` (RFC 3597 §5); nil for any other text.
     public init?(parsing text: String) {
         let upper = text.uppercased()
         let known = RecordType.mnemonics.first { $0.1 == upper }?.0.rawValue

@@ -1,6 +1,6 @@
 import Base
 
-/// The labels in a response that repeat the random spelling of a query of the daemon, of this query or an earlier one.
+/// The labels in a response that repeat the random spelling of the present query or of an earlier query of the daemon.
 ///
 /// Queries go to a resolver with random case. The case comes back wherever a name of the response is a copy of the
 /// question's name instead of a compression pointer to it: below a DNAME, in the target of the CNAME made for it (RFC
@@ -21,7 +21,7 @@ struct RepeatedLabels {
 
     var isEmpty: Bool { found.isEmpty }
 
-    /// - Parameter record: Validated, with its names.
+    /// - Parameter record: A record that was validated, with its names.
     mutating func look(at record: RecordHeader, _ message: Span<UInt8>) {
         look(message, record.ownerOffset..<record.nameEnd, names: 1) { _ in true }
         guard let layout = DataLayout(record.type), let first = record.firstName(layout, message) else { return }
@@ -32,7 +32,7 @@ struct RepeatedLabels {
         }
     }
 
-    /// Compares the labels of the names with which `range` begins; labels that pointers lead to are elsewhere and are
+    /// Compares the labels of the names with which `range` begins. Labels to which pointers lead are elsewhere, and are
     /// compared there.
     private mutating func look(
         _ message: Span<UInt8>, _ range: Range<Int>, names: Int, where isRepeated: (Range<Int>) -> Bool

@@ -1,13 +1,13 @@
 /// Writes replies to clients. Nothing here allocates.
 public enum Reply {
-    /// The UDP size in the daemon's OPT records, and the largest datagram to other hosts: it passes every path
-    /// unfragmented, as a fragment can be forged (RFC 9715 §3.1).
+    /// The UDP size in the daemon's OPT records, and the largest datagram to other hosts: such a datagram passes every
+    /// path unfragmented, and a fragment can be forged (RFC 9715 §3.1).
     public static let udpSize: UInt16 = 1232
     /// The largest datagram for a client without EDNS, and the least that a client with EDNS accepts (RFC 1035 §4.2.1,
     /// RFC 6891 §6.2.3).
     public static let minimumUDPSize = 512
-    /// The largest datagram to any client, whatever size it offers; only to clients on loopback, where fragments cannot
-    /// be forged from outside.
+    /// The largest datagram to any client, whatever size the client offers. Only clients on loopback get such
+    /// datagrams, since fragments there cannot be forged from outside.
     public static let maximumUDPSize = 4096
 
     /// The longest refusal: header, the longest question, OPT with an extended error and all options.
@@ -18,7 +18,7 @@ public enum Reply {
     public enum Age: Sendable {
         /// TTLs decrease by this many seconds, not below 0.
         case elapsed(UInt32)
-        /// Every TTL is this many seconds (stale answers, RFC 8767 §4).
+        /// Every TTL becomes this many seconds (stale answers, RFC 8767 §4).
         case fixed(UInt32)
     }
 
@@ -144,7 +144,7 @@ public enum Reply {
 }
 
 extension Reply {
-    /// Header, question and OPT.
+    /// Writes the header, the question and the OPT.
     private static func writeWithoutRecords(
         _ code: ResponseCode, _ flags: UInt16, _ options: Span<UInt8>, _ errors: Range<Int>, _ question: Question,
         _ query: Span<UInt8>, _ out: inout MutableSpan<UInt8>
@@ -198,7 +198,7 @@ extension Reply {
         return end
     }
 
-    /// The offset after `count` records from `start` on; nil: they exceed the body.
+    /// The offset after `count` records from `start` on; nil: the records exceed the body.
     private static func end(of count: Int, in body: Span<UInt8>, at start: Int) -> Int? {
         var offset = start
         for _ in 0..<count {
@@ -225,7 +225,7 @@ extension Reply {
         return answersEnd
     }
 
-    /// Writes the aged TTLs over those copied from `body`; false: the records do not fill `range` exactly.
+    /// Writes the aged TTLs over the TTLs copied from `body`; false: the records do not fill `range` exactly.
     private static func writeTTLs(
         _ age: Age, of count: Int, in body: Span<UInt8>, _ range: Range<Int>, into out: inout MutableSpan<UInt8>
     ) -> Bool {

@@ -1,13 +1,13 @@
 /// The options of the OPT record in a reply to one client, without the extended errors, which belong to the answer;
 /// trivial.
 ///
-/// They are part of the client's ``Question``, so that the code that writes the reply, from the cache or seconds later,
-/// needs to know neither the client's address nor its transport.
+/// The options are part of the client's ``Question``, so that the code that writes the reply, from the cache or seconds
+/// later, needs to know neither the client's address nor its transport.
 public struct ReplyOptions: Sendable, Equatable {
     /// The server cookie, for a client that sent a cookie.
     public let cookie: Cookie?
-    /// How long an idle connection stays open, in units of 100 ms (edns-tcp-keepalive, RFC 7828); only for a client
-    /// that asked for it over TCP.
+    /// How long an idle connection stays open, in units of 100 ms (edns-tcp-keepalive, RFC 7828). Only for a client
+    /// that asked for this time over TCP.
     public let keepAlive: UInt16?
     /// The length of the options in one octet, since each copied question contains it.
     private let octets: UInt8

@@ -1,14 +1,14 @@
 /// The question and result of a reply, read from its octets.
 public struct ReplySummary: Sendable, Equatable {
-    /// The range of the queried name; empty: the reply repeats no question. Type and class are then undefined.
+    /// The range of the queried name; empty if the reply repeats no question. Then type and class are undefined.
     public let name: Range<Int>
     public let type: RecordType
     public let code: ResponseCode
 
-    /// Whether it answers the question, instead of reporting a failure or refusal of the daemon.
+    /// Whether the reply answers the question, instead of reporting a failure or refusal of the daemon.
     public var isAnswer: Bool { !name.isEmpty && code.isAnswer }
 
-    /// - Parameter reply: Written by ``Reply``; nil: it is not.
+    /// - Parameter reply: A reply written by ``Reply``. Other octets give nil.
     public init?(_ reply: Span<UInt8>) {
         guard reply.count >= Header.length, let nameEnd = Question.questionNameEnd(reply) else { return nil }
         name = Question.nameOffset..<nameEnd

@@ -7,8 +7,8 @@ public enum Response {
 
     public struct Reply: Sendable, Equatable {
         public var answer: Answer
-        /// TC: the question must be repeated over TCP. The answer then has no records, since part of an RRset must not
-        /// be used (RFC 2181 §9).
+        /// TC: the question must be repeated over TCP. The answer then has no records, since a part of an RRset must
+        /// not be used (RFC 2181 §9).
         public var truncated = false
         /// The whole code, with the upper bits from the OPT record.
         public var responseCode: ResponseCode
@@ -17,13 +17,13 @@ public enum Response {
         public var keepAlive: UInt16?
     }
 
-    /// The ID of a message; nil: it has no whole header.
+    /// The ID of a message; nil: the message has no whole header.
     public static func id(of message: Span<UInt8>) -> UInt16? {
         message.count < Header.length ? nil : message.integer16(at: 0)
     }
 
-    /// Whether a parsed response repeats the question of `query` octet for octet, with the case of its letters; nil: it
-    /// has no question.
+    /// Whether a parsed response repeats the question of `query` octet for octet, with the case of its letters; nil if
+    /// the response has no question.
     public static func repeatsQuestion(_ message: Span<UInt8>, of query: Span<UInt8>) -> Bool? {
         guard message.count > Header.length, message.integer16(at: 4) == 1 else { return nil }
         guard let end = RecordHeader.skipName(query, at: Header.length), end <= message.count else { return false }
@@ -44,7 +44,7 @@ public enum Response {
     /// - A response that does not answer the question is not cached: other response codes, records of unrelated names,
     ///   referrals, alias loops.
     /// - FORMERR, SERVFAIL, NOTIMP and REFUSED may come as a bare header. Servers without EDNS may leave the query's
-    ///   record counts in it.
+    ///   record counts in this header.
     public static func read(
         _ message: Span<UInt8>, id: UInt16, to name: Name, type: RecordType, recordClass: RecordClass = .in,
         defaultNegativeTTL: UInt32
@@ -208,7 +208,7 @@ struct ResponseRecords: ~Copyable {
     /// The records of answer and authority section, in order.
     var all: [RecordHeader] { rewritten.records }
     var count: Int { rewritten.records.count }
-    /// One of ``all``; access to the whole array would retain a reference.
+    /// One of the records of ``all``. Access to the whole array would retain a reference.
     subscript(index: Int) -> RecordHeader { rewritten.records[index] }
     var authority: ArraySlice<RecordHeader> { all[answerCount...] }
 
@@ -228,7 +228,7 @@ struct ResponseRecords: ~Copyable {
 
     private mutating func readOwner(_ message: Span<UInt8>, _ offset: Int) throws(WireError) {
         let octets = message.count - offset < 2 ? 0 : message.integer16(at: offset)
-        // The owner is the question's name, or the owner of the record before: it has been read.
+        // The owner is the question's name, or the owner of the record before, which has been read.
         if octets == Answer.questionPointer || octets >= 0xC000 && octets == pointer { return }
         steps += try WireName.end(message, at: offset, avoiding: rewritten).steps
         pointer = octets

@@ -2,21 +2,21 @@ public import Base
 
 /// The data of an HTTPS or SVCB record (RFC 9460 §2.2).
 struct ServiceBinding {
-    /// 0: an alias (§2.4.2).
+    /// The priority; 0 means an alias (§2.4.2).
     let priority: UInt16
     /// The root means the owner itself, in a record that is no alias (§2.5.2).
     let target: Name
     /// The parameters, in ascending order of their keys (§2.2).
     fileprivate(set) var parameters: [(key: UInt16, value: [UInt8])] = []
 
-    /// `mandatory`, `ipv4hint` and `ipv6hint` (§14.3.2).
+    /// The keys `mandatory`, `ipv4hint` and `ipv6hint` (§14.3.2).
     private static let (mandatory, ipv4Hint, ipv6Hint): (UInt16, UInt16, UInt16) = (0, 4, 6)
-    /// `alpn`, `no-default-alpn`, `port` (§14.3.2) and `dohpath` (RFC 9461 §5).
+    /// The keys `alpn`, `no-default-alpn`, `port` (§14.3.2) and `dohpath` (RFC 9461 §5).
     private static let (alpn, noDefaultALPN, port, dohPath): (UInt16, UInt16, UInt16, UInt16) = (1, 2, 3, 7)
 
     var isAlias: Bool { priority == 0 }
 
-    /// - Parameter alpn: Each of 1...255 octets.
+    /// - Parameter alpn: Names of protocols, of 1...255 octets each.
     fileprivate init(priority: UInt16, target: Name, alpn: [String], port: UInt16?, dohPath: String?) {
         (self.priority, self.target) = (priority, target)
         parameters.append((Self.alpn, alpn.flatMap { [UInt8(truncatingIfNeeded: $0.utf8.count)] + $0.utf8 }))
@@ -24,7 +24,7 @@ struct ServiceBinding {
         if let dohPath { parameters.append((Self.dohPath, Array(dohPath.utf8))) }
     }
 
-    /// Nil: the data is invalid. Clients must not use such a record (§2.2), but one may be more lenient.
+    /// Nil if the data is invalid. Clients must not use such a record (§2.2), but a client may be more lenient.
     init?(_ span: Span<UInt8>) {
         // The name is not compressed (§2.2).
         guard var offset = Name.uncompressedEnd(span, at: 2) else { return nil }
@@ -111,7 +111,7 @@ extension Answer {
     /// The data of an SVCB record for a DNS server (RFC 9461).
     /// - Parameters:
     ///   - alpn: Names of protocols, of 1...255 octets each.
-    ///   - port: Nil: the protocol's default.
+    ///   - port: The port; nil for the protocol's default.
     ///   - hints: Addresses of the target.
     public static func serviceData(
         priority: UInt16, target: Name, alpn: [String], port: UInt16?, dohPath: String?, hints: [IPAddress]
@@ -130,7 +130,7 @@ extension Answer {
     /// valid any more, and invalid records are left out.
     /// - Parameters:
     ///   - addresses: The addresses of the queried name; ``mostHints`` of each family are used.
-    ///   - ttl: Their lifetime; records with hints live no longer.
+    ///   - ttl: The lifetime of the addresses. Records with hints live no longer.
     /// - Returns: nil: the answer cannot be read.
     public func bound(to addresses: [IPAddress], for ttl: UInt32) -> Answer? {
         guard let (nameEnd, type) = asked, let question = Name.whole(Array(body[..<nameEnd])) else { return nil }
@@ -173,7 +173,7 @@ extension Answer {
 }
 
 extension Name {
-    /// The uncompressed name that fills these octets exactly; nil: they are no such name.
+    /// The uncompressed name that fills these octets exactly; nil: the octets are no such name.
     fileprivate static func whole(_ octets: [UInt8]) -> Name? {
         uncompressedEnd(octets.span, at: 0) == octets.count
             ? Name(wire: octets.span, at: 0, length: octets.count) : nil

@@ -1,6 +1,6 @@
 extension Answer {
-    /// The answer for clients without DO, from one that was got with DO: without the records that exist only for DO
-    /// (RFC 4035 §3.2.1), unless they were queried. Nil: it cannot be written.
+    /// The answer for clients without DO, made from an answer that was got with DO. Records that exist only for DO are
+    /// left out (RFC 4035 §3.2.1), unless they were queried. Nil if the answer cannot be written.
     /// - Parameter type: The queried type.
     public func withoutSignatures(_ type: RecordType) -> Answer? {
         let records = recordHeaders()

@@ -1,6 +1,6 @@
 /// SipHash-2-4: a short keyed hash that cannot be predicted without the key (Aumasson and Bernstein, 2012).
 ///
-/// It takes whole words of eight octets, little-endian; ``finish`` takes the rest.
+/// The hash takes whole words of eight octets, little-endian; ``finish`` takes the rest.
 package struct SipHash {
     private var v0, v1, v2, v3: UInt64
 

@@ -20,7 +20,7 @@ public enum StoredAnswer {
         guard ExtendedErrors.areValid(whole, errors) else { throw .badOption(at: errors.lowerBound) }
         let message = whole.extracting(first: errors.lowerBound)
         let nameEnd = try WireName.end(message, at: Header.length).end
-        // It is the first name, hence uncompressed: its lengths, at most 63, are not letters.
+        // The name is the first of the message, hence uncompressed. Its length octets, at most 63, are not letters.
         for index in Header.length..<nameEnd where message[index] &- UInt8(ascii: "A") < 26 { throw .mismatch }
         guard message.count - nameEnd >= 4 else { throw .truncated(at: nameEnd) }
         guard RecordClass(rawValue: message.integer16(at: nameEnd + 2)) == .in else { throw .mismatch }

@@ -3,18 +3,18 @@ public import Base
 /// DNS64: AAAA records made from A records, for clients in a network whose translator leads to IPv4 addresses (RFC
 /// 6147).
 extension Answer {
-    /// Whether it means that the name has no record of the queried type, or is a failure that RFC 6147 §5.1.2 treats
-    /// alike: any code but NXDOMAIN, and no record of that type.
+    /// Whether the answer means that the name has no record of the queried type, or is a failure that RFC 6147 §5.1.2
+    /// treats alike: it has any code but NXDOMAIN, and no record of that type.
     public var lacksTheType: Bool { head.responseCode != .nxDomain && answersToTheType == 0 }
 
-    /// Whether it has signatures, which a client may check.
+    /// Whether the answer has signatures, which a client may check.
     public var isSigned: Bool { recordHeaders().contains { $0.type == .rrsig } }
 
     /// The answer for AAAA made from this answer for A, under a NAT64 prefix: its aliases, and each address under the
     /// prefix (RFC 6147 §5.1.6 and §5.1.7), as many as a message has room for.
     /// - Parameters:
     ///   - absence: The answer without an AAAA record: no made record lives longer (RFC 6147 §5.1.7).
-    /// - Returns: nil: there is no address that the translator may be given.
+    /// - Returns: Nil if there is no address that the translator may be given.
     public func synthesized(under prefix: NAT64Prefix, after absence: Answer) -> Answer? {
         let longest = absence.isCacheable ? absence.keep : Self.longestWithoutSOA
         var made = ComposedMessage(question: body, type: .aaaa)
@@ -39,7 +39,7 @@ extension Answer {
 
     /// The answer for another name that is an alias of this answer's name, as the reverse name of an address under a
     /// NAT64 prefix is an alias of that of the IPv4 address (RFC 6147 §5.3.1).
-    /// - Returns: nil: a message has no room for it.
+    /// - Returns: Nil if a message has no room for the answer.
     public func aliased(from name: Name) -> Answer? {
         guard let (nameEnd, type) = asked else { return nil }
         var made = ComposedMessage(question: name.wire, type: type)

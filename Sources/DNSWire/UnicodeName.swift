@@ -66,7 +66,7 @@ package enum UnicodeName {
         var (point, delta, bias, handled) = (initialPoint, 0, initialBias, basic.count)
         while handled < label.count {
             let next = label.reduce(Int.max) { $1 >= point && $1 < $0 ? Int($1) : $0 }
-            // Without overflow: a label has fewer than 1100 characters.
+            // The sum does not overflow: a label has fewer than 1100 characters.
             delta += (next - point) * (handled + 1)
             point = next
             for character in label {

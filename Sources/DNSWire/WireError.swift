@@ -1,4 +1,4 @@
-/// Why bytes are not the DNS message they should be; `at` is an offset into the message.
+/// The reason for which bytes are not the expected DNS message; `at` is an offset into the message.
 public enum WireError: Error, Equatable, Sendable {
     /// The message ends inside the element at this offset.
     case truncated(at: Int)

@@ -69,10 +69,10 @@ enum WireName {
 /// client, or become invalid.
 struct RewrittenFields: ~Copyable {
     private let questionEnd: Int
-    /// In order.
+    /// The records in order.
     private(set) var records: [RecordHeader] = []
 
-    /// - Parameter questionEnd: The offset after the question's name; 0: it stays as it is.
+    /// - Parameter questionEnd: The offset after the question's name; 0: no name is rewritten.
     /// - Parameter room: The most records.
     init(questionEnd: Int = 0, room: Int = 0) {
         self.questionEnd = questionEnd
@@ -118,12 +118,12 @@ extension Name {
 /// The positions of names in the RDATA of the types whose names may be compressed (RFC 1035 §3.3, RFC 3597 §4), and of
 /// DNAME, which is followed.
 struct DataLayout {
-    /// Octets before the names, and before the strings.
+    /// The number of octets before the names, and before the strings.
     let prefix: Int
-    /// Character strings (RFC 1035 §3.3) right before the names.
+    /// The number of character strings (RFC 1035 §3.3) right before the names.
     let strings: Int
     let names: Int
-    /// Octets after the names; nil: any number.
+    /// The number of octets after the names; nil for any number.
     let suffix: Int?
     /// Whether these names may be written compressed: only in the types of RFC 1035 (RFC 3597 §4), the last of which is
     /// TXT.
@@ -170,7 +170,7 @@ extension RecordHeader {
         return steps
     }
 
-    /// The offset of the first name in RDATA; nil: the data ends before it.
+    /// The offset of the first name in RDATA; nil: the data ends before the name.
     func firstName(_ layout: DataLayout, _ message: Span<UInt8>) -> Int? {
         var offset = dataOffset + layout.prefix
         for _ in 0..<layout.strings where offset < end { offset += 1 + Int(message[offset]) }

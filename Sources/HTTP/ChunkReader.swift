@@ -2,12 +2,12 @@ import Base
 
 /// Reads a body in chunks (RFC 9112 §7.1), in any pieces. Extensions and trailers are dropped.
 ///
-/// Each line of it ends with CR LF and has no other control character: a proxy on the way that interprets a single LF
-/// or CR in another way than this reader would see other requests in the same octets.
+/// Each line of the body ends with CR LF and has no other control character: a proxy on the way that interprets a
+/// single LF or CR in another way than this reader would see other requests in the same octets.
 struct ChunkReader {
     /// The longest line with a chunk's size, with its extensions, in octets.
     static let lineLimit = 1024
-    /// The octets of such a line that do not count against ``spare``: no size within the limit needs more digits.
+    /// The octets of such a line that do not count against ``spare``, since no size within the limit needs more digits.
     private static let plainLine = 8
 
     private enum State {
@@ -29,7 +29,7 @@ struct ChunkReader {
     var held: Int { line.count }
 
     /// - Parameter limit: The longest body, in octets.
-    /// - Returns: How many of `bytes` belong to this body: all of them, unless it is complete.
+    /// - Returns: How many of `bytes` belong to this body. If the body is not complete, all of them do.
     mutating func read(_ bytes: ArraySlice<UInt8>, into body: inout [UInt8], limit: Int) throws(HTTPError) -> Int {
         var position = bytes.startIndex
         while position < bytes.endIndex, !isWhole {
@@ -84,7 +84,7 @@ struct ChunkReader {
         var size = 0
         for index in digits {
             guard let digit = Hexadecimal.value(text[index]) else { throw .badChunk }
-            // Beyond the limit the exact size does not matter; it stays small so that it cannot overflow.
+            // Beyond the limit the exact size does not matter. The size stays small, so that it cannot overflow.
             size = min(size * 16 + Int(digit), room + 1)
         }
         guard size <= room else { throw .bodyTooLong }

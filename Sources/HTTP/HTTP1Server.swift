@@ -1,15 +1,15 @@
 import Base
 
-/// A server's side of one HTTP/1.1 connection (RFC 9112): each request is answered before the next one is taken.
+/// A server's side of one HTTP/1.1 connection (RFC 9112), which answers each request before it takes the next request.
 package final class HTTP1Server: HTTPServer {
     /// The longest head, in octets.
     private static let headLimit = HTTPResponseReader.headLimit
-    /// Octets that may follow a request before it is answered: the octets of one read.
+    /// The most octets that may follow a request before it is answered: the octets of one read.
     private static let restLimit = 64 * 1024
 
     private var reader: HTTPRequestReader
     private var output: [UInt8] = []
-    /// Whether the connection goes on after the request that waits for its answer; nil: no request waits.
+    /// Whether the connection goes on after the request that waits for its answer; nil if no request waits.
     private var keepsAlive: Bool?
     /// Whether the buffered octets are only a part of a request.
     private var isPart = true

@@ -1,7 +1,7 @@
 internal import Base
 internal import CNGHTTP2
 
-// The callbacks of nghttp2 while a session reads or writes: each calls the session's owner, and lets the library go on.
+// The callbacks of nghttp2 while a session reads or writes. Each calls the session's owner, and lets the library go on.
 
 extension HTTP2Library {
     static func install(in callbacks: OpaquePointer?) {

@@ -1,15 +1,15 @@
-/// Why a connection takes no more requests, in words for the log.
+/// The reason for which a connection takes no more requests, in words for the log.
 package enum HTTP2Error: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The server's first bytes are not a SETTINGS frame (RFC 9113 §3.4): they may be HTTP/1.1, or a banner.
+    /// The server's first bytes are not a SETTINGS frame (RFC 9113 §3.4), but perhaps HTTP/1.1 or a banner.
     case notHTTP2
-    /// The server broke the protocol; it gets this code.
+    /// The server broke the protocol, and gets this code.
     case violation(HTTP2Code)
     /// More than ``HTTP2Session/frameLimit`` frames came without an answer among them, or too many acknowledgements
     /// wait to be sent.
     case flood
     /// The server closed the connection.
     case closed
-    /// nghttp2 failed, for example without memory; its own error code.
+    /// nghttp2 failed with this error code of its own, for example without memory.
     case library(code: Int)
 
     package var description: String {
@@ -23,9 +23,9 @@ package enum HTTP2Error: Error, Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Why one request has no answer.
+/// The reason for which one request has no answer.
 package enum HTTP2Failure: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The server has not processed it: it is safe to send again (RFC 9113 §8.7).
+    /// The server has not processed the request, which can be sent again safely (RFC 9113 §8.7).
     case refused
     /// The server reset the stream; the connection goes on.
     case reset(HTTP2Code)
@@ -44,7 +44,7 @@ package enum HTTP2Failure: Error, Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Why a stream or a connection is ended (RFC 9113 §7); any number is valid.
+/// The reason for which a stream or a connection is ended (RFC 9113 §7). Any number is valid.
 package struct HTTP2Code: RawRepresentable, Equatable, Sendable, CustomStringConvertible {
     package let rawValue: UInt32
 

@@ -12,7 +12,7 @@ struct HTTP2Exchange {
     /// Whether no client waits for its response any more, which still ends its stream.
     var isAbandoned = false
 
-    /// The status of the last head; 0: none came; 1xx: only an interim response has come.
+    /// The status of the last head; 0 if no head came; 1xx if only an interim response has come.
     private var status = 0
     private var interims = 0
     /// Whether the next fields are trailers, which are ignored.
@@ -41,7 +41,7 @@ struct HTTP2Exchange {
         status >= 200 ? HTTPResponse(status: status, fields: fields, body: body) : nil
     }
 
-    /// A head begins; if the body has begun already, it is the trailers.
+    /// Begins a head, or the trailers if the body has begun already.
     mutating func beginHead() throws(HTTPError) {
         (fieldCount, headLength) = (0, 0)
         isTrailer = status >= 200
@@ -59,7 +59,7 @@ struct HTTP2Exchange {
             throw .headTooLong
         }
         if status == 0 {
-            // No other field may precede it (RFC 9113 §8.3).
+            // No other field may precede the status (RFC 9113 §8.3).
             guard isEqual(name, name.indices, to: ":status"),
                 let status = decimal(value, value.indices, maximum: 999), status >= 100
             else { throw .badHeader }

@@ -6,13 +6,13 @@ internal import CNGHTTP2
 @safe struct HTTP2Library: ~Copyable {
     /// The most acknowledgements of PING and SETTINGS that may wait for a peer that does not read.
     static let acknowledgementLimit = 1000
-    /// The octets that a peer may send on one stream, and on all together, before it learns that they were read.
+    /// The octets that a peer may send on a stream, and on all streams together, before it learns that they were read.
     private static let streamWindow: UInt32 = 128 * 1024
     private static let connectionWindow: Int32 = 1024 * 1024
     /// Octets of fields that a server, and a client, may store here for their next heads: the few fields that requests
     /// for DNS repeat.
     private static let (serversTable, clientsTable): (UInt32, UInt32) = (4096, 512)
-    /// Octets of initial room for output: those of a request.
+    /// The initial room for output, in octets: enough for a request.
     private static let usualOutput = 512
 
     private let session: OpaquePointer
@@ -54,7 +54,7 @@ internal import CNGHTTP2
     }
 
     /// Queues the first flight.
-    /// - Parameter owner: Gets the callbacks; it must live as long as this value.
+    /// - Parameter owner: The session that gets the callbacks. The owner must live as long as this value.
     func start(for owner: HTTP2Owner) throws(HTTP2Error) {
         // Sound: callbacks run only inside calls that the owner makes, so the unretained pointer is alive then.
         unsafe nghttp2_session_set_user_data(session, Unmanaged.passUnretained(owner).toOpaque())
@@ -90,7 +90,7 @@ internal import CNGHTTP2
         unsafe nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
     }
 
-    /// - Returns: The request's stream; nil: none can be opened. The body is fetched later by a callback.
+    /// - Returns: The request's stream; nil if no stream can be opened. A callback fetches the body later.
     func submit(_ request: HTTP2Request) -> Int32? {
         let hasBody = !request.body.isEmpty
         var head = request.head
@@ -107,12 +107,12 @@ internal import CNGHTTP2
 
     /// Answers the request on a stream.
     /// - Parameters:
-    ///   - head: All fields, Content-Length too.
-    ///   - hasBody: Whether there is a body, which is fetched later by a callback.
+    ///   - head: All fields, including Content-Length.
+    ///   - hasBody: Whether the answer has a body, which a callback fetches later.
     func respond(on stream: Int32, _ head: HTTP2Head, hasBody: Bool) {
         var body = unsafe nghttp2_data_provider()
         unsafe body.read_callback = readBody
-        // It fails without memory, which the next call reports, or if the client is gone.
+        // The call fails without memory, which the next call reports, or if the client is gone.
         _ = unsafe Self.withFields(head) { fields, count in
             unsafe hasBody
                 ? nghttp2_submit_response(session, stream, fields, count, &body)
@@ -143,21 +143,21 @@ internal import CNGHTTP2
 
     /// Resets a stream, so that the peer stops sending on it.
     func reset(_ stream: Int32, _ code: HTTP2Code = .cancel) {
-        // It fails only without memory, which the next call reports.
+        // The call fails only without memory, which the next call reports.
         _ = unsafe nghttp2_submit_rst_stream(session, flag(NGHTTP2_FLAG_NONE), stream, code.rawValue)
     }
 
-    /// Announces to the peer that no more of its streams are taken than those that came; they go on (RFC 9113 §6.8).
+    /// Announces to the peer that no more of its streams are taken. Streams that have come go on (RFC 9113 §6.8).
     func goAway() {
-        // It fails only without memory, and then nothing is sent.
+        // The call fails only without memory, and then nothing is sent.
         _ = unsafe nghttp2_submit_goaway(
             session, flag(NGHTTP2_FLAG_NONE), nghttp2_session_get_last_proc_stream_id(session),
             HTTP2Code.noError.rawValue, nil, 0)
     }
 
-    /// Ends the connection: the peer gets the reason, and nothing more is read.
+    /// Ends the connection. The peer gets the reason, and nothing more is read.
     func terminate(_ code: HTTP2Code) {
-        // It fails only without memory, and then nothing is sent.
+        // The call fails only without memory, and then nothing is sent.
         _ = unsafe nghttp2_session_terminate_session(session, code.rawValue)
     }
 
@@ -171,7 +171,7 @@ internal import CNGHTTP2
         try Self.check(Int32(clamping: min(count, 0)))
     }
 
-    /// Appends the next frame for the peer, or a part of one; false: there is none.
+    /// Appends the next frame for the peer, or a part of a frame; false: there is no frame.
     func send(into output: inout [UInt8]) throws(HTTP2Error) -> Bool {
         var piece: UnsafePointer<UInt8>?
         let count = unsafe nghttp2_session_mem_send(session, &piece)
@@ -185,7 +185,7 @@ internal import CNGHTTP2
     private static func check(_ code: Int32) throws(HTTP2Error) {
         switch code {
         case 0...: return
-        // The only callback that fails is the one that counts frames.
+        // The only callback that fails is the callback that counts frames.
         case NGHTTP2_ERR_FLOODED.rawValue, NGHTTP2_ERR_TOO_MANY_CONTINUATIONS.rawValue,
             NGHTTP2_ERR_CALLBACK_FAILURE.rawValue:
             throw .flood

@@ -1,11 +1,11 @@
-/// The base of client and server session: its methods are nghttp2's callbacks, called while the session calls nghttp2.
-/// A session overrides those that it needs; the others do nothing.
+/// The base of client and server session. Its methods are nghttp2's callbacks, called while the session calls nghttp2.
+/// A session overrides the methods that it needs; the other methods do nothing.
 package class HTTP2Owner {
     private let frameLimit: Int
-    /// Frames since the last whole response, received or (with a body) sent.
+    /// Frames since the last whole response that a client has received, or that a server has sent with a body.
     var frames = 0
 
-    /// - Parameter frameLimit: The most frames from one such response to the next.
+    /// - Parameter frameLimit: The most frames between two such responses.
     init(frameLimit: Int) { self.frameLimit = frameLimit }
 
     /// - Returns: Whether to go on reading.
@@ -18,8 +18,8 @@ package class HTTP2Owner {
     func beganHead(_ stream: Int32) {}
 
     /// - Returns: Whether to go on with the head. If not, its stream is reset, and the rest of the head costs next to
-    ///   nothing: one octet of it may refer to a field of some kilobytes, which would be examined each time (RFC 7541
-    ///   §7.3).
+    ///   nothing: otherwise each octet of the rest could refer to a field of some kilobytes, which would be examined
+    ///   (RFC 7541 §7.3).
     func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) -> Bool { true }
 
     func receive(_ stream: Int32, body bytes: Span<UInt8>) {}
@@ -30,7 +30,7 @@ package class HTTP2Owner {
     /// The peer has reset a stream.
     func wasReset(_ stream: Int32, _ code: HTTP2Code) {}
 
-    /// The library has closed a stream: both sides have finished it, or one of them has ended it.
+    /// The library has closed a stream: both sides have finished the stream, or one side has ended it.
     func closed(_ stream: Int32, _ code: HTTP2Code) {}
 
     /// The peer has sent GOAWAY.

@@ -14,10 +14,10 @@ package struct HTTP2Request: Sendable {
     let head: HTTP2Head
 
     /// - Parameters:
-    ///   - authority: Host, and the port if it is not 443.
+    ///   - authority: The host, and the port if it is not 443.
     ///   - path: The path with the query.
-    ///   - fields: The fields beyond method, scheme, authority, path and Content-Length; their names in lower case.
-    /// - Returns: nil: the head is longer than ``headLimit``.
+    ///   - fields: The fields beyond method, scheme, authority, path and Content-Length. Their names are in lower case.
+    /// - Returns: Nil if the head is longer than ``headLimit``.
     package init?(_ method: Method, authority: String, path: String, fields: [(name: String, value: String)] = []) {
         let pseudo = [
             (name: ":method", value: method.rawValue), (name: ":scheme", value: "https"),
@@ -44,7 +44,7 @@ struct HTTP2Head: Sendable {
         }
     }
 
-    /// Becomes the head of an answer, and reuses its memory.
+    /// Replaces the present head by the head of an answer, and reuses the memory.
     mutating func begin(_ answer: HTTPAnswer) {
         text.removeAll(keepingCapacity: true)
         lengths.removeAll(keepingCapacity: true)

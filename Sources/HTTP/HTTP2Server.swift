@@ -14,22 +14,22 @@ import Base
 /// | sends many heads or bodies and ends none | no more than ``heldLimit`` octets are stored; beyond them 413 |
 /// | gives no room for answers (windows of 0) | its requests stay open, and there are no more than ``streamLimit`` of them |
 ///
-/// A flood is more than ``frameLimit`` frames from one complete answer with a body to the next: it ends the connection
+/// A flood is more than ``frameLimit`` frames between two complete answers with a body. A flood ends the connection
 /// with ENHANCE_YOUR_CALM. A refused request has no body.
 package final class HTTP2Server: HTTP2Owner, HTTPServer {
     /// The most requests that are read or answered at a time.
     package static let streamLimit = 100
-    /// The most frames from one whole answer with a body to the next.
+    /// The most frames between two complete answers with a body.
     package static let frameLimit = 1000
     /// The most stored octets of requests.
     package static let heldLimit = 256 * 1024
-    /// Octets of output above which no more output is made until some were taken.
+    /// Octets of output above which no more output is made until some octets were taken.
     private static let backlogLimit = 64 * 1024
 
     private let library: HTTP2Library
     /// The longest body of a request, in octets.
     private let bodyLimit: Int
-    /// The open exchanges, few enough for a search.
+    /// The open exchanges, which are few enough for a search.
     private var exchanges: [Exchange] = []
     /// The requests to pass on to the owner, in order.
     private var ready: [Exchange] = []

@@ -4,29 +4,29 @@ import Base
 package enum HTTP2Event: Equatable, Sendable {
     case answered(UInt64, HTTPResponse)
     case failed(UInt64, HTTP2Failure)
-    /// The server takes no more requests (GOAWAY); requests that are not reported as failed may still be answered. Any
+    /// The server takes no more requests (GOAWAY). Requests that are not reported as failed may still be answered. Any
     /// code but NO_ERROR is an error.
     case goingAway(HTTP2Code)
     /// The connection has ended. Each request had its answer or failure before.
     case ended(HTTP2Error)
 }
 
-/// A client's side of one HTTP/2 connection (RFC 9113) as bytes in and bytes out: it owns no socket and no clock, and
-/// is confined to its owner.
+/// A client's side of one HTTP/2 connection (RFC 9113) as bytes in and bytes out. The session owns no socket and no
+/// clock, and is confined to its owner.
 ///
 /// After each call, take the output and the events until there are none left. Each request that was opened and not
 /// cancelled gets exactly one of ``HTTP2Event/answered(_:_:)`` and ``HTTP2Event/failed(_:_:)``.
 package final class HTTP2Session: HTTP2Owner {
-    /// The most requests at a time, even if the server allows more.
+    /// The most requests at a time, even if the server allows more requests.
     package static let requestLimit = 512
     /// The most requests before the server has announced its limit (RFC 9113 §6.5.2 advises a hundred).
     package static let assumedLimit = 100
-    /// The most fields of one head; their size is limited by ``HTTPResponseReader/headLimit``.
+    /// The most fields of one head. Their size is limited by ``HTTPResponseReader/headLimit``.
     package static let fieldLimit = 64
     /// The most frames between two answers. A body of 64 KiB takes five; an idle server sends a PING now and then.
     package static let frameLimit = 10_000
-    /// Octets of output above which no more output is made until some were taken. ``HTTP2Library/acknowledgementLimit``
-    /// limits the number of acknowledgements that wait meanwhile.
+    /// Octets of output above which no more output is made until some octets were taken. Meanwhile
+    /// ``HTTP2Library/acknowledgementLimit`` limits the number of waiting acknowledgements.
     package static let backlogLimit = 64 * 1024
 
     /// The most cancelled requests whose streams are left to end by themselves.
@@ -45,8 +45,8 @@ package final class HTTP2Session: HTTP2Owner {
     private var isGoingAway = false
     private var hasEnded = false
 
-    /// Begins a connection; the first flight is ready to be taken, and requests may join it.
-    /// - Parameter bodyLimit: The longest body of a response, in octets; a longer one fails only its request.
+    /// Begins a connection. The first flight is ready to be taken, and requests may join it.
+    /// - Parameter bodyLimit: The longest body of a response, in octets. A longer body fails only its request.
     /// - Throws: ``HTTP2Error/library(code:)`` if there is no memory.
     package init(bodyLimit: Int) throws(HTTP2Error) {
         library = try HTTP2Library(.client)
@@ -64,17 +64,17 @@ package final class HTTP2Session: HTTP2Owner {
         return max(0, mostAtOnce - exchanges.count + abandoned)
     }
 
-    /// Whether the connection may take more requests later; false: it has ended, or the server takes no more (GOAWAY).
+    /// Whether the connection may take more requests later; false: it has ended, or the server has sent GOAWAY.
     package var mayTakeMore: Bool { !isGoingAway && !hasEnded }
 
     /// Whether no request is open.
     package var isIdle: Bool { exchanges.count == abandoned }
 
-    /// The most requests open at once, as far as the server has announced it.
+    /// The most requests that may be open at once, as far as the server has announced its limit.
     package var mostAtOnce: Int { min(Self.requestLimit, library.streamLimit) }
 
-    /// - Parameter id: The ID that the owner chose; no other open request may have it.
-    /// - Returns: False: there is no ``room``.
+    /// - Parameter id: The ID that the owner chose. No other open request may have the same ID.
+    /// - Returns: False if there is no ``room``.
     package func open(_ request: HTTP2Request, as id: UInt64) -> Bool {
         guard room > 0 else { return false }
         if exchanges.count >= mostAtOnce { resetOldestAbandoned() }
@@ -84,11 +84,11 @@ package final class HTTP2Session: HTTP2Owner {
         return true
     }
 
-    /// Cancels a request: no event reports it any more; the connection goes on.
+    /// Cancels a request, which no event reports any more. The connection goes on.
     ///
-    /// Its stream is left to its response, since servers regard many resets as an attack (CVE-2023-44487). The stream
-    /// is reset when another request needs the room, or when more than ``abandonedLimit`` such streams wait.
-    /// - Returns: False: the request was not open: its answer or failure had been reported.
+    /// The request's stream waits for its response, since servers regard many resets as an attack (CVE-2023-44487). The
+    /// stream is reset when another request needs the room, or when more than ``abandonedLimit`` such streams wait.
+    /// - Returns: False if the request was not open, because its answer or failure had been reported.
     @discardableResult package func cancel(_ id: UInt64) -> Bool {
         let count = events.count
         events.removeAll { event in
@@ -120,7 +120,7 @@ package final class HTTP2Session: HTTP2Owner {
 
     // MARK: Bytes and events
 
-    /// Takes bytes from the server, in any pieces; ignored when the connection has ended.
+    /// Takes bytes from the server, in any pieces. They are ignored after the end of the connection.
     package func receive(_ bytes: Span<UInt8>) {
         guard !hasEnded, !bytes.isEmpty else { return }
         if !hasStarted {
@@ -144,7 +144,7 @@ package final class HTTP2Session: HTTP2Owner {
 
     /// The bytes to send to the server; empty if there are none.
     package func takeOutput() -> [UInt8] {
-        // While the output has room, it contains all frames; else further frames wait in the library.
+        // While the output has room, it contains all frames. Otherwise further frames wait in the library.
         let isFull = output.count >= Self.backlogLimit
         defer { if isFull { pump() } }
         return exchange(&output, with: [])
@@ -189,14 +189,14 @@ package final class HTTP2Session: HTTP2Owner {
         update(stream) { exchange throws(HTTPError) in try exchange.receive(body: bytes) }
     }
 
-    /// A cancelled request has no body left; its end is never sent, since its stream is reset.
+    /// A cancelled request has no body left. The end of its body is never sent, since its stream is reset.
     override func nextPart(of stream: Int32, _ limit: Int) -> (ArraySlice<UInt8>, isLast: Bool) {
         guard let index = index(of: stream) else { return ([], true) }
         return (exchanges[index].nextPart(limit), exchanges[index].isSent)
     }
 
-    /// Passes input of its stream to an exchange; an error in it ends the exchange, and data for an unknown stream is
-    /// dropped. The limits of a head apply to an abandoned exchange too.
+    /// Passes input of its stream to an exchange. An error in the input ends the exchange, and data for an unknown
+    /// stream is dropped. The limits of a head apply to an abandoned exchange, too.
     /// - Returns: Whether the exchange goes on.
     @discardableResult
     private func update(_ stream: Int32, _ take: (inout HTTP2Exchange) throws(HTTPError) -> Void) -> Bool {
@@ -215,7 +215,7 @@ package final class HTTP2Session: HTTP2Owner {
         guard let index = index(of: stream) else { return }
         let exchange = remove(at: index)
         frames = 0
-        // A server may answer before it has read the whole request (RFC 9113 §8.1) and need not read the rest then.
+        // A server may answer before it has read the whole request, whose rest it need not read then (RFC 9113 §8.1).
         if !exchange.isSent { library.reset(stream) }
         guard !exchange.isAbandoned else { return }
         if let response = exchange.response {

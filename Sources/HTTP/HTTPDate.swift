@@ -8,7 +8,7 @@ package enum HTTPDate {
     ]
     private static let daysBeforeMonth = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334]
 
-    /// Seconds since 1970; nil: any other text. The day of the week is ignored.
+    /// Seconds since 1970; nil for any other text. The day of the week is ignored.
     static func unixSeconds(_ text: Span<UInt8>) -> UInt64? {
         guard text.count == 29, isEqual(text, 3..<5, to: ", "), isEqual(text, 25..<29, to: " gmt"),
             text[7] == 0x20, text[11] == 0x20, text[16] == 0x20, text[19] == 0x3A, text[22] == 0x3A,

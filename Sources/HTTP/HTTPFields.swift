@@ -2,14 +2,14 @@ import Base
 
 /// Reads the lines of an HTTP/1.x head one after another, of requests and responses.
 ///
-/// A folded field (RFC 9112 §5.2) is accepted, as the RFC requires of a user agent: its value is one range over all its
-/// lines, and the inner line ends count as white space. A single LF ends a line, too (§2.2); a CR elsewhere is refused.
+/// A folded field (RFC 9112 §5.2) is accepted, as the RFC requires of a user agent. Its value is one range over all its
+/// lines, and the inner line ends count as white space. A single LF ends a line, too (§2.2). A CR elsewhere is refused.
 package struct HTTPFields {
     private var position = 0
 
     package init() {}
 
-    /// The next line without its end; nil: there is no further complete line.
+    /// The next line without its end; nil: no further line is complete.
     package mutating func line(_ bytes: Span<UInt8>) -> Range<Int>? {
         guard let feed = firstIndex(of: UInt8(ascii: "\n"), in: bytes, position..<bytes.count) else { return nil }
         let hasReturn = feed > position && bytes[feed - 1] == UInt8(ascii: "\r")
@@ -18,7 +18,7 @@ package struct HTTPFields {
         return line
     }
 
-    /// The next field's name, and its value without white space around it; nil: the empty line or the end.
+    /// The next field's name, and its value without white space around it; nil at the empty line or the end.
     package mutating func next(_ bytes: Span<UInt8>) throws(HTTPError) -> (name: Range<Int>, value: Range<Int>)? {
         guard let line = line(bytes), !line.isEmpty else { return nil }
         guard let colon = firstIndex(of: UInt8(ascii: ":"), in: bytes, line), colon > line.lowerBound else {
@@ -36,7 +36,7 @@ package struct HTTPFields {
         return (name, trimmed(bytes, colon + 1..<end))
     }
 
-    /// Refuses control characters in a value, above all CR (RFC 9110 §5.5).
+    /// Refuses control characters in a value, most of all CR (RFC 9110 §5.5).
     private static func check(_ bytes: Span<UInt8>, _ range: Range<Int>) throws(HTTPError) {
         for index in range where bytes[index] < 0x20 && bytes[index] != 0x09 || bytes[index] == 0x7F {
             throw .badHeader
@@ -56,8 +56,8 @@ struct HeadEnd {
     private(set) var looked = 0
     private var lineStart = 0
 
-    /// - Parameter octets: All octets so far: the head, and perhaps octets after it.
-    /// - Returns: The length of the head with the empty line; nil: that line has not come.
+    /// - Parameter octets: All octets so far, which are the head and perhaps octets after the head.
+    /// - Returns: The length of the head with the empty line; nil if the empty line has not come.
     mutating func find(in octets: [UInt8]) -> Int? {
         let head = octets.span
         while let feed = firstIndex(of: UInt8(ascii: "\n"), in: head, looked..<head.count) {

@@ -11,7 +11,7 @@ struct HTTPHead {
     /// The first bytes of each response.
     static let start = Array("HTTP/1.".utf8)
 
-    /// - Parameter bytes: From the status line to the empty line, which is not read.
+    /// - Parameter bytes: The octets from the status line to the empty line, which is not read.
     init(_ bytes: Span<UInt8>) throws(HTTPError) {
         var lines = HTTPFields()
         guard let line = lines.line(bytes) else { throw .badStatusLine }
@@ -21,7 +21,7 @@ struct HTTPHead {
         var isChunked = false
         while let (name, value) = try lines.next(bytes) {
             if isEqual(bytes, name, to: "transfer-encoding") {
-                // Two chunked codings are as wrong as an unknown one. HTTP/1.0 has none (RFC 9112 §6.1).
+                // Two chunked codings are as wrong as an unknown coding. HTTP/1.0 has no codings (RFC 9112 §6.1).
                 guard minorVersion > UInt8(ascii: "0"), !isChunked, isEqual(bytes, value, to: "chunked") else {
                     throw .transferEncoding
                 }
@@ -46,7 +46,7 @@ struct HTTPHead {
         }
     }
 
-    /// `HTTP/1.x NNN[ reason]`: the status and the digit of the minor version.
+    /// Reads `HTTP/1.x NNN[ reason]`: the status and the digit of the minor version.
     private static func statusLine(_ bytes: Span<UInt8>, _ line: Range<Int>) throws(HTTPError) -> (Int, UInt8) {
         let version = line.lowerBound + start.count
         guard line.count >= start.count + 5 else { throw .badStatusLine }

@@ -6,17 +6,17 @@ package struct HTTPRequest: Equatable {
     /// Path and query as sent, even after a scheme and an authority (RFC 9112 §3.2.2).
     package private(set) var target: [UInt8]
     package private(set) var keepAlive: Bool
-    /// The authority of the target, else the Host field, as sent; nil: an HTTP/1.0 client sent none.
+    /// The authority of the target, else the Host field, as sent; nil if an HTTP/1.0 client sent neither.
     package private(set) var host: [UInt8]?
-    /// The value of Content-Type; empty: there is none.
+    /// The value of Content-Type; empty without the field.
     package private(set) var contentType: [UInt8] = []
     package fileprivate(set) var body: [UInt8] = []
-    /// The length of the body, in octets; nil: it comes in chunks.
+    /// The length of the body, in octets; nil for a body in chunks.
     fileprivate var bodyLength: Int? = 0
     /// Whether the client waits for an interim response before it sends the body (RFC 9110 §10.1.1).
     fileprivate var expectsContinue = false
 
-    /// - Parameter head: From the request line to the empty line.
+    /// - Parameter head: The octets from the request line to the empty line.
     package init(_ head: Span<UInt8>, bodyLimit: Int = 0) throws(MalformedRequest) {
         var fields = HTTPFields()
         guard let line = fields.line(head),
@@ -70,7 +70,7 @@ package struct HTTPRequest: Equatable {
 
     private static let slash = UInt8(ascii: "/")
 
-    /// The ranges of a target's authority and path; nil: it has no authority, since it is a path.
+    /// The ranges of a target's authority and path; nil: the target is only a path, without authority.
     private static func split(
         _ head: Span<UInt8>, _ target: Range<Int>
     ) throws(MalformedRequest) -> (authority: Range<Int>?, path: Range<Int>) {
@@ -89,7 +89,7 @@ package struct HTTPRequest: Equatable {
 }
 
 /// The coding of a request's body, by its Transfer-Encoding fields: in chunks, or unknown to this program (RFC 9112
-/// §6.1). `chunked` must occur once, as the last one: else the length of the body is in doubt (§6.3).
+/// §6.1). `chunked` must occur once, as the last coding, since otherwise the body's length is in doubt (§6.3).
 private struct TransferCodings {
     private(set) var isGiven = false
     private(set) var isChunked = false
@@ -126,7 +126,7 @@ package enum HTTPMethod {
     }
 }
 
-/// A request that is malformed or longer than allowed; the connection is unusable.
+/// A request that is malformed or longer than allowed, after which the connection is unusable.
 package struct MalformedRequest: Error, Equatable {
     /// The status for the answer.
     package let status: HTTPStatus
@@ -147,7 +147,7 @@ package struct HTTPRequestReader {
 
     /// - Parameters:
     ///   - headLimit: The longest head, in bytes.
-    ///   - pipelineLimit: The most bytes of requests that wait for the answer to an earlier one.
+    ///   - pipelineLimit: The most bytes of requests that wait for the answer to an earlier request.
     ///   - bodyLimit: The longest body, in bytes.
     package init(headLimit: Int, pipelineLimit: Int, bodyLimit: Int = 0) {
         (self.headLimit, self.pipelineLimit, self.bodyLimit) = (headLimit, pipelineLimit, bodyLimit)
@@ -161,7 +161,7 @@ package struct HTTPRequestReader {
         buffer.append(bytes)
     }
 
-    /// The next request; nil: none is complete.
+    /// The next request; nil: no request is complete.
     package mutating func next() throws(MalformedRequest) -> HTTPRequest? {
         if head == nil { head = try nextHead() }
         guard var request = exchange(&head, with: nil) else { return nil }
@@ -172,7 +172,7 @@ package struct HTTPRequestReader {
         return request
     }
 
-    /// Moves the available part of a body; false: it is incomplete.
+    /// Moves the available part of a body; false: the body is incomplete.
     private mutating func readBody(of request: inout HTTPRequest) throws(MalformedRequest) -> Bool {
         if let length = request.bodyLength {
             guard buffer.count >= length else { return false }
@@ -200,7 +200,7 @@ package struct HTTPRequestReader {
     }
 
     private mutating func nextHead() throws(MalformedRequest) -> HTTPRequest? {
-        // RFC 9112 §2.2: empty lines before a request are ignored.
+        // Empty lines before a request are ignored (RFC 9112 §2.2).
         let start = buffer.firstIndex { $0 != UInt8(ascii: "\r") && $0 != UInt8(ascii: "\n") } ?? buffer.count
         if start > 0 { buffer.removeSubrange(..<start) }
         guard let end = headEnd.find(in: buffer) else {

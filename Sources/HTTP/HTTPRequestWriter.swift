@@ -1,14 +1,14 @@
 package import Base
 
-/// Writes HTTP/1.1 requests to one server (RFC 9112 §3): all requests of this program.
+/// Writes HTTP/1.1 requests to one server (RFC 9112 §3). All requests of this program come from here.
 package struct HTTPRequestWriter: Sendable {
     /// The part between the target and the fields of a body.
     private let fields: [UInt8]
 
-    /// User-Agent has no version, which would show an observer which daemons are old.
+    /// The value of User-Agent has no version, which would show an observer which daemons are old.
     /// - Parameters:
-    ///   - host: The value of Host: a name or an address, with `:PORT` unless that is the scheme's default. Octets that
-    ///     no host has are left out, so that the value cannot end its field.
+    ///   - host: The value of Host: a name or an address, with `:PORT` unless the port is the scheme's default. Octets
+    ///     that no host has are left out, so that the value cannot end its field.
     ///   - keepsConnection: Whether another request may follow on the connection.
     package init(host: String, keepsConnection: Bool) {
         var fields = Array(" HTTP/1.1\r\nHost: ".utf8)
@@ -18,7 +18,7 @@ package struct HTTPRequestWriter: Sendable {
         self.fields = fields
     }
 
-    /// - Parameter target: Path and query: only visible ASCII, which the caller ensures.
+    /// - Parameter target: Path and query. The caller ensures that they have only visible ASCII.
     package func get(_ target: [UInt8]) -> [UInt8] { get { $0 += target } }
 
     /// - Parameter appendTarget: Appends the target to the request.
@@ -33,8 +33,8 @@ package struct HTTPRequestWriter: Sendable {
     }
 
     /// - Parameters:
-    ///   - target: The path and query: only visible ASCII, which the caller ensures.
-    ///   - body: The media type and the octets of the body; nil: there is no body.
+    ///   - target: Path and query. The caller ensures that they have only visible ASCII.
+    ///   - body: The media type and the octets of the body; nil for a request without a body.
     package func post(_ target: [UInt8], body: (mediaType: StaticString, octets: [UInt8])? = nil) -> [UInt8] {
         var request = Array("POST ".utf8) + target + fields
         if let body {
@@ -46,7 +46,7 @@ package struct HTTPRequestWriter: Sendable {
 
 extension Endpoint {
     /// The value of a request's `Host` field (RFC 9110 §7.2).
-    /// - Parameter serverName: The server's name; nil or empty: its address is used.
+    /// - Parameter serverName: The server's name; if nil or empty, the server's address is used.
     package func hostField(serverName: String?, isSecure: Bool) -> String {
         let name = serverName ?? ""
         let text = name.isEmpty ? "\(address)" : name

@@ -1,26 +1,26 @@
 import Base
 
-/// One whole response, its body without transfer coding.
+/// One whole response. Its body has no transfer coding.
 public struct HTTPResponse: Sendable, Equatable {
     public var status: Int
     public var body: [UInt8]
     /// Whether the connection can carry another request.
     public var keepAlive: Bool
-    /// Whether the body counts as complete. False: it ended with the connection, and is empty or TLS ended without
-    /// close_notify. An attacker on the path can cause such an end, so the body must not be used as an answer.
+    /// Whether the body counts as complete. False if the body ended with the connection, and is empty or TLS ended
+    /// without close_notify. An attacker on the path can cause such an end, so such a body must not be an answer.
     public var isWhole: Bool
-    /// The seconds for which the server asks for a pause (RFC 9110 §10.2.3); nil: there is no such field, or it has a
-    /// date.
+    /// The seconds for which the server asks for a pause (RFC 9110 §10.2.3); nil if there is no such field, or if the
+    /// field has a date.
     public var retryAfter: Int?
     /// The server's time in seconds since 1970 (RFC 9110 §6.6.1); nil: there is no such field. Only read from HTTP/1.x
     /// responses with a status of 400 or more, which may be due to this machine's clock.
     public var date: UInt64?
-    /// Seconds for which a cache on the way has stored it (RFC 9111 §5.1); nil: there is no such field, or it is not a
-    /// number.
+    /// Seconds for which a cache on the way has stored the response (RFC 9111 §5.1); nil if there is no such field, or
+    /// if its value is not a number.
     public var age: Int?
-    /// Whether each Content-Type is that of DNS messages; nil: there is no such field.
+    /// Whether each Content-Type is that of DNS messages; nil without such a field.
     public var isDNSMessage: Bool?
-    /// The URL in Location (RFC 9110 §10.2.2), without its query; nil: there is no such field, or it is malformed.
+    /// The URL in Location (RFC 9110 §10.2.2), without its query; nil if the field is missing or malformed.
     public var location: String?
 
     public init(
@@ -45,7 +45,7 @@ public struct HTTPResponse: Sendable, Equatable {
     }
 }
 
-/// Why received bytes are not a response. The HTTP/1.x connection, or the HTTP/2 stream, is then unusable.
+/// The reason for which received bytes are not a response. The HTTP/1.x connection or HTTP/2 stream is then unusable.
 public enum HTTPError: Error, Equatable, Sendable, CustomStringConvertible {
     case badStatusLine
     case badHeader
@@ -54,13 +54,13 @@ public enum HTTPError: Error, Equatable, Sendable, CustomStringConvertible {
     case headTooLong
     /// The body is longer than the reader allows, or in HTTP/2 than its session allows.
     case bodyTooLong
-    /// Content-Length is not a number, or several differ.
+    /// Content-Length is not a number, or several such fields differ.
     case badContentLength
-    /// Content-Length and Transfer-Encoding together, which two readers may interpret as different responses.
+    /// A response has Content-Length and Transfer-Encoding: two readers may then see different responses.
     case twoLengths
     /// A transfer coding other than chunked alone, or any transfer coding in HTTP/1.0.
     case transferEncoding
-    /// A content coding, though none is ever requested.
+    /// A content coding, which is never requested.
     case contentEncoding
     case badChunk
     /// More interim (1xx) responses than ``HTTPResponseReader/interimLimit``, or an upgrade that was not requested.

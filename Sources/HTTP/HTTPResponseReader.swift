@@ -2,15 +2,15 @@ import Base
 
 /// Owns the bytes of one connection that have not become a response yet.
 ///
-/// It is for one request at a time: bytes after a complete response wait for the next ``receive(_:)``. A connection
-/// whose reader is not ``isIdle`` then must not carry another request: those bytes would be taken for its response, and
-/// each later response for the response of the next request. Once an error was thrown, each further call throws it.
+/// The reader is for one request at a time. Bytes after a complete response wait for the next ``receive(_:)``. A
+/// connection whose reader is not ``isIdle`` then must not carry another request: the waiting bytes would count as its
+/// response, and each later response as the response of the next request. After an error, each further call throws it.
 public struct HTTPResponseReader: Sendable {
     /// The longest head, and the longest trailers of a chunked body, in bytes. The HTTPDNS service sends about 200.
     public static let headLimit = 16 * 1024
     /// The longest body from an untrusted peer, in bytes. The HTTPDNS service documents 8 KiB for a full batch.
     public static let bodyLimit = 64 * 1024
-    /// The most 1xx responses before the final one.
+    /// The most 1xx responses before the final response.
     public static let interimLimit = 8
 
     enum State {
@@ -33,17 +33,17 @@ public struct HTTPResponseReader: Sendable {
 
     private let bodyLimit: Int
 
-    /// - Parameter bodyLimit: The longest body, in bytes; less than 2^56.
+    /// - Parameter bodyLimit: The longest body, in bytes, which must be less than 2^56.
     public init(bodyLimit: Int = Self.bodyLimit) { self.bodyLimit = bodyLimit }
 
-    /// Whether no byte of a response is buffered: the server may close the connection now, and any byte that it sends
-    /// before a request is unsolicited.
+    /// Whether no byte of a response is buffered. The server may close the connection now, and any byte that the server
+    /// sends before a request is unsolicited.
     public var isIdle: Bool {
         if case .head = state { buffer.isEmpty && interims == 0 } else { false }
     }
 
     /// Takes bytes from the connection, perhaps none.
-    /// - Returns: A response if one is complete; another may be in the remaining bytes, for which this is called again.
+    /// - Returns: A response if one is complete. The remaining bytes may hold another: call this again for them.
     public mutating func receive(_ bytes: Span<UInt8>) throws(HTTPError) -> HTTPResponse? {
         do throws(HTTPError) {
             buffer.append(bytes)
@@ -59,7 +59,7 @@ public struct HTTPResponseReader: Sendable {
     /// The peer has closed the connection.
     /// - Parameter isCut: Whether TCP ended while TLS was open, without the close_notify that only the peer can send
     ///   (RFC 8446 §6.1, RFC 9112 §9.8).
-    /// - Returns: The response whose body ends with the connection; nil: no response had begun.
+    /// - Returns: The response whose body ends with the connection; nil if no response had begun.
     public mutating func endOfStream(isCut: Bool = false) throws(HTTPError) -> HTTPResponse? {
         switch state {
         case .untilClose:
@@ -75,8 +75,8 @@ public struct HTTPResponseReader: Sendable {
         }
     }
 
-    /// The new part of a body that ends with the connection, since the last call; nil: another response, or its head is
-    /// incomplete. The taken part is not in the response at its end.
+    /// The new part of a body that ends with the connection, since the last call; nil for any other response, and
+    /// before the head is complete. The response at the end does not contain the parts taken here.
     public mutating func takeBody() -> [UInt8]? {
         guard case .untilClose = state else { return nil }
         return exchange(&body, with: [])
@@ -107,7 +107,7 @@ public struct HTTPResponseReader: Sendable {
         }
     }
 
-    /// Reads a head; false: it is incomplete. 1xx responses are skipped here (RFC 9110 §15.2).
+    /// Reads a head; false: the head is incomplete. 1xx responses are skipped here (RFC 9110 §15.2).
     private mutating func readHead() throws(HTTPError) -> Bool {
         // Any other protocol is recognised at its first byte, not when the head's limit is reached.
         let start = HTTPHead.start

@@ -1,16 +1,16 @@
 import Base
 
-/// A server's side of one HTTP connection as octets in and octets out. It is confined to its owner.
+/// A server's side of one HTTP connection as octets in and octets out. The server is confined to its owner.
 ///
-/// After each call, take the requests and the output, both until there is none left.
+/// After each call, take the requests and the output until neither is left.
 package protocol HTTPServer: AnyObject {
     /// Takes octets from the client, in any pieces.
     func receive(_ bytes: Span<UInt8>)
     /// Whether there may be a request to take.
     var hasRequest: Bool { get }
-    /// The next request that is complete or exceeds a limit; nil: there is none yet.
+    /// The next request that is complete or exceeds a limit; nil if there is no such request yet.
     func nextRequest() -> HTTPServerRequest?
-    /// Answers a request, once; ignored if the client no longer waits for it.
+    /// Answers a request once. The answer is ignored if the client no longer waits for it.
     func answer(_ stream: Int32, _ answer: HTTPAnswer)
     /// Announces to the client, if HTTP can, that no more requests are taken; earlier requests are still answered.
     func announceEnd()
@@ -30,7 +30,7 @@ package protocol HTTPServer: AnyObject {
 
 /// The parts of a request that a DNS server needs.
 package struct HTTPServerRequest {
-    /// The number by which it is answered.
+    /// The number by which the request is answered.
     package let stream: Int32
     package internal(set) var method = HTTPMethod.other
     /// The path with the query.
@@ -57,11 +57,11 @@ package struct HTTPServerRequest {
 package struct HTTPAnswer {
     package var status: HTTPStatus
     package var contentType: StaticString?
-    /// Seconds for which a cache may store the answer (RFC 9111 §5.2.2.1); nil: there is no such field.
+    /// Seconds for which a cache may store the answer (RFC 9111 §5.2.2.1); nil: the answer has no such field.
     package var maximumAge: UInt32?
     /// The value of Allow (RFC 9110 §10.2.1).
     package var allow: StaticString?
-    /// The time of the answer (RFC 9110 §6.6.1), by ``HTTPDate/text(_:)``; empty: there is no such field.
+    /// The time of the answer (RFC 9110 §6.6.1), by ``HTTPDate/text(_:)``; empty: the answer has no such field.
     package var date: [UInt8]
     package var body: [UInt8]
 

@@ -13,7 +13,7 @@ struct ResponseFields: Equatable {
     private(set) var age: Int?
     private(set) var isDNSMessage: Bool?
     private(set) var location: String?
-    /// Whether age, media type and location are read, which only HTTP/2's users need.
+    /// Whether age, media type and location are read. Only the users of HTTP/2 need them.
     private let keepsAll: Bool
 
     init(keepingAll keepsAll: Bool = true) { self.keepsAll = keepsAll }
@@ -22,7 +22,7 @@ struct ResponseFields: Equatable {
     mutating func readDate(_ value: Span<UInt8>) { date = date ?? HTTPDate.unixSeconds(value) }
 
     /// - Parameters:
-    ///   - name: Its letters may be of either case.
+    ///   - name: The name, in either case of letters.
     ///   - value: The value without white space around it.
     mutating func read(_ name: Span<UInt8>, _ value: Span<UInt8>) throws(HTTPError) {
         if isEqual(name, name.indices, to: "content-length") {
@@ -38,7 +38,7 @@ struct ResponseFields: Equatable {
         } else if isEqual(name, name.indices, to: "content-type") {
             isDNSMessage = isDNSMessage ?? true && DNSMediaType.isNamed(by: value)
         } else if isEqual(name, name.indices, to: "age") {
-            // Of several members the first counts, and a value that is not a number is ignored (RFC 9111 §5.1).
+            // The first of several members counts, and a value that is not a number is ignored (RFC 9111 §5.1).
             let end = firstIndex(of: UInt8(ascii: ","), in: value, value.indices) ?? value.count
             age = age ?? decimal(value, trimmed(value, 0..<end), maximum: Int(Int32.max))
         } else if isEqual(name, name.indices, to: "location") {
@@ -46,7 +46,7 @@ struct ResponseFields: Equatable {
         }
     }
 
-    /// The URL up to its query, which may contain the name of a lookup; nil: the value is not a URL.
+    /// The URL up to its query, since a query may contain the name of a lookup; nil: the value is not a URL.
     private static func location(_ value: Span<UInt8>) -> String? {
         var text: [UInt8] = []
         for index in value.indices {

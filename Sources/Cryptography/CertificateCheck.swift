@@ -6,7 +6,7 @@ internal import COpenSSL
 /// OpenSSL verifies the chain and the name; this type sets the expectation, and reads the reason during the refusal,
 /// because OpenSSL does not retain a refused certificate.
 enum ExpectedPeer: Equatable {
-    /// The name, or instead of the name the address.
+    /// A name, or an address that the certificate may have instead of the name.
     case name(String, or: IPAddress? = nil)
     case address(IPAddress)
 
@@ -104,7 +104,7 @@ func isDNSName(_ text: String, wildcard: Bool) -> Bool {
 }
 
 /// The earliest end of validity in the chain that `verification` (an X509_STORE_CTX) has accepted, in seconds since
-/// 1970; 0: it cannot be read.
+/// 1970; 0 if the end cannot be read.
 func chainEnd(_ verification: OpaquePointer) -> UInt64 {
     // Sound: the chain and its certificates belong to the verification, which outlives this call.
     let chain = unsafe X509_STORE_CTX_get0_chain(verification)
@@ -115,7 +115,7 @@ func chainEnd(_ verification: OpaquePointer) -> UInt64 {
     return end
 }
 
-/// A time of a certificate in seconds since 1970, 0 for an earlier one; nil: it cannot be read.
+/// A time of a certificate in seconds since 1970, 0 for an earlier time; nil if the time cannot be read.
 func unixSeconds(_ time: UnsafePointer<ASN1_TIME>?) -> UInt64? {
     guard let epoch = unsafe ASN1_TIME_set(nil, 0) else { return nil }
     defer { unsafe ASN1_STRING_free(epoch) }

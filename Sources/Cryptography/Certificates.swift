@@ -6,18 +6,18 @@ final class Certificate {
     static let maximumFileLength = 4 << 20
 
     private let owned: Owned
-    /// Valid for as long as this object lives.
+    /// The X509, valid for as long as this object lives.
     var pointer: OpaquePointer { unsafe owned.pointer }
 
     private init(_ owned: consuming Owned) { self.owned = owned }
 
-    /// The certificates of PEM text, or the single one of DER bytes. Nil: the bytes are neither.
+    /// The certificates of PEM text, or the single certificate of DER bytes. Nil if the bytes are neither.
     static func read(pemOrDER bytes: [UInt8]) -> [Certificate]? {
         read(pem: bytes) ?? read(der: bytes).map { [$0] }
     }
 
-    /// All certificates of PEM text in order, without the text between them. Nil: there is none, or one of them cannot
-    /// be read.
+    /// All certificates of PEM text in order, without the text between them. Nil if there is no certificate, or if one
+    /// of them cannot be read.
     static func read(pem bytes: [UInt8]) -> [Certificate]? {
         guard bytes.count <= maximumFileLength, let bio = Owned.memoryBIO(holding: bytes) else { return nil }
         return withClearErrors {

@@ -8,7 +8,7 @@ internal import COpenSSL
     private let authorities: OpaquePointer?
 
     deinit {
-        // Sound: each is owned only here, or nil, which all three accept.
+        // Sound: each object is owned only here, or is nil, which all three functions accept.
         unsafe X509_free(certificate)
         unsafe EVP_PKEY_free(key)
         unsafe copenssl_sk_X509_pop_free(authorities)
@@ -31,13 +31,13 @@ internal import COpenSSL
             // Sound: the function passes on the objects that it sets, and leaves nil when it fails.
             let read = unsafe ClientCertificate(certificate: certificate, key: key, authorities: authorities)
             guard isRead else { throw refusal(password: password) }
-            // The certificate is the one for the key; any other counts as an authority's.
+            // The certificate is the certificate for the key. Any other certificate counts as an authority's.
             guard unsafe read.key != nil && read.certificate != nil else { throw .clientCertificateIncomplete }
             return read
         }
     }
 
-    /// Makes the sessions of `context` (an SSL_CTX) present it to servers that ask for a certificate.
+    /// Makes the sessions of `context` (an SSL_CTX) present the certificate to servers that ask for a certificate.
     func use(in context: OpaquePointer) throws(TLSError) {
         try withClearErrors { () throws(TLSError) in
             // Sound: the context takes references of its own.
@@ -52,7 +52,7 @@ internal import COpenSSL
         }
     }
 
-    /// Why PKCS12_parse failed; empties the error queue.
+    /// The reason for which PKCS12_parse failed. Empties the error queue.
     private static func refusal(password: [UInt8]) -> TLSError {
         while true {
             let code = ERR_get_error()

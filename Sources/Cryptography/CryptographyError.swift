@@ -1,21 +1,21 @@
 internal import COpenSSL
 
-/// Why a payload could not be encrypted or decrypted, or a certificate not be made. Never contains key or payload
-/// bytes.
+/// The reason for which a payload could not be encrypted or decrypted, or a certificate not be made. An error never
+/// contains key or payload bytes.
 public enum CryptographyError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The key has `count` bytes, and the algorithm needs `wanted`.
     case keyLength(Int, wanted: Int)
     /// `count` bytes cannot be a payload: empty, not whole blocks, or too short for the IV.
     case payloadLength(Int)
-    /// More than ``PayloadCipher/maximumLength`` bytes.
+    /// The payload has more than ``PayloadCipher/maximumLength`` bytes.
     case tooLong(Int)
-    /// The last block does not end in PKCS #7 padding: a wrong key, or not a payload at all.
+    /// The last block does not end in PKCS #7 padding: the key is wrong, or the bytes are not a payload at all.
     case badPadding
-    /// Not a DNS name for a certificate (RFC 5280 §4.2.1.6).
+    /// The text is not a DNS name for a certificate (RFC 5280 §4.2.1.6).
     case certificateName(String)
     /// The requested certificate has no name or address, or is for less than a day or more than a hundred years.
     case certificateRequest
-    /// OpenSSL refused for a reason of its own: its packed error code, 0 if it gave none.
+    /// OpenSSL refused for a reason of its own. The code is packed; 0 if OpenSSL gave none.
     case library(code: UInt)
 
     public var description: String {

@@ -1,7 +1,7 @@
 internal import COpenSSL
 
 /// Names and seals the entries that the daemons of a fleet write to a store, all by one secret. The store must learn
-/// nothing.
+/// nothing from the entries.
 ///
 /// Two keys are derived from the secret by HKDF (RFC 5869) with SHA-256: one names entries by HMAC, so that an equal
 /// question has an equal name that reveals nothing without the key; the other gives each name a key of its own, by HMAC
@@ -9,15 +9,15 @@ internal import COpenSSL
 /// was moved to another name does not open. A random nonce suffices, since few values are ever sealed under one name's
 /// key.
 ///
-/// For one owner; not to be shared between queues.
+/// A seal is for one owner, and must not be shared between queues.
 public final class FleetSeal {
     private let namingKey: [UInt8]
     private let sealingKey: [UInt8]
     private let context: Owned
 
-    /// Octets in a name.
+    /// The number of octets in a name.
     public static let nameLength = 16
-    /// Octets that sealing adds: the nonce and the tag.
+    /// The number of octets that sealing adds: those of the nonce and the tag.
     public static let overhead = nonceLength + tagLength
     private static let nonceLength = 12
     private static let tagLength = 16
@@ -32,7 +32,7 @@ public final class FleetSeal {
         context = try .cipher("AES-256-GCM", encrypts: 1)
     }
 
-    /// The name of the entry for a question: ``nameLength`` octets.
+    /// The name of the entry for a question, which has ``nameLength`` octets.
     public func name(of question: [UInt8]) -> [UInt8] {
         Array(Self.authenticator(of: question, under: namingKey).prefix(Self.nameLength))
     }
@@ -43,7 +43,7 @@ public final class FleetSeal {
         return try seal(plaintext, as: name, nonce: randomBytes(Self.nonceLength))
     }
 
-    /// Seals with a nonce from the caller, 12 octets, for known vectors.
+    /// Seals with a nonce of 12 octets from the caller, for known vectors.
     package func seal(
         _ plaintext: [UInt8], as name: [UInt8], nonce: [UInt8]
     ) throws(CryptographyError) -> [UInt8] {
@@ -87,7 +87,7 @@ public final class FleetSeal {
                 || EVP_CipherUpdate(context.pointer, &output, &written, input, Int32(input.count)) == 1)
     }
 
-    /// Ends the text; false: the tag of the opened text is wrong.
+    /// Ends the text; false if the tag of the opened text is wrong.
     private func finish() -> Bool {
         // Sound: GCM writes nothing here.
         var nothing: [UInt8] = [0]
@@ -95,7 +95,7 @@ public final class FleetSeal {
         return unsafe EVP_CipherFinal_ex(context.pointer, &nothing, &written) == 1
     }
 
-    /// HMAC-SHA256 (RFC 2104): 32 octets.
+    /// The HMAC-SHA256 (RFC 2104), which has 32 octets.
     private static func authenticator(of octets: [UInt8], under key: [UInt8]) -> [UInt8] {
         var digest = [UInt8](repeating: 0, count: keyLength)
         var length: UInt32 = 0

@@ -2,11 +2,11 @@ internal import COpenSSL
 
 /// Owns one OpenSSL object and frees it exactly once: the value cannot be copied, so no references are counted.
 @safe struct Owned: ~Copyable {
-    /// Valid for as long as this value lives.
+    /// The object, valid for as long as this value lives.
     let pointer: OpaquePointer
     private let free: @convention(c) (OpaquePointer?) -> Void
 
-    /// Takes over `pointer`; nil: OpenSSL returned none.
+    /// Takes over `pointer`; nil: OpenSSL returned no object.
     init?(_ pointer: OpaquePointer?, freedBy free: @escaping @convention(c) (OpaquePointer?) -> Void) {
         guard let pointer = unsafe pointer else { return nil }
         unsafe self.pointer = pointer

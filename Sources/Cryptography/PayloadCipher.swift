@@ -21,12 +21,12 @@ public final class PayloadCipher {
     public let ivLength: Int
     private let encryption: Owned
     private let decryption: Owned
-    /// Random bytes for future IVs, taken from the end: fetched several at a time, because a call of the generator
-    /// takes 1.0 µs, ten times an IV's share of it.
+    /// Random bytes for future IVs, taken from the end. Several IVs are fetched at a time, because a call of the
+    /// generator takes 1.0 µs, ten times an IV's share of the call.
     private var ivs: [UInt8] = []
     private static let ivsAtOnce = 16
 
-    /// A cipher for `key` of 8 (des) or 16 (aes) bytes, used without derivation.
+    /// A cipher for `key`, which has 8 (des) or 16 (aes) bytes and is used without derivation.
     public init(_ algorithm: Algorithm, key: [UInt8]) throws(CryptographyError) {
         let wanted = algorithm == .aes ? 16 : 8
         guard key.count == wanted else { throw .keyLength(key.count, wanted: wanted) }
@@ -43,14 +43,14 @@ public final class PayloadCipher {
         }
     }
 
-    /// The payload for `plaintext`: for aes a new IV and the ciphertext, for des the ciphertext.
+    /// The payload for `plaintext`: a new IV and the ciphertext for aes, only the ciphertext for des.
     public func encrypt(_ plaintext: Span<UInt8>) throws(CryptographyError) -> [UInt8] {
         if ivs.count < ivLength { ivs = randomBytes(ivLength * Self.ivsAtOnce) }
         defer { ivs.removeLast(ivLength) }
         return try encrypt(plaintext, iv: ivs.suffix(ivLength))
     }
 
-    /// Encrypts with an IV from the caller, for known vectors: 16 bytes for aes, none for des.
+    /// Encrypts with an IV from the caller, for known vectors. The IV has 16 bytes for aes, and none for des.
     package func encrypt(_ plaintext: Span<UInt8>, iv: ArraySlice<UInt8>) throws(CryptographyError) -> [UInt8] {
         guard plaintext.count <= Self.maximumLength else { throw .tooLong(plaintext.count) }
         precondition(iv.count == ivLength, "an IV is as long as a block")
@@ -72,7 +72,7 @@ public final class PayloadCipher {
         let length = payload.count - ivLength
         guard payload.count <= Self.maximumLength else { throw .tooLong(payload.count) }
         guard length > 0, length.isMultiple(of: blockLength) else { throw .payloadLength(payload.count) }
-        // One block more than the text can have: OpenSSL may write a whole block before it removes the padding.
+        // The room is one block more than the text: OpenSSL may write a whole block before it removes the padding.
         let plaintext = unsafe written(atMost: length + blockLength) { output in
             unsafe payload.withUnsafeBufferPointer { input in
                 let ciphertext = unsafe UnsafeBufferPointer(rebasing: input[ivLength...])
@@ -85,8 +85,8 @@ public final class PayloadCipher {
         return plaintext
     }
 
-    /// An array of the bytes that `write` has written, by its returned count; nil: it returned nil. Appends to an empty
-    /// array, since an initializer with a size would look the array's type up, for 450 instructions.
+    /// An array of the bytes that `write` has written, by its returned count; nil if `write` returned nil. Appends to
+    /// an empty array, since an initializer with a size would look the array's type up, for 450 instructions.
     @inline(__always)
     private func written(
         atMost most: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Int?

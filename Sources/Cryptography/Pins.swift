@@ -1,7 +1,7 @@
 internal import Base
 internal import COpenSSL
 
-/// SHA-256 digests, one of which a verified chain must have: digests of keys (pins), or of certificates.
+/// SHA-256 digests of keys (pins) or of certificates. A verified chain must have one of these digests.
 struct RequiredDigests {
     /// Octets of a SHA-256 digest.
     private static let length = 32
@@ -16,7 +16,7 @@ struct RequiredDigests {
     }
 
     /// The reason to refuse the chain that OpenSSL has accepted in `verification`, by digests of SubjectPublicKeyInfos
-    /// (RFC 7469 §2.4); nil: there is none.
+    /// (RFC 7469 §2.4); nil if the chain is not refused.
     func refusal(ofKeys verification: OpaquePointer) -> TLSError? {
         guard let keys = unsafe mismatch(verification, Self.digest(ofKey:)) else { return nil }
         let has = keys.prefix(Self.keysShown).map { "sha256/\(Base64.standard.encode($0))" }
@@ -28,8 +28,8 @@ struct RequiredDigests {
         unsafe mismatch(verification, Self.digest(ofCertificate:)).map { _ in .certificateHash }
     }
 
-    /// The digests of the chain that OpenSSL has accepted in `verification` (an X509_STORE_CTX), if none of them is
-    /// required; nil: a required one is there, or none is required. Only the verified chain counts, not all
+    /// The digests of the chain that OpenSSL has accepted in `verification` (an X509_STORE_CTX), if no required digest
+    /// is among them; nil if a required digest is, or if none is required. Only the verified chain counts, not all
     /// certificates that the server sent: any server can send a public certificate.
     private func mismatch(
         _ verification: OpaquePointer, _ digest: (OpaquePointer?) -> [UInt8]?
@@ -58,7 +58,7 @@ struct RequiredDigests {
 
     /// The SHA-256 digest of an X509's signed part.
     private static func digest(ofCertificate certificate: OpaquePointer?) -> [UInt8]? {
-        // Sound: without an output buffer, only the length is returned; then there is room for that many octets.
+        // Sound: without an output buffer, only the length is returned. Then the buffer has room for that many octets.
         let count = unsafe Int(i2d_X509(certificate, nil))
         guard count > 0 else { return nil }
         var encoded = [UInt8](repeating: 0, count: count)
@@ -66,7 +66,7 @@ struct RequiredDigests {
             var start = room.baseAddress
             _ = unsafe i2d_X509(certificate, &start)
         }
-        // The signed part, as its issuer signed it: the first element inside the outer one.
+        // The signed part, as its issuer signed it, is the first element inside the outer element.
         guard let outer = element(encoded, at: 0), let signed = element(encoded, at: outer.content) else { return nil }
         let part = Array(encoded[outer.content..<signed.end])
         var digest = [UInt8](repeating: 0, count: length)
@@ -74,7 +74,7 @@ struct RequiredDigests {
         return unsafe EVP_Digest(part, part.count, &digest, nil, EVP_sha256(), nil) == 1 ? digest : nil
     }
 
-    /// The start of the content, and the end, of the element at an offset of DER (X.690 §8.1); nil: there is no whole
+    /// The start of the content, and the end, of the element at an offset of DER (X.690 §8.1); nil if there is no whole
     /// element.
     static func element(_ bytes: [UInt8], at offset: Int) -> (content: Int, end: Int)? {
         guard offset + 2 <= bytes.count else { return nil }

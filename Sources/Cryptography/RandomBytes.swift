@@ -1,7 +1,7 @@
 internal import COpenSSL
 
-/// `count` unpredictable bytes from OpenSSL's generator (RAND_bytes). Traps if the system has no randomness: to
-/// continue with predictable bytes would be worse.
+/// `count` unpredictable bytes from OpenSSL's generator (RAND_bytes). Traps if the system has no randomness, since
+/// predictable bytes would be worse than an end of the program.
 public func randomBytes(_ count: Int) -> [UInt8] {
     unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
         let filled = unsafe RAND_bytes(buffer.baseAddress, Int32(buffer.count))

@@ -4,13 +4,13 @@ internal import COpenSSL
 /// Makes the signatures of requests, in lower-case hexadecimal: plain MD5 over a text with the secret, as for several
 /// HTTPDNS services, or HMAC-SHA256.
 ///
-/// Reuses one OpenSSL context for all signatures, since making one costs more than a signature. For one owner; not to
-/// be shared between queues.
+/// A signer reuses one OpenSSL context for all signatures, since making a context costs more than a signature. A signer
+/// is for one owner, and must not be shared between queues.
 public final class RequestSigner {
     private let isHMAC: Bool
-    /// EVP_MD, or EVP_MAC.
+    /// The algorithm, an EVP_MD or EVP_MAC.
     private let algorithm: Owned
-    /// EVP_MD_CTX, or EVP_MAC_CTX.
+    /// The context, an EVP_MD_CTX or EVP_MAC_CTX.
     private let context: Owned
 
     /// Signs with MD5 (RFC 1321).
@@ -40,7 +40,7 @@ public final class RequestSigner {
         }
     }
 
-    /// Appends the signature of `text`; nothing if OpenSSL fails, so that the service refuses the request.
+    /// Appends the signature of `text`. If OpenSSL fails, appends nothing, so that the service refuses the request.
     public func appendSignature(of text: Span<UInt8>, to request: inout [UInt8]) {
         var digest = InlineArray<32, UInt8>(repeating: 0)
         var length = 0

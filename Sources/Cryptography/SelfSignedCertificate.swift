@@ -1,13 +1,13 @@
 public import Base
 internal import COpenSSL
 
-/// A self-signed server certificate with a new EC P-256 key: for the demo service on loopback.
+/// A self-signed server certificate with a new EC P-256 key, for the demo service on loopback.
 ///
-/// It verifies as a server certificate for clients that trust it as an anchor. It is not an authority (CA:FALSE, key
-/// usage digitalSignature, extended key usage serverAuth), because some verifiers refuse an authority's certificate for
-/// a server, and because trust in it should not mean trust in other certificates signed with its key.
+/// The certificate verifies as a server's for clients that trust it as an anchor. It is not an authority's (CA:FALSE,
+/// key usage digitalSignature, extended key usage serverAuth), because some verifiers refuse an authority's certificate
+/// for a server, and because trust in it should not mean trust in other certificates signed with its key.
 public struct SelfSignedCertificate {
-    /// A hundred years: the end still has a year of four digits, the most that X.509 can write.
+    /// A hundred years. The end of validity still has a year of four digits, the most that X.509 can write.
     public static let maximumDays = 36_500
 
     /// A certificate for `names` (letters, digits, `-`, `_`; `*` as the first label) and `addresses`, valid from
@@ -19,7 +19,7 @@ public struct SelfSignedCertificate {
         guard let subject = names.first ?? addresses.first?.description, 1...maximumDays ~= days else {
             throw .certificateRequest
         }
-        // In OpenSSL's own notation; the names were checked, so none can add another part to it.
+        // The names in OpenSSL's own notation. They were checked, so no name can add another part to the notation.
         let alternativeNames = names.map { "DNS:\($0)" } + addresses.map { "IP:\($0)" }
         return try withClearErrors { () throws(CryptographyError) in
             guard let key = unsafe Owned(copenssl_EVP_EC_gen("P-256"), freedBy: EVP_PKEY_free),
@@ -43,10 +43,10 @@ public struct SelfSignedCertificate {
         _ certificate: OpaquePointer, subject: String, key: OpaquePointer, days: Int
     ) -> Bool {
         let dayLength = 86_400
-        // 64 bits with the highest clear: positive, and unlikely to repeat (RFC 5280 §4.1.2.2).
+        // The serial number has 64 bits with the highest clear: positive, and unlikely to repeat (RFC 5280 §4.1.2.2).
         let serial = randomBytes(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) } >> 1 | 1
         let name = unsafe X509_get_subject_name(certificate)
-        // A common name may have 64 characters (RFC 5280 appendix A.1); it is only for people to read.
+        // A common name may have 64 characters (RFC 5280 appendix A.1). Only people read the common name.
         return unsafe X509_set_version(certificate, Int(X509_VERSION_3)) == 1
             && ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate), serial) == 1
             && X509_gmtime_adj(X509_getm_notBefore(certificate), -dayLength) != nil

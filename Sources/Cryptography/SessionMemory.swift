@@ -1,8 +1,8 @@
 import Base
 internal import COpenSSL
 
-/// The last resumable TLS session of each address and target: resuming it saves a new connection a round trip and a
-/// signature.
+/// The last resumable TLS session of each address and target. A resumed session saves a new connection a round trip and
+/// a signature.
 ///
 /// All sessions were verified under the policy, pins included, of the one context that stores them. A resumed session
 /// is not verified again: an attacker who once had a certificate's key could continue such a session for as long as
@@ -13,7 +13,7 @@ internal import COpenSSL
 /// connection goes from one daemon to one fixed server and is linked anyway, so a ticket stays until the next one
 /// comes: a lost connection then does not cost the resumption.
 final class SessionMemory {
-    /// The most targets: as many as a group may have servers. A session is a few kilobytes.
+    /// The most targets: as many as a group may have servers. Each session has a few kilobytes.
     static let limit = 64
 
     /// How long a verification is valid, in seconds.
@@ -54,10 +54,9 @@ final class SessionMemory {
         entries.removeAll { $0.key == key }
     }
 
-    /// Makes `session` (an SSL that has not begun) offer the session stored for `key`, if it may be resumed now.
-    /// - Parameter now: Seconds since 1970. A clock that was set back to before the verification ends the trust as
-    ///   well.
-    /// - Returns: The period in which the offered session may be resumed; nil: none is offered.
+    /// Makes `session` (an SSL that has not begun) offer the session stored for `key`, if that may be resumed now.
+    /// - Parameter now: Seconds since 1970. A clock set back to before the verification ends the trust as well.
+    /// - Returns: The period in which the offered session may be resumed; nil if no session is offered.
     func offer(in session: OpaquePointer, for key: Key, at now: UInt64) -> Range<UInt64>? {
         guard let entry = entries.last(where: { $0.key == key }), entry.trust.contains(now) else { return nil }
         // OpenSSL marks a session that ended in an error, and then does not offer it.

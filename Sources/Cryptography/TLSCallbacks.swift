@@ -7,7 +7,7 @@ extension TLSSession {
     static let selfIndex: Int32 = 0
 
     static func of(_ ssl: OpaquePointer?) -> TLSSession? {
-        // Sound: the slot has the session that `init` put there, or nothing.
+        // Sound: the slot has the session that `init` put into the slot, or nothing.
         guard let ssl = unsafe ssl, let slot = unsafe SSL_get_ex_data(ssl, selfIndex) else { return nil }
         return unsafe Unmanaged<TLSSession>.fromOpaque(slot).takeUnretainedValue()
     }
@@ -22,8 +22,8 @@ extension TLSSession {
     /// arrival of a session to store (with TLS 1.3 after the handshake, perhaps several times).
     static func installClientCallbacks(in context: OpaquePointer) {
         unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER) { accepted, verification in
-            // OpenSSL's verdict is final, and its reason is recorded, except for a certificate with the alternative
-            // address.
+            // OpenSSL's verdict is final, and the reason is recorded. The exception is a certificate with the
+            // alternative address.
             guard accepted == 0, let verification = unsafe verification else { return accepted }
             if let session = unsafe TLSSession.of(verification: verification), let client = session.client {
                 if unsafe client.peer.isAccepted(verification) {

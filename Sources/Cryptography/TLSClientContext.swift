@@ -8,7 +8,7 @@ internal import COpenSSL
 /// process, nearly all for the start of OpenSSL, and no cached answer should wait for it.
 public final class TLSClientContext {
     private var made: Made?
-    /// The policy's certificates; nil: it has none.
+    /// The policy's certificates; nil: the policy has none.
     private let anchors: [Certificate]?
     private let usesSystem: Bool
     /// The peer of the policy; nil: the policy has none, and each session's target or address is the peer.
@@ -20,7 +20,7 @@ public final class TLSClientContext {
     private let scratch = Scratch(TLSSession.pieceLength)
     private let refusesUnsetClock: Bool
 
-    /// The SSL_CTX, with the file that its store may need.
+    /// The SSL_CTX, with the file that the context's store may need.
     private final class Made {
         let context: Owned
         let systemFile: SystemFile?
@@ -84,8 +84,8 @@ public final class TLSClientContext {
         return Made(context, usesSystem: usesSystem)
     }
 
-    /// A session to an address where `target` must be found. It resumes the last session there if possible; its first
-    /// flight is ready to be taken.
+    /// A session to an address where `target` must be found. If possible, the session resumes the last session there.
+    /// Its first flight is ready to be taken.
     /// - Parameter now: Seconds since 1970.
     public func session(
         to address: IPAddress, _ target: TLSTarget = TLSTarget(), at now: UInt64
@@ -123,10 +123,10 @@ public final class TLSClientContext {
 public struct TLSTarget: Sendable, Equatable {
     /// The name that the certificate must have, as in ``TLSPolicy/serverName``; nil: the policy's name, or the address.
     public var name: String?
-    /// SHA-256 digests of the signed parts of certificates, 32 octets each, one of which the verified chain must have
-    /// (DNS stamps). Empty: any chain that verifies is accepted.
+    /// SHA-256 digests of the signed parts of certificates, 32 octets each. The verified chain must have one of them
+    /// (DNS stamps). If empty, any chain that verifies is accepted.
     public var hashes: [[UInt8]]
-    /// The ALPN names of the protocols offered, 1 to 255 octets each, the preferred one first (RFC 7301). Empty: none.
+    /// The ALPN names of the offered protocols, 1 to 255 octets each, the preferred one first (RFC 7301). May be empty.
     public var protocols: [String]
     /// Whether the handshake fails, with ``TLSError/noApplicationProtocol``, if the server chooses no offered protocol.
     public var requiresProtocol: Bool

@@ -1,7 +1,7 @@
 internal import COpenSSL
 
-/// Why a TLS session or its context failed, in words for an operator. Text from a peer's certificate is cut to a
-/// bounded length and to printable ASCII, so it may go into a log.
+/// The reason for which a TLS session or its context failed, in words for an operator. Text from a peer's certificate
+/// is cut to a bounded length and to printable ASCII, so that the words may go into a log.
 public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     // The peer's certificate (RFC 5280 §6, RFC 6125 §6).
 
@@ -11,7 +11,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case certificateExpired(at: String, depth: Int)
     /// A certificate of the chain becomes valid only at `at` (UTC).
     case certificateNotYetValid(at: String, depth: Int)
-    /// The chain does not end in a trusted certificate; `issuer` signed the last one that was sent.
+    /// The chain does not end in a trusted certificate. `issuer` signed the last certificate that was sent.
     case unknownAuthority(issuer: String, depth: Int)
     /// The server's certificate is signed by itself and not trusted.
     case selfSigned
@@ -19,7 +19,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case storeUnread
     /// A key or signature of the chain is too weak for OpenSSL's security level.
     case certificateTooWeak
-    /// The certificate is not for use as a server's.
+    /// The certificate is not for use as a server's certificate.
     case certificatePurpose
     /// A signature in the chain does not match.
     case certificateSignature
@@ -28,7 +28,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case pinMismatch(has: [String])
     /// The verified chain has none of the certificates whose hashes the server's stamp lists.
     case certificateHash
-    /// Any other X509_V_ERR code.
+    /// OpenSSL rejected the certificate with any other X509_V_ERR code.
     case certificateRejected(code: Int)
 
     // The handshake and the records.
@@ -37,7 +37,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case noSharedVersion
     /// The two sides share no cipher suite.
     case noSharedCipher
-    /// ALPN: the client offers none of the protocols that this side serves.
+    /// The client offers none of the protocols that this side serves (ALPN).
     case noSharedProtocol
     /// The peer's bytes are no TLS records.
     case notTLS
@@ -50,12 +50,12 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case clientCertificateRefused(alert: UInt8)
     /// More bytes waited in one direction than ``TLSSession`` allows.
     case backlog
-    /// OpenSSL refused for a reason of its own: its packed error code, 0 if it gave none.
+    /// OpenSSL refused for a reason of its own. The code is packed; 0 if OpenSSL gave none.
     case library(code: UInt)
 
     // Errors in the inputs of a context.
 
-    /// Neither an address nor a name for a certificate.
+    /// The text is neither an address nor a name for a certificate.
     case serverName(String)
     /// The anchors are neither PEM certificates nor one DER certificate.
     case anchorsUnreadable
@@ -63,7 +63,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case namelessWithoutAnchors
     /// A pin has another number of bytes than a SHA-256 digest.
     case pinLength(Int)
-    /// The client's certificate is not a PKCS #12 file, or one without a MAC.
+    /// The client's certificate is not a PKCS #12 file, or is a PKCS #12 file without a MAC.
     case clientCertificateUnreadable
     /// The given password, or none, does not open the PKCS #12 file.
     case clientCertificatePassword(given: Bool)
@@ -78,7 +78,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The private key does not belong to the certificate.
     case keyMismatch
 
-    /// Whether the peer's certificate was refused; else the two sides did not agree, or an input of TLS is wrong.
+    /// Whether the peer's certificate was refused. If not, the two sides did not agree, or an input of TLS is wrong.
     public var refusesCertificate: Bool {
         switch self {
         case .certificateName, .certificateExpired, .certificateNotYetValid, .unknownAuthority, .selfSigned,

@@ -2,29 +2,29 @@ public import Base
 
 /// The verification of a server, and the client certificate for it. Its description has no secrets.
 public struct TLSPolicy: Sendable, CustomStringConvertible, CustomReflectable {
-    /// The name that the certificate must have, also sent as SNI; an address as text is searched among the
-    /// certificate's addresses and not sent. Nil or empty: the dialled address.
+    /// The name that the certificate must have, also sent as SNI. An address as text is searched among the
+    /// certificate's addresses and not sent. If nil or empty, the certificate must have the dialled address.
     public var serverName: String?
-    /// An address that may be in the certificate instead of a `serverName` that is a name; nil: none.
+    /// An address that may be in the certificate instead of a `serverName` that is a name; nil for no such address.
     public var serverAddress: IPAddress?
-    /// Trusted certificates, several in PEM or one in DER, authorities or the server's own. Nil: the system's
-    /// certificates (OpenSSL's default paths, SSL_CERT_FILE and SSL_CERT_DIR).
+    /// Trusted certificates, several in PEM or one in DER, of authorities or of the server. If nil, the system's
+    /// certificates are trusted (OpenSSL's default paths, SSL_CERT_FILE and SSL_CERT_DIR).
     public var anchors: [UInt8]?
-    /// With anchors: whether only they are trusted, or the system's authorities too.
+    /// If there are anchors, whether only the anchors are trusted, or the system's authorities too.
     public var anchorsOnly: Bool
-    /// SHA-256 digests of SubjectPublicKeyInfos (RFC 7469 §2.4), 32 bytes each, one of which the verified chain, from
-    /// the server's certificate to the trusted one, must have. Empty: any chain that verifies is accepted.
+    /// SHA-256 digests of SubjectPublicKeyInfos (RFC 7469 §2.4), 32 bytes each. The verified chain, from the server's
+    /// certificate to the trusted one, must have one of them. If empty, any chain that verifies is accepted.
     public var pins: [[UInt8]]
-    /// False: the chain is verified but not the name. This requires anchors that are the only trusted certificates;
-    /// `serverName` is then only sent.
+    /// Whether the name is verified, too, and not only the chain. False requires anchors that are the only trusted
+    /// certificates; `serverName` is then only sent.
     public var validatesName: Bool
-    /// The client certificate for servers that ask for one: a PKCS #12 file (RFC 7292) and its password, which may be
-    /// empty. Nil: none.
+    /// The client certificate for servers that ask for a certificate: a PKCS #12 file (RFC 7292) and its password,
+    /// which may be empty. If nil, there is no client certificate.
     public var clientCertificate: (pkcs12: [UInt8], password: [UInt8])?
 
-    /// The check of dates while the clock shows a time before this version's release. True: certificates are refused by
-    /// their dates as usual. False: dates are ignored. A machine without a battery-backed clock looks its time servers
-    /// up by name, and without an answer would never get the time.
+    /// Whether certificates are refused by their dates while the clock shows a time before this version's release. If
+    /// false, dates are ignored then. A machine without a battery-backed clock looks its time servers up by name, and
+    /// without an answer would never get the time.
     public var refusesUnsetClock: Bool
 
     public init(

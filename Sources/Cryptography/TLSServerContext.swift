@@ -11,10 +11,10 @@ public final class TLSServerContext {
     fileprivate let refusesOthers: Bool
 
     /// - Parameters:
-    ///   - certificatePEM: The server's certificate, followed by the intermediate ones in order.
+    ///   - certificatePEM: The server's certificate, followed by the intermediate certificates in order.
     ///   - newestVersion: The newest TLS version, as the number on the wire.
     ///   - protocols: The ALPN names of the served protocols, the preferred one first (RFC 7301).
-    ///   - refusesOthers: Whether a client that offers only other protocols is refused; else no protocol is chosen.
+    ///   - refusesOthers: Whether a client that offers only other protocols is refused. If not, no protocol is chosen.
     package init(
         certificatePEM: [UInt8], keyPEM: [UInt8], newestVersion: Int32 = TLS1_3_VERSION,
         protocols: [String] = [ApplicationProtocol.http1], refusesOthers: Bool = false
@@ -44,7 +44,7 @@ public final class TLSServerContext {
         }
     }
 
-    /// The start and end of the certificate's validity, in seconds since 1970; 0: unreadable.
+    /// The start and end of the certificate's validity, in seconds since 1970; 0 for an unreadable time.
     public var validity: (begins: UInt64, ends: UInt64) {
         // Sound: the certificate belongs to the context.
         let certificate = unsafe SSL_CTX_get0_certificate(context.pointer)
@@ -64,11 +64,11 @@ public final class TLSServerContext {
         return unsafe X509_check_ip(SSL_CTX_get0_certificate(context.pointer), octets, octets.count, 0) == 1
     }
 
-    /// Replaces the keys of the tickets by which clients resume sessions: earlier tickets become useless, and the keys
-    /// that could decrypt recorded ones are gone.
+    /// Replaces the keys of the tickets by which clients resume sessions. Earlier tickets become useless, and the keys
+    /// that could decrypt recorded tickets are gone.
     public func changeTicketKeys() {
         let keys = randomBytes(copenssl_ticket_keys_length)
-        // Sound: the context copies them. It accepts any keys of this length; on failure the old keys stay.
+        // Sound: the context copies the keys. It accepts any keys of this length; on failure the old keys stay.
         unsafe keys.withUnsafeBufferPointer {
             unsafe _ = copenssl_SSL_CTX_set_tlsext_ticket_keys(context.pointer, $0.baseAddress, $0.count)
         }
@@ -85,7 +85,7 @@ public final class TLSServerContext {
 
 /// Chooses the first of this side's protocols that the client offers, whatever the client prefers (RFC 7301 §3.2).
 private let chooseProtocol: SSL_CTX_alpn_select_cb_func = { ssl, chosen, chosenLength, offered, offeredLength, _ in
-    // Sound: OpenSSL has checked that the list is whole; the choice is returned as a pointer into it.
+    // Sound: OpenSSL has checked that the list is whole. The choice is returned as a pointer into the list.
     guard let chosen = unsafe chosen, let chosenLength = unsafe chosenLength, let offered = unsafe offered,
         let server = unsafe TLSSession.of(ssl)?.server
     else { return SSL_TLSEXT_ERR_NOACK }

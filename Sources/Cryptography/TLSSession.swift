@@ -12,9 +12,9 @@ public final class TLSSession {
     public enum State: Equatable, Sendable {
         case handshaking
         case open
-        /// close_notify was received: no more is read, and sending goes on (RFC 8446 §6.1).
+        /// close_notify was received. No more is read, and sending goes on (RFC 8446 §6.1).
         case peerClosed
-        /// close_notify was sent; no more is read or sent.
+        /// close_notify was sent. No more is read or sent.
         case closed
         case failed(TLSError)
     }
@@ -30,7 +30,7 @@ public final class TLSSession {
         let hashes: RequiredDigests
         /// Whether there is a certificate for a server that asks for one.
         let hasCertificate: Bool
-        /// The system's authorities; nil: they are not trusted.
+        /// The system's authorities; nil: the authorities are not trusted.
         let systemFile: SystemFile?
     }
 
@@ -48,7 +48,7 @@ public final class TLSSession {
     /// "TLSv1.2" or "TLSv1.3"; empty until the handshake is done.
     public private(set) var protocolVersion = ""
 
-    /// The protocol that ALPN has chosen, such as "h2" (RFC 7301); nil: none, or the handshake is not done.
+    /// The protocol that ALPN has chosen, such as "h2" (RFC 7301); nil without one, or before the handshake is done.
     public var applicationProtocol: String? { isEstablished ? selectedProtocol : nil }
 
     /// Whether the handshake is done and this side has not ended the session.
@@ -59,12 +59,12 @@ public final class TLSSession {
         var length: UInt32 = 0
         unsafe SSL_get0_alpn_selected(ssl.pointer, &name, &length)
         guard let name = unsafe name, length > 0 else { return nil }
-        // Sound: the session owns this many octets there, and they are copied.
+        // Sound: the session owns this many octets there, which are copied.
         return unsafe String(decoding: UnsafeBufferPointer(start: name, count: Int(length)), as: UTF8.self)
     }
 
-    /// The end of the validity of the peer's certificate, in seconds since 1970; for a resumed session, of the
-    /// certificate in the original handshake. Nil: the handshake is not done, or the peer has shown none.
+    /// The end of the validity of the peer's certificate, in seconds since 1970. For a resumed session, the certificate
+    /// is that of the original handshake. Nil before the end of the handshake, or if the peer has shown none.
     public var certificateEnd: UInt64? {
         // Sound: the certificate belongs to the session, and only a number is taken from it.
         guard isEstablished, let certificate = unsafe SSL_get0_peer_certificate(ssl.pointer) else { return nil }
@@ -72,7 +72,7 @@ public final class TLSSession {
     }
 
     private let ssl: Owned
-    /// Memory BIOs, shared with `ssl`: bytes from the peer, and bytes for it.
+    /// The memory BIOs for bytes from the peer and for bytes to the peer, shared with `ssl`.
     private let input: Owned
     private let output: Owned
     let client: Client?
@@ -86,19 +86,19 @@ public final class TLSSession {
     private var pending: Int { unsafe BIO_ctrl_pending(output.pointer) }
     private var early: [UInt8] = []
     private var plaintext: [UInt8] = []
-    /// Why the peer's certificate was refused; recorded by the verification and used when the handshake then fails.
+    /// Why the peer's certificate was refused: recorded by the verification and used when the handshake then fails.
     var refusal: TLSError?
     /// Whether the server has asked for a client certificate and has not shown yet whether it accepts the certificate.
     /// In TLS 1.3 the server may show that only after the handshake.
     var awaitsAcceptance = false
 
-    /// Takes over an SSL and begins the handshake; a client's first flight is then ready to be taken.
+    /// Takes over an SSL and begins the handshake. A client's first flight is then ready to be taken.
     /// - Parameter trust: The period in which the session that the SSL offers to resume is valid.
     init(
         _ ssl: consuming Owned, client: Client?, trust: Range<UInt64>? = nil, scratch: Scratch
     ) throws(TLSError) {
         guard let input = Owned.memoryBIO(), let output = Owned.memoryBIO() else { throw .library(code: 0) }
-        // SSL_set_bio takes over one reference to each; the other stays here.
+        // SSL_set_bio takes over one reference to each BIO. The other reference stays here.
         unsafe BIO_up_ref(input.pointer)
         unsafe BIO_up_ref(output.pointer)
         unsafe SSL_set_bio(ssl.pointer, input.pointer, output.pointer)
@@ -125,7 +125,7 @@ public final class TLSSession {
         unsafe SSL_set_shutdown(ssl.pointer, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
     }
 
-    /// Takes bytes from the peer, in any pieces; drives the handshake and decrypts. Ignored when closed or failed.
+    /// Takes bytes from the peer, in any pieces: drives the handshake and decrypts. Ignored when closed or failed.
     public func receive(_ ciphertext: Span<UInt8>) {
         var offset = 0
         if state == .open { plaintext.reserveCapacity(plaintext.count + ciphertext.count) }
@@ -140,7 +140,7 @@ public final class TLSSession {
         }
     }
 
-    /// Queues bytes for the peer: sent at once when open, else after the handshake. Ignored when closed or failed. The
+    /// Queues bytes for the peer, sent at once when open, else after the handshake. Ignored when closed or failed. The
     /// session fails with ``TLSError/backlog`` if more than ``earlyLimit`` or ``backlogLimit`` bytes would wait.
     public func send(_ plaintext: Span<UInt8>) {
         guard !plaintext.isEmpty else { return }
@@ -156,14 +156,14 @@ public final class TLSSession {
     /// Whether the session is open, has no plaintext to take, and has no part of a record.
     public var isIdle: Bool {
         guard state == .open, plaintext.isEmpty else { return false }
-        // A record of which only the header has come does not count as pending; "RH": OpenSSL waits for a header.
+        // A record of which only the header has come does not count as pending. With "RH", OpenSSL waits for a header.
         // Sound: the function returns a static string of two letters and a NUL.
         let reading = unsafe SSL_rstate_string(ssl.pointer)[1]
         return unsafe SSL_has_pending(ssl.pointer) == 0 && reading == CChar(bitPattern: UInt8(ascii: "H"))
     }
 
-    /// Whether the verification of the peer is still valid: it is at most a day old, and the certificates have not
-    /// expired.
+    /// Whether the verification of the peer is still valid. It must be at most a day old, and the certificates must not
+    /// have expired.
     /// - Parameter now: Seconds since 1970.
     public func isTrusted(at now: UInt64) -> Bool { trust?.contains(now) ?? false }
 
@@ -183,7 +183,7 @@ public final class TLSSession {
         plaintext.removeAll(keepingCapacity: plaintext.capacity <= Self.pieceLength)
     }
 
-    /// Ends the session; if it was open, a close_notify for the peer is ready to be taken.
+    /// Ends the session. If it was open, a close_notify for the peer is ready to be taken.
     public func close() {
         guard isAlive else { return }
         let wasOpen = isEstablished
@@ -283,7 +283,7 @@ public final class TLSSession {
     private func fail(_ error: TLSError) {
         state = .failed(error)
         early = []
-        // The peer may have failed because of the offered session: the next connection begins without one.
+        // The peer may have failed because of the offered session, so the next connection begins without an offer.
         if let client { client.memory.forget(client.key) }
     }
 }

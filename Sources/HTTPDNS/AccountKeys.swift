@@ -1,6 +1,6 @@
 internal import Base
 
-/// The names of an account's keys in its section, so that a refusal can name the one that is likely wrong.
+/// The names of an account's keys in its section, so that a refusal can name the key that is likely wrong.
 public struct AccountKeys: Sendable {
     private let section: String
     private let names: String
@@ -10,7 +10,7 @@ public struct AccountKeys: Sendable {
     /// - Parameters:
     ///   - section: The section of the account's keys, such as `httpdns` or `upstreams.shop`.
     ///   - names: The key that assigns names to the account.
-    ///   - credential: The account's credential; its secrets are compared with a service's texts, so that none is
+    ///   - credential: The account's credential. Its secrets are compared with a service's texts, so that no secret is
     ///     repeated.
     ///   - fromFiles: The secrets in files: `dnsKey` if `dnsKeyFile` was given.
     public init(_ section: String, names: String, _ credential: ServiceCredential, fromFiles: [String] = []) {
@@ -43,7 +43,7 @@ public struct AccountKeys: Sendable {
         }
     }
 
-    /// The keys that encrypt names and answers; empty: TLS protects them.
+    /// The keys that encrypt names and answers; empty if TLS protects names and answers.
     var encryption: [Key] {
         switch credential {
         case .https, .signed(_, _, _, nil): []

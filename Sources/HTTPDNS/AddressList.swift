@@ -5,21 +5,21 @@ internal import DNSWire
 struct AddressList {
     private(set) var ipv4: [IPAddress] = []
     private(set) var ipv6: [IPAddress] = []
-    /// Whether the list has an address that no machine can have: it then counts as empty. The owner of a zone can write
-    /// such an address, so it is not a failure of the service.
+    /// Whether the list has an address that no machine can have, so that the list counts as empty. The owner of a zone
+    /// can write such an address, so it is not a failure of the service.
     private(set) var isOfNoMachine = false
-    /// The TTL in seconds; nil: the list has none.
+    /// The TTL in seconds; nil for a list without a TTL.
     var ttl: UInt32?
 
     var isEmpty: Bool { ipv4.isEmpty && ipv6.isEmpty }
 
-    /// Adds an address once, since an RRset contains no record twice (RFC 2181 §5).
+    /// Adds an address unless the list has it already, since an RRset contains no record twice (RFC 2181 §5).
     mutating func add(_ address: IPAddress) {
         isOfNoMachine = isOfNoMachine || !address.isOfOneMachine
         if address.isIPv4 { Self.append(address, to: &ipv4) } else { Self.append(address, to: &ipv6) }
     }
 
-    /// Call when all addresses were added.
+    /// Ends the list. To be called when all addresses were added.
     mutating func finish() {
         if isOfNoMachine { (ipv4, ipv6) = ([], []) }
     }
@@ -33,7 +33,7 @@ struct AddressList {
 extension NameAddresses {
     /// - Parameters:
     ///   - first: The list of the IPv4 addresses.
-    ///   - second: The list of the IPv6 addresses; the same if one list has both.
+    ///   - second: The list of the IPv6 addresses, which is `first` again if one list has both families.
     init(_ name: Name, _ first: AddressList, _ second: AddressList, asked: Families) {
         func family(_ addresses: [IPAddress], _ ttl: UInt32?, isAsked: Bool) -> FamilyAddresses {
             guard isAsked else { return .notAsked }
@@ -45,7 +45,7 @@ extension NameAddresses {
     }
 }
 
-/// Reads `ADDRESS;…[;]`, at least one address and nothing else, and calls the closure with each.
+/// Reads `ADDRESS;…[;]`, which is at least one address and nothing else, and calls the closure with each address.
 func forEachAddress(
     _ text: Span<UInt8>, _ range: Range<Int>, _ use: (IPAddress) throws(ServiceFailure) -> Void
 ) throws(ServiceFailure) {

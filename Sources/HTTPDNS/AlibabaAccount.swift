@@ -13,14 +13,14 @@ public final class AlibabaAccount: ServiceAccount {
     public let sessionID: String?
 
     private let id: [UInt8]
-    /// The client subnet as a parameter, or as an encrypted member; empty: there is none.
+    /// The client subnet as a parameter, or as an encrypted member; empty without a client subnet.
     private let route: [UInt8]
     private let validity: UInt64
     private let signer: RequestSigner
     /// Octets of the session's identifier, written as twice as many digits: twelve characters, as in the service's own
     /// SDKs.
     private static let sessionLength = 6
-    /// Nil in https mode, where TLS protects the names.
+    /// The cipher for names; nil in https mode, where TLS protects names.
     private let cipher: PayloadCipher?
     private let list: AlibabaList
 

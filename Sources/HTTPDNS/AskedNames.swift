@@ -1,13 +1,13 @@
 internal import Base
 internal import DNSWire
 
-/// The names of a request, which identify those in the answer.
+/// The names of a request, by which the names in the answer are identified.
 struct AskedNames {
     let names: [Name]
-    /// Whether the case of letters counts: an attacker who flips one bit of a hidden name would otherwise learn from
-    /// the answer's acceptance that it is a letter.
+    /// Whether the case of letters counts. Otherwise an attacker who flips one bit of a hidden name could learn from
+    /// the answer's acceptance that the octet is a letter.
     let isExact: Bool
-    /// The name to compare first: services answer in the order of the names.
+    /// The index of the name to compare first: services answer in the order of the names.
     private var next = 0
 
     init(_ names: [Name], isExact: Bool) { (self.names, self.isExact) = (names, isExact) }

@@ -4,10 +4,10 @@ public import HTTP
 
 /// An account of Baidu's HTTPDNS (`/v4/resolve`).
 ///
-/// Decisions where the documentation is silent: a family whose `msg` is anything but `ok`, and which has no address,
-/// has no record; nor has a family that is missing in the object of a name. The service's addresses come with the
-/// answer for any name: the request has the service's own name, so that none of the operator's is needed, and its
-/// result is ignored. They have no TTL.
+/// Decisions where the documentation is silent: a family without an address, whose `msg` is anything but `ok`, has no
+/// record. Neither has a family that is missing in the object of a name. The service's addresses come with the answer
+/// for any name. The request has the service's own name, so that it needs no name of the operator, and the result for
+/// the name is ignored. The addresses have no TTL.
 public final class BaiduAccount: ServiceAccount {
     private let start: [UInt8]
     private let signing: Signing

@@ -17,7 +17,7 @@ struct JSONAnswer {
 
     /// The addresses in an object, with its `ttl`.
     /// - Parameters:
-    ///   - member: The member with the array of addresses, and the families that it may have.
+    ///   - member: The member with the array of addresses, and the address families that the array may have.
     ///   - other: A further member, with an array of IPv6 addresses.
     func list(
         _ json: JSONText, _ object: Int, _ member: StaticString, of families: Families, and other: StaticString? = nil
@@ -48,9 +48,9 @@ struct JSONAnswer {
     /// Adds the result for a name.
     /// - Parameters:
     ///   - name: The range of the name in the text.
-    ///   - joins: Whether a second object may have the other family of the same name; else each name may occur once.
+    ///   - joins: Whether a second object may have the other family of the same name. If not, each name may occur once.
     /// - Returns: The index of the name in the request.
-    /// - Throws: ``ServiceFailure/otherName``: the request does not have the name.
+    /// - Throws: ``ServiceFailure/otherName`` if the request does not have the name.
     @discardableResult
     mutating func add(
         _ json: JSONText, _ name: Range<Int>, _ ipv4: AddressList, _ ipv6: AddressList, joins: Bool = false
@@ -66,7 +66,7 @@ struct JSONAnswer {
         return index
     }
 
-    /// - Throws: ``ServiceFailure/unparsable``: there is no result for any name.
+    /// - Throws: ``ServiceFailure/unparsable`` if there is no result for any name.
     func results() throws(ServiceFailure) -> [NameAddresses] {
         let results = found.compactMap(\.self)
         guard !results.isEmpty else { throw .unparsable }
@@ -89,7 +89,7 @@ extension HTTPResponse {
     /// The answer in JSON.
     /// - Parameter success: The member with the service's error, and its value in an answer; nil: an answer has no such
     ///   member.
-    /// - Throws: The service's error, or else the status.
+    /// - Throws: The service's error. Without such an error, the failure of the status.
     func json(_ success: (member: StaticString, value: StaticString)? = nil) throws(ServiceFailure) -> JSONText {
         guard isWhole else { throw .cutOff }
         guard status == 200 else { throw (try? JSONText(body).refusal(status)) ?? .status(status) }
@@ -102,7 +102,7 @@ extension HTTPResponse {
 }
 
 extension JSONText {
-    /// The service's error, by `code` or `msg`; nil: the answer gives none.
+    /// The service's error, by `code` or `msg`; nil: the answer gives no error.
     fileprivate func refusal(_ status: Int) throws(ServiceFailure) -> ServiceFailure? {
         for member in ["code", "msg"] as [StaticString] {
             let code = try self.member(member)

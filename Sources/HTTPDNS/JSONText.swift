@@ -1,9 +1,9 @@
 internal import Base
 
-/// A JSON text (RFC 8259), read whole: its values are nodes, identified by index, in the order of the text.
+/// A JSON text (RFC 8259), read whole. Its values are nodes, identified by index, in the order of the text.
 ///
-/// It is strict, since a text that two readers could read differently is no answer: it must be UTF-8; a member may
-/// occur once in an object; names of members, and strings that are used, have no escapes (except `\/`, see
+/// The reader is strict, since a text that two readers could read differently is no answer. The text must be UTF-8; a
+/// member may occur once in an object; names of members, and strings that are used, have no escapes (except `\/`, see
 /// ``unescaped(_:)``); numbers that are used are integers and not negative. A missing value, and `null`, counts as an
 /// empty object or array, as in services written in Go. Unused values are checked only for their form.
 ///
@@ -11,18 +11,18 @@ internal import Base
 struct JSONText {
     /// The deepest nesting of objects and arrays; the services need six.
     static let maximumDepth = 8
-    /// The most members of an object: a request has ten names at most.
+    /// The most members of an object. A request has ten names at most.
     static let maximumMembers = 64
-    /// The most values, names of members included: enough for ten names with 90 addresses of each family.
+    /// The most values, including names of members: enough for ten names with 90 addresses of each family.
     static let maximumValues = 2048
 
     fileprivate enum Kind: UInt8 { case object, array, string, escaped, number, bool, null }
 
     fileprivate struct Node {
         let kind: Kind
-        /// The range of the member's name in the text; empty: the node is no member.
+        /// The range of the member's name in the text; empty for a node that is no member.
         let name: Range<Int>
-        /// The range of the value in the text; a string without its quotes.
+        /// The range of the value in the text. A string is without its quotes.
         let range: Range<Int>
         /// The index of the next node after this one and its contents.
         var next: Int
@@ -37,8 +37,8 @@ struct JSONText {
     private static let missing = 0
     static let root = 1
 
-    /// - Parameter isInAnyScript: Whether strings may have characters beyond ASCII. Not in an encrypted text: an
-    ///   attacker who changes it on the way produces 16 random octets of a block, which could hide in an unused string.
+    /// - Parameter isInAnyScript: Whether strings may have characters beyond ASCII. In an encrypted text they may not:
+    ///   an attacker who changes it on the way makes 16 random octets of a block, which could hide in an unused string.
     init(_ octets: [UInt8], isInAnyScript: Bool = true) throws(ServiceFailure) {
         guard isInAnyScript ? (try? UTF8Span(validating: octets.span)) != nil : octets.allSatisfy({ $0 < 0x80 }) else {
             throw .unparsable
@@ -104,7 +104,7 @@ struct JSONText {
         return nodes[index].range
     }
 
-    /// The octets of a string, which may have a `\` before each `/`, as some writers put there.
+    /// The octets of a string. The string may have a `\` before each `/`, as some writers put there.
     func unescaped(_ index: Int) throws(ServiceFailure) -> [UInt8] {
         guard isString(index) else { throw .unparsable }
         let pieces = octets[nodes[index].range]
@@ -129,7 +129,7 @@ struct JSONText {
 // MARK: Reading
 
 extension JSONText {
-    /// Skips white space, and returns the next octet; nil: the end.
+    /// Skips white space, and returns the next octet; nil at the end.
     @inline(__always)
     private mutating func next(_ text: Span<UInt8>) -> UInt8? {
         while position < text.count {

@@ -4,11 +4,11 @@ internal import DNSWire
 
 /// Texts of request targets.
 extension [UInt8] {
-    /// Appends the names, joined by commas: each in lower case, without final dot.
+    /// Appends the names, joined by commas. Each name is in lower case, without a final dot.
     ///
     /// Any octet but letters, digits, `-` and `_` in a label is refused: a `,` or `;` would ask for other names, and
     /// `&` or a space could change the request itself.
-    /// - Parameter provider: The service, which limits the names of a request.
+    /// - Parameter provider: The provider of the service, which limits the number of names in a request.
     mutating func appendNames(_ names: [Name], to provider: Provider) throws(RequestError) {
         guard !names.isEmpty, names.count <= provider.facts.namesPerRequest else { throw .nameCount(names.count) }
         for (index, name) in names.enumerated() {
@@ -24,7 +24,7 @@ extension [UInt8] {
         self += value
     }
 
-    /// Appends the hexadecimal of the encrypted text.
+    /// Appends the encrypted text in hexadecimal.
     mutating func appendEncrypted(_ text: [UInt8], with cipher: PayloadCipher) throws(RequestError) {
         do throws(CryptographyError) {
             let payload = try cipher.encrypt(text.span)

@@ -1,8 +1,8 @@
 public import DNSWire
 public import HTTP
 
-/// One account of an HTTPDNS service, in its provider's protocol: targets of requests out, answers in. It owns the
-/// credentials, and knows no server and no clock.
+/// One account of an HTTPDNS service, in its provider's protocol: targets of requests out, answers in. The account owns
+/// the credentials, and knows no server and no clock.
 ///
 /// Not `Sendable`: ciphers are reused, so an account belongs to one queue.
 public protocol ServiceAccount: AnyObject {
@@ -11,22 +11,22 @@ public protocol ServiceAccount: AnyObject {
 
     /// Appends the target of a GET request, path and query, that asks the service about all of `names`.
     /// - Parameters:
-    ///   - names: One to ``Provider/Facts/namesPerRequest`` names, no two alike.
-    ///   - family: At least one family.
+    ///   - names: The names to ask, from one to ``Provider/Facts/namesPerRequest``, without repetitions.
+    ///   - family: The address families to ask for, at least one.
     ///   - unixSeconds: The time of day by the service's clock, from which a request's validity is counted.
     func appendTarget(
         _ names: [Name], family: Families, at unixSeconds: UInt64, to request: inout [UInt8]
     ) throws(RequestError)
 
     /// Reads the service's answer to a request of the same `names` and `family`.
-    /// - Parameter reasons: Gets the service's own reasons for absent addresses, as far as it gives them.
-    /// - Returns: At least one result, in the order of `names`; a name that the answer does not mention is absent. At
+    /// - Parameter reasons: Gets the service's own reasons for absent addresses, as far as the answer has them.
+    /// - Returns: At least one result, in the order of `names`. A name that the answer does not mention is absent. At
     ///   most ``ServiceProtocol/addressesPerFamily`` addresses a family, in the service's order and each once.
     func parse(
         _ response: HTTPResponse, names: [Name], family: Families, reasons: inout [AbsenceReason]
     ) throws(ServiceFailure) -> [NameAddresses]
 
-    /// The service's identifier of this account's requests, for inquiries (`trace`); nil: there is none.
+    /// The service's identifier of this account's requests, for inquiries (`trace`); nil: requests have no identifier.
     var sessionID: String? { get }
 
     /// Writes the target of a request for the list of the service's addresses.

@@ -1,7 +1,7 @@
 /// The time of day of an account's service, by which the service judges whether a request is still valid. The daemon
-/// learns it from refusals: the machine's own clock may not be set yet, or be wrong.
+/// learns the time from refusals, since the machine's own clock may not be set yet, or be wrong.
 ///
-/// Belongs to one queue, with the account.
+/// A clock belongs to one queue, with the account.
 public final class ServiceClock {
     /// Seconds to add to the machine's time.
     private var offset: Int64 = 0
@@ -11,7 +11,7 @@ public final class ServiceClock {
     /// Seconds by which a clock may be wrong before a service refuses requests.
     static let tolerance: UInt64 = 20
     /// The largest correction in seconds by an answer that any host on the path could have written: an attacker could
-    /// replay a request while it is valid, and each one is billed.
+    /// replay a request while it is valid, and each replay is billed.
     static let largestUnproven: UInt64 = 86_400
     /// For how many seconds after a correction an earlier request may still be refused: the longest `timeout`.
     static let memory: UInt64 = 60
@@ -24,7 +24,7 @@ public final class ServiceClock {
 
     /// Learns from a refusal that may be due to the clock.
     /// - Parameters:
-    ///   - time: The service's time by its answer; nil: the answer gives none.
+    ///   - time: The service's time in its answer; nil: the answer gives no time.
     ///   - isProven: Whether TLS proves that the service gave the time.
     /// - Returns: Whether to repeat the request with the time of the corrected clock.
     public func learn(_ time: UInt64?, at wall: UInt64, isProven: Bool) -> Bool {

@@ -1,14 +1,14 @@
 public import Base
 
-/// The service's own configuration (`/conf`): its addresses, and their lifetime.
+/// The service's own configuration (`/conf`), which has the service's addresses and their lifetime.
 public struct ServiceConfiguration: Sendable, Equatable {
-    /// The addresses to ask, in order, each once; at most ``ServiceProtocol/addressesPerService``. May be empty. They
-    /// serve the scheme by which the list was fetched.
+    /// The addresses to ask, in order, each once; at most ``ServiceProtocol/addressesPerService``. The list may be
+    /// empty. The addresses serve the scheme by which the list was fetched.
     public var addresses: [IPAddress]
     /// Minutes after which to fetch the configuration again, 1…1440.
     public var ttlMinutes: Int
 
-    /// The minutes if the value is missing or out of range.
+    /// The lifetime in minutes if the value is missing or out of range.
     public static let defaultTTLMinutes = 60
     /// The documentation's limit: a day.
     public static let maximumTTLMinutes = 1440
@@ -18,8 +18,8 @@ public struct ServiceConfiguration: Sendable, Equatable {
         self.ttlMinutes = ttlMinutes
     }
 
-    /// Reads `log:0|domain:0|ip:ADDRESS;…[;]|ttl:MINUTES`, fields in any order and each once; `ip` may be empty and,
-    /// like `ttl`, missing. Other fields may occur between them, with a number each.
+    /// Reads `log:0|domain:0|ip:ADDRESS;…[;]|ttl:MINUTES`, with fields in any order and each once. `ip` may be empty.
+    /// `ip` and `ttl` may be missing. Other fields, with a number each, may occur between these fields.
     ///
     /// The text is read whole or refused, like an answer: an attacker on the path could otherwise choose the servers
     /// that are asked, for as long as a day and in any later network. With `log` and `domain` the text is longer than
@@ -32,7 +32,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
         var start = whole.lowerBound
         repeat {
             let end = firstIndex(of: UInt8(ascii: "|"), in: text, start..<whole.upperBound) ?? whole.upperBound
-            // The first colon: IPv6 addresses contain more.
+            // The first colon counts, since IPv6 addresses contain more colons.
             guard let colon = firstIndex(of: UInt8(ascii: ":"), in: text, start..<end) else { throw .unparsable }
             let (name, value) = ((start..<colon).map { text[$0] }, colon + 1..<end)
             let field = String(decoding: name, as: UTF8.self)
@@ -54,7 +54,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
         }
     }
 
-    /// Takes the addresses of several arrays in an object; there must be at least one address.
+    /// Takes the addresses of several arrays in an object. There must be at least one address.
     init(
         _ json: JSONText, _ members: [StaticString], of object: Int = JSONText.root, ttlMinutes: Int
     ) throws(ServiceFailure) {
@@ -65,7 +65,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
         guard !addresses.isEmpty else { throw .unparsable }
     }
 
-    /// Adds an address once; nil: the value was not an address.
+    /// Adds an address once. Nil means that the value was not an address.
     mutating func add(_ address: IPAddress?) throws(ServiceFailure) {
         guard let address, address.isOfOneMachine else { throw .unparsable }
         guard addresses.count < ServiceProtocol.addressesPerService, !addresses.contains(address) else { return }

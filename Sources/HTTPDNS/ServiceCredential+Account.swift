@@ -3,10 +3,10 @@ public import Base
 extension ServiceCredential {
     /// The account with this credential.
     /// - Parameters:
-    ///   - routeIp: The address whose network the answers are for; nil: the caller's own.
+    ///   - routeIp: The address whose network the answers are for; nil for the caller's own address.
     ///   - routeIpEncrypted: Whether that address is encrypted like the names; only for Tencent, in aes and des mode.
-    ///   - authExpirySeconds: For how many seconds a request is valid; 0: as the provider advises.
-    ///   - timeout: The milliseconds after which the service gives a lookup up; only for Tencent.
+    ///   - authExpirySeconds: For how many seconds a request is valid; 0 for the provider's advice.
+    ///   - timeout: The milliseconds after which the service gives up a lookup; only for Tencent.
     ///   - traces: Whether the account has a ``ServiceAccount/sessionID``; only for Alibaba Cloud, version 2.
     public func account(
         routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false, authExpirySeconds: Int = 0, timeout: Int? = nil,

@@ -12,9 +12,9 @@ public enum ServiceFailure: Error, Equatable, Sendable {
     /// An encrypted body is not an answer. Wrong hexadecimal, padding and text are not distinguished: an attacker who
     /// sends altered bodies could learn the plaintext from the difference.
     case undecryptable
-    /// A body in clear that is not an answer.
+    /// A body in clear is not an answer.
     case unparsable
-    /// A body in clear that mentions a name that is not in the request.
+    /// A body in clear mentions a name that is not in the request.
     case otherName
 
     /// The possible remedy.
@@ -33,17 +33,17 @@ public enum ServiceFailure: Error, Equatable, Sendable {
         case askAnother
         /// The service was asked too often.
         case leaveAlone
-        /// The account's settings or the machine's clock are wrong: its servers are left alone for a while.
+        /// The account's settings or the machine's clock are wrong. The account's servers are left alone for a while.
         case account
-        /// The clock is wrong, or else the account's settings are.
+        /// The clock is wrong. If it is not, the account's settings are.
         case clock
-        /// Names of the request are refused; without them it may be answered.
+        /// Names of the request are refused. A request without these names may be answered.
         case names
         /// No remedy is known: another server may answer, or requests for single names.
         case none
     }
 
-    /// One line for an operator, with the key that is likely wrong; contains no secret.
+    /// One line for an operator, with the key that is likely wrong. The line contains no secret.
     public func words(_ keys: AccountKeys) -> String {
         switch self {
         case .status(let code) where code == 401 || code == 403:
@@ -66,9 +66,9 @@ public enum ServiceFailure: Error, Equatable, Sendable {
 
 /// The reason for which a request cannot be written.
 public enum RequestError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// More names than the service takes, or no name.
+    /// A request has no name, or more names than the service takes.
     case nameCount(Int)
-    /// The root, or a label with a character other than letters, digits, `-` and `_`.
+    /// A name is the root, or has a label with a character other than letters, digits, `-` and `_`.
     case forbiddenName(Name)
     /// The token or account is empty, or has characters that a URL cannot have.
     case badToken

@@ -1,6 +1,6 @@
 /// The constants of the service's protocol, and decisions where its documentation is silent.
 ///
-/// Neither the documentation nor the service's own SDKs settle these:
+/// Neither the documentation nor the service's own SDKs settle these questions:
 /// - Names are sent in lower case, without a final dot, joined with an unescaped `,`; hexadecimal in lower case.
 /// - `alg` is always sent, though the documentation's text calls it optional; `id` is not sent in https mode.
 /// - Whether `ip=` is to be encrypted is the account's setting: documentation and SDKs disagree.
@@ -20,12 +20,12 @@
 /// - Of the service's configuration (`/conf`) only `ip` and `ttl` are used: `log` is about reports to the vendor, which
 ///   are never sent, and `domain` about a name of the service, which is never looked up.
 public enum ServiceProtocol {
-    /// The most addresses taken from the service's own list. Its documentation shows two.
+    /// The most addresses taken from the service's own list. The service's documentation shows two.
     public static let addressesPerService = 16
     /// The most addresses of one family of one name. The service documents no limit; more would not fit into a UDP
     /// reply.
     public static let addressesPerFamily = 32
-    /// The TTL of an address list without one, in seconds (the service advises a minute at least).
+    /// The TTL of an address list without a TTL, in seconds (the service advises a minute at least).
     public static let defaultTTL: UInt32 = 60
     /// The largest TTL that DNS can carry, in seconds (RFC 2181 §8).
     public static let maximumTTL = UInt32(Int32.max)

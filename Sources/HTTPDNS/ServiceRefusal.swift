@@ -2,17 +2,17 @@ internal import Base
 
 /// A service's error, by its own code.
 public struct ServiceRefusal: Sendable, Equatable {
-    /// The service's code; empty: the code is unsuitable for a log.
+    /// The service's code; empty if the code is unsuitable for a log.
     public let code: String
     /// The HTTP status.
     public let status: Int
-    /// The service's time in seconds since 1970; nil: the answer does not contain it.
+    /// The service's time in seconds since 1970; nil: the answer does not contain the time.
     public let serviceTime: UInt64?
     public let remedy: ServiceFailure.Remedy
     /// The row of ``table``; nil: the code is unknown.
     private let row: Int?
 
-    /// The longest code, in octets; the services' own have 30 at most.
+    /// The longest code, in octets. The services' own codes have 30 at most.
     static let maximumCode = 48
 
     /// - Parameter code: The text of the code, as received.

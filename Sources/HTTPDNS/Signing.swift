@@ -6,7 +6,7 @@ internal import Cryptography
 final class Signing {
     let id: UInt32
     let secret: [UInt8]
-    /// The client subnet as text; empty: there is none.
+    /// The client subnet as text; empty without a client subnet.
     let route: [UInt8]
     /// Seconds for which a request is valid.
     let validity: UInt64

@@ -5,25 +5,25 @@ public import HTTP
 
 /// An account of Tencent's HTTPDNS (`/d`, `/conf`).
 public final class TencentAccount: ServiceAccount {
-    /// `id` and `alg`, or `token`, without a leading separator.
+    /// The parameters `id` and `alg`, or `token`, without a leading separator.
     private let credentials: [UInt8]
     /// The parameters after the credentials and the families.
     private let tail: [UInt8]
-    /// Nil in https mode, where TLS protects the names.
+    /// The cipher for names; nil in https mode, where TLS protects names.
     private let cipher: PayloadCipher?
-    /// The route address that is encrypted for each request; nil: it is sent in clear, or not at all.
+    /// The route address that is encrypted for each request; nil if the address is sent in clear, or not at all.
     private let routeIpToEncrypt: [UInt8]?
-    /// Seconds for which a request is valid; 0: without limit.
+    /// Seconds for which a request is valid; 0 for no limit.
     private let authExpirySeconds: UInt64
 
     /// - Parameters:
     ///   - credential: The account's key or token, which also selects the mode.
-    ///   - routeIp: The address whose network the answers are for (`ip=`); nil: the caller's own.
+    ///   - routeIp: The address whose network the answers are for (`ip=`); nil for the caller's own address.
     ///   - routeIpEncrypted: Whether `ip=` is encrypted like the names; ignored in https mode.
     ///   - authExpirySeconds: For how many seconds a request is valid, encoded as in the service's own SDKs of 2025, so
-    ///     that a recorded request is useless later; 0: no limit is sent.
-    ///   - timeout: The milliseconds after which the service gives a lookup up, see ``Provider/Facts/timeouts``; nil:
-    ///     the service's default.
+    ///     that a recorded request is useless later. With 0 no limit is sent.
+    ///   - timeout: The milliseconds after which the service gives up a lookup, see ``Provider/Facts/timeouts``; nil
+    ///     for the service's default.
     public init(
         _ credential: ServiceCredential, routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false,
         authExpirySeconds: Int = 0, timeout: Int? = nil
@@ -73,7 +73,7 @@ public final class TencentAccount: ServiceAccount {
         joined.reserveCapacity(256)
         try joined.appendNames(names, to: .tencent)
         if authExpirySeconds > 0 {
-            // One expiry for the whole batch, encrypted with the names.
+            // The whole batch has one expiry, which is encrypted with the names.
             joined.append(UInt8(ascii: ";"))
             joined.appendDecimal(unixSeconds &+ authExpirySeconds)
         }
@@ -106,7 +106,7 @@ public final class TencentAccount: ServiceAccount {
         return content
     }
 
-    /// The text of an encrypted body, which may be empty; nil: it cannot be decrypted.
+    /// The text of an encrypted body, which may be empty; nil: the body cannot be decrypted.
     private func decrypted(_ body: Span<UInt8>, _ cipher: PayloadCipher) -> [UInt8]? {
         guard let payload = Hexadecimal.decode(body.extracting(trimmed(body, 0..<body.count))) else { return nil }
         // This is an empty text, encrypted without padding.

@@ -1,8 +1,8 @@
 internal import Base
 internal import DNSWire
 
-/// Reads the text of an answer: lines of `NAME.:LIST[-LIST][|CLIENT]`, where a list is `0` or `ADDRESS;…[;]` with its
-/// `,TTL`.
+/// Reads the text of an answer, which has lines of `NAME.:LIST[-LIST][|CLIENT]`. A list is `0` or `ADDRESS;…[;]` with
+/// its `,TTL`.
 ///
 /// The text is read whole or refused: a text that does not have the requested form was written by an attacker, and an
 /// attacker on the path can change ciphertext without the key. Such a change also produces random octets, which could
@@ -13,7 +13,7 @@ struct TencentAnswer {
     /// Whether the text came encrypted, in a mode in which an attacker may have changed it.
     private let isEncrypted: Bool
 
-    /// - Returns: The results for the `names` that the text mentions; at least one.
+    /// - Returns: The results for those `names` that the text mentions, at least one.
     static func read(
         _ text: Span<UInt8>, names: [Name], family: Families, isEncrypted: Bool
     ) throws(ServiceFailure) -> [NameAddresses] {
@@ -34,7 +34,7 @@ struct TencentAnswer {
         return results.compactMap { $0 }
     }
 
-    /// This order of the cuts separates correctly: IPv6 addresses contain `:`, names contain `-`.
+    /// The cuts are made in this order, since IPv6 addresses contain `:` and names contain `-`.
     private mutating func line(
         _ text: Span<UInt8>, _ range: Range<Int>
     ) throws(ServiceFailure) -> (NameAddresses, index: Int) {

@@ -4,9 +4,9 @@ public import HTTP
 
 /// An account of Volcengine's HTTPDNS (`/resolve`, `/svc_meta`).
 ///
-/// Decisions where the documentation is silent: each request has one name, as no form of an answer to several is
-/// documented; without `type` the service gives both families. Of `svc_meta` only addresses are used: a name in it
-/// would have to be looked up, which needs the service.
+/// Decisions where the documentation is silent: each request has one name, since no form of an answer to several names
+/// is documented. Without `type` the service gives both families. Of `svc_meta` only addresses are used: a name in
+/// `svc_meta` would have to be looked up, which needs the service.
 public final class VolcengineAccount: ServiceAccount {
     private let id: [UInt8]
     private let signing: Signing

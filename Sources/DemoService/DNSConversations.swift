@@ -1,7 +1,7 @@
 internal import Base
 internal import Streams
 
-/// DNS over TLS (RFC 7858) or HTTPS (RFC 8484) with one client: answers its queries in order.
+/// DNS over TLS (RFC 7858) or HTTPS (RFC 8484) with one client, whose queries are answered in order.
 final class DNSConversation: DemoConversation {
     private let send: Send
     private var conversation: (any ServerConversation)!

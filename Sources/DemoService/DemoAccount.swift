@@ -2,11 +2,11 @@
 public struct DemoAccount: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     /// The authorization ID of the aes and des modes.
     public let id: UInt32
-    /// 16 printable ASCII characters.
+    /// The key of the aes mode: 16 printable ASCII characters.
     public let aesKey: [UInt8]
-    /// 8 printable ASCII characters.
+    /// The key of the des mode: 8 printable ASCII characters.
     public let desKey: [UInt8]
-    /// Decimal digits.
+    /// The token of the https mode: decimal digits.
     public let token: [UInt8]
 
     /// An account with unpredictable credentials.

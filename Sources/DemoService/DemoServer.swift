@@ -3,8 +3,8 @@ internal import Cryptography
 internal import Streams
 internal import Transport
 
-/// The server side of one client's connection: bytes in, and bytes out through the function given at its creation.
-/// Confined to its loop.
+/// The server side of one client's connection: bytes in, and bytes out through the function given at its creation. A
+/// conversation is confined to its loop.
 public protocol DemoConversation: AnyObject {
     /// Takes bytes for the client; after the last bytes the connection must be closed.
     typealias Send = (_ bytes: [UInt8], _ isLast: Bool) -> Void
@@ -13,12 +13,12 @@ public protocol DemoConversation: AnyObject {
     func receive(_ bytes: Span<UInt8>)
 }
 
-/// Accepts connections on the demo's ports. Confined to its loop.
+/// Accepts connections on the demo's ports. The server is confined to its loop.
 final class DemoServer {
-    /// The most concurrent connections; further ones are closed. A daemon needs one on each port, a test a few.
+    /// The most concurrent connections. Further connections are closed. A daemon needs one on each port, a test a few.
     static let connectionLimit = 64
 
-    /// Begins to serve a connection; nil: memory is not available.
+    /// Begins to serve a connection; nil if memory is not available.
     typealias Converse = (_ client: IPAddress, _ send: @escaping DemoConversation.Send) -> (any DemoConversation)?
 
     private let loop: EventLoop
@@ -30,8 +30,8 @@ final class DemoServer {
 
     init(loop: EventLoop, isBroken: @escaping () -> Bool = { false }) { (self.loop, self.isBroken) = (loop, isBroken) }
 
-    /// Listens on a port, or on a free one if that is 0 or in use. The loop retains the listener, and so the server.
-    /// - Parameter context: Nil: without TLS.
+    /// Listens on a port, or on a free port if that is 0 or in use. The loop retains the listener, and so the server.
+    /// - Parameter context: The context for TLS; nil for connections without TLS.
     func listen(
         on address: IPAddress, _ port: UInt16, _ context: TLSServerContext?, _ converse: @escaping Converse
     ) throws(SystemError) -> Endpoint {
@@ -43,7 +43,7 @@ final class DemoServer {
         }
         try listener.start(
             in: loop,
-            // A connection that cannot be accepted is closed; the client notices that.
+            // A connection that cannot be accepted is closed, which the client notices.
             failed: { _ in },
             accepted: { [self] socket, client in accept(socket, from: client.address, context, converse) })
         return listener.local
@@ -66,9 +66,9 @@ final class DemoServer {
     }
 }
 
-/// One connection: passes its conversation's output to its link.
+/// One connection, which passes its conversation's output to its link.
 final class DemoConnection {
-    /// The most bytes waiting to be read by a client; a client with more unread bytes is disconnected.
+    /// The most bytes that wait to be read by a client. A client with more unread bytes is disconnected.
     static let outputLimit = 256 * 1024
 
     private(set) var link: StreamLink!

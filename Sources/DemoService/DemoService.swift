@@ -5,8 +5,8 @@ import Synchronization
 internal import Transport
 
 /// An HTTPDNS service on this machine's loopback, with a resolver for DNS over TLS and DNS over HTTPS, for
-/// demonstrations and tests of the daemon. Owns its ports, a queue, a random account and a certificate made at its
-/// start. It serves until ``stop(_:)``.
+/// demonstrations and tests of the daemon. A service owns its ports, a queue, a random account and a certificate made
+/// at its start, and serves until ``stop(_:)``.
 public final class DemoService: Sendable {
     public let account: DemoAccount
     /// The endpoint for aes and des.
@@ -18,12 +18,12 @@ public final class DemoService: Sendable {
     /// The endpoint for DNS over HTTPS, at ``dnsOverHTTPSPath``.
     public let dnsOverHTTPS: Endpoint
     public static let dnsOverHTTPSPath = DNSOverHTTP.path.description
-    /// The certificate that a client of the encrypted endpoints must trust: for 127.0.0.1, valid for ``days``.
+    /// The certificate that a client of the encrypted endpoints must trust. It is for 127.0.0.1 and valid for ``days``.
     public let certificatePEM: [UInt8]
-    /// Its private key, with which the demo's daemon serves its own clients too.
+    /// The private key of the certificate, with which the demo's daemon serves its own clients too.
     public let keyPEM: [UInt8]
 
-    /// The certificate's validity in days: longer than any demonstration.
+    /// The certificate's validity in days, which is longer than any demonstration.
     public static let days = 30
 
     private let loop: EventLoop
@@ -35,13 +35,13 @@ public final class DemoService: Sendable {
         init(_ value: Bool) { self.value = Atomic(value) }
     }
 
-    /// The ports of a demonstration, the same each time.
+    /// The ports of a demonstration, which are the same each time.
     public static let usualPorts: [UInt16] = [5342, 5343, 5344, 5345]
 
     /// Starts the service on ports of 127.0.0.1.
     /// - Parameters:
-    ///   - ports: The ports for aes and des, https, DNS over TLS and DNS over HTTPS; a free port replaces each one that
-    ///     is in use or missing.
+    ///   - ports: The ports for aes and des, https, DNS over TLS and DNS over HTTPS. A free port replaces each port
+    ///     that is in use or missing.
     ///   - isBroken: Whether the account's service closes each connection, until ``mend()``.
     public init(ports: [UInt16] = [], isBroken: Bool = false) throws {
         func port(_ index: Int) -> UInt16 { index < ports.count ? ports[index] : 0 }
@@ -79,7 +79,7 @@ public final class DemoService: Sendable {
     /// Makes the account's service answer.
     public func mend() { broken.value.store(false, ordering: .relaxed) }
 
-    /// Ends all connections and frees the ports; call once.
+    /// Ends all connections and frees the ports. To be called once.
     /// - Parameter stopped: Called on the service's queue after that.
     public func stop(_ stopped: @escaping @Sendable () -> Void = {}) {
         loop.stop(stopped)

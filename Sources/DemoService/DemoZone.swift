@@ -40,7 +40,7 @@ struct DemoZone {
             ipv4: ipv4.map { .v4(192, 0, 2, $0) }, ipv6: ipv6.map { IPAddress(v6: 0x2001_0db8 << 32, $0) }, ttl: ttl)
     }
 
-    /// The service's result for a name; "no record" for an unknown name.
+    /// The service's result for a name, which is "no record" for an unknown name.
     func result(_ name: Name, _ family: Families) -> NameAddresses {
         let entry = entries[name]
         func familyResult(_ addresses: [IPAddress]?, asked: Bool) -> FamilyAddresses {

@@ -5,9 +5,9 @@ import HTTP
 internal import HTTPDNS
 public import Transport
 
-/// The service without its sockets: owns the account and its names, and turns requests into responses.
+/// The service without its sockets. The engine owns the account and its names, and turns requests into responses.
 ///
-/// Not `Sendable`: confined, with its conversations, to one queue.
+/// The engine is not `Sendable`: it is confined to one queue, with its conversations.
 public final class ServiceEngine {
     private let accounts: ServiceAccounts
     private let other: OtherRequests?
@@ -24,7 +24,7 @@ public final class ServiceEngine {
         try self.init(account, addresses: addresses, unixSeconds: unixSeconds, result: DemoZone.service.result)
     }
 
-    /// Returns the body of an answer over TLS to a request of another form; nil: its form is not known either.
+    /// Returns the body of an answer over TLS to a request of another form; nil for a form that is not known either.
     typealias OtherRequests = (_ target: [UInt8]) throws(HTTPStatus) -> [UInt8]?
 
     /// - Parameter result: Returns the service's result for a name.
@@ -44,9 +44,9 @@ public final class ServiceEngine {
 
     /// Begins to serve one connection.
     /// - Parameters:
-    ///   - isSecure: Whether the connection uses TLS; it decides which credential is required.
+    ///   - isSecure: Whether the connection uses TLS, which decides the required credential.
     ///   - client: The client's address, echoed in answers on request.
-    ///   - send: Called with each response, in the order of the requests; after the last response the connection must
+    ///   - send: Called with each response, in the order of the requests. After the last response the connection must
     ///     be closed.
     public func conversation(
         isSecure: Bool, client: IPAddress, send: @escaping ServiceConversation.Send
@@ -55,7 +55,7 @@ public final class ServiceEngine {
     }
 
     /// The body of a response with status 200.
-    /// - Throws: Another status.
+    /// - Throws: Any other status.
     func answer(_ request: HTTPRequest, isSecure: Bool, client: IPAddress) throws(HTTPStatus) -> [UInt8] {
         guard request.method == .get else { throw .notImplemented }
         if isSecure, let body = try other?(request.target) { return body }
@@ -76,8 +76,8 @@ public final class ServiceEngine {
         return body
     }
 
-    /// A line of the answer, `[NAME.:]LIST[-LIST][|CLIENT]`; empty for a single name without record if names are not
-    /// requested.
+    /// A line of the answer, `[NAME.:]LIST[-LIST][|CLIENT]`. The line is empty for a single name without record if
+    /// names are not requested.
     private func line(
         _ lookup: ServiceRequest, _ name: Name, _ result: NameAddresses, _ client: IPAddress
     ) -> String {
@@ -101,9 +101,9 @@ public final class ServiceEngine {
     }
 }
 
-/// One client's connection as bytes in and bytes out: answers its requests in order.
+/// One client's connection as bytes in and bytes out, which answers its requests in order.
 public final class ServiceConversation: DemoConversation {
-    /// The longest head, in octets; a batch of eight names of maximum length, encrypted, has 4 KiB.
+    /// The longest head, in octets. A batch of eight encrypted names of maximum length has 4 KiB.
     private static let headLimit = 16 * 1024
     private static let pipelineLimit = 64 * 1024
 
@@ -121,7 +121,7 @@ public final class ServiceConversation: DemoConversation {
         self.send = send
     }
 
-    /// Takes bytes from the client, in any fragments. Ignored after the last response.
+    /// Takes bytes from the client, in any fragments. Bytes after the last response are ignored.
     public func receive(_ bytes: Span<UInt8>) {
         guard !hasEnded else { return }
         do throws(MalformedRequest) {
@@ -150,6 +150,6 @@ public final class ServiceConversation: DemoConversation {
     }
 }
 
-/// A status other than 200: 400 for a malformed request, 401 for an unknown id or token, names encrypted with another
-/// key, or an expired request.
+/// A status other than 200, which is 400 for a malformed request, and 401 for an unknown id or token, names encrypted
+/// with another key, or an expired request.
 extension HTTPStatus: Error {}

@@ -20,7 +20,7 @@ struct ServiceRequest {
 /// The resource that a request asks for.
 enum ServiceTarget {
     case lookup(ServiceRequest)
-    /// The service's own configuration, encrypted with this cipher; nil: not encrypted.
+    /// The service's own configuration, encrypted with this cipher; with nil, the configuration is not encrypted.
     case configuration(PayloadCipher?)
 }
 
@@ -38,7 +38,7 @@ final class ServiceAccounts {
         des = try PayloadCipher(.des, key: account.desKey)
     }
 
-    /// Parses `/d?…` or `/conf?…`. The credential is the token under TLS, else the id and one of the keys.
+    /// Parses `/d?…` or `/conf?…`. The credential is the token under TLS, and otherwise the id and one of the keys.
     func parse(_ target: [UInt8], isSecure: Bool) throws(HTTPStatus) -> ServiceTarget {
         let bytes = target.span
         let query = firstIndex(of: UInt8(ascii: "?"), in: bytes, 0..<bytes.count) ?? bytes.count
@@ -114,7 +114,7 @@ final class ServiceAccounts {
     }
 }
 
-/// `NAME=VALUE&…` of a URL, without percent-encoding: no value of the service needs it.
+/// The parameters `NAME=VALUE&…` of a URL, without percent-encoding, which no value of the service needs.
 struct Parameters {
     let query: ArraySlice<UInt8>
 

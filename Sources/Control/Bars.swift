@@ -19,7 +19,7 @@ enum Bars {
         return picture("bars", counts.count * 10, 100, label, "\(columns)")
     }
 
-    /// A picture as wide as its place on the page.
+    /// A picture as wide as its part of the page.
     /// - Parameter label: A text alternative.
     static func picture(_ name: HTML, _ width: Int, _ height: Int, _ label: String, _ content: HTML) -> HTML {
         """
@@ -28,9 +28,9 @@ enum Bars {
         """
     }
 
-    /// The mean round trip of each minute as columns, the newest on the right; minutes with failures are marked, and a
-    /// minute without any answer has its full height. Heights are by square root, so that one slow minute leaves the
-    /// others visible.
+    /// The mean round trip of each minute as columns, the newest minute on the right. Minutes with failures are marked,
+    /// and a minute without any answer has its full height. Heights are by square root, so that one slow minute leaves
+    /// the other minutes visible.
     static func roundTrips(_ minutes: [Hour.Answers], label: String) -> HTML {
         let most = minutes.compactMap(\.mean).max() ?? 0
         let count = Steps.Width.minute.most + 1
@@ -54,7 +54,7 @@ enum Bars {
     static func stack(_ parts: [Hour.Questions.Part], label: String) -> HTML {
         let present = parts.filter { $0.count > 0 }
         let all = Double(present.reduce(0) { $0 + $1.count })
-        // Each part above zero is visible, however small; all of them together fill the bar.
+        // Each part above zero is visible, however small. All parts together fill the bar.
         let shares = present.map { max(0.01, Double($0.count) / all) }
         let whole = shares.reduce(0, +)
         var (left, pieces): (Double, [HTML]) = (0, [])

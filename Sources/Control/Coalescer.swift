@@ -1,5 +1,5 @@
-/// Combines requests for one value: all callers that ask while it is fetched get the same result, and it is fetched at
-/// most every 50 ms, because the queues that provide it have other work. Confined to its owner's loop.
+/// Combines requests for one value. All callers that ask during a fetch get the same result, and a fetch begins at most
+/// every 50 ms, because the queues that provide the value have other work. Confined to its owner's loop.
 final class Coalescer<Value: Sendable> {
     /// Begins to fetch the value; the owner then calls ``arrived(_:in:)`` with the same round.
     var begin: (_ round: UInt64) -> Void = { _ in }
@@ -11,10 +11,10 @@ final class Coalescer<Value: Sendable> {
 
     /// The least time between the starts of two fetches, in nanoseconds.
     private static var interval: UInt64 { 50_000_000 }
-    /// How long a fetch may take, in nanoseconds; then the callers get nil.
+    /// How long a fetch may take, in nanoseconds. After this time the callers get nil.
     private static var patience: UInt64 { 2_000_000_000 }
 
-    /// - Parameter waiter: Called once, later; nil: the value did not arrive in time.
+    /// - Parameter waiter: Called once, later; with nil if the value did not arrive in time.
     func ask(at now: UInt64, _ waiter: @escaping (Value?) -> Void) {
         waiting.append(waiter)
         expire(at: now)

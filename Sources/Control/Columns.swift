@@ -1,7 +1,7 @@
 import Base
 
-/// A chart of questions in steps of time as HTML: stacked columns by way, and below the line the failed ones. A table
-/// has the same numbers, for readers who cannot see the chart.
+/// A chart of questions in steps of time as HTML: stacked columns by way, and the failed questions below the line. A
+/// table has the same numbers, for readers who cannot see the chart.
 struct Columns {
     let course: Course
     /// The text alternative of the chart.
@@ -12,14 +12,14 @@ struct Columns {
     let rows: Rows
 
     struct Rows {
-        /// Steps in a row.
+        /// The number of steps in a row.
         let steps: Int
         /// The length of a row, in ``unit``.
         let length: Int
         let unit: String
     }
 
-    /// Heights in the units of the picture: of the columns, of the gap, and of the failures.
+    /// The heights of the columns, of the gap and of the failures, in the units of the picture.
     private static let (height, gap, depth) = (100.0, 4.0, 16.0)
     /// The least height of a column above zero.
     private static let least = 1.5
@@ -60,7 +60,7 @@ struct Columns {
 
     // MARK: The picture
 
-    /// The number at the upper end: 2, 4 or 10 times a power of ten, so that its half is an integer.
+    /// The number at the upper end. It is 2, 4 or 10 times a power of ten, so that its half is an integer.
     private var scale: UInt64 {
         let most = course.steps.map(\.all).max() ?? 0
         var power: UInt64 = 1
@@ -73,7 +73,7 @@ struct Columns {
     private func picture(_ all: Hour.Questions) -> HTML {
         let count = course.width.most + 1
         let missing = max(0, count - course.steps.count)
-        // The largest sum first: each area hides the part of the previous one below its own edge.
+        // The largest sum comes first: each area hides the part of the previous area below its own edge.
         let areas = all.parts.indices.reversed().filter { all.parts[$0].count > 0 }.map { index -> HTML in
             let tops = course.steps.map { top(of: $0, through: index) }
             let area = Self.outline(tops, from: missing, base: Self.height)
@@ -123,7 +123,7 @@ struct Columns {
         var lines: [HTML] = []
         var end = course.steps.count
         while end > 0 {
-            // There is one step more than fills the rows: the oldest step belongs to the previous row.
+            // There is one step more than fills the rows, since the oldest step belongs to the previous row.
             let start = end - rows.steps > 1 ? end - rows.steps : 0
             let sum = course.steps[start..<end].reduce(Hour.Questions(), +)
             let age = lines.count * rows.length

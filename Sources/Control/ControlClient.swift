@@ -19,14 +19,14 @@ public final class ControlClient: @unchecked Sendable {
         case flush([NameScope])
         /// Reload the configuration.
         case reload
-        /// - Parameter asksAccounts: HTTPDNS accounts are asked too, which bill for it.
+        /// - Parameter asksAccounts: Whether HTTPDNS accounts are asked too, which bill for the question.
         case explain(String, type: String, asksAccounts: Bool, asJSON: Bool)
     }
 
     /// The daemon's response.
     public struct Response: Sendable {
         public let text: String
-        /// Whether the request was carried out; false: `text` has the reason.
+        /// Whether the request was carried out. If not, `text` has the reason.
         public var isFine: Bool { status == .ok }
         /// Whether the reloaded configuration is wrong.
         public var isOfWrongConfiguration: Bool { status == .unprocessableContent }
@@ -35,7 +35,7 @@ public final class ControlClient: @unchecked Sendable {
         fileprivate let status: HTTPStatus?
     }
 
-    /// Why there is no response from a daemon, in one line.
+    /// The reason for which there is no response from a daemon, in one line.
     public struct Failed: Error, Sendable, CustomStringConvertible {
         public let description: String
         /// The daemon runs, but cannot parse the request.
@@ -48,7 +48,7 @@ public final class ControlClient: @unchecked Sendable {
         loop = try EventLoop(label: "httpdnsd.client")
     }
 
-    /// Call once.
+    /// Sends the request. To be called once.
     /// - Parameter done: Called once.
     public func send(_ request: Request, _ done: @escaping @Sendable (Result<Response, Failed>) -> Void) {
         loop.start()

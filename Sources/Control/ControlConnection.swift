@@ -3,11 +3,11 @@ import HTTP
 import Streams
 import Transport
 
-/// One client of the control server: one request, one response. Confined to the server's loop.
+/// One client of the control server, with one request and one response. Confined to the server's loop.
 final class ControlConnection: @unchecked Sendable {
     // Unchecked: other queues only return a reference to the loop.
     private unowned let server: ControlServer
-    /// Whether it came over the unix socket, which only operators can use.
+    /// Whether the connection came over the unix socket, which only operators can use.
     let isOperator: Bool
     let begun = Clock.now()
     private var link: StreamLink!
@@ -16,9 +16,9 @@ final class ControlConnection: @unchecked Sendable {
     private var current = Phase.reading
     private var isHead = false
 
-    /// The longest head of a request, in octets: the longest name takes 1 KiB in it.
+    /// The longest head of a request, in octets. The longest name takes 1 KiB of the head.
     private static let headLimit = 8 * 1024
-    /// The most octets that wait for a watcher to read: over a thousand lines. With more it would see only old lines.
+    /// The most octets that wait for a watcher to read: over a thousand lines. With more, it would see only old lines.
     static let watchLimit = 256 * 1024
 
     /// The longest time from accept to close, in nanoseconds, and the longest to an answer: lists of names may take
@@ -36,7 +36,7 @@ final class ControlConnection: @unchecked Sendable {
         case ending
     }
 
-    /// When it is closed, whatever its client does; nil: never.
+    /// The time at which the connection is closed, whatever its client does; nil: never.
     var end: UInt64? {
         switch phase {
         case .watching: nil
@@ -52,8 +52,8 @@ final class ControlConnection: @unchecked Sendable {
         self.server = server
         output = RawConversation(owner: self)
         link = StreamLink(server: output, owner: self)
-        // No limit is needed: a response is as long as the settings make it, and there are few connections; see `room`
-        // for a continuing response.
+        // No limit is needed: a response is as long as the settings make it, and there are few connections. For a
+        // response that goes on, see `room`.
         link.begin(
             try Stream(
                 socket, isConnected: true, tls: nil, limit: .max, scratch: server.scratch, loop: server.loop,
@@ -122,8 +122,8 @@ struct ControlResponse: Sendable {
     let body: [UInt8]
     /// Further header fields, each with its line end.
     var fields = ""
-    /// For a response that continues until the client closes: the filter and form of its questions. Nil: the response
-    /// ends with ``body``.
+    /// The filter and form of the questions in a response that continues until the client closes. Nil for a response
+    /// that ends with ``body``.
     var watch: (filter: WatchFilter, form: WatchText.Form)?
 
     init(_ status: HTTPStatus, _ text: String, type: String = "text/plain; charset=utf-8") {

@@ -11,7 +11,7 @@ package import Transport
 /// It has a loop of its own and asks the other queues only for small copies, a few times a second at most, so that a
 /// slow or hostile client here cannot slow DNS down.
 package final class ControlServer: @unchecked Sendable {
-    // Unchecked: all but `loop` is used only on the loop, or before it starts.
+    // Unchecked: everything but `loop` is used only on the loop, or before the loop starts.
     let loop: EventLoop
     /// The memory into which clients' octets are read.
     let scratch = Scratch(4096)
@@ -24,7 +24,7 @@ package final class ControlServer: @unchecked Sendable {
     private let explain: @Sendable (Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) -> Void
     /// Removes the answers of some names, and reports the number of removed answers; may be called on any thread.
     private let flush: @Sendable (NameScope, _ done: @escaping @Sendable (Int) -> Void) -> Void
-    /// Reloads the configuration; may be called on any thread. Nil: there is none.
+    /// Reloads the configuration; may be called on any thread. Nil if there is no configuration.
     private let reload: Reload?
 
     /// Reloads the configuration.
@@ -34,7 +34,7 @@ package final class ControlServer: @unchecked Sendable {
     private let watchers: Watchers
     private var history = History(at: Clock.now())
     private let historyFile: HistoryFile?
-    /// Whether the file was read, so that it may be written.
+    /// Whether the history's file was read, so that the file may be written.
     private var isHistoryRead = false
     private let observations = Coalescer<Observation>()
     private let lives = Coalescer<Bool>()
@@ -43,7 +43,7 @@ package final class ControlServer: @unchecked Sendable {
     /// have a limit of their own.
     private static let maximumConnections = 16
 
-    /// The control socket, if it is configured and can be made; the daemon runs without it too, and logs that.
+    /// The control socket, if it is configured and can be made. The daemon runs without the socket too, and logs that.
     package static func listen(_ settings: Settings.Control, _ report: Report) -> UnixListener? {
         guard !settings.socket.isEmpty else { return nil }
         do throws(SystemError) {
@@ -78,7 +78,7 @@ package final class ControlServer: @unchecked Sendable {
         }
     }
 
-    /// The address of the metrics; nil: there is none.
+    /// The address of the metrics; nil if metrics are not served.
     package var metricsEndpoint: Endpoint? { metrics?.local }
 
     package func start() throws(SystemError) {
@@ -119,7 +119,7 @@ package final class ControlServer: @unchecked Sendable {
 
     /// At the limit, closes the oldest connection that was answered, else the oldest without a whole request, so that
     /// idle connections, however fast they are opened, cannot exclude a client with a request.
-    /// - Returns: false: all connections wait for their answers.
+    /// - Returns: False if all connections wait for their answers.
     private func makeRoom(isOperator: Bool) -> Bool {
         func alike() -> [ControlConnection] {
             connections.values.filter { $0.isOperator == isOperator && $0.phase != .watching }
@@ -143,7 +143,7 @@ package final class ControlServer: @unchecked Sendable {
         watchers.remove(connection)
     }
 
-    /// - Parameter connection: The head of its response was sent.
+    /// - Parameter connection: A connection whose response's head was sent.
     func watch(_ connection: ControlConnection, _ watch: (filter: WatchFilter, form: WatchText.Form)) {
         watchers.add(connection, watch.filter, watch.form, at: Clock.now())
     }
@@ -171,7 +171,7 @@ package final class ControlServer: @unchecked Sendable {
 
     // MARK: Requests
 
-    /// - Parameter done: Called on the loop; nil: a queue of the daemon is stuck.
+    /// - Parameter done: Called on the loop; with nil if a queue of the daemon is stuck.
     private func overview(_ done: @escaping (Overview?) -> Void) {
         observations.ask(at: Clock.now()) { [unowned self] observation in
             guard let observation else { return done(nil) }
@@ -202,7 +202,7 @@ package final class ControlServer: @unchecked Sendable {
         }
     }
 
-    /// - Parameter done: Called with the outcome; nil: there is no configuration.
+    /// - Parameter done: Called with the outcome; nil if there is no configuration.
     private func reload(_ done: @escaping (ReloadOutcome?) -> Void) {
         guard let reload else { return done(nil) }
         let reply = OnLoop(done)
@@ -239,7 +239,7 @@ extension Report {
 /// The requests, by method and path.
 extension ControlServer {
     /// - Parameters:
-    ///   - isOperator: The request came over the unix socket, so it may read everything and change state.
+    ///   - isOperator: Whether the request came over the unix socket, so that it may read everything and change state.
     ///   - done: Called once, on the loop.
     func answer(_ request: HTTPRequest, isOperator: Bool, _ done: @escaping (ControlResponse) -> Void) {
         guard isOperator || hosts.contains(request.host) else {
@@ -297,7 +297,7 @@ extension ControlServer {
         overview { done($0.map(make) ?? .stuck) }
     }
 
-    /// Removes the cached answers of names: for `name` of all types, for `under` also of the names under it.
+    /// Removes the cached answers of names, of all types. For `under` the names under the name count, too.
     private func flush(_ target: RequestTarget, _ done: @escaping (ControlResponse) -> Void) {
         let given =
             target.values("name").map { ($0, NameScope.only) } + target.values("under").map { ($0, NameScope.under) }
@@ -414,8 +414,8 @@ extension ControlResponse {
 public enum ReloadOutcome: Sendable, Equatable {
     /// The settings are in effect.
     case done(String)
-    /// The configuration is wrong; the former settings stay.
+    /// The configuration is wrong. The former settings stay in effect.
     case wrong(String)
-    /// The configuration could not be read; the former settings stay.
+    /// The configuration could not be read. The former settings stay in effect.
     case unreadable(String)
 }

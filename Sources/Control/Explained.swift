@@ -3,11 +3,11 @@ package import Configuration
 package import DNSWire
 package import Forwarding
 
-/// The fate of a name, the reason, and the remedy: the one value that `explain` prints, as text or JSON.
+/// The fate of a name, the reason, and the remedy: the value that `explain` prints, as text or JSON.
 package struct Explained: Sendable {
     package let explanation: Explanation
     package var source = Source.daemon
-    /// The position of the rule that gives the name to its group; nil: RFCs reserve the name.
+    /// The position of the rule that gives the name to its group; nil for a name that RFCs reserve.
     package var rule: Rule?
     /// The position of the rule by which another group excludes the name.
     package var exception: Rule?
@@ -17,19 +17,19 @@ package struct Explained: Sendable {
     package var hasAccount = false
     /// The protocol of each account, by its group.
     package var accounts: [String: AccountWay] = [:]
-    /// The servers of each group that are named and not asked, by the group's name.
+    /// The servers that a file or key names but that are not asked, by the name of their group.
     package var leftOut: [String: [LeftOutServer]] = [:]
     package var hostsFile = ""
     /// The time of the explanation, on the clock of the groups' ticks.
     package var at = Tick(nanoseconds: 0)
-    /// For each part, the results of its servers, in order; empty: no server was asked.
+    /// The results of the servers of each part, in order; empty if no server was asked.
     package var said: [[Said]] = []
 
     package init(_ explanation: Explanation) { self.explanation = explanation }
 
     package enum Source: Sendable {
         case daemon
-        /// Only the configuration, since no running daemon could be asked, for this reason.
+        /// Only the configuration is explained. No running daemon could be asked, for this reason.
         case configuration(String)
     }
 
@@ -37,7 +37,7 @@ package struct Explained: Sendable {
     package struct Question: Sendable {
         package let name: Name
         package let type: RecordType
-        /// Whether HTTPDNS accounts are asked as well, which bill for it.
+        /// Whether HTTPDNS accounts are asked as well, which bill for the question.
         package let asksAccounts: Bool
 
         package init(_ name: Name, _ type: RecordType, asksAccounts: Bool) {
@@ -57,7 +57,7 @@ package struct Explained: Sendable {
     package struct Said: Sendable {
         package enum Result: Sendable {
             case outcome(Outcome)
-            /// Why it was not asked.
+            /// The server was not asked, for this reason.
             case notAsked(String)
         }
 
@@ -70,11 +70,11 @@ package struct Explained: Sendable {
         }
     }
 
-    /// The most records of one answer that are shown; the rest is counted.
+    /// The most records of one answer that are shown. The rest is counted.
     static let mostRecords = 8
     /// The longest text of one record, in characters.
     static let longestRecord = 100
-    /// The most servers of all groups together; the rest is counted.
+    /// The most servers of all groups together. The rest is counted.
     package static let mostServers = 32
     /// Milliseconds for all servers, short enough for a person who waits.
     package static let longest = 4000
@@ -87,7 +87,7 @@ extension Explained {
         let part: Explanation.Part
         let group: GroupView
         let said: [Said]
-        /// Its index in the route.
+        /// The index of the part in the route.
         let index: Int
     }
 
@@ -101,7 +101,7 @@ extension Explained {
         }
     }
 
-    /// The group that would be asked without the cache; nil: none.
+    /// The group that would be asked without the cache; nil: no group would be asked.
     var asked: Part? {
         switch explanation.fate {
         case .stored(let index), .asked(let index): parts[index]
@@ -113,7 +113,7 @@ extension Explained {
 }
 
 extension Explained.Said {
-    /// Why the server gave no answer; nil: it gave one, or was not asked.
+    /// The reason for which the server gave no answer; nil: it gave an answer, or was not asked.
     var failure: String? {
         switch result {
         case .outcome(.failed(let failure)): failure.detail
@@ -127,7 +127,7 @@ extension Explained.Said {
         if case .outcome = result { failure == nil } else { false }
     }
 
-    /// Whether its certificate was refused, or TLS could not be agreed on.
+    /// Whether the server's certificate was refused, or TLS could not be agreed on.
     var isUntrusted: Bool {
         guard case .outcome(.failed(let failure)) = result else { return false }
         return [.untrusted, .insecure].contains(failure.kind)
@@ -141,7 +141,7 @@ extension Explained.Said {
         }
     }
 
-    /// The records that answer a question for a type, as text without owner and TTL; empty: it is no answer.
+    /// The records that answer a question for a type, as text without owner and TTL; empty without such an answer.
     func data(_ type: RecordType) -> Set<String> {
         switch result {
         case .outcome(.addresses(let results, _)): Set(results.flatMap { $0.addresses(type) }.map(\.0.description))

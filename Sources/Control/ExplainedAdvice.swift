@@ -3,7 +3,7 @@ import DNSCache
 import DNSWire
 import Forwarding
 
-/// The operator's remedy, in one sentence; nil: there is no problem, or the lines above name it.
+/// The operator's remedy, in one sentence; nil if there is no problem, or if the lines above name the remedy.
 extension Explained {
     var advice: String? {
         switch explanation.fate {
@@ -58,7 +58,7 @@ extension Explained {
         }?.address
     }
 
-    /// The remedy for a question that no group may be asked, unless it only concerns this machine.
+    /// The remedy for a question that no group may be asked, unless the question only concerns this machine.
     private var adviceWithoutGroup: String? {
         switch explanation.reason {
         case .groupAnswers:
@@ -102,9 +102,9 @@ extension Explained {
 }
 
 extension GroupView {
-    /// The section of its settings.
+    /// The section of the group's settings.
     var section: String { isOwn ? "upstreams.\(name)" : name }
     fileprivate var serversKey: String { "\(section).\(isAccount ? "dnsIp" : "servers")" }
-    /// The section with the rules for the certificates of its servers.
+    /// The section with the rules for the certificates of the group's servers.
     fileprivate var trustKey: String { id == .httpdns ? "[tls]" : "[\(section)]" }
 }

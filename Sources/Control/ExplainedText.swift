@@ -36,7 +36,7 @@ extension Explained {
         return lines.joined(separator: "\n")
     }
 
-    /// A line for each group, and below it one for each of its servers.
+    /// A line for each group, and below each group a line for each of its servers.
     private var partLines: [String] {
         guard !parts.isEmpty else { return [] }
         var lines = [""]
@@ -68,7 +68,7 @@ extension Explained {
         return words + (server.nextTry.map { ", \($0)" } ?? "")
     }
 
-    /// The effect of the network's translator; nil: none.
+    /// The effect of the network's translator; nil without an effect.
     private var translationText: String? {
         explanation.translation.map { translation in
             switch translation {
@@ -79,7 +79,7 @@ extension Explained {
         }
     }
 
-    /// The order of several addresses; nil: as they come.
+    /// The order of several addresses; nil: the addresses stay in the order of the answer.
     private var rankingText: String? {
         explanation.ranking.map { ranking in
             "Several addresses are given in the order in which they answer at port \(ranking.port) (cache.rank)"
@@ -90,7 +90,7 @@ extension Explained {
 
 /// The store of the fleet in an explanation.
 extension Explained {
-    /// The groups that read the store before their servers are asked; nil: none.
+    /// The groups that read the store before their servers are asked; nil: no group does.
     var storeText: String? {
         let nouns = parts.filter(\.part.group.isShared).map { $0.group.title }
         guard let shared = explanation.sharedCache, let last = nouns.last else { return nil }

@@ -48,7 +48,7 @@ extension Explained {
         return "\(decided.pattern), in \(exception.key) (\(exception.location.text))"
     }
 
-    /// Why the question takes its route; nil: the rule explains it.
+    /// The reason for which the question takes its route; nil if the rule explains the route.
     var reasonText: String? {
         let type = explanation.type
         switch explanation.reason {
@@ -86,7 +86,7 @@ extension Explained {
         }
     }
 
-    /// Whether the hosts file has only loopback addresses of the name, which clients of other hosts do not get.
+    /// Whether the hosts file has only loopback addresses of the name, which other hosts do not get.
     private var isOfThisHostAlone: Bool {
         guard case .made(let answer) = explanation.fate, !answer.addresses.isEmpty else { return false }
         return answer.addresses.allSatisfy(\.isLoopback)
@@ -97,7 +97,7 @@ extension Explained {
         explanation.taker.flatMap { $0.carriesAddresses ? $0.title : nil } ?? "HTTPDNS"
     }
 
-    /// Whether names of this name's group usually go to an HTTPDNS account, so that the text must explain why this one
+    /// Whether names of this name's group usually go to an HTTPDNS account, so that the text must explain why this name
     /// does not.
     private var leavesOutAccount: Bool {
         explanation.taker.map { $0.carriesAddresses || $0.thenTry.contains(.httpdns) } ?? false
@@ -152,7 +152,7 @@ extension Explained {
         }
     }
 
-    /// The state of a group in its turn, for programs, and why it would not be asked, for people; nil: it would.
+    /// The state of a group in its turn, for programs, and why it would not be asked, for people; nil if it would.
     func words(_ standing: Explanation.Standing) -> (label: String, text: String?) {
         switch standing {
         case .ready: ("ready", nil)
@@ -236,7 +236,7 @@ extension Explained {
         }
     }
 
-    /// ` (RRNotExist)`; empty: there is no reason.
+    /// The reason in brackets, such as ` (RRNotExist)`; empty without a reason.
     private static func because(_ reason: String?) -> String { reason.map { " (\($0))" } ?? "" }
 
     /// The service's own reason why the name has no address.
@@ -274,7 +274,7 @@ extension StepEnds {
 }
 
 extension DomainPattern {
-    /// Why names of a reserved pattern go to no group, or to the group for private names.
+    /// The reason for which names of a reserved pattern go to no group, or to the group for private names.
     func reserved(_ reason: ReservedName) -> String {
         switch self {
         case .singleLabels: return "single labels mean something on this network alone"

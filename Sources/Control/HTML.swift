@@ -1,5 +1,5 @@
-/// A part of a page. Values in a literal are text and get escaped, unless they are such parts themselves: so only this
-/// program's own literals are markup. The words of a failure may come from a server's certificate.
+/// A part of a page. Values in a literal are text and get escaped, unless they are parts of a page themselves, so only
+/// this program's own literals are markup. The words of a failure may come from a server's certificate.
 struct HTML: ExpressibleByStringInterpolation, Sendable {
     private(set) var text: String
 
@@ -13,7 +13,7 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
 
         mutating func appendLiteral(_ literal: String) { text += literal }
         mutating func appendInterpolation(_ piece: HTML) { text += piece.text }
-        /// Parts on lines of their own.
+        /// Appends parts on separate lines.
         mutating func appendInterpolation(_ pieces: [HTML]) { text += pieces.map(\.text).joined(separator: "\n") }
         mutating func appendInterpolation(_ number: Int) { text += "\(number)" }
         mutating func appendInterpolation(_ text: String) {

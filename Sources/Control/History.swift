@@ -3,7 +3,7 @@ import Counters
 import DNSWire
 import Forwarding
 
-/// Questions in steps of time, the newest last; the last step is not over yet.
+/// Questions in steps of time, the newest step last. The last step is not over yet.
 struct Course: Sendable, Equatable {
     let width: Steps.Width
     let steps: [Hour.Questions]
@@ -29,12 +29,12 @@ struct History {
     static let maximumServers = 256
     /// The steps of the longer past.
     static let widths = [Steps.Width.fiveMinutes, .hour]
-    /// Seconds after which nothing of the stored past is left; a longer absence has the same effect.
+    /// The seconds after which nothing of the stored past is left. A longer absence has the same effect.
     private static let longest: UInt64 = 366 * 86_400
 
     /// - Parameters:
-    ///   - kept: The stored past of an earlier run, for each of ``widths``; empty: none.
-    ///   - away: Seconds since then.
+    ///   - kept: The stored past of an earlier run, for each of ``widths``; empty without an earlier run.
+    ///   - away: The seconds since the earlier run.
     init(at now: UInt64, _ kept: [Course] = [], away: UInt64 = 0) {
         minutes = Steps(.minute, at: now)
         past = Self.widths.map { (Steps($0, at: now), Growth(most: $0.most)) }
@@ -52,10 +52,10 @@ struct History {
     /// Takes the longer past of another history, which counts from the same totals.
     mutating func takeOver(_ other: History) { past = other.past }
 
-    /// When to call ``isOver(at:)`` next.
+    /// The time at which to call ``isOver(at:)`` next.
     var next: UInt64 { past.reduce(minutes.next) { min($0, $1.steps.next) } }
 
-    /// Whether a step is over, so that ``take(_:)`` must be called with an observation; true once for each.
+    /// Whether a step is over, so that ``take(_:)`` must be called with an observation. True once for each step.
     mutating func isOver(at now: UInt64) -> Bool {
         var isOver = minutes.isOver(at: now)
         for index in past.indices where past[index].steps.isOver(at: now) { isOver = true }
@@ -80,7 +80,7 @@ struct History {
         return hasGrown
     }
 
-    /// Ends the minutes of each existing key, and begins those of new ones.
+    /// Ends the minutes of each existing key, and begins the minutes of new keys.
     private static func pass<Key, Total>(
         _ passed: Int, _ kept: inout [Key: Growth<Total>], _ totals: [Key: Total]
     ) {
@@ -122,7 +122,7 @@ struct History {
     }
 }
 
-/// A server as a member of one group: another group with the same server asks it in its own way.
+/// A server as a member of one group. Another group with the same server asks the server in its own way.
 struct Member: Hashable, Sendable {
     let group: GroupID
     let server: Server
@@ -130,25 +130,25 @@ struct Member: Hashable, Sendable {
 
 /// The last sixty full minutes and the present one, if the daemon has run so long.
 struct Hour: Sendable {
-    /// The newest last.
+    /// The questions of each minute, the newest minute last.
     var minutes: [Questions]
     var answers: [Member: [Answers]] = [:]
     /// Names sent to an account in the whole hour.
     var names: [GroupID: UInt64] = [:]
 
-    /// Questions, and the part of them that was sent to a server: see ``Counters/sentEncrypted``. The daemon's own
-    /// lookups count only as sent.
+    /// Questions, and the questions among them that were sent to a server: see ``Counters/sentEncrypted``. The daemon's
+    /// own lookups count only as sent.
     struct Questions: Growing, Equatable {
         var asked: UInt64 = 0
         var encrypted: UInt64 = 0
         var loopback: UInt64 = 0
         var clear: UInt64 = 0
-        /// Questions that clients got SERVFAIL for, sent or not.
+        /// Questions to which clients got SERVFAIL, sent or not.
         var failed: UInt64 = 0
-        /// Names sent to accounts, counted each time: the most that can be billed.
+        /// Names sent to accounts, counted each time. No more names can be billed.
         var billed: UInt64 = 0
 
-        /// Each count.
+        /// The key paths of all counts.
         static var counts: [WritableKeyPath<Questions, UInt64>] {
             [\.asked, \.encrypted, \.loopback, \.clear, \.failed, \.billed]
         }
@@ -158,7 +158,7 @@ struct Hour: Sendable {
         var all: UInt64 { max(asked, sent) }
         /// Questions that were answered without a server.
         var stayed: UInt64 { all - sent }
-        /// The share that left in the clear, 0…1; nil: there was no question.
+        /// The share of questions that left in the clear, 0…1; nil: there was no question.
         var clearShare: Double? { all > 0 ? Double(clear) / Double(all) : nil }
     }
 
@@ -171,7 +171,7 @@ struct Hour: Sendable {
 
         static var counts: [WritableKeyPath<Answers, UInt64>] { [\.answers, \.failures, \.microseconds] }
 
-        /// The mean time of an answer in milliseconds; nil: there was none.
+        /// The mean time of an answer in milliseconds; nil: there was no answer.
         var mean: Double? { answers > 0 ? Double(microseconds) / Double(answers) / 1000 : nil }
     }
 
@@ -206,10 +206,10 @@ extension Observation {
     }
 }
 
-/// One or more counts that only grow, so that the difference of two is the increase between them.
+/// One or more counts that only grow, so that the difference of two totals is the increase between them.
 protocol Growing: Sendable {
     init()
-    /// Each count.
+    /// The key paths of all counts.
     static var counts: [WritableKeyPath<Self, UInt64>] { get }
 }
 
@@ -229,7 +229,7 @@ extension UInt64: Growing {
 
 /// The increase of totals in each of the latest steps of one width.
 struct Growth<Total: Growing>: Sendable {
-    /// The newest last, which is not over yet.
+    /// The increase in each step, the newest last. The newest step is not over yet.
     private var steps: [Total]
     /// The totals when growth was added last.
     private var before = Total()
@@ -242,15 +242,15 @@ struct Growth<Total: Growing>: Sendable {
         (self.steps, self.most) = (steps, most)
     }
 
-    /// - Parameter passed: The steps that have passed, at least 1. More than one: the machine or the daemon slept, and
-    ///   all growth is attributed to the first of them.
+    /// - Parameter passed: The steps that have passed, at least 1. After more than one step, the machine or the daemon
+    ///   has slept, and all growth is attributed to the first of these steps.
     mutating func pass(_ passed: Int, _ total: Total) {
         (steps, before) = (all(total), total)
         steps += repeatElement(Total(), count: min(passed, most))
         steps.removeFirst(max(0, steps.count - most - 1))
     }
 
-    /// The full steps and the one under way.
+    /// The full steps and the present step.
     func all(_ total: Total) -> [Total] {
         var steps = steps
         steps.append(steps.removeLast() + total.since(before))
@@ -258,11 +258,11 @@ struct Growth<Total: Growing>: Sendable {
     }
 }
 
-/// Steps of time of one width, by a clock that is never set: changes of the wall clock have no effect.
+/// Steps of time of one width, by a clock that is never set, so that changes of the wall clock have no effect.
 struct Steps: Sendable {
-    /// The length of a step, and the most that are stored.
+    /// The length of a step, and the most steps that are stored.
     let width: Width
-    /// When the step under way ends, in nanoseconds.
+    /// The end of the present step, in nanoseconds.
     private(set) var next: UInt64
     /// Steps that are over and whose totals have not come yet.
     private(set) var passed = 0
@@ -272,9 +272,9 @@ struct Steps: Sendable {
         let most: Int
 
         static let minute = Width(seconds: 60, most: 60)
-        /// 24 hours.
+        /// 288 steps, which are 24 hours.
         static let fiveMinutes = Width(seconds: 300, most: 288)
-        /// 30 days.
+        /// 720 steps, which are 30 days.
         static let hour = Width(seconds: 3600, most: 720)
 
         var nanoseconds: UInt64 { seconds * 1_000_000_000 }
@@ -285,7 +285,7 @@ struct Steps: Sendable {
         (self.width, next) = (width, now + (width.seconds - elapsed) * 1_000_000_000)
     }
 
-    /// Whether a step is over; true once for each.
+    /// Whether a step is over. True once for each step.
     mutating func isOver(at now: UInt64) -> Bool {
         guard now >= next else { return false }
         let steps = (now - next) / width.nanoseconds + 1

@@ -3,7 +3,7 @@ package import DNSCache
 package import Log
 package import Transport
 
-/// The file that stores the longer past over a restart: only numbers, and no name.
+/// The file that stores the longer past over a restart. It has only numbers, and no name.
 package final class HistoryFile: @unchecked Sendable {
     // Unchecked: all mutable state is used only on the loop.
     private var file: KeptFile
@@ -12,8 +12,8 @@ package final class HistoryFile: @unchecked Sendable {
     private let report: Report
 
     /// - Parameters:
-    ///   - cacheFile: `cache.file`, beside which this file is.
-    ///   - loop: Writes it, so that no other queue waits for a disk.
+    ///   - cacheFile: `cache.file`, whose folder the history's file shares.
+    ///   - loop: The loop that writes the file, so that no other queue waits for a disk.
     ///   - moment: Returns the time; called on any thread.
     package init(
         beside cacheFile: String, on loop: EventLoop, moment: @escaping @Sendable () -> DNSCache.Moment, report: Report
@@ -27,8 +27,8 @@ package final class HistoryFile: @unchecked Sendable {
         loop.submit { [self] in done(read(at: Clock.now())) }
     }
 
-    /// The continuation of the file's past at a moment of ``Clock``. A damaged file is left alone until the next
-    /// replaces it; a missing one equals an empty one.
+    /// The continuation of the file's past at a moment of ``Clock``. A damaged file is left alone until the next file
+    /// replaces it. A missing file equals an empty file.
     func read(at now: UInt64) -> History {
         do throws(SystemError) {
             let octets = try SystemFile.read(file.path, limit: HistoryRecord.mostOctets)
@@ -40,7 +40,7 @@ package final class HistoryFile: @unchecked Sendable {
         return History(at: now)
     }
 
-    /// Writes the past. From any thread.
+    /// Writes the past. May be called from any thread.
     func save(_ past: [Course]) {
         let octets = HistoryRecord(written: moment(), past).octets
         loop.submit { [self] in
@@ -58,7 +58,7 @@ extension Report {
 /// - Magic number, version, time of writing (``DNSCache/Moment``).
 /// - For each of ``History/widths``: the seconds that the last step had lasted, the number of steps, and for each the
 ///   counts of ``Hour/Questions``, the newest last; version 1 had no ``Hour/Questions/billed``.
-/// - A checksum over all that. It does not prevent forgery: numbers are checked one by one.
+/// - A checksum over all these fields. It does not prevent forgery: numbers are checked one by one.
 struct HistoryRecord {
     let written: DNSCache.Moment
     let past: [Course]
@@ -71,12 +71,12 @@ struct HistoryRecord {
     static let mostOctets =
         magic.count + 32 + number
         + History.widths.reduce(0) { $0 + 8 + ($1.most + 1) * counts * number }
-    /// More than can be counted in a step, so that no sum of counts overflows.
+    /// A number greater than any count of a step, so that no sum of counts overflows.
     private static let mostCounted: UInt64 = 1 << 48
 
     init(written: DNSCache.Moment, _ past: [Course]) { (self.written, self.past) = (written, past) }
 
-    /// - Returns: nil: ``octets`` cannot have written them.
+    /// - Returns: Nil if ``octets`` cannot have written these octets.
     init?(_ octets: [UInt8]) {
         var reader = OctetReader(octets)
         guard reader.take(Self.magic.count)?.elementsEqual(Self.magic) ?? false,
@@ -108,7 +108,7 @@ struct HistoryRecord {
         guard reader.integer(Self.number) == Self.checksum(octets[..<checked]), reader.rest.isEmpty else { return nil }
     }
 
-    /// Why octets are not a history that this version can read.
+    /// The reason for which octets are not a history that this version can read.
     static func fault(of octets: [UInt8]) -> String {
         var reader = OctetReader(octets)
         guard reader.take(magic.count)?.elementsEqual(magic) ?? false, let number = reader.integer(4),
@@ -138,9 +138,9 @@ struct HistoryRecord {
         return octets
     }
 
-    /// The history that continues this one. If the elapsed time is unknown, since the wall clock went back over a
-    /// restart of the machine, it is 0.
-    /// - Parameter now: On the clock of ``Clock``.
+    /// The history that continues this record. If the elapsed time is unknown, since the wall clock went back over a
+    /// restart of the machine, the history takes it as 0.
+    /// - Parameter now: The present time on the clock of ``Clock``.
     func history(at now: UInt64, _ moment: DNSCache.Moment) -> History {
         History(at: now, past, away: moment.elapsed(since: written) ?? 0)
     }

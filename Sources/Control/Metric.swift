@@ -1,7 +1,7 @@
 import Counters
 import Forwarding
 
-/// One metric of `/metrics`: its name and labels never change. docs/metrics.md lists all.
+/// One metric of `/metrics`, whose name and labels never change. docs/metrics.md lists all metrics.
 struct Metric: Sendable {
     enum Kind: String, Sendable {
         case counter, gauge, histogram
@@ -18,9 +18,9 @@ struct Metric: Sendable {
     /// Writes the metric's samples.
     let write: @Sendable (Overview, inout MetricsText) -> Void
 
-    /// A metric with a sample for each set of label values; a counter if its name says so. Servers with equal
-    /// descriptions (which leave out some parts) are added up, since two samples with the same labels would make the
-    /// page invalid.
+    /// A metric with a sample for each set of label values. The name shows whether it is a counter. Servers with equal
+    /// descriptions (which leave out some parts) share a sample, since two samples with the same labels would make the
+    /// page invalid: the sum of counters, or the greatest of gauges.
     static func each<Figure: Number>(
         _ name: String, _ labels: [String], _ help: String,
         _ samples: @escaping @Sendable (Overview) -> Samples<Figure>
@@ -51,7 +51,7 @@ struct Metric: Sendable {
         each(name, [], help) { [([], value($0))] }
     }
 
-    /// A metric of the shared cache; it has no samples without one.
+    /// A metric of the shared cache, without samples if there is no shared cache.
     static func shared<Figure: Number>(
         _ name: String, _ labels: [String], _ help: String,
         _ samples: @escaping @Sendable (SharedCacheOverview) -> Samples<Figure>

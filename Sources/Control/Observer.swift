@@ -8,13 +8,13 @@ import Transport
 /// Collects an observation from the daemon's queues, each of which gives its own part. No caller is blocked, and no
 /// query waits longer than a few copies take.
 package final class Observer: Sendable {
-    /// A queue on the path of queries: `ping` calls `turned` as soon as the queue makes a turn; `progress` increases
-    /// while it makes turns. From any thread.
+    /// A queue on the path of queries. `ping` calls `turned` as soon as the queue makes a turn; `progress` increases
+    /// while the queue makes turns. Both may be called from any thread.
     package typealias Queue = (
         ping: @Sendable (_ turned: @escaping @Sendable () -> Void) -> Void, progress: @Sendable () -> UInt64
     )
 
-    /// The parts of the daemon that it observes.
+    /// The parts of the daemon that the observer observes.
     package struct Sources: Sendable {
         /// Calls `done` with an observation that has the parts known only to the queues; on one of these queues, and
         /// never if one is stuck or has ended.
@@ -57,10 +57,10 @@ package final class Observer: Sendable {
     /// Notes that the daemon takes no more questions from now on.
     package func stopping() { isStopping.store(true, ordering: .relaxed) }
 
-    /// Makes the daemon find out whether servers answer, for a later request. From any thread.
+    /// Makes the daemon find out whether servers answer, for a later request. May be called from any thread.
     func checkReadiness() { sources.checkReadiness() }
 
-    /// - Parameter done: Called on a queue of the daemon; never if that is stuck or has ended.
+    /// - Parameter done: Called on a queue of the daemon; never if a queue is stuck or has ended.
     package func observe(_ done: @escaping @Sendable (Observation) -> Void) {
         sources.describe { [self] observation in
             var observation = observation
@@ -107,7 +107,7 @@ package final class Observer: Sendable {
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience) { round.timeIsUp() }
     }
 
-    /// The queues that have not answered yet; reports the result once.
+    /// The queues that have not answered yet. A round reports its result once.
     private final class Round: Sendable {
         private struct State {
             var waiting: [Int: (queue: Queue, progress: UInt64)]
@@ -131,7 +131,7 @@ package final class Observer: Sendable {
             take { $0.waiting.values.allSatisfy { $0.queue.progress() != $0.progress } }
         }
 
-        /// - Parameter result: nil: unknown so far.
+        /// - Parameter result: Returns the result; nil if it is unknown so far.
         private func take(_ result: (inout State) -> Bool?) {
             let callback = state.withLock { state in
                 result(&state).flatMap { result in

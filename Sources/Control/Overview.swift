@@ -5,23 +5,23 @@ import DNSWire
 package import Forwarding
 import Transport
 
-/// The state of the daemon's queues at one moment, with all that can be read on any thread. It contains no conclusions:
-/// these queues have other work.
+/// The state of the daemon's queues at one moment, with everything that can be read on any thread. It contains no
+/// conclusions, since these queues have other work.
 package struct Observation: Sendable {
-    /// The time of the observation, on the clock of its ticks.
+    /// The time of the observation, on the clock of the ticks in the observation.
     var at = Tick(nanoseconds: 0)
-    /// Seconds since 1970.
+    /// The start of the daemon, in seconds since 1970.
     var startedAt: UInt64 = 0
     var now: UInt64 = 0
     /// The groups of upstreams: HTTPDNS, the fallback, and the operator's own.
     package var groups: [GroupOverview] = []
-    /// The protocol of each account among them, by name.
+    /// The protocol of each account among the groups, by name.
     package var accounts: [String: AccountWay] = [:]
-    /// The servers of each group that are named and not asked, by the group's name.
+    /// The servers that a file or key names but that are not asked, by the name of their group.
     package var leftOut: [String: [LeftOutServer]] = [:]
     /// Lasting differences from the settings; a sentence each, without an end.
     package var remarks: [String] = []
-    /// The certificate for clients; nil: there is none.
+    /// The certificate for clients; nil: there is no certificate.
     package var certificate: ShownCertificate?
     /// How IPv4 servers are reached.
     package var reach = IPv4Reach()
@@ -36,7 +36,7 @@ package struct Observation: Sendable {
     var cacheLimit = 0
     package var counters = Counters()
     package var limits = Limits()
-    /// Nil: no store is configured.
+    /// The state of the shared cache; nil: no store is configured.
     package var sharedCache: SharedCacheOverview?
     var questions: [Questions] = []
     /// Answers by ``ResponseKind``.
@@ -68,7 +68,7 @@ package struct Observation: Sendable {
         package var refusedForRoom: UInt64 = 0
         /// Questions of clients that `listen.allow` excludes.
         package var notAllowed: UInt64 = 0
-        /// One for each transport with connections.
+        /// The figures of each transport with connections.
         package var streams: [StreamFigures] = []
         var clients: StreamCounters { StreamCounters(of: streams) }
         package var mismatches = MismatchCounters()
@@ -92,7 +92,7 @@ package struct Overview: Sendable {
     let hour: Hour
     /// The last 24 hours and the last 30 days.
     let past: [Course]
-    /// Zeros: they were not collected.
+    /// The figures of the process; zeros if they were not collected.
     var process = ProcessFigures()
 
     package init(_ observation: Observation) { self.init(observation, Hour(minutes: [])) }
@@ -122,7 +122,7 @@ extension Overview {
     enum State: String, Sendable {
         /// Every group in use answers, or was not asked yet.
         case healthy
-        /// Names resolve, but not through the groups they should.
+        /// Names resolve, but not through the groups that should answer.
         case degraded
         /// No group answers; cached answers are still served.
         case down
@@ -149,7 +149,7 @@ extension Overview {
 
     /// Whether the last attempt at each main server failed.
     var areAllFailing: Bool { sources.allSatisfy(\.isFailing) }
-    /// Whether HTTPDNS answers, but has had no record of so many names that it may be useless.
+    /// Whether HTTPDNS answers, but has had no record of so many names that HTTPDNS may be useless.
     var lacksRecords: Bool { account.map { $0.counters.withoutRecordInARow >= Self.fewestNames } ?? false }
     static let fewestNames = 20
     /// Whether questions fail because no server exists for the names that HTTPDNS does not answer.
@@ -159,11 +159,11 @@ extension Overview {
     }
     private static let recentMinutes = 5
 
-    /// The HTTPDNS account of `[httpdns]`; nil: there is none.
+    /// The HTTPDNS account of `[httpdns]`; nil without an account.
     var account: GroupView? { groups.first { $0.id == .httpdns } }
-    /// The group of `[fallback]`; nil: it is not used.
+    /// The group of `[fallback]`; nil if the group is not used.
     var fallback: GroupView? { groups.first { $0.id == .fallback } }
-    /// The only group that is asked instead of an account or beside it; nil: there is none, or more than one.
+    /// The only group that is asked instead of an account or beside it; nil for no group, or more than one.
     var substitute: String? {
         let next = Set(groups.filter(\.isAccount).flatMap(\.thenTry))
         return next.count == 1 ? groups.first { next.contains($0.id) }?.title : nil
@@ -172,7 +172,7 @@ extension Overview {
     var mainGroups: [GroupView] { groups.filter { !$0.isOwn && !$0.isForPrivateNames } }
     /// The groups of `[upstreams.NAME]`.
     var ownGroups: [GroupView] { groups.filter(\.isOwn) }
-    /// The group that answers when this one fails; nil: none.
+    /// The group that answers when this group fails; nil: no group does.
     func successor(of group: GroupView) -> GroupView? {
         group.thenTry.lazy.compactMap { id in groups.first { $0.id == id } }
             .first { !$0.servers.isEmpty && !$0.isFailing }
@@ -184,8 +184,8 @@ extension Overview {
         return main.isEmpty ? groups.flatMap(\.servers) : main
     }
 
-    /// The cache's share of the questions that it was searched for, 0…1; nil: there were none. The daemon's own lookups
-    /// do not count.
+    /// The cache's share of the questions for which it was searched, 0…1; nil without such questions. The daemon's own
+    /// lookups do not count.
     var hitRate: Double? {
         let all = self.cache.hits + self.cache.misses
         return all == 0 ? nil : Double(self.cache.hits) / Double(all)

@@ -72,7 +72,7 @@ extension Overview {
         ]
     }
 
-    /// Step by step, the newest last, which is not over yet.
+    /// The counts of each step. The newest step is last and not over yet.
     private func json(_ course: Course) -> JSON {
         [
             "stepSeconds": course.width.seconds, "beganAt": self.now - min(self.now, course.age),

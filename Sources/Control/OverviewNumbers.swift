@@ -23,13 +23,13 @@ extension Overview {
         "\(grouped(number)) \(noun)\(number == 1 ? "" : "s")"
     }
 
-    /// With two significant digits: `0.25 ms`, `2.5 ms`, `21 ms`, `1.5 s`.
+    /// A duration with two significant digits: `0.25 ms`, `2.5 ms`, `21 ms`, `1.5 s`.
     static func milliseconds(_ value: Double) -> String {
         if value >= 1000 { return "\(decimal(value / 1000, 1)) s" }
         return "\(decimal(value, value < 1 ? 2 : value < 10 ? 1 : 0)) ms"
     }
 
-    /// - Parameter nanoseconds: A bound of the histogram; nil: above all bounds.
+    /// - Parameter nanoseconds: A bound of the histogram; nil for a duration above all bounds.
     static func milliseconds(nanoseconds: UInt64?) -> String {
         guard let nanoseconds else {
             return "over \(milliseconds(nanoseconds: Durations.upperBound(Durations.bucketCount - 2) ?? 0))"

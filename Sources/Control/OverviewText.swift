@@ -107,7 +107,7 @@ extension Overview {
         }
     }
 
-    /// The operator's remedies for the reasons; empty: there is no problem.
+    /// The operator's remedies for the reasons; empty without a problem.
     var advice: String {
         var advice: [String] = []
         if lacksRecords {
@@ -128,7 +128,7 @@ extension Overview {
         group.isFailing || group.id == .httpdns && (group.asked?.isFailing ?? false || group.isSwitched)
     }
 
-    /// The failure of the group's current server, or of the previous one, which was given up.
+    /// The failure of the group's current server, or of the previous server, which was given up.
     private func reason(_ group: GroupView) -> String {
         let asked = group.asked.flatMap { $0.isFailing ? $0 : nil }
         guard let server = asked ?? group.servers.first else { return "" }
@@ -184,7 +184,7 @@ extension Overview {
         ].filter { $0.0 > 0 }.map { "\(Self.counted($0, $1)) \($2)" }
     }
 
-    /// The certificate for clients; nil: there is none, or a remark says what is wrong with it.
+    /// The certificate for clients; nil without a certificate, or if a remark names the certificate's defect.
     var certificateText: String? {
         guard let certificate = self.certificate, certificate.remarks(at: self.now).isEmpty else { return nil }
         let left = UInt64(max(0, certificate.secondsLeft(at: self.now)))
@@ -202,7 +202,7 @@ extension Overview {
         return next.isEmpty ? "" : "then \(next.joined(separator: ", "))"
     }
 
-    /// A line for each group, and below it one for each of its servers, in columns.
+    /// A line for each group, and below each group a line for each of its servers, in columns.
     private var groupLines: [String] {
         let rows = groups.map { group in
             group.servers.map { server in
@@ -240,8 +240,8 @@ extension Overview {
             + "\(Self.grouped(self.prefetches)) refreshed before their end"
     }
 
-    /// The durations of all answers, and of those that were not in the cache: most answers are in the cache, so only
-    /// the latter show the speed of servers. Nil: there was none.
+    /// The durations of all answers, and of the answers that were not in the cache. Most answers are in the cache, so
+    /// only the other answers show the speed of servers. Nil without answers.
     var pace: String? {
         guard self.durations.total > 0 else { return nil }
         func bounds(_ durations: Durations) -> String {
@@ -251,7 +251,7 @@ extension Overview {
         return "Half of the answers \(bounds(self.durations))\(others)."
     }
 
-    /// `under 4 ms`, by the histogram's bounds.
+    /// A duration by the histogram's bounds, such as `under 4 ms`.
     private static func bound(_ durations: Durations, _ share: Double) -> String {
         let bound = durations.bound(ofShare: share)
         return (bound == nil ? "" : "under ") + milliseconds(nanoseconds: bound)
@@ -282,6 +282,6 @@ extension Overview {
 }
 
 extension SharedCacheOverview {
-    /// Whether it is in use; if not, the reason.
+    /// Whether the shared cache is in use; if not, the reason.
     var state: String { isOn ? "in use" : reason.isEmpty ? "not connected yet" : "not in use: \(reason)" }
 }

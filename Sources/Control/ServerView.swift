@@ -6,19 +6,19 @@ import Forwarding
 
 /// The state of a server. Texts, JSON, page, metrics and `explain` all show this value.
 enum Standing: String, Sendable {
-    /// It was never asked.
+    /// The server was never asked.
     case unknown
-    /// Its last attempt was answered.
+    /// The server's last attempt was answered.
     case answers
-    /// Its last attempt was answered, but other servers of its group are asked first: it refused several questions in a
-    /// row, or was given up for the next one.
+    /// The last attempt was answered, but other servers of the group are asked first: this server refused several
+    /// questions in a row, or was given up for the next server.
     case setAside
-    /// It has asked for a pause.
+    /// The server has asked for a pause.
     case paused
-    /// Its last attempt failed.
+    /// The server's last attempt failed.
     case fails
 
-    /// - Parameter isPassedOver: Other servers of its group are asked first.
+    /// - Parameter isPassedOver: Whether other servers of the server's group are asked first.
     init(_ server: ServerState, isPassedOver: Bool, at now: Tick) {
         let health = server.health
         if health.isPaused(at: now) {
@@ -32,7 +32,7 @@ enum Standing: String, Sendable {
         }
     }
 
-    /// Whether a question to it is likely to fail now.
+    /// Whether a question to the server is likely to fail now.
     var isFailing: Bool { self == .paused || self == .fails }
 
     var words: String {
@@ -60,9 +60,9 @@ package struct AccountWay: Sendable {
 package struct ServerView: Sendable {
     let server: Server
     let standing: Standing
-    /// Whether it is the first server of its group to be asked.
+    /// Whether the server is the first server of its group to be asked.
     let isInUse: Bool
-    /// Seconds until it is asked again, 0: with the next question; nil: it is not passed over.
+    /// Seconds until the server is asked again, 0 with the next question; nil: the server is not passed over.
     let secondsUntilNextTry: Int?
     let last: LastFailure?
     let health: ServerHealth
@@ -70,7 +70,7 @@ package struct ServerView: Sendable {
     /// Seconds until the expiry of the certificate in the last handshake, negative after it; nil: there was no
     /// handshake.
     let certificateSeconds: Int64?
-    /// Its last hour, minute by minute, the newest last.
+    /// The server's last hour, minute by minute, the newest last.
     let hour: [Hour.Answers]
     private let account: AccountWay?
 
@@ -82,7 +82,7 @@ package struct ServerView: Sendable {
         var text: String { "\(detail), \(Overview.span(secondsAgo)) ago" }
     }
 
-    /// Seconds before a certificate's end from which an operator is warned; most are renewed a month before.
+    /// Seconds before a certificate's end from which an operator is warned. Most are renewed a month before their end.
     static let certificateIsNear: Int64 = 14 * 86_400
     /// The age in seconds from which a failure predicts little about the next attempt.
     private static let lately = 30
@@ -115,7 +115,7 @@ package struct ServerView: Sendable {
 package struct GroupView: Sendable {
     let id: GroupID
     let name: String
-    /// Its name in sentences.
+    /// The group's name in sentences.
     let title: String
     let isAccount: Bool
     /// The group's own answer; nil: its servers are asked.
@@ -127,7 +127,7 @@ package struct GroupView: Sendable {
     /// Names that were sent to an account in the last hour.
     let namesLastHour: UInt64?
     let servers: [ServerView]
-    /// Servers that are named and not asked.
+    /// Servers that a file or key names but that are not asked.
     let leftOut: [LeftOutServer]
 
     init(
@@ -145,25 +145,25 @@ package struct GroupView: Sendable {
     }
 
     var isOwn: Bool { id != .httpdns && id != .fallback && !isForPrivateNames }
-    /// Whether it is the group of `[private]`, whose state does not affect other names.
+    /// Whether the group is that of `[private]`, whose state does not affect other names.
     var isForPrivateNames: Bool { name == Settings.Group.privateName }
-    /// The kind of its servers for programs: `httpdns`, `dns` or `answer`.
+    /// The kind of the group's servers for programs: `httpdns`, `dns` or `answer`.
     var kind: String { answer != nil ? "answer" : isAccount ? "httpdns" : "dns" }
     /// Whether the names of this group are never sent to another group.
     var isWall: Bool { id != .fallback && thenTry.isEmpty }
-    /// Whether none of its servers answers.
+    /// Whether none of the group's servers answers.
     var isFailing: Bool { !servers.isEmpty && servers.allSatisfy(\.isFailing) }
 
-    /// Whether all its servers answer, or were not asked yet.
+    /// Whether all servers of the group answer, or were not asked yet.
     var isWell: Bool {
         (!servers.isEmpty || answer != nil)
             && servers.allSatisfy { ($0.standing == .answers || $0.standing == .unknown) && $0.expiry == nil }
     }
 
-    /// The server that is asked now; for resolvers, as far as it is known.
+    /// The server that is asked now. Of resolvers, the first that does not fail.
     var asked: ServerView? { servers.first { isAccount ? $0.isInUse : !$0.isFailing } ?? servers.first }
 
-    /// Whether an account uses a server other than the first, which was given up.
+    /// Whether an account uses a server other than the first server, which was given up.
     var isSwitched: Bool { isAccount && asked?.server != servers.first?.server }
 
     /// The least protected way of questions to the group's servers; nil: there are no servers.
@@ -194,7 +194,7 @@ extension ServerView {
         }
     }
 
-    /// The protocol, and its readability for an observer on the path.
+    /// The protocol, and whether an observer on the path can read the questions.
     var way: String {
         guard server.kind == .account else {
             let clear = server.exposure == .loopback ? "in the clear on this machine" : "in the clear"
@@ -235,7 +235,7 @@ extension ServerView {
         return (parts + [nextTry, expiry].compactMap(\.self)).joined(separator: "; ")
     }
 
-    /// The durations of its latest answers, and the start of its connection.
+    /// The durations of the server's latest answers, and the start of its connection.
     var latest: [String] {
         var parts: [String] = []
         if let half = figures.latest.milliseconds(ofShare: 0.5), let most = figures.latest.milliseconds(ofShare: 0.95) {
@@ -246,7 +246,7 @@ extension ServerView {
         return parts
     }
 
-    /// The shortest and the longest round trip of a minute of the last hour: `12 ms to 95 ms`; nil: there was none.
+    /// The shortest and the longest round trip of a minute of the last hour: `12 ms to 95 ms`; nil: there is none.
     var roundTrips: String? {
         let means = hour.compactMap(\.mean)
         guard let least = means.min(), let most = means.max() else { return nil }
@@ -254,14 +254,14 @@ extension ServerView {
         return first == last ? first : "\(first) to \(last)"
     }
 
-    /// When it is asked again; nil: it is not passed over.
+    /// The time at which the server is asked again; nil: the server is not passed over.
     var nextTry: String? {
         secondsUntilNextTry.map { seconds in
             seconds > 0 ? "next try in \(Overview.span(UInt64(seconds)))" : "next try with the next question"
         }
     }
 
-    /// The expiry of its certificate, if that is near.
+    /// The expiry of the server's certificate, if that is near.
     var expiry: String? {
         guard let seconds = certificateSeconds, seconds < Self.certificateIsNear else { return nil }
         return seconds > 0

@@ -3,12 +3,12 @@ package import Base
 /// The certificate for clients over TLS and HTTPS.
 package struct ShownCertificate: Sendable, Equatable {
     let file: String
-    /// The begin and end of its validity, in seconds since 1970.
+    /// The begin and end of the certificate's validity, in seconds since 1970.
     let begins: UInt64
     let ends: UInt64
-    /// `listen.name`, if the certificate is not for it.
+    /// `listen.name`, if the certificate is not valid for this name.
     let lackedName: String?
-    /// Addresses at which clients discover the daemon and for which it is not valid.
+    /// Addresses at which clients discover the daemon, but for which the certificate is not valid.
     let lackedAddresses: [IPAddress]
 
     package init(file: String, begins: UInt64, ends: UInt64, lackedName: String?, lackedAddresses: [IPAddress]) {
@@ -16,11 +16,11 @@ package struct ShownCertificate: Sendable, Equatable {
         (self.lackedName, self.lackedAddresses) = (lackedName, lackedAddresses)
     }
 
-    /// Seconds until its end, negative after it.
+    /// Seconds until the certificate's end, negative after the end.
     /// - Parameter wall: Seconds since 1970.
     func secondsLeft(at wall: UInt64) -> Int64 { Int64(clamping: ends) - Int64(clamping: wall) }
 
-    /// Its defects for clients, a sentence each, without an end.
+    /// The certificate's defects for clients, a sentence each, without an end.
     /// - Parameter wall: Seconds since 1970. Dates are ignored while the clock is before this version's release.
     package func remarks(at wall: UInt64) -> [String] {
         let subject = "the certificate of listen (\(file))"

@@ -3,7 +3,7 @@ struct StartTime: Sendable {
     private let begun: UInt64
     private var unixSeconds: UInt64
 
-    /// A smaller correction is ignored: rounding and slewing of the clock must not look like a new start.
+    /// The least correction that counts. Rounding and slewing of the clock must not look like a new start.
     private static let step: UInt64 = 3
 
     /// - Parameters:
@@ -11,7 +11,7 @@ struct StartTime: Sendable {
     ///   - wall: Seconds since 1970.
     init(at now: UInt64, wall: UInt64) { (begun, unixSeconds) = (now, wall) }
 
-    /// In seconds since 1970. Parameters as in ``init(at:wall:)``.
+    /// The start in seconds since 1970. Parameters as in ``init(at:wall:)``.
     mutating func unixSeconds(at now: UInt64, wall: UInt64) -> UInt64 {
         let uptime = (now - min(now, begun)) / 1_000_000_000
         let found = wall - min(wall, uptime)

@@ -4,13 +4,13 @@ import DNSCache
 import Forwarding
 import Transport
 
-/// The status page: one HTML document that loads nothing and runs no script. Its style sheet has a random nonce, and
-/// the response's Content-Security-Policy allows no other.
+/// The status page, one HTML document that loads nothing and runs no script. Its style sheet has a random nonce, and
+/// the response's Content-Security-Policy allows no other style sheet.
 struct StatusPage {
     let overview: Overview
-    /// The name of this machine; empty: unknown.
+    /// The name of this machine; empty if the name is unknown.
     private let host: String
-    /// Whether it is static; else it refreshes itself.
+    /// Whether the page is static. If not, the page refreshes itself.
     private let isStill: Bool
     private let nonce: String
 
@@ -169,7 +169,7 @@ struct StatusPage {
         return "\(overview.groups.map(group))"
     }
 
-    /// Beyond so many groups, healthy ones are folded.
+    /// The number of groups above which healthy groups are folded.
     private static let mostUnfolded = 3
 
     private func group(_ group: GroupView) -> HTML {
@@ -196,7 +196,7 @@ struct StatusPage {
 
     private func item(_ server: ServerView, isAlone: Bool) -> HTML {
         var facts: [String] = []
-        // The speed of a failing server would read as if it answered.
+        // The speed of a failing server would read as if the server answered.
         if !server.isFailing {
             if let roundTrip = server.health.roundTrip { facts.append("in about \(Overview.milliseconds(roundTrip))") }
             facts += server.latest

@@ -3,9 +3,9 @@ import HTTP
 import Streams
 package import Transport
 
-/// Watches the answers of a running daemon, over its control socket.
+/// Watches the answers of a running daemon, through the daemon's control socket.
 package final class WatchClient: @unchecked Sendable {
-    // Unchecked: used only on the loop once that has started.
+    // Unchecked: used only on the loop once the loop has started.
     private let path: String
     private let loop: EventLoop
     private var stream: Stream?
@@ -26,13 +26,13 @@ package final class WatchClient: @unchecked Sendable {
         loop = try EventLoop(label: "httpdnsd.watch")
     }
 
-    /// Call once.
+    /// Starts the watch. To be called once.
     /// - Parameters:
     ///   - filter: The wanted questions.
     ///   - form: The form of the daemon's lines.
-    ///   - write: Called on a queue of its own with the new lines, in order; nothing more is read while it runs. False:
-    ///     no more is wanted.
-    ///   - ended: Called once at the end; nil: no more was wanted.
+    ///   - write: Called on a queue of its own with the new lines, in order. Nothing more is read while it runs. False
+    ///     ends the watch.
+    ///   - ended: Called once at the end; with nil if `write` has ended the watch.
     package func start(
         _ filter: WatchFilter, _ form: WatchText.Form, write: @escaping @Sendable ([UInt8]) -> Bool,
         ended: @escaping @Sendable (ControlClient.Failed?) -> Void

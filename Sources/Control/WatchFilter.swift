@@ -2,9 +2,9 @@ package import Base
 import Counters
 package import DNSWire
 
-/// The filter of a watcher. Of several values of one kind one must match; of several kinds each must match.
+/// The filter of a watcher. One of several values of the same kind must match, and each kind must match.
 package struct WatchFilter: Sendable, Equatable {
-    /// These names, and names under them.
+    /// Only questions for these names, and for names under them.
     package var names: [Name] = []
     package var types: [RecordType] = []
     package var codes: [ResponseCode] = []
@@ -43,7 +43,7 @@ extension WatchFilter {
         return pairs.map { "\($0.0)=\(RequestTarget.encoded($0.1))" }.joined(separator: "&")
     }
 
-    /// - Returns: nil: a parameter is invalid.
+    /// - Returns: Nil if a parameter is invalid.
     init?(_ target: RequestTarget) {
         func values<T>(_ key: String, _ parse: (String) -> T?) -> [T]? {
             let texts = target.values(key)

@@ -5,7 +5,7 @@ package import Transport
 
 /// Formats answered questions as lines: for people in columns, for programs as JSON. Keys are added, never changed.
 package struct WatchText {
-    /// The readers of the lines; its name is a parameter of the request.
+    /// The readers of the lines. The form's name is a parameter of the request.
     package enum Form: String, Sendable {
         case plain, coloured, json
     }
@@ -27,7 +27,7 @@ package struct WatchText {
         return form == .json ? Self.json(question, name) : columns(question, name)
     }
 
-    /// The line with the number of questions that have no line.
+    /// The line with the number of questions for which there is no line.
     package func dropped(_ count: UInt64) -> String {
         if form == .json { return JSON.object([("dropped", .integer(count))]).text + "\n" }
         let noun = count == 1 ? "question is" : "questions are"
@@ -71,7 +71,7 @@ package struct WatchText {
             + (question.reason.isEmpty ? "\n" : "  \(painted(Self.printable(question.reason), .dim))\n")
     }
 
-    /// Nanoseconds from which a person notices the wait: such lines are marked.
+    /// Nanoseconds from which a person notices the wait. Lines of such questions are marked.
     private static let slow: UInt64 = 100_000_000
 
     /// The text of one column, and the space before and after it.

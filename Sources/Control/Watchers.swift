@@ -2,10 +2,10 @@ import Base
 import Counters
 import Transport
 
-/// The clients that watch answers, and the lines for each. Confined to the control loop.
+/// The clients that watch answers, and the lines for each client. Confined to the control loop.
 ///
-/// The queues that answer know nothing of watchers: their notes are fetched many times a second, sorted by time, and
-/// sent to each watcher, as lines, as far as it reads. Unread lines are dropped and counted.
+/// The queues that answer know nothing of watchers. Their notes are fetched many times a second, sorted by time, and
+/// sent to each watcher, as lines, as far as the watcher reads. Unread lines are dropped and counted.
 ///
 /// The lines of one fetch are made in slices with a pause between them: a core that answers hits as well is never taken
 /// for longer than a slice.
@@ -27,7 +27,7 @@ final class Watchers {
 
     var isFull: Bool { watchers.count >= Self.most }
 
-    /// Sends this connection answers from now on; the head of its response was sent.
+    /// Sends this connection answers from now on. The head of the connection's response was sent.
     func add(_ connection: ControlConnection, _ filter: WatchFilter, _ form: WatchText.Form, at now: UInt64) {
         // The new watcher gets no earlier answers.
         deliver(slices.rest())
@@ -81,7 +81,7 @@ struct WatchSlices {
     private var waiting: ArraySlice<Watched>
     private let size: Int
 
-    /// The most slices of one fetch: the pauses between them are half of the interval.
+    /// The most slices of one fetch. The pauses between these slices are half of the interval.
     static let most = 25
     /// The number of questions below which there is one slice.
     static let least = 16
@@ -99,7 +99,7 @@ struct WatchSlices {
         return waiting.prefix(size)
     }
 
-    /// Takes all that are left.
+    /// Takes all questions that are left.
     mutating func rest() -> ArraySlice<Watched> {
         defer { waiting = [] }
         return waiting
@@ -123,7 +123,7 @@ private struct Watcher {
             dropped = 0
         }
         for question in questions where filter.holds(question) {
-            // Once a question is dropped, all are until the next call: so the count is at the right position.
+            // Once a question is dropped, all are dropped until the next call, so the count is at the right position.
             let line = dropped == 0 ? Array(text.line(question).utf8) : []
             if dropped > 0 || lines.count + line.count > room {
                 dropped += 1

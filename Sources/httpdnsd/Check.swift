@@ -30,7 +30,7 @@ struct Check: ParsableCommand {
             let contents = try options.contents(waits: true)
             let mistakes = options.mistakes(contents)
             if !mistakes.isEmpty, let remark = contents.flatMap({ ForeignFile.remark(options.path, $0) }) {
-                // For a TOML file, each wrong key is reported too.
+                // For a TOML file, each wrong key is reported, too.
                 if mistakes.count > 1 { for mistake in mistakes { StandardError.write(mistake) } }
                 throw Ending.configuration(remark)
             }

@@ -19,7 +19,7 @@ struct ConfigurationOptions: ParsableArguments {
     /// Reads the file, if there is one, and the environment. The default file may be missing, since containers are
     /// configured without one; a file named on the command line must exist.
     /// - Parameter waits: Whether to wait for a file that is a pipe, as at a start. In a running daemon, signals would
-    ///   have to wait too.
+    ///   have to wait, too.
     func load(waits: Bool = true) throws -> Loaded { try load(contents(waits: waits), waits: waits) }
 
     /// Loads the settings from the contents of the file, which was read before.
@@ -30,11 +30,11 @@ struct ConfigurationOptions: ParsableArguments {
         return Loaded(settings: loaded.settings, origins: loaded.origins, path: path)
     }
 
-    /// The files of secrets that have changed since systemd passed copies of them to the service, which reads only the
-    /// copies. Empty if this user may not compare them.
+    /// The files of secrets that have changed since systemd passed copies to the service, which reads only the copies.
+    /// Empty if this user may not compare the files with the copies.
     var secretsNotInUse: [String] {
         let usual = "/run/credentials/httpdnsd.service"
-        // systemd hides that folder from an ExecReload; the daemon itself sees it.
+        // systemd hides that folder from an ExecReload; the daemon itself sees the folder.
         let folders = [usual] + (Environment.variables["MAINPID"].map { ["/proc/\($0)/root\(usual)"] } ?? [])
         func files(_ folder: String?) -> [String]? {
             var variables = Environment.variables
@@ -74,7 +74,7 @@ struct ConfigurationOptions: ParsableArguments {
 
     var path: String { file ?? Self.defaultFile }
 
-    /// The text of the file; nil: there is none.
+    /// The text of the file; nil: there is no file.
     func contents(waits: Bool) throws -> String? { try octets(waits: waits).map(text) }
 
     private func octets(waits: Bool) throws -> [UInt8]? {
@@ -93,7 +93,7 @@ struct ConfigurationOptions: ParsableArguments {
 }
 
 extension FileReading {
-    /// Reads a file of this machine; parameters as in ``SystemFile/read(_:limit:waits:)``.
+    /// Reads a file of this machine. The parameters are those of ``SystemFile/read(_:limit:waits:)``.
     init(path: String, limit: Int, waits: Bool = false) {
         do throws(SystemError) {
             self = .bytes(try SystemFile.read(path, limit: limit, waits: waits))
@@ -107,7 +107,7 @@ extension FileReading {
 private let service = (user: "_httpdnsd", group: "httpdnsd")
 
 extension SystemError {
-    /// The remedy for a file that this user may not read; nil: the file cannot be read for another reason.
+    /// The remedy for a file that this user may not read; nil if the file cannot be read for another reason.
     fileprivate func mend(_ path: String) -> String? {
         guard isDenied else { return nil }
         return SystemFile.isReadable(path, by: service.user, in: service.group) == true
@@ -147,8 +147,8 @@ struct Loaded {
         + "[upstreams.NAME] have caFile, pins and the like in their own sections, and the certificate's name behind \"#\", as in "
         + "\"tls://192.0.2.1#dns.example\""
 
-    /// A warning for each file that root can read but the service cannot. systemd passes on the files of the folder
-    /// `credentials`.
+    /// A warning for each file that root can read but the service cannot. systemd passes the files of the folder
+    /// `credentials` on to the service.
     var unreadable: [String] {
         let folder = path.prefix(through: path.lastIndex(of: "/") ?? path.startIndex) + "credentials/"
         let (needed, others) = settings.namesAndHosts
@@ -162,8 +162,8 @@ struct Loaded {
         }
     }
 
-    /// Ends the command if there is no group of this name. `httpdns` is always accepted: commands that need it report
-    /// its absence themselves.
+    /// Ends the command if there is no group of this name. `httpdns` is always accepted, since commands that need an
+    /// account report its absence themselves.
     func checkGroup(_ name: String) throws {
         let names = settings.groups.map(\.name)
         guard name == Settings.Group.httpdnsName || names.contains(name) else {
@@ -171,7 +171,7 @@ struct Loaded {
         }
     }
 
-    /// Does work whose failure reveals an invalid setting, and adds that setting's origin to the error.
+    /// Does work whose failure reveals an invalid setting, and adds the setting's origin to the error.
     func naming<T>(_ work: () throws(StartFailure) -> T) throws -> T {
         do throws(StartFailure) {
             return try work()
@@ -186,15 +186,15 @@ struct Loaded {
     }
 }
 
-/// The failure of a command: one line on standard error and an exit code (sysexits.h).
+/// The failure of a command, as one line on standard error and an exit code (sysexits.h).
 enum Ending: Error {
-    /// 64: incorrect usage of the command.
+    /// Exit code 64: the command was used incorrectly.
     case usage(String)
-    /// 78: the configuration is wrong.
+    /// Exit code 78: the configuration is wrong.
     case configuration(String)
-    /// 71: a socket or file is not available.
+    /// Exit code 71: a socket or file is not available.
     case system(String)
-    /// 69: a service or the daemon cannot be reached.
+    /// Exit code 69: a service or the daemon cannot be reached.
     case unreachable(String)
 
     var code: Int32 {
@@ -214,7 +214,7 @@ enum Ending: Error {
 }
 
 extension Ending {
-    /// The ending for an error of the program's modules; nil: an error of the parser.
+    /// The ending for an error of the program's modules; nil for an error of the parser.
     init?(_ error: any Error) {
         switch error {
         case let ending as Ending: self = ending
@@ -230,7 +230,7 @@ extension Ending {
 }
 
 extension ParsableCommand {
-    /// Runs a command's work; an error becomes a line on standard error and an exit code.
+    /// Runs a command's work. An error becomes a line on standard error and an exit code.
     func ending(_ work: () throws -> Void) throws {
         do {
             try work()

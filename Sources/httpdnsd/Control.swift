@@ -15,7 +15,7 @@ struct ControlOptions: ParsableArguments {
 
     /// Locates the daemon's socket.
     /// - Parameter saysMistake: Whether a mistake in the settings is printed. The running daemon has other settings in
-    ///   effect and is asked regardless.
+    ///   effect, and is asked anyway.
     func find(saysMistake: Bool = true) -> RunningDaemon {
         if let socket { return RunningDaemon(path: socket, mistake: nil) }
         let (path, mistake) = configuration.controlSocket()
@@ -48,13 +48,13 @@ struct ControlOptions: ParsableArguments {
 
 /// The running daemon, reached through its control socket.
 struct RunningDaemon {
-    /// The path of the daemon's socket; empty: the daemon has none.
+    /// The path of the daemon's socket; empty if the daemon has no socket.
     let path: String
     /// The first mistake in the settings that name the socket, on one line.
     let mistake: String?
 
     /// The path of the socket.
-    /// - Throws: An ending if there is none.
+    /// - Throws: An ending if there is no socket.
     func socket() throws -> String {
         guard !path.isEmpty else { throw Ending.unreachable("control.socket is off: give --socket, or a path there") }
         return path
@@ -69,7 +69,7 @@ struct RunningDaemon {
         }
     }
 
-    /// The ending for an unreachable daemon; for the packaged daemon with the next command to type.
+    /// The ending for an unreachable daemon. For the packaged daemon, the ending has the next command to type.
     func unreachable(_ failure: ControlClient.Failed) -> Ending {
         let isPackaged = path == Settings().control.socket && SystemFile.isThere("/run/systemd/system")
         let isForbidden = SystemFile.isThere(path) && !SystemFile.isWritable(path)
@@ -142,14 +142,14 @@ struct Flush: ParsableCommand {
     func run() throws {
         try ending {
             let scopes = all ? [NameScope.all] : names.map(NameScope.only) + under.map(NameScope.under)
-            // Each request holds as many names as fit.
+            // Each request holds as many names as fit into a request.
             for start in stride(from: 0, to: scopes.count, by: Self.atOnce) {
                 try options.show(.flush(Array(scopes[start..<min(start + Self.atOnce, scopes.count)])))
             }
         }
     }
 
-    /// The number of names that always fit into a request, even the longest names with every octet escaped.
+    /// The number of names that always fit into a request, even names of the greatest length with every octet escaped.
     private static let atOnce = 4
 }
 
@@ -170,7 +170,7 @@ struct Reload: ParsableCommand {
                 response = try daemon.ask(.reload)
             } catch Ending.unreachable(let why) {
                 if let mistake = daemon.mistake { throw Ending.configuration(mistake) }
-                // Under systemd, a daemon without control socket gets the signal.
+                // Under systemd, a daemon without control socket gets the signal HUP.
                 guard SignalSource.hangup(toProcess: Environment.variables["MAINPID"] ?? "") else {
                     throw Ending.unreachable(why)
                 }

@@ -60,7 +60,7 @@ struct Demo: ParsableCommand {
         }
     }
 
-    /// The first of these ports of loopback that no other program uses, over TCP or UDP; if all are in use, the first port.
+    /// The first of these loopback ports that no program uses over TCP or UDP; the first port if all are in use.
     private static func free(_ ports: ClosedRange<UInt16>) -> Endpoint {
         let all = ports.map { Endpoint(.v4(127, 0, 0, 1), port: $0) }
         return all.first {

@@ -27,7 +27,7 @@ struct DemoFolder {
         DemoFolder(path: usual.path + (number == 0 ? "" : "-\(number + 1)"))
     }
 
-    /// The usual folder, or the next one if another demo uses it.
+    /// The usual folder, or the next folder if another demo uses the usual folder.
     static func begin(_ number: Int32 = 0) throws(SystemError) -> DemoFolder {
         let folder = numbered(number)
         try OwnFolder.make(folder.path)

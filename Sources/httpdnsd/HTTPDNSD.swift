@@ -4,7 +4,7 @@ import Configuration
 import Daemon
 import Transport
 
-// Explicit command names: deriving them from the types in ArgumentParser costs a start some milliseconds.
+// The names of commands are explicit: deriving them from types in ArgumentParser costs a start some milliseconds.
 @main
 struct HTTPDNSD: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -4,13 +4,13 @@ import Synchronization
 import Transport
 
 /// A command's current work, for a waiting user: one line on standard error, after the first second, rewritten each
-/// second and erased at the end. No output if standard error is not a terminal.
+/// second and erased at the end. There is no output if standard error is no terminal, or a dumb terminal.
 final class Progress: Sendable {
     private let state: Mutex<State>
 
     private struct State {
         var text: String
-        /// The start of the current work, in nanoseconds.
+        /// The time at which the current work began, in nanoseconds.
         var since = Clock.now()
         var isDrawn = false
         var hasEnded: Bool
@@ -35,7 +35,7 @@ final class Progress: Sendable {
     /// Sets the current work.
     func say(_ text: String) { state.withLock { ($0.text, $0.since) = (text, Clock.now()) } }
 
-    /// Writes to the terminal after erasing the line.
+    /// Writes to the terminal after the progress line was erased.
     func aside(_ write: () -> Void) {
         state.withLock { state in
             erase(&state)

@@ -68,7 +68,7 @@ extension NameAddresses {
         return first
     }
 
-    /// One line for each family: name, type, addresses and TTL.
+    /// One line for each address family, with name, type, addresses and TTL.
     fileprivate var textLines: [String] {
         [("A", ipv4), ("AAAA", ipv6)].compactMap { type, family in
             switch family {
@@ -80,7 +80,7 @@ extension NameAddresses {
         }
     }
 
-    /// The form of the SDKs; `0` means a family without an address.
+    /// The addresses in the form of the SDKs, in which `0` means a family without an address.
     fileprivate var pair: String {
         func text(_ family: FamilyAddresses) -> String {
             guard case .addresses(let addresses, _) = family else { return "0" }
@@ -96,7 +96,7 @@ extension NameAddresses {
 }
 
 extension FamilyAddresses {
-    /// The family's result; nil: the request did not ask for this family.
+    /// The result of the address family; nil if the request did not ask for this family.
     fileprivate var json: JSON? {
         switch self {
         case .notAsked: nil

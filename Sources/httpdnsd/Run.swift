@@ -21,7 +21,7 @@ struct Run: ParsableCommand {
     init() {}
 
     /// `run` alone or with `-c FILE`, made without the parser, whose type lookups are 8 of the 37 million instructions
-    /// of a start. Nil: the parser is needed.
+    /// of a start. Nil if the words need the parser.
     init?(asServices words: ArraySlice<String>) {
         var options = ConfigurationOptions()
         switch words.count {
@@ -61,7 +61,7 @@ struct Run: ParsableCommand {
         return loaded
     }
 
-    /// Reads the configuration again; an invalid one changes nothing.
+    /// Reads the configuration again. An invalid configuration changes nothing.
     private func reload(_ daemon: Daemon) -> ReloadOutcome {
         ServiceManager.reloading()
         defer { ServiceManager.ready() }

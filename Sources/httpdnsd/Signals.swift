@@ -3,7 +3,7 @@ import Dispatch
 import Synchronization
 import Transport
 
-/// The daemon's signals, handled one after another on the main thread. Must be made before any other thread.
+/// The daemon's signals, handled one after another on the main thread. They must be made before any other thread.
 final class Signals: Sendable {
     private let arrived = DispatchSemaphore(value: 0)
     private let waiting = Mutex<[Signal]>([])
@@ -11,7 +11,7 @@ final class Signals: Sendable {
     /// The callbacks for the outcome of the next reload.
     private let callbacks = Mutex<[@Sendable (ReloadOutcome) -> Void]>([])
 
-    /// - Parameter reloads: Whether HUP reloads; otherwise it ends the program, as when its terminal closes.
+    /// - Parameter reloads: Whether HUP reloads. If not, HUP ends the program, as when its terminal closes.
     init(reloads: Bool = false) {
         SignalSource.ignoreBrokenPipe()
         let source = SignalSource([.terminate, .interrupt, .user1] + (reloads ? [.hangup] : [])) { [weak self] signal in
@@ -20,7 +20,7 @@ final class Signals: Sendable {
         self.source.withLock { $0 = source }
     }
 
-    /// Queues a signal; several of one kind count as one.
+    /// Queues a signal. Several signals of one kind count as one.
     private func take(_ signal: Signal) {
         let isNew = waiting.withLock { waiting in
             if waiting.contains(signal) { return false }
@@ -31,13 +31,13 @@ final class Signals: Sendable {
     }
 
     /// Requests a reload of the configuration, as HUP does.
-    /// - Parameter done: Called once with the outcome; not called if the daemon stops first.
+    /// - Parameter done: Called once with the outcome, but not if the daemon stops first.
     @Sendable func reload(_ done: @escaping @Sendable (ReloadOutcome) -> Void) {
         callbacks.withLock { $0.append(done) }
         take(.hangup)
     }
 
-    /// Blocks the thread until TERM or INT. USR1 logs the counts, HUP reloads the configuration.
+    /// Blocks the thread until TERM or INT. USR1 logs the counts. HUP reloads the configuration.
     /// - Parameter mend: Called for the first INT, which then does not end the wait.
     /// - Returns: The name of the signal that ended the wait.
     func untilStopped(counters: () -> Void, reload: (() -> ReloadOutcome)? = nil, mend: (() -> Void)? = nil)
@@ -53,7 +53,7 @@ final class Signals: Sendable {
                 mended()
             case .user1: counters()
             case .hangup:
-                // Requests that arrive during the reload wait for the next one.
+                // Requests that arrive during the reload wait for the next reload.
                 let callbacks = self.callbacks.withLock { exchange(&$0, with: []) }
                 guard let outcome = reload?() else { continue }
                 for done in callbacks { done(outcome) }

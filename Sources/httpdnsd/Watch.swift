@@ -70,7 +70,7 @@ struct Watch: ParsableCommand {
 
     func run() throws {
         try ending {
-            // A slow reader only loses lines; a reader that occupies the daemon's core delays answers.
+            // A slow reader only loses lines. A reader that occupies the daemon's core delays answers.
             Machine.lowerPriority()
             let daemon = options.find()
             let client = try WatchClient(daemon.socket())
@@ -79,7 +79,7 @@ struct Watch: ParsableCommand {
             SignalSource.ignoreBrokenPipe()
             let fitted = FittedLines(isWanted: !json)
             let failed: ControlClient.Failed? = waiting { done in
-                // The source is retained until the end: signals end the command.
+                // The source is retained until the end, since signals end the command.
                 let signals = SignalSource([.terminate, .interrupt, .hangup]) { _ in done(nil) }
                 client.start(
                     filter, form,
@@ -113,7 +113,7 @@ extension Exposure: ExpressibleByArgument {
     public static var allValueStrings: [String] { allCases.reversed().map(\.word) }
 }
 
-/// Lines that come in pieces; each line is fitted to the present width of the terminal. Used on one queue.
+/// Lines that come in pieces. Each line is fitted to the present width of the terminal. Used on one queue.
 private final class FittedLines: @unchecked Sendable {
     private let isWanted: Bool
     /// The beginning of an incomplete line.

@@ -19,8 +19,8 @@ struct AddressRanks {
         /// When the trial began.
         fileprivate let since: Tick
 
-        /// The rank of an address: first those that answered, last those that did not, and between them those that were
-        /// not tried.
+        /// The rank of an address: first the addresses that answered, then the untried addresses, last the failed
+        /// addresses.
         func rank(_ address: IPAddress) -> Int {
             answered.firstIndex(of: address) ?? (failed.contains(address) ? answered.count + 1 : answered.count)
         }
@@ -43,16 +43,16 @@ struct AddressRanks {
 
     /// Milliseconds after which a silent address counts as failed.
     static let patience = 300
-    /// The most addresses of one answer that are tried; the others are sorted behind those that answered.
+    /// The most addresses of one answer that are tried; the untried addresses follow the addresses that answered.
     static let mostAddresses = 16
     /// The most trials at once. While so many run, an answer begins no trial; its addresses are tried at the next
     /// lookup of its name.
     static let mostTrials = 16
-    /// The most orders that are remembered: a name has one for each family.
+    /// The most orders that are remembered; a name has one order for each family.
     static let mostOrders = 1024
     /// Milliseconds for which the same addresses are not tried again.
     static let holds = 300_000
-    /// Milliseconds for which an order is remembered: it is used while the addresses are tried again.
+    /// Milliseconds for which an order is remembered; the order is used while its addresses are tried again.
     private static let remembered = 86_400_000
 
     func order(of subject: Subject, at now: Tick) -> Order? { orders.value(subject, at: now) }
@@ -77,7 +77,7 @@ struct AddressRanks {
     }
 
     /// Notes that an address has answered or failed.
-    /// - Returns: Whether it was the last of its trial.
+    /// - Returns: Whether the address was the last of its trial.
     mutating func ended(_ id: TableID, _ number: Int, hasAnswered: Bool) -> Bool {
         guard var trial = trials[id], trial.addresses.indices.contains(number) else { return false }
         trial.ended += 1
@@ -87,7 +87,7 @@ struct AddressRanks {
     }
 
     /// Ends a trial.
-    /// - Returns: Its result, and whether addresses are still awaited; nil: there is no such trial.
+    /// - Returns: The trial's result, and whether addresses are still awaited; nil if there is no such trial.
     mutating func end(_ id: TableID, at now: Tick) -> (subject: Subject, order: Order, isWaiting: Bool)? {
         guard let trial = trials.remove(id) else { return nil }
         var order = trial.order

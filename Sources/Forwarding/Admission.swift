@@ -114,7 +114,7 @@ struct Admission {
 struct AskingClient {
     let number: ClientNumber
     let asker: Asker
-    /// RD: without it no group is asked.
+    /// The bit RD; without RD, no group is asked.
     var recursionDesired = true
     /// Whether a fresh cached answer is enough; false for a question that refreshes another answer.
     var takesCached = true

@@ -2,8 +2,8 @@ import Base
 
 /// Subjects by the moment at which they are due, earliest first.
 ///
-/// An entry is not removed when its subject ends early: when it is due, the caller finds no work. The caller rebuilds
-/// the heap when such entries are the majority (`compact`).
+/// An entry is not removed when its subject ends early; when the entry is due, the caller finds no work. The caller
+/// rebuilds the heap when such entries are the majority (`compact`).
 struct Deadlines<Subject> {
     private var heap: [(tick: Tick, subject: Subject)] = []
 

@@ -4,7 +4,7 @@ import DNSWire
 
 /// The fate of a question at a moment, with its reason:
 /// ``Forwarder/receive(_:_:for:from:of:isProven:recursionDesired:at:)`` acts on it, and
-/// ``Forwarder/explain(_:_:_:of:at:)`` words it. It is never copied, which saves some 360 instructions a question.
+/// ``Forwarder/explain(_:_:_:of:at:)`` words it. Copying a decision would cost some 360 instructions a question.
 struct Decision: ~Copyable {
     let reason: RouteReason
     /// The row of the rules that gives the route; nil: the question finds a server, or no group is asked.
@@ -42,8 +42,8 @@ struct Decision: ~Copyable {
 extension Forwarder {
     /// Decides about a question. No state changes.
     /// - Parameters:
-    ///   - isClients: A client asks it, not the daemon to refresh an answer.
-    ///   - recursionDesired: false: the answer comes only from the cache and local data (RFC 1034 §4.3.1).
+    ///   - isClients: Whether a client asks the question; else the daemon asks it to refresh an answer.
+    ///   - recursionDesired: If false, the answer comes only from the cache and local data (RFC 1034 §4.3.1).
     ///   - source: The source of the client, or of the client whose question caused a refresh.
     mutating func decide(
         _ key: Flight.Key, isClients: Bool, recursionDesired: Bool, of source: Source, at now: Tick
@@ -107,7 +107,7 @@ extension Forwarder {
     }
 
     /// Takes the route of a service binding.
-    /// - Returns: The answer if no group is asked for it.
+    /// - Returns: The answer, if no group is asked.
     @inline(never)
     private mutating func bind(
         _ key: Flight.Key, to steps: [Step], asked: Int?, _ decision: inout Decision, at now: Tick

@@ -10,12 +10,12 @@ public final class Designation: Sendable {
 
     /// The name that a client asks for when it knows only the resolver's address (RFC 9462 §4).
     public static let unknownResolver = Name("_dns.resolver.arpa")!
-    /// In seconds.
+    /// The TTL of the records, in seconds.
     private static let ttl: UInt32 = 300
 
     /// - Parameters:
     ///   - name: The name in the certificate.
-    ///   - endpoints: The preferred one first.
+    ///   - endpoints: The daemon's listeners, the preferred listener first.
     ///   - path: The path of DNS over HTTPS.
     public init(name: Name, _ endpoints: [Listener], path: String) {
         owners = [Self.unknownResolver] + [Name("_dns.\(name)")].compactMap(\.self)
@@ -33,17 +33,17 @@ public final class Designation: Sendable {
 
     /// A port at which the daemon answers.
     public struct Listener: Sendable, Equatable {
-        /// DNS over HTTPS; else DNS over TLS.
+        /// Whether the port answers DNS over HTTPS; else it answers DNS over TLS.
         public let isHTTPS: Bool
         public let port: UInt16
-        /// Its addresses, as far as they are known.
+        /// The listener's addresses, as far as they are known.
         public let addresses: [IPAddress]
 
         public init(isHTTPS: Bool, port: UInt16, addresses: [IPAddress]) {
             (self.isHTTPS, self.port, self.addresses) = (isHTTPS, port, addresses)
         }
 
-        /// One listener for each port of these endpoints; none for a port that the system has yet to choose.
+        /// One listener for each port of these endpoints; no listener for a port that the system has yet to choose.
         public static func all(_ endpoints: [Endpoint], isHTTPS: Bool) -> [Listener] {
             var ports: [UInt16] = []
             for endpoint in endpoints where endpoint.port != 0 && !ports.contains(endpoint.port) {
@@ -51,7 +51,7 @@ public final class Designation: Sendable {
             }
             return ports.map { port in
                 let addresses = endpoints.filter { $0.port == port }.map(\.address)
-                // If a listener has all addresses, or loopback, the record gives no address: the client must know it.
+                // If a listener has all addresses, or loopback, the record gives none: the client must know an address.
                 let isReachable = addresses.allSatisfy { !$0.isUnspecified && !$0.isLoopback }
                 return Listener(isHTTPS: isHTTPS, port: port, addresses: isReachable ? addresses : [])
             }

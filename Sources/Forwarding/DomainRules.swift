@@ -4,8 +4,8 @@ public import Names
 
 /// Finds the group of a name: the longest pattern that matches decides, in any order of the patterns.
 ///
-/// Reserved names come first. Of these, only private names may go to a group other than that for private names, by a
-/// pattern at least as long as the reserved one.
+/// Reserved names come first. Of the reserved names, only private names may go to a group other than the group for
+/// private names, by a pattern at least as long as the reserved pattern.
 ///
 /// Hundreds of thousands of patterns take long to build, so another thread builds the rules, and they are then swapped
 /// in.
@@ -21,7 +21,7 @@ public final class DomainRules: Sendable {
         /// Names of a list from elsewhere, for a group that answers by itself. If another group has the same pattern,
         /// that group takes the names; of several such lists, the first does.
         case listed(GroupID)
-        /// Exceptions of such a list: names that its group does not take, however long the patterns of its lists are.
+        /// Exceptions of a list from elsewhere: names that its group does not take, however long its patterns are.
         case released(GroupID)
     }
 
@@ -37,7 +37,7 @@ public final class DomainRules: Sendable {
     private let hasReleased: Bool
 
     /// - Throws: If two groups have the same pattern, or one group has it in `domains` and in `except`. A group's
-    ///   pattern wins over the same pattern in `intercept` and `bypass`, and one in `bypass` over one in `intercept`.
+    ///   pattern wins over an equal pattern in `intercept` and `bypass`, a `bypass` pattern over one in `intercept`.
     public convenience init(_ lists: [(DomainList, Owner)]) throws(DomainRulesError) {
         let most = DomainTable<Rule>.maximumOctets - Self.reserved.reduce(0) { $0 + $1.0.octets.count }
         guard lists.reduce(0, { $0 + $1.0.octets.count }) <= most else { throw .tooManyOctets }
@@ -80,7 +80,7 @@ public final class DomainRules: Sendable {
     struct Finding {
         fileprivate var match: DomainTable<Rule>.Match?
 
-        /// Why the name is reserved; nil: a pattern gives it to a group, or no pattern matches.
+        /// Why the name is reserved; nil if a pattern gives the name to a group, or no pattern matches.
         var reserved: ReservedName? {
             if case .reserved(let reason) = match?.value { reason } else { nil }
         }
@@ -154,7 +154,7 @@ public final class DomainRules: Sendable {
         return (byLists, bySettings)
     }
 
-    /// The group that takes a name by a pattern; nil: none does, or the name is reserved.
+    /// The group that takes a name by a pattern; nil if no group does, or the name is reserved.
     public func group(of name: Name) -> GroupID? { find(name).group }
 
     /// The longest pattern by which a group excludes a name.
@@ -185,7 +185,7 @@ public final class DomainRules: Sendable {
 public struct PatternLocation: Sendable, Hashable {
     /// The index of the list, from 0.
     public let list: Int
-    /// The line in its file, or the pattern's number in a list without a file; from 1.
+    /// The line in the list's file, or the pattern's number in a list without a file; from 1.
     public let line: Int
 }
 
@@ -219,8 +219,8 @@ extension GroupID {
     fileprivate var isConfiguredByUser: Bool { self != .httpdns && self != .fallback }
 
     /// Whether the group takes a name before `other`, which was found earlier.
-    /// - Parameter isSamePattern: The same pattern gave both groups: then an operator's group wins, and `bypass` wins
-    ///   over `intercept`.
+    /// - Parameter isSamePattern: Whether the same pattern gave both groups; then an operator's group wins, and
+    ///   `bypass` wins over `intercept`.
     fileprivate func goes(before other: GroupID?, _ isSamePattern: Bool) -> Bool {
         guard let other else { return true }
         return isSamePattern && (isConfiguredByUser && !other.isConfiguredByUser || other == .httpdns)
@@ -237,9 +237,9 @@ public enum ReservedName: Sendable, Equatable {
     case nonexistent
     /// The name has no records here.
     case noData
-    /// It has a meaning only in this network.
+    /// The name has a meaning only in this network.
     case privateName
-    /// A name of one label, with a meaning only in this network.
+    /// The name has only one label, and a meaning only in this network.
     case singleLabel
 
     /// Whether the group for private names is asked, or a group with a pattern for the name.

@@ -2,11 +2,11 @@ import DNSCache
 import DNSWire
 import Names
 
-/// Values by pattern: finds the values of all patterns that match a name, the longest pattern first. It is immutable.
+/// An immutable table of values by pattern: it finds the values of all patterns that match a name, the longest first.
 ///
 /// A keyed hash finds an entry and the entry's octets decide, so an attacker can neither pass one name off as another
 /// nor choose names that are slow to find. The patterns stay in their lists: n names of w octets in wire form take n ×
-/// (w + 1) octets there and 10n here, two slots of five octets each.
+/// (w + 1) octets in the lists and 10n in the table, two slots of five octets each.
 ///
 /// A few comparisons decide most names: a name is hashed only if the table has a name of the same length and beginning.
 struct DomainTable<Value: Sendable>: Sendable {
@@ -20,9 +20,9 @@ struct DomainTable<Value: Sendable>: Sendable {
     private var offsets: [UInt32]
     /// By the length of a name in octets: the set of beginnings of names of that length, as bits.
     private var beginnings = [UInt64](repeating: 0, count: Name.maximumLength + 1)
-    /// How many bits of the label before their name the networks of the table use: bit n is set if a network uses n.
+    /// Bit n is set if a network of the table uses n bits of the label before its name.
     private var networkBits: UInt8 = 0
-    /// The first pattern that two lists have although they must not, with both locations.
+    /// The first pattern that two lists must not share but do, with both locations.
     private(set) var conflict: (pattern: DomainPattern, first: PatternLocation, second: PatternLocation)?
     private let hash = NameHash(keys: NameKey.processKeys)
 
@@ -47,7 +47,7 @@ struct DomainTable<Value: Sendable>: Sendable {
     }
 
     /// - Parameters:
-    ///   - lists: At most ``maximumOctets`` together. A pattern that is twice in one list counts once.
+    ///   - lists: The lists, at most ``maximumOctets`` together. A pattern that is twice in one list counts once.
     ///   - areInConflict: Whether two lists with these values must not have the same pattern; the earlier list's value
     ///     comes first.
     init(_ lists: [(DomainList, Value)], areInConflict: (Value, Value) -> Bool = { _, _ in false }) {
@@ -117,10 +117,10 @@ struct DomainTable<Value: Sendable>: Sendable {
 // MARK: Looking up
 
 extension DomainTable {
-    /// The offset of a label in a name, and that of the label before it; −1: there is none to consider.
+    /// The offsets of a label in a name and of the label before it; the latter is −1 if there is none to consider.
     typealias Label = (offset: Int, before: Int)
 
-    /// The first label, from this one on, at which a name of the table may begin; nil: none, as for most names.
+    /// The first label, from `label` on, at which a name of the table may begin; nil for most names.
     @inline(__always)
     func candidate(_ wire: Span<UInt8>, from label: Label) -> Label? {
         var (offset, before) = label
@@ -147,7 +147,7 @@ extension DomainTable {
         }
     }
 
-    /// The longest pattern that matches a name; nil: none does.
+    /// The longest pattern that matches a name; nil if no pattern does.
     func longest(_ name: Name) -> Match? {
         guard let first = candidate(name.wire.span, from: (0, -1)) else { return nil }
         var longest: Match?
@@ -207,7 +207,7 @@ extension DomainTable {
         }
     }
 
-    /// Visits each entry whose name is the end of `wire`, by its list and its offset there.
+    /// Visits each entry whose name is the end of `wire`, by the entry's list and its offset in the list.
     @inline(__always)
     private func probe(
         _ wire: Span<UInt8>, _ offset: Int, bits: Int, value: UInt8, _ found: (Int, Int) -> Void

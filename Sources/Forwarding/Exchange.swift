@@ -10,10 +10,10 @@ public enum Action {
     /// Give each client the answer, with the client's own ID, spelling and size limit. `way` is the least protected way
     /// in which the question has been sent to servers.
     case reply(SmallList<ClientNumber>, Answer, Reply.Age, by: Answerer, way: Exposure)
-    /// Send this to a server of the query's group.
+    /// Send the query to a server of its group.
     case ask(QueryID, Server, Ask)
     /// The server is silent, or the network has changed: repeat the query to it in another way (over a new connection,
-    /// or with another ID and port). The first answer to either counts.
+    /// or with another ID and port). The first answer to either query counts.
     case askAgain(QueryID)
     /// The answer to this query is no longer needed.
     /// - Parameter isOverdue: No answer came within the time of an attempt.
@@ -36,8 +36,8 @@ public struct QueryID: Hashable, Sendable {
 
     init(_ group: GroupID, _ id: TableID) { (self.group, self.id) = (group, id) }
 
-    /// A number that no other query under way has. Its lowest ``indexBits`` are an index of tables, the lowest that was
-    /// free, which no other query has at the same time.
+    /// A number that no other query under way has. Its lowest ``indexBits`` bits are an index of tables: the lowest
+    /// free index, so no other query has it at the same time.
     public var number: UInt64 { id.serial &<< Self.indexBits | UInt64(id.number) }
 
     /// The number of bits that are an index of tables.
@@ -97,8 +97,8 @@ public struct MessageQuestion: Hashable, Sendable {
 
 /// How a query ended.
 public enum Outcome: Sendable, Equatable {
-    /// The result of an HTTPDNS service, with its reason for a name without addresses, if it gives one. Names that it
-    /// does not mention are absent.
+    /// The result of an HTTPDNS service, with the service's reason for a name without addresses, if it gives a reason.
+    /// Names that the result does not mention are absent.
     case addresses([NameAddresses], [AbsenceReason] = [])
     /// A DNS message that answers the question, whatever its response code.
     case answer(Answer)
@@ -113,7 +113,7 @@ public struct Failure: Sendable, Equatable {
         case unreachable
         /// The peer's certificate was refused.
         case untrusted
-        /// TLS could not be agreed on: the peer has none, has no version in common, or has ended it.
+        /// TLS could not be agreed on: the peer has no TLS, has no version in common, or has ended TLS.
         case insecure
         /// The account or the kind of request was refused (HTTP 401 and 403).
         case unauthorized
@@ -121,9 +121,9 @@ public struct Failure: Sendable, Equatable {
         case tooOften
         /// The server reports that it does not serve the account now; another server may.
         case denied
-        /// Another status, or an answer that cannot be decrypted or parsed.
+        /// The answer has another HTTP status, or cannot be decrypted or parsed.
         case badAnswer
-        /// This machine is short of a resource, such as descriptors: the server is not to blame, and no other is asked.
+        /// This machine is short of a resource, such as descriptors. No server is to blame, so no other one is asked.
         case here
     }
 
@@ -133,7 +133,7 @@ public struct Failure: Sendable, Equatable {
     public var detail: String
     /// The HTTP status, if there was one.
     public var statusCode: Int?
-    /// With `tooOften` and `unauthorized`: the seconds for which the server asks for a pause; nil: it gives none.
+    /// With `tooOften` and `unauthorized`: the seconds for which the server asks for a pause; nil if it gives no time.
     public var retryAfter: Int?
 
     /// Each parameter sets the property of the same name.
@@ -144,7 +144,7 @@ public struct Failure: Sendable, Equatable {
         self.retryAfter = retryAfter
     }
 
-    /// "No record" from HTTPDNS in a mode in which an attacker may have written it.
+    /// "No record" from HTTPDNS in a mode in which an attacker may have written the answer.
     static let unproven = Failure(.badAnswer, "no record, which aes and des do not prove")
 
     /// A server asks this daemon the question that the daemon asks it.
@@ -161,7 +161,7 @@ public struct Failure: Sendable, Equatable {
     }
 }
 
-/// A lookup at an HTTPDNS account that failed, or whose names were then sent to the next group of their route.
+/// A failed lookup at an HTTPDNS account, or a lookup whose names were then sent to the next group of their route.
 public struct AbnormalLookup: Sendable, Equatable {
     /// The account's group.
     public var group = GroupID.httpdns
@@ -169,9 +169,9 @@ public struct AbnormalLookup: Sendable, Equatable {
     public var names: [Name]
     /// The families that the request was for.
     public var families: Families
-    /// The server that failed; nil: every server failed, or none could be asked.
+    /// The server that failed; nil if every server failed, or no server could be asked.
     public var server: Server?
-    /// Why it failed; nil: the plan's limit was reached.
+    /// Why the lookup failed; nil if the plan's limit was reached.
     public var failure: Failure?
     /// Milliseconds from the request to its failure, or from the first question if no server could be asked.
     public var spend: Int
@@ -207,7 +207,7 @@ public enum Event: Sendable, Equatable {
     /// The store refuses entries, with the reason.
     case sharedCacheTakesNothing(String)
     case sharedCacheTakesAgain
-    /// An entry is in the future: the writer's clock or this machine's is wrong. Logged once.
+    /// An entry of the store is in the future: the writer's clock or this machine's clock is wrong. Logged once.
     case sharedCacheClock
 }
 

@@ -14,17 +14,17 @@ public struct Explanation: Sendable, Equatable {
     public var taker: GroupOverview?
     /// Why the question takes its route.
     public var reason: RouteReason
-    /// The groups that may be asked, in order; none: the daemon answers by itself.
+    /// The groups that may be asked, in order; empty if the daemon answers by itself.
     public var parts: [Part] = []
     /// The cache's answer for a client that sets neither DO nor CD.
     public var held: DNSCache.Held?
-    /// The group that gave ``held``; nil: unknown.
+    /// The group that gave ``held``; nil if the group is unknown.
     public var origin: GroupOverview?
-    /// The answer that such a client would get if it asked for recursion.
+    /// The answer that a client with neither DO nor CD would get if it asked for recursion.
     public var fate: Fate
     /// Whether private addresses are removed from answers.
     public var refusesPrivate = false
-    /// How addresses are sorted; nil: not at all.
+    /// How addresses are sorted; nil if they are not.
     public var ranking: Ranking?
 
     /// The aliases of ``name`` that groups of the operator define; the queried name first.
@@ -38,7 +38,7 @@ public struct Explanation: Sendable, Equatable {
         public let group: GroupOverview
     }
 
-    /// The effect of the network's NAT64 prefix; nil: none.
+    /// The effect of the network's NAT64 prefix; nil if there is none.
     public var translation: Translation?
 
     /// How an answer is made from another.
@@ -53,7 +53,7 @@ public struct Explanation: Sendable, Equatable {
     public struct Ranking: Sendable, Equatable {
         /// The TCP port of the trials.
         public var port: UInt16
-        /// Whether that order is known.
+        /// Whether the order of the addresses is known.
         public var isKnown: Bool
     }
     /// The state of the fleet's store; nil: nothing is shared.
@@ -68,15 +68,15 @@ public struct Explanation: Sendable, Equatable {
     public struct Part: Sendable, Equatable {
         /// The group in its present state.
         public var group: GroupOverview
-        /// The ends of the group before after which this group is asked; without meaning for the first group.
+        /// The ends of the preceding group after which this group is asked; without meaning for the first group.
         public var after: StepEnds
-        /// Milliseconds after which the group is asked beside the group before; nil: never.
+        /// Milliseconds after which the group is asked beside the preceding group; nil if it never is.
         public var hedgeAfter: Int?
         /// Whether the group would be asked.
         public var standing: Standing
-        /// The question to the store before the group is asked; nil: none.
+        /// The question to the store before the group is asked; nil if there is no question.
         public var sharedQuestion: SharedQuestion?
-        /// The store's reply to that question; nil: it was not asked.
+        /// The store's reply to ``sharedQuestion``; nil if the store was not asked.
         public var stored: Stored?
 
         /// A part without a read of the store.
@@ -87,12 +87,12 @@ public struct Explanation: Sendable, Equatable {
 
     /// Whether a group would be asked if the question reached it.
     public enum Standing: Sendable, Equatable {
-        /// It would ask this server.
+        /// The group would ask this server.
         case ready(Server)
         case noServer
-        /// An account was found to have no record of the name, with its own reason, if it gave one.
+        /// An account was found to have no record of the name; the account's reason, if it gave one.
         case withoutRecord(String?)
-        /// Too many names below its domain had no record.
+        /// Too many names below the name's domain had no record.
         case budgetSpent
         /// `queriesPerSecond` is reached.
         case planExceeded
@@ -102,7 +102,7 @@ public struct Explanation: Sendable, Equatable {
         case waiting
         /// Each server has asked for a pause.
         case paused
-        /// It is not asked for the type: the answer is NODATA.
+        /// The group is not asked for the type, so the answer is NODATA.
         case leftOut
         /// No server answers; another question probes the group.
         case down
@@ -133,7 +133,7 @@ public struct Explanation: Sendable, Equatable {
 }
 
 extension Forwarder {
-    /// The fate of a question at this moment. It changes no state.
+    /// The fate of a question at this moment. No state changes.
     /// - Parameters:
     ///   - looks: The store's reply for each ``Explanation/Part/sharedQuestion``.
     ///   - source: The source of the client that would ask.
@@ -197,7 +197,7 @@ extension Forwarder {
         return explanation
     }
 
-    /// Follows the question as far as it can be foreseen, by a flight whose orders are not carried out.
+    /// Follows the question as far as its fate can be foreseen, by a flight whose orders are not carried out.
     private mutating func follow(
         _ flight: Flight, _ event: FlightEvent, _ explanation: inout Explanation, at now: Tick
     ) {
@@ -264,7 +264,7 @@ extension Audience {
 
 /// The replies of the fleet's store to an operator's reads.
 public struct StoreLooks: Sendable {
-    /// By question: the store's reply, or why it is unknown.
+    /// For each question, the store's reply, or why the reply is unknown.
     public var found: [SharedQuestion: StoreLook]
     /// The time of the reads, in seconds since 1970.
     public var wall: UInt64
@@ -293,7 +293,7 @@ extension Explanation {
         case unknown(String)
     }
 
-    /// The answer for the case that no server answers: the cached one, or the store's expired copy; with its age.
+    /// The answer, with its age, for the case that no server answers: the cached answer, or the store's expired copy.
     public var stale: (answer: Answer, elapsed: UInt32)? {
         if let held { return (held.answer, held.elapsed) }
         for part in parts {
@@ -317,7 +317,7 @@ extension Forwarder {
         case .found(.nothing): part.stored = .nothing
         case .found(.entry(let entry, let isStaleCopy)):
             let content = entry.content.clampedToOwnTTL(timing.maxTTL)
-            // The clock learns from the entry; here only a copy of the clock does.
+            // A clock learns from the entries that it judges; here only a copy of the clock learns.
             var clock = store.clock
             switch clock.worth(entry, isStaleCopy: isStaleCopy, settings, wall: looks.wall, at: now) {
             case .fresh(let elapsed, _) where content.isUsable(after: elapsed, isOfAccount: true):

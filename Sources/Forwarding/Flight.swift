@@ -29,7 +29,7 @@ final class Flight {
         let name: NameKey
         let type: RecordType
         let audience: Audience
-        /// Whether the daemon asks it to find a server: see ``Policy/routeToServer(_:_:)``.
+        /// Whether the daemon asks the question to find a server: see ``Policy/routeToServer(_:_:)``.
         var findsServer = false
 
         /// The few audiences are not hashed: the comparison distinguishes them.
@@ -38,39 +38,39 @@ final class Flight {
     }
 
     let key: Key
-    /// Its number in `Forwarder.flights`; the newest flight has the highest serial number.
+    /// The flight's number in `Forwarder.flights`; the newest flight has the highest serial number.
     let id: TableID
     /// The groups that may be asked, in order.
     let route: [Step]
     /// The state of each step of the route.
     private(set) var steps = InlineArray<64, StepState>(repeating: .ahead)
     private(set) var phase: FlightPhase
-    /// When the next step begins although the last one is under way; nil: at no set time.
+    /// When the next step begins although the last step is under way; nil if no time is set.
     private(set) var hedgeAt: Tick?
-    /// The answer for the case that no better one comes.
+    /// The answer for the case that no better answer comes.
     private(set) var secondBest: StepAnswer?
     private(set) var trouble: Trouble?
-    /// The bases of its answers, by the rules when it began.
+    /// The bases of the flight's answers, by the rules when the flight began.
     let bases: AnswerBases
-    /// Whether its bases are those of the present rules. Else its answer is given but not cached, and no client joins.
-    /// Always false for a flight that finds a server: its answer does not come by the route of clients' questions.
+    /// Whether ``bases`` agree with the present rules. Else the flight's answer is given but not cached, and no client
+    /// joins. False for a flight that finds a server: its answer does not come by the route of clients' questions.
     private(set) var isCurrent: Bool
-    /// Whether it has ended: later events have no effect.
+    /// Whether the flight has ended, so that later events have no effect.
     private(set) var isOver = false
-    /// Whether it asks for a service binding instead of the account. Declared here, it takes no memory of its own.
+    /// Whether a group is asked for a service binding instead of the account. Declared here, it takes no extra memory.
     let isBinding: Bool
     /// The waiting clients.
     private(set) var clients: SmallList<Waiter>
     /// The source whose flights include this one.
     private(set) var source: Source
 
-    /// The most steps of a route: it names each group once.
+    /// The most steps of a route, which names each group once.
     static var maximumSteps: Int { 64 }
 
     /// - Parameters:
-    ///   - waiter: The client that asks; nil: the daemon itself.
-    ///   - before: The known state of the route's first steps: their groups are not asked.
-    ///   - staleAt: When a stale answer is given; nil: there is none.
+    ///   - waiter: The client that asks; nil if the daemon itself asks.
+    ///   - before: The known state of the route's first steps, whose groups are not asked.
+    ///   - staleAt: When a stale answer is given; nil if there is none.
     init(
         _ key: Key, _ route: [Step], id: TableID, for waiter: Waiter?, of source: Source,
         after before: StepsBefore, staleAt: Tick?, answerBy: Tick, isBinding: Bool = false,
@@ -165,8 +165,8 @@ extension Flight {
         (orders.ask, orders.because) = (step, because)
     }
 
-    /// Sets the moment at which the next step begins beside this one, for a flight with waiting clients: at once if the
-    /// group is down. The servers of a group that carries messages are asked beside each other instead.
+    /// Sets the moment at which the next step begins beside this one, for a flight with waiting clients; the moment is
+    /// now if the group is down. The servers of a group that carries messages are asked beside each other instead.
     private func hedge(_ rules: FlightRules, at now: Tick) -> Bool {
         guard isWanted, let last, isUnderWay(last) else { return false }
         let group = rules[route[last].group]
@@ -293,7 +293,7 @@ extension Flight {
             trouble = Trouble(failure: .unproven, group: route[step].group)
             return end(step, as: state, after: .failure, rules, at: now, &orders)
         }
-        // A refresh: the group's earlier answer is not replaced by another group's.
+        // In a refresh, another group's answer does not replace the group's earlier answer.
         if !isProven, !isWanted { return orders.end() }
         end(step, as: state, after: .noRecord, because: .noRecord, rules, at: now, &orders)
     }
@@ -309,7 +309,7 @@ extension Flight {
             return conclude(rules, &orders)
         }
         if !isWanted, end == .failure {
-            // A refresh: the group's earlier answer is not replaced by another group's.
+            // In a refresh, another group's answer does not replace the group's earlier answer.
             let leadsOn = step == last && nextStep(after: end, rules) != nil
             if leadsOn || rules.carriesAddresses(route[step]) { return orders.end() }
         }

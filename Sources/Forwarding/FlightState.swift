@@ -4,15 +4,15 @@ import DNSWire
 
 /// The state of one step of a flight's route.
 enum StepState: UInt8 {
-    /// It has not begun.
+    /// The step has not begun.
     case ahead
-    /// It is not asked: the end of the step before does not lead to it.
+    /// The step is not asked, since the end of the preceding step does not lead to it.
     case passedOver
-    /// It is not asked: its group has no server.
+    /// The step is not asked, since its group has no server.
     case withoutServer
-    /// Its group, or the fleet's store before it, is being asked: it may still answer.
+    /// The step's group, or the fleet's store before the group, is being asked, and may still answer.
     case asked
-    /// Its answer was given to the clients.
+    /// The step's answer was given to the clients.
     case answered
     /// No server answered in time, or only with SERVFAIL and the like; or the group could not be asked.
     case failed
@@ -28,7 +28,7 @@ enum StepState: UInt8 {
     /// An account reports no record of the name, in a mode in which an attacker may have written the report.
     case unproven
 
-    /// - Parameter end: One end.
+    /// - Parameter end: The end of the step, a set of one element.
     init(_ end: StepEnds) {
         switch end {
         case .refused: self = .refused
@@ -41,7 +41,7 @@ enum StepState: UInt8 {
 }
 
 extension StepEnds {
-    /// A route's first step begins in any case.
+    /// All ends, since a route's first step begins in any case.
     static let any: StepEnds = [.failure, .refused, .nxDomain, .noData, .noRecord]
 }
 
@@ -59,7 +59,7 @@ enum FlightPhase {
     /// - Parameters:
     ///   - isWanted: Whether a client has asked. Else the daemon asks for itself, to fill the cache; then no other
     ///     group is asked instead of an HTTPDNS account.
-    ///   - staleAt: When the clients get a stale answer; nil: there is none.
+    ///   - staleAt: When the clients get a stale answer; nil if there is none.
     ///   - answerBy: When the clients get the best answer so far, or a failure.
     case open(isWanted: Bool, staleAt: Tick?, answerBy: Tick)
     /// All clients have an answer, stale or of another group, or a failure; the flight goes on to fill the cache.
@@ -78,7 +78,7 @@ struct FlightRules {
         /// See ``UpstreamGroup/isProven`` and ``UpstreamGroup/isShared``.
         var isProven = true
         var isShared = false
-        /// Whether none of its servers answers: the next step then begins at once.
+        /// Whether no server of the group answers; the next step then begins at once.
         var isDown = false
         /// Until when the next step begins at once because of ``isDown``, which may be outdated after that.
         var isLeftUntil = Tick(nanoseconds: 0)
@@ -98,7 +98,7 @@ struct FlightRules {
 struct Trouble {
     var failure: Failure
     var group: GroupID
-    /// The server that failed; nil: none was asked.
+    /// The server that failed; nil if no server was asked.
     var server: Server?
 }
 
@@ -106,11 +106,11 @@ struct Trouble {
 struct StepAnswer {
     var answer: Answer
     var by: Answerer
-    /// The step whose group gave it.
+    /// The step whose group gave the answer.
     var step: Int
 }
 
-/// The known state of a route's first steps before a flight begins: their groups are not asked.
+/// The known state of a route's first steps before a flight begins; the groups of these steps are not asked.
 struct StepsBefore {
     private(set) var states: [StepState] = []
 
@@ -125,7 +125,7 @@ struct StepsBefore {
 
     mutating func addPastBudget() { states.append(.failed) }
 
-    /// Marks all steps of the route as not to be asked: the end of the last known step does not lead on.
+    /// Marks the remaining steps as not to be asked, since the end of the last known step does not lead on.
     mutating func addAll(of route: [Step]) {
         states += repeatElement(.passedOver, count: route.count - states.count)
     }
@@ -138,18 +138,18 @@ enum FlightEvent {
     case wanted
     /// A client comes after the earlier ones were answered, and waits.
     case reopened
-    /// It replaces a flight in this phase: its clients retain their deadlines.
+    /// The flight replaces a flight in this phase, whose clients retain their deadlines.
     case waitedBefore(FlightPhase)
     /// ``Flight/nextMoment`` has come.
     /// - Parameter hasStale: Whether there is a stale answer; read only if ``Flight/isStaleDue(at:)``.
     case due(hasStale: Bool)
-    /// A server has failed, and the group goes on to its next one.
+    /// A server has failed, and the group goes on to its next server.
     case failed(Trouble)
-    /// A server has returned SERVFAIL or the like, or REFUSED, and the group goes on to its next one.
+    /// A server has returned SERVFAIL or the like, or REFUSED, and the group goes on to its next server.
     case refused(StepAnswer)
     /// A group that carries messages has an answer.
     case answered(StepAnswer)
-    /// The group's answer is known without asking it: the fleet's store has it, or the group leaves the type out.
+    /// The group's answer is known without a query: the fleet's store has it, or the group leaves the type out.
     case stored(StepAnswer)
     /// An account has no record of the name.
     /// - Parameter answer: The clients' answer if no other group is to be asked.
@@ -174,12 +174,12 @@ struct FlightOrders {
     var leave: Int?
     /// Ask the group of this step, or the store before it.
     var ask: Int?
-    /// Why that group is asked after another or beside it, for the counters.
+    /// Why the group of ``ask`` is asked after another group or beside it, for the counters.
     var because: FallbackReason?
     var give: Gift?
-    /// The given answer is a substitute for that of a failed group.
+    /// Whether the given answer is a substitute for the answer of a failed group.
     var notesStandIn = false
-    /// ``Flight/nextMoment`` has changed.
+    /// Whether ``Flight/nextMoment`` has changed.
     var schedules = false
     private(set) var ends = false
 
@@ -199,7 +199,7 @@ struct FlightOrders {
     }
 }
 
-/// The bases of the answers that groups may give to a question. 0: the answer is not cached.
+/// The bases of the answers that groups may give to a question. An answer with the basis 0 is not cached.
 struct AnswerBases: Equatable {
     /// The basis of an answer to the question itself.
     var ofMessages: Basis = 0
@@ -219,7 +219,7 @@ extension Flight {
     /// Whether the clients have a stale answer or a failure.
     var isAnswered: Bool { if case .answered = phase { true } else { isOver } }
 
-    /// When a deadline is due that does not depend on a server.
+    /// When the next deadline is due, whatever the servers do.
     var nextMoment: Tick? {
         guard case .open(_, let staleAt, let answerBy) = phase else { return hedgeAt }
         return min(min(hedgeAt ?? answerBy, staleAt ?? answerBy), answerBy)
@@ -240,14 +240,14 @@ extension Flight {
 
     func has(_ state: StepState, in range: Range<Int>) -> Bool { range.contains { steps[$0] == state } }
 
-    /// The last step that has begun or was passed over; nil: none has.
+    /// The last step that has begun or was passed over; nil if no step has.
     var last: Int? { route.indices.last { steps[$0] != .ahead } }
 
-    /// The last step that may still answer; at least one may while the flight is open.
+    /// The last step that may still answer; at least one step may while the flight is open.
     var lastUnderWay: Int { route.indices.last { isUnderWay($0) } ?? 0 }
 
-    /// The next step whose group has servers and follows this end of the step before; nil: there is none.
-    /// - Parameter step: The step before; nil: the last one that has begun.
+    /// The next step whose group has servers and follows this end of the preceding step; nil if there is none.
+    /// - Parameter step: The preceding step; nil for the last step that has begun.
     func nextStep(after end: StepEnds, behind step: Int? = nil, _ rules: FlightRules) -> Int? {
         let first = (step ?? last).map { $0 + 1 } ?? 0
         return route[first...].firstIndex { !$0.after.isDisjoint(with: end) && rules.hasServers($0) }
@@ -259,12 +259,12 @@ extension Flight {
         return nextStep(after: .failure, behind: step, rules) != nil
     }
 
-    /// Whether an answer of this step is only a substitute, since a group before it still owes one. That group
+    /// Whether an answer of this step is only a substitute, since an earlier group still owes one. The earlier group
     /// - failed, or has not proven that it has no record,
     /// - is still being asked, or
     /// - is an account that could not be asked. An account's answer is as good as another account's.
     ///
-    /// - Parameter step: The number of steps, if the answering one is not known.
+    /// - Parameter step: The answering step, or the number of steps if that step is not known.
     func standsIn(_ step: Int, _ rules: FlightRules) -> Bool {
         let isAccount = step < route.count && rules.carriesAddresses(route[step])
         for before in 0..<step {

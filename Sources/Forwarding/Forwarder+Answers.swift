@@ -10,14 +10,14 @@ extension Forwarder {
     /// The kernel has refused a query's datagram.
     public mutating func lost(_ id: QueryID) { desk.lost(id.id) }
 
-    /// A query has ended. No effect if it ended or timed out before.
+    /// A query has ended. The call has no effect if the query ended or timed out before.
     /// - Parameter toRepeat: Whether the answer is to the second attempt; the round trip is measured from that attempt.
     public mutating func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick) {
         switch outcome {
         case .answer(let answer):
             guard let to = desk.answered(id.id, answer.head.responseCode, toRepeat: toRepeat, at: now) else { break }
-            // First the desk's events: the end of an outage removes substitutes, and must not remove the answer cached
-            // below.
+            // The desk's events come first: the end of an outage removes substitutes, and must not remove the answer
+            // cached below.
             handleDeskEvents(at: now)
             // Copies of an answer are costly, so nearly all answers are passed on as they are.
             if let page = desk.bogusAddress(in: answer, of: to.messages.group) {
@@ -49,7 +49,7 @@ extension Forwarder {
         }
     }
 
-    /// The answer that replaces one with a bogus address, such as the address of a provider's search page.
+    /// The answer that replaces an answer with a bogus address, such as the address of a provider's search page.
     @inline(never)
     private func noSuchName(_ to: GroupDesk.Answered, since address: IPAddress) -> Answer {
         let key = to.flight.key
@@ -60,7 +60,7 @@ extension Forwarder {
     }
 
     /// Handles the desk's events.
-    /// - Returns: Whether there were any.
+    /// - Returns: Whether there were events.
     @discardableResult @inline(__always)
     mutating func handleDeskEvents(at now: Tick) -> Bool {
         guard desk.hasEvents || translations.hasArrivals else { return false }
@@ -145,9 +145,9 @@ extension Forwarder {
         return true
     }
 
-    /// The answer for a family without addresses when the other family has some. It does not lead to the next group,
-    /// which could then insert any address. It is cached as long as the addresses of the other family: an earlier
-    /// request would be billed and bring nothing new.
+    /// The answer for a family without addresses when the other family has some. This answer does not lead to the next
+    /// group, which could then insert any address. The answer is cached as long as the addresses of the other family:
+    /// an earlier request would be billed and bring nothing new.
     private func withoutAddresses(
         _ lookup: Lookup, _ type: RecordType, _ result: NameAddresses, _ reasons: [AbsenceReason], at group: GroupID
     ) -> Answer {
@@ -160,7 +160,7 @@ extension Forwarder {
     }
 
     /// Caches the result for one family of a name.
-    /// - Returns: The answer; nil: that family was not asked for.
+    /// - Returns: The answer; nil if the family was not asked for.
     private mutating func cacheFamily(
         _ lookup: Lookup, _ type: RecordType, _ result: NameAddresses, _ reasons: [AbsenceReason], at group: GroupID,
         isStandIn: Bool, _ now: Tick
@@ -171,7 +171,7 @@ extension Forwarder {
         case .addresses(let addresses, let ttl):
             let permitted = lookup.findsServer ? addresses : permitted(addresses, of: name, at: now)
             if permitted.isEmpty {
-                // An answer, not a failure: another group could give the same private addresses.
+                // This is an answer, not a failure: another group could give the same private addresses.
                 answer = policy.noPermittedAddress(name, type)
                 answer.keep = max(answer.keep, timing.clamped(ttl))
             } else {
@@ -190,7 +190,7 @@ extension Forwarder {
         return answer
     }
 
-    /// Shares "no record" of a proven account only: the whole fleet would believe a forged one.
+    /// Shares "no record" of a proven account only: the whole fleet would believe a forged report.
     private mutating func shareNoRecord(_ name: Name, by group: GroupID, at now: Tick) {
         guard desk.rules[group].isProven else { return }
         for type in [RecordType.a, .aaaa] { share(.noRecord, by: group, to: name, type, for: .everyone, at: now) }
@@ -223,8 +223,8 @@ extension Forwarder {
 
     /// Caches a message group's answer to a flight, and shares it.
     /// - Parameters:
-    ///   - isStandIn: An earlier group still owes the answer.
-    ///   - isFromStore: The store has the answer already.
+    ///   - isStandIn: Whether an earlier group still owes the answer.
+    ///   - isFromStore: Whether the store has the answer already.
     /// - Returns: The answer for the clients.
     mutating func cacheAndShare(
         _ best: StepAnswer, of flight: Flight, isStandIn: Bool, isFromStore: Bool, at now: Tick
@@ -259,15 +259,15 @@ extension Forwarder {
 
     /// Caches an answer to a question that was asked under the present rules.
     /// - Parameters:
-    ///   - group: The group that gave it.
-    ///   - basis: Its basis under the present rules, if known.
+    ///   - group: The group that gave the answer.
+    ///   - basis: The basis of the answer under the present rules, if known.
     func cacheAnswer(
         _ answer: Answer, by group: GroupID, to key: NameKey, _ type: RecordType, for audience: Audience,
         at now: Tick, isStandIn: Bool, basis: Basis? = nil
     ) {
         let name = key.name
         var served = policy.served(audience, name, type)
-        // Other clients get AAAA records that are made from A records.
+        // Clients that do not validate get AAAA records made from A records.
         if type == .aaaa, audience.validates, policy.synthesis != nil { served = .validators }
         cache.store(
             answer, to: name, type: type, for: served, at: now.seconds, isStandIn: isStandIn, origin: group.origin,
@@ -277,9 +277,9 @@ extension Forwarder {
     // MARK: Private addresses
 
     // `domains.privateAddresses = "refuse"`: a public name must not lead a browser to a machine of this network (DNS
-    // rebinding). Such addresses are removed from upstreams' answers before these are cached, so hits need no check.
+    // rebinding). Such addresses are removed from upstreams' answers before caching, so hits need no check.
 
-    /// An account's addresses of one family without the private ones, unless the name may have them.
+    /// An account's addresses of one family without the private addresses, unless the name may have them.
     private mutating func permitted(_ addresses: [IPAddress], of name: Name, at now: Tick) -> [IPAddress] {
         guard policy.refusesPrivate(name), addresses.contains(where: policy.isPrivate) else { return addresses }
         countPrivate(at: now)

@@ -4,8 +4,8 @@ import DNSWire
 
 /// Lookups and trials of the daemon's own.
 extension Forwarder {
-    /// Looks up the names of `preResolve` and `keepAliveDomains`. The latter replace the earlier ones, and are
-    /// refreshed regularly from now on.
+    /// Looks up the names of `preResolve` and `keepAliveDomains`. The given `keepAlive` names replace the earlier ones,
+    /// and are refreshed regularly from now on.
     mutating func start(preResolve: [Name], keepAlive: [Name], at now: Tick) {
         for name in preResolve where !keepAlive.contains(name) { refresh(name, at: now) }
         if !self.keepAlive.isEmpty { deadlines.compact { if case .keepAlive = $0 { false } else { true } } }
@@ -19,9 +19,9 @@ extension Forwarder {
         }
     }
 
-    /// Refreshes a name when its addresses have passed three quarters of their TTL, or it has none, and schedules the
-    /// next refresh, at most once a minute as in the SDK. A family without addresses is looked up together with the
-    /// other.
+    /// Refreshes a name when its addresses have passed three quarters of their TTL, or the name has no addresses, and
+    /// schedules the next refresh, at most once a minute as in the SDK. A family without addresses is looked up
+    /// together with the other family.
     mutating func refreshKeepAlive(_ index: Int, at now: Tick) {
         let name = target(of: keepAlive[index])
         let left = [RecordType.a, .aaaa].compactMap { (type: RecordType) -> UInt32? in
@@ -70,7 +70,7 @@ extension Forwarder {
         readiness.failed(flight.key, answers: mainAnswers)
     }
 
-    /// The groups for names that no group of the operator takes; all groups, if these have no servers.
+    /// The groups for names that no group of the operator takes; all groups, if these groups have no servers.
     private var mainGroups: [GroupID] {
         let main = desk.ids.filter { $0 == .httpdns || $0 == .fallback }
         return main.contains { !desk.overview(of: $0, thenTry: []).servers.isEmpty } ? main : desk.ids
@@ -106,7 +106,7 @@ extension Forwarder {
     }
 
     /// One of the endpoints of ``TrialAction/begin(_:_:)`` has taken or refused the connection.
-    /// - Parameter number: Its index among them.
+    /// - Parameter number: The index of the endpoint in the trial.
     public mutating func tried(_ trial: TrialID, _ number: Int, hasAnswered: Bool, at now: Tick) {
         guard ranks.isUnderWay(trial.id) else { return }
         if hasAnswered { counters.rankAnswered += 1 }
@@ -129,7 +129,7 @@ extension Forwarder {
         }
     }
 
-    /// How the addresses of a name are sorted; nil: they are not.
+    /// How the addresses of a name are sorted; nil if they are not.
     func ranking(_ name: Name, _ type: RecordType, at now: Tick) -> Explanation.Ranking? {
         guard type == .a || type == .aaaa, let port = policy.ranked?.port(of: name) else { return nil }
         let subject = AddressRanks.Subject(name: NameKey(name), type: type, port: port)

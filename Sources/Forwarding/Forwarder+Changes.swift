@@ -4,18 +4,18 @@ public import DNSWire
 
 /// A change for a running forwarder.
 public enum Change {
-    /// Other settings, in one step.
+    /// Other settings take effect, all in one step.
     ///
     /// Flights under way go on, and their clients get the answers. A query to a group that may no longer learn the name
-    /// is cancelled, and its question asked again under the new rules.
+    /// is cancelled, and its question is asked again under the new rules.
     /// - Parameters:
     ///   - renewed: Groups with another account or another way of asking: their servers' states are reset.
     case settings(Policy, Timing, [UpstreamGroup], renewed: Set<GroupID>)
-    /// A group has other servers; queries under way to the former ones go on.
+    /// A group has other servers; queries under way to the former servers go on.
     case servers(GroupID, [Server])
     /// The address families that each account is asked for.
     case families([GroupID: Families])
-    /// The prefix of the AAAA records that are made from A records; nil: none are made.
+    /// The prefix of the AAAA records that are made from A records; nil if none are made.
     case synthesis(NAT64Prefix?)
     /// The hosts file has changed.
     case hosts(HostsTable)
@@ -81,8 +81,8 @@ extension Forwarder {
         return cache.remove(scope)
     }
 
-    /// Changes the rules. The bases of cached answers are compared at their next use, those of answers under way at
-    /// once.
+    /// Changes the rules. The bases of cached answers are compared at their next use, the bases of answers under way
+    /// are compared at once.
     private mutating func obey(_ change: (inout Policy) -> Void) {
         change(&policy)
         let policy = policy
@@ -120,7 +120,7 @@ extension Forwarder {
             policy.synthesis = synthesis
         }
         desk.replace(groups, timing, at: now)
-        // It knows which groups have had servers.
+        // The desk knows which groups have had servers.
         if desk.ids.contains(policy.privateNames) { self.policy.setServers(of: desk.group(policy.privateNames)) }
         desk.beginAfresh(renewed, at: now)
         admission.failures.removeAll()
@@ -133,7 +133,7 @@ extension Forwarder {
     }
 
     /// Takes back names that are under way to a group which may no longer learn them. Their clients' questions are
-    /// asked again under the present rules; so are those that wait for A records, which may come from elsewhere now.
+    /// asked again under the present rules; so are questions that wait for A records, which may have a new source.
     private mutating func withdrawBarred(at now: Tick) {
         let policy = policy
         let barred = flights.ids.compactMap { flights[$0] }.filter { flight in
@@ -180,11 +180,11 @@ extension Forwarder {
     public func overview(of group: GroupID) -> GroupOverview {
         desk.overview(of: group, thenTry: policy.steps(of: group).map(\.group).filter { $0 != group })
     }
-    /// The name of a group in the configuration, or of one that was removed.
+    /// The name of a group in the configuration, or of a group that was removed.
     public func name(of group: GroupID) -> String { desk.name(of: group) }
     /// The number of questions under way.
     public var flightsUnderWay: Int { flights.count }
-    /// Nil: no store is configured.
+    /// The state of the store; nil if no store is configured.
     public var sharedCacheOverview: SharedCacheOverview? { store.settings == nil ? nil : store.overview }
 
     /// How much is under way, by kind; empty when all work has ended.

@@ -53,7 +53,7 @@ extension Forwarder {
         return key.findsServer ? nil : cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
     }
 
-    /// No step can answer any more: gives a stale answer, else a failure.
+    /// Gives a stale answer, else a failure, when no step can answer any more.
     private mutating func fail(_ flight: Flight, at now: Tick) {
         // The store may still have an answer, which is better than a failure.
         if store.isWaitedFor(by: flight.id, at: now) || lookForA(flight, after: nil, at: now) { return }
@@ -117,8 +117,8 @@ extension Forwarder {
         }
     }
 
-    /// The second best answer to give. REFUSED is one only if every server of the group has refused: another server
-    /// might have answered.
+    /// The second best answer to give. REFUSED counts as an answer only if every server of the group has refused:
+    /// another server might have answered.
     private func secondBest(of flight: Flight) -> StepAnswer? {
         flight.secondBest.flatMap { best in
             best.answer.head.responseCode == .refused && flight.steps[best.step] != .refused ? nil : best
@@ -205,7 +205,7 @@ extension Forwarder {
         act(.reply(SmallList(client.number), answer, age, by: answerer, way: way))
     }
 
-    /// Gives the cached answer: stale, or fresh if another question's answer brought it meanwhile.
+    /// Gives the cached answer, which is stale, or fresh if it has come meanwhile by another question.
     mutating func replyKnown(_ flight: Flight, _ clients: SmallList<Waiter>, _ known: DNSCache.Held) {
         guard !known.isFresh else {
             return reply(flight, clients, known.answer, age: .elapsed(known.elapsed), by: .cache)

@@ -22,7 +22,7 @@ extension Forwarder {
         askGroup(flight, step, at: now)
     }
 
-    /// - Parameter families: The families that an account was asked for; nil: the present ones.
+    /// - Parameter families: The families that an account was asked for; nil for the present families.
     func sharedQuestion(
         _ group: GroupID, _ name: Name, _ type: RecordType, for audience: Audience, asked families: Families? = nil
     ) -> SharedQuestion {
@@ -124,7 +124,7 @@ extension Forwarder {
             sharedQuestion(group, name, type, for: audience), content, lifetime: lifetime, at: now, &desk.actions)
     }
 
-    /// Deletes a name's entries in the store, in all shared groups; for an account in all combinations of families,
+    /// Deletes a name's entries in the store, in all shared groups, and for an account in all combinations of families,
     /// since other daemons may ask for other families.
     mutating func forgetShared(_ name: Name) {
         guard store.settings != nil else { return }

@@ -16,18 +16,18 @@ import DNSWire
 /// | NODATA, and the A records are not known in time, or not at all | NODATA, which is not cached |
 ///
 /// An account answers for both families at once. For other groups, A is a question of its own under the rules of all
-/// questions; the AAAA question waits meanwhile, as long as it waits for servers. The made answer is cached as that for
-/// AAAA, so a hit costs the same as any, and it is right only under the same prefix. It is not shared with other
-/// daemons.
+/// questions; the AAAA question waits meanwhile, as long as it waits for servers. The made answer is cached as the
+/// answer for AAAA, so a hit costs the same as any hit, and is right only under the same prefix. It is not shared with
+/// other daemons.
 extension Forwarder {
-    /// The prefix for the AAAA answers of a flight; nil: its answer is given as it comes.
+    /// The prefix for the AAAA answers of a flight; nil if the flight's answer is given as it comes.
     private func synthesis(_ key: Flight.Key) -> NAT64Prefix? {
         guard key.type == .aaaa, !key.findsServer else { return nil }
         return policy.synthesis(for: key.audience)
     }
 
-    /// Handles a message group's answer of which clients get a changed form: a service binding with other hints, or
-    /// AAAA made from A.
+    /// Handles a message group's answer that clients get in a changed form: a service binding with other hints, or AAAA
+    /// made from A.
     @inline(never)
     mutating func settleRemade(_ said: Answer, _ to: GroupDesk.Answered, at now: Tick) {
         var answer = said
@@ -41,8 +41,8 @@ extension Forwarder {
     }
 
     /// Asks for the A records of a flight's name, if its answer is to be made from them.
-    /// - Parameter absence: The result for AAAA; nil: its clients are about to get the failure.
-    /// - Returns: false: the answer is given as it is.
+    /// - Parameter absence: The result for AAAA; nil if the flight's clients are about to get the failure.
+    /// - Returns: false if the answer is given as it is.
     @inline(never)
     mutating func lookForA(_ flight: Flight, after absence: StepAnswer?, at now: Tick) -> Bool {
         guard synthesis(flight.key) != nil, flight.isCurrent else { return false }
@@ -75,8 +75,7 @@ extension Forwarder {
         receive(targetKey, asking, of: source, at: now)
     }
 
-    /// Passes an answer to those of the forwarder's own questions that have one of these numbers, and returns the other
-    /// numbers.
+    /// Passes an answer to the forwarder's own questions among these numbers, and returns the other numbers.
     @inline(never)
     mutating func takeOwn(
         _ numbers: SmallList<ClientNumber>, _ answer: Answer, _ age: Reply.Age, by answerer: Answerer, way: Exposure
@@ -109,7 +108,7 @@ extension Forwarder {
         var a = arrival.answer
         switch arrival.age {
         case .elapsed(let seconds): a.spend(seconds: Int(seconds))
-        // A stale answer: an answer made from it is not cached.
+        // An answer made from a stale answer is not cached.
         case .fixed(let ttl):
             a.clampTTLs(minimum: 0, maximum: ttl)
             (a.keep, a.isCacheable) = (0, false)
@@ -149,13 +148,13 @@ extension Forwarder {
 
     /// The answers to AAAA that follow from an account's addresses of a name without an AAAA record.
     struct MadeOfA {
-        /// For clients that cannot make addresses by themselves.
+        /// The answer for clients that cannot make addresses by themselves.
         let made: Answer
-        /// For clients that can.
+        /// The answer for clients that can.
         let absence: Answer
     }
 
-    /// - Parameter a: The answer for A; nil: it was not asked for.
+    /// - Parameter a: The answer for A; nil if A was not asked for.
     func made(of a: Answer?, _ ipv6: FamilyAddresses, _ lookup: Lookup, at group: GroupID) -> MadeOfA? {
         guard let prefix = policy.synthesis, !lookup.findsServer, let a, case .noRecord = ipv6 else { return nil }
         var absence = Answer.noData(lookup.key.name, type: .aaaa, negativeTTL: desk.rules.negativeTTL(of: group))

@@ -5,9 +5,9 @@ public import DNSWire
 /// Owns every question under way; decides which servers are asked and how clients are answered.
 ///
 /// Its inputs are a question (`receive`), an outcome (`settle`), the time (`expire`), a change of rules or surroundings
-/// (`change`), and the end of a turn (`endTurn`), which sends the gathered names. Each appends to `actions`, which the
-/// shell carries out. It owns no socket, reads no clock and never blocks, so that tests run hours of behaviour in
-/// milliseconds.
+/// (`change`), and the end of a turn (`endTurn`), which sends the gathered names. Each input appends to `actions`,
+/// which the shell carries out. The forwarder owns no socket, reads no clock and never blocks, so that tests run hours
+/// of behaviour in milliseconds.
 ///
 /// Functions on the path of every question are `mutating` even if they only read: otherwise the compiler copies the
 /// whole non-copyable value.
@@ -28,7 +28,7 @@ public struct Forwarder: ~Copyable {
     var ranks = AddressRanks()
     /// The names of `keepAliveDomains`.
     var keepAlive: [Name] = []
-    /// The accounts for which it was logged that validating clients are not sent to them.
+    /// The accounts for which the log shows that validating clients are not sent to them.
     var leftToValidators: Set<GroupID> = []
     var store = StoreDesk()
     var translations = Translations()
@@ -43,7 +43,7 @@ public struct Forwarder: ~Copyable {
         case trial(TableID)
     }
 
-    /// - Parameter groups: All groups; each number once.
+    /// - Parameter groups: All groups; each number occurs once.
     public init(policy: Policy, timing: Timing, groups: [UpstreamGroup], cache: DNSCache) {
         self.policy = policy
         self.cache = cache
@@ -55,7 +55,7 @@ public struct Forwarder: ~Copyable {
     /// Queries that have failed, over all groups.
     public var failedQueries: UInt64 { desk.failedQueries }
 
-    /// Swaps the actions to carry out for an empty list, whose memory serves the next ones.
+    /// Swaps the actions to carry out for an empty list, whose memory serves the next actions.
     public mutating func takeActions(into list: inout [Action]) {
         precondition(list.isEmpty)
         swap(&list, &desk.actions)
@@ -71,9 +71,9 @@ public struct Forwarder: ~Copyable {
     /// Takes a client's question; its listener found no fresh answer in the cache.
     ///
     /// - Parameters:
-    ///   - client: nil: the daemon's own question, to refresh an entry.
-    ///   - asker: The client, or the one whose question caused the refresh.
-    ///   - recursionDesired: false: the answer comes only from the cache and local data (RFC 1034 §4.3.1).
+    ///   - client: The client; nil for the daemon's own question, to refresh an entry.
+    ///   - asker: The client, or the client whose question caused the refresh.
+    ///   - recursionDesired: If false, the answer comes only from the cache and local data (RFC 1034 §4.3.1).
     public mutating func receive(
         _ name: Name, _ type: RecordType, for audience: Audience, from client: ClientNumber?,
         by asker: Asker = .host, recursionDesired: Bool = true, at now: Tick
@@ -165,9 +165,9 @@ public struct Forwarder: ~Copyable {
         act(.report(.leftToValidators(account, asked: group)))
     }
 
-    /// Ends a loop: a server asks this daemon the question that the daemon is asking it. Each would wait for the other,
-    /// so the server counts as failing.
-    /// - Returns: false: there is no loop.
+    /// Ends a loop: a server asks this daemon the question that the daemon is asking it. The daemon and the server
+    /// would wait for each other, so the server counts as failing.
+    /// - Returns: false if there is no loop.
     private mutating func endLoop(_ flight: Flight, _ client: AskingClient?, at now: Tick) -> Bool {
         guard let client, client.source != .host, client.source != flight.source,
             let query = desk.query(of: flight, at: client.asker.address)
@@ -198,8 +198,8 @@ public struct Forwarder: ~Copyable {
     }
 
     /// Makes room for a flight of this source, if necessary by the end of another flight.
-    /// - Parameter isClients: false: a refresh, for which no flight ends.
-    /// - Returns: false: there is no room.
+    /// - Parameter isClients: false for a refresh, for which no flight ends.
+    /// - Returns: false if there is no room.
     private mutating func makesRoom(for source: Source, isClients: Bool, at now: Tick) -> Bool {
         let room = admission.room(for: source)
         if case .free = room { return true }
@@ -237,7 +237,7 @@ public struct Forwarder: ~Copyable {
     }
 
     /// Answers without asking: a stale answer, else a failure.
-    /// - Parameter reason: The reason for not asking; nil: one of the daemon's own limits is reached.
+    /// - Parameter reason: The reason for not asking; nil if one of the daemon's own limits is reached.
     private mutating func giveUp(
         _ key: Flight.Key, _ client: AskingClient?, _ known: DNSCache.Held?, _ reason: FailureReason?
     ) {
@@ -274,11 +274,11 @@ public struct Forwarder: ~Copyable {
         }
     }
 
-    /// When `expire` must be called next; nil: no work is under way. Deadlines of ended queries do not count.
+    /// When `expire` must be called next; nil if no work is under way. Deadlines of ended queries do not count.
     public var nextDeadline: Tick? {
         mutating get {
-            // Deadlines of ended flights are left to ``schedule(_:)``, which drops them together: they are seconds
-            // away, so one wakes the loop for many.
+            // Deadlines of ended flights are left to ``schedule(_:)``, which drops them together: these deadlines are
+            // seconds away, so one of them wakes the loop for many.
             while case .trial(let id) = deadlines.first, !ranks.isUnderWay(id) { deadlines.removeFirst() }
             return deadlines.next.orEarlier(desk.nextDeadline).orEarlier(store.nextDeadline)
         }

@@ -40,7 +40,7 @@ extension GroupDesk {
             key, code, until: now.advanced(milliseconds: Int(seconds - min(elapsed, seconds)) * 1000))
     }
 
-    /// The reason of a group's service for the absence of a name; nil: it has given none lately.
+    /// The reason of a group's service for the absence of a name; nil if the service has given none lately.
     func absenceCode(of key: NameKey, at group: GroupID, _ now: Tick) -> String? {
         groups[group.rawValue].namesWithoutRecord.value(key, at: now) ?? nil
     }
@@ -107,7 +107,7 @@ extension GroupDesk {
             }
         }
         let known = group.lookups[flight.key.name]
-        // A lookup for the other family is under way: the question joins it.
+        // A lookup for the other family is under way, and the question joins that lookup.
         if let query = known?.query, let server = queries[query]?.server { return .ready(server) }
         let own = known?.joined(by: flight) ?? Lookup(flight.key.name, for: flight, at: now)
         if let known, let index = group.outbox.firstIndex(where: { $0 === known }) {

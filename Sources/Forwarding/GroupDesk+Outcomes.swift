@@ -32,7 +32,7 @@ extension GroupDesk {
         if let left { noteWritten(left.0, left.1, left.2) }
     }
 
-    /// The kernel has refused a query's datagram: it is repeated like one that was lost on the way.
+    /// The kernel has refused a query's datagram: the query is repeated as if the datagram was lost on the way.
     mutating func lost(_ id: TableID) { queries.change(id) { $0.isLost = !$0.isWritten || $0.isLost } }
 
     /// Counts a query that was sent.
@@ -47,7 +47,7 @@ extension GroupDesk {
 
     /// Ends a query; no other function does. The states of its server and its step change for any reason; after a
     /// failure, its question goes to another server.
-    /// - Returns: nil: it had ended before.
+    /// - Returns: The query; nil if it had ended before.
     @discardableResult
     mutating func end(_ id: TableID, at now: Tick, as verdict: (Query) -> ServerChoice.Verdict) -> Query? {
         guard let query = queries.remove(id) else { return nil }
@@ -75,7 +75,7 @@ extension GroupDesk {
 
     /// A server has answered with a message.
     /// - Parameter toRepeat: Whether the answer is to the second attempt; the round trip is measured from that attempt.
-    /// - Returns: The question that the answer is for; nil: it is not needed. After a refusal, call
+    /// - Returns: The question that the answer is for; nil if the answer is not needed. After a refusal, call
     ///   ``sendNext(_:at:)`` next.
     mutating func answered(_ id: TableID, _ code: ResponseCode, toRepeat: Bool, at now: Tick) -> Answered? {
         let query = end(id, at: now) { query in
@@ -205,7 +205,7 @@ extension GroupDesk {
     }
 
     /// Seconds from the failure of a group to its first probe, which asks for a name that another group has answered;
-    /// doubled with each probe, up to ``longestLook``.
+    /// the time doubles with each probe, up to ``longestLook``.
     private static var firstLook: Int { 2 }
     private static var longestLook: Int { 32 }
 
@@ -216,7 +216,7 @@ extension GroupDesk {
             groups[group].nextLook = nil
             return
         }
-        // The group's servers answer: the substitute is of a question that was under way when the last server returned.
+        // The group answers: the substitute is for a question that was under way when the last server returned.
         guard groups[group].isFailing else {
             groups[group].nextLook = nil
             return outageEnded(of: GroupID(group), at: now)
@@ -227,8 +227,8 @@ extension GroupDesk {
         tell(.lookAgain(key))
     }
 
-    /// A group answers again, or may: the substitutes for its answers are removed, so the next question asks it. So a
-    /// question that fails only at this group is asked there at most twice a minute.
+    /// A group answers again, or may: the substitutes for its answers are removed, so the next question asks the group.
+    /// So a question that fails only at this group is asked there at most twice a minute.
     mutating func outageEnded(of group: GroupID, at now: Tick) {
         let index = group.rawValue
         let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)

@@ -6,7 +6,7 @@ import DNSWire
 extension GroupDesk {
     // MARK: Messages
 
-    /// Asks the next server for a flight, or waits until one has room; ends the step when no server is left and no
+    /// Asks the next server for a flight, or waits until a server has room; ends the step when no server is left and no
     /// query is under way.
     mutating func sendNext(_ messages: MessageStep, at now: Tick) {
         if messages.wasLeft, messages.flight.isAnswered { return drop(messages) }
@@ -15,7 +15,7 @@ extension GroupDesk {
         groups[messages.group.rawValue].waiting.append(messages, of: messages.flight.source)
     }
 
-    /// - Returns: false: no server that is left has room.
+    /// - Returns: false if no server that is left has room.
     private mutating func isSent(_ messages: MessageStep, at now: Tick) -> Bool {
         let (flight, group) = (messages.flight, messages.group.rawValue)
         func ask(_ subject: Query.Subject, of index: Int, isTrial: Bool) -> TableID {
@@ -37,12 +37,12 @@ extension GroupDesk {
     /// A step's servers have all failed or refused.
     private mutating func end(_ messages: MessageStep) {
         let isRefused = messages.hasRefused && !messages.hasFailed
-        // If no server was asked, the reason is that of their pause.
+        // If no server was asked, the reason is why the servers are paused.
         let trouble = messages.tried.isEmpty ? groups[messages.group.rawValue].trouble : nil
         tell(messages.flight, .exhausted(step: messages.step, isRefused ? .refused : .failure, trouble))
     }
 
-    /// Ends the step's further queries: no client waits for the answer.
+    /// Sends no further query of the step, since no client waits for the answer.
     private mutating func drop(_ messages: MessageStep) {
         messages.wasLeft = true
         if messages.underWay.isEmpty { tell(messages.flight, .dropped(step: messages.step)) }
@@ -60,7 +60,7 @@ extension GroupDesk {
         }
     }
 
-    /// Sends the oldest flight of a source for which a server has room; false: there is none.
+    /// Sends the oldest flight of a source for which a server has room; false if there is none.
     private mutating func sendNext(of source: Source, at group: Int, _ now: Tick) -> Bool {
         let hasOthers = groups[group].waiting.hasOthers(than: source)
         guard !groups[group].choice.isFull(for: hasOthers ? source : nil, at: now) else { return false }
@@ -140,7 +140,7 @@ extension GroupDesk {
         if groups[group].plan?.news.isNews(at: now) ?? false { actions.append(.report(.planExceeded(GroupID(group)))) }
     }
 
-    /// Removes a name from the group's queue: its flights go on to their next steps.
+    /// Removes a name from the group's queue; the name's flights go on to their next steps.
     private mutating func abandon(
         _ lookup: Lookup, at group: GroupID, _ trouble: Trouble?, because reason: FallbackReason?,
         _ families: Families, _ now: Tick
@@ -162,10 +162,10 @@ extension GroupDesk {
 
     /// Takes back names from groups that may no longer be asked for them, whether they wait for their turn, for a
     /// connection, or for a repetition. The caller ends the flights.
-    /// - Parameter mayAsk: By the present rules.
+    /// - Parameter mayAsk: Whether the group may be asked the question, by the present rules.
     mutating func takeBack(unless mayAsk: (GroupID, Flight.Key) -> Bool, at now: Tick) {
         func isBarred(_ lookup: Lookup, _ group: GroupID) -> Bool {
-            // A group that leaves out one family is asked for the other.
+            // A group that leaves out one family is asked for the other family.
             !lookup.isCurrent
                 && ![.a, .aaaa].contains { mayAsk(group, Flight.Key(name: lookup.key, type: $0, audience: .everyone)) }
                 && !lookup.flights.contains { $0.key.findsServer && mayAsk(group, $0.key) }
@@ -177,7 +177,7 @@ extension GroupDesk {
                 case .message(let messages):
                     !messages.flight.isCurrent && !mayAsk(query.group, messages.flight.key)
                 case .names(let lookups, _): lookups.contains { isBarred($0, query.group) }
-                // Its answer is not needed, so it ends under any rules.
+                // The answer to a measurement is not needed, so the query ends under any rules.
                 case .measurement: true
                 }
             guard isMeant, cancel(id, as: .withdrawn, at: now) != nil,

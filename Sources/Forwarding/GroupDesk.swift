@@ -3,8 +3,8 @@ import Base
 /// Asks the groups: it chooses servers, queues lookups, sets the time of each query, and knows the state of groups and
 /// servers.
 ///
-/// It reads flights and never changes one: it appends their events to a list for the forwarder (``takeEvents()``), and
-/// the shell's orders to ``actions``.
+/// The desk reads flights and never changes a flight: it appends their events to a list for the forwarder
+/// (``takeEvents()``), and the shell's orders to ``actions``.
 struct GroupDesk: ~Copyable {
     /// The rules that flights read.
     private(set) var rules: FlightRules
@@ -121,7 +121,7 @@ struct GroupDesk: ~Copyable {
         for query in messages.underWay { leave(query) }
     }
 
-    /// Withdraws a flight from its lookups. A request already sent goes on: its answer is worth caching.
+    /// Withdraws a flight from its lookups. A request already sent goes on, since its answer is worth caching.
     mutating func withdraw(_ flight: Flight) {
         for step in flight.route.indices where flight.isUnderWay(step) {
             groups[flight.route[step].group.rawValue].withdraw(flight)
@@ -142,7 +142,7 @@ struct GroupDesk: ~Copyable {
         flight.id.number < records.count ? records[flight.id.number].messages : SmallList()
     }
 
-    /// The query of a flight to the server at this address; nil: there is none.
+    /// The query of a flight to the server at this address; nil if there is none.
     func query(of flight: Flight, at address: IPAddress) -> TableID? {
         messages(of: flight).lazy.flatMap(\.underWay).first { id in
             queries[id]?.server.endpoints.contains { $0.address.unmapped == address.unmapped } ?? false
@@ -209,7 +209,7 @@ struct GroupDesk: ~Copyable {
     }
 
     /// Ends a query whose answer is not needed. The query of an overtaken server or of a group that is down goes on:
-    /// its time, or its failure, decides on the servers of later questions.
+    /// the query's time, or its failure, decides on the servers of later questions.
     private mutating func leave(_ id: TableID) {
         guard let query = queries[id] else { return }
         if query.isOvertaken || rules[query.group].isDown, case .message(let messages) = query.subject {
@@ -292,8 +292,8 @@ struct GroupDesk: ~Copyable {
         actions.append(.askAgain(QueryID(query.group, id)))
     }
 
-    /// Asks the next server too when one takes longer than usual; the first answer counts. The usual time never ends
-    /// the first query: a server needs longer for names that are not in its cache.
+    /// Asks the next server too when a server takes longer than usual; the first answer counts. The usual time never
+    /// ends the first query: a server needs longer for names that are not in its cache.
     private mutating func askNextAsWell(_ id: TableID, at now: Tick) {
         guard var query = queries[id] else { return }
         query.askNextAt = nil

@@ -6,9 +6,9 @@ public struct GroupCounters: Sendable, Equatable {
     /// All counts are 0.
     public init() {}
 
-    /// Questions that reached the group at any step of their route, except the daemon's own for servers' addresses.
+    /// Questions that reached the group at any step, except the daemon's own questions for servers' addresses.
     public internal(set) var questions: UInt64 = 0
-    /// Requests and messages.
+    /// Requests and messages to the group's servers.
     public internal(set) var queries: UInt64 = 0
     /// Names in the requests that were sent to an account, counted each time.
     public internal(set) var names: UInt64 = 0
@@ -26,13 +26,13 @@ public struct GroupOverview: Sendable, Equatable {
     public let id: GroupID
     /// The group's name in the configuration.
     public let name: String
-    /// Its name in sentences.
+    /// The group's name in sentences.
     public let title: String
-    /// Whether it is an HTTPDNS account, which is asked only for addresses of names.
+    /// Whether the group is an HTTPDNS account, which is asked only for addresses of names.
     public let carriesAddresses: Bool
-    /// The group's own answer; nil: its servers are asked.
+    /// The group's own answer; nil if its servers are asked.
     public let answer: GroupAnswer?
-    /// Whether its answers are shared in the fleet's store.
+    /// Whether the group's answers are shared in the fleet's store.
     public let isShared: Bool
     /// Addresses that turn an answer into NXDOMAIN.
     public let bogusAddresses: [Network]
@@ -40,11 +40,11 @@ public struct GroupOverview: Sendable, Equatable {
     public let timeout: Int
     /// The servers, in the order of preference.
     public let servers: [ServerState]
-    /// The server that is asked now; nil: there are none.
+    /// The server that is asked now; nil if there are no servers.
     public let current: Server?
-    /// Counts of its queries.
+    /// Counts of the group's queries.
     public let counters: GroupCounters
-    /// The groups that are asked when this one has no answer for its own names.
+    /// The groups that are asked when this group has no answer for its own names.
     public let thenTry: [GroupID]
 
     /// Each parameter sets the property of the same name.
@@ -65,8 +65,8 @@ public struct GroupOverview: Sendable, Equatable {
             state.group, state.servers, current: state.current?.server, counters: state.counters, thenTry: thenTry)
     }
 
-    /// When a server that is passed over is asked again: with the first question from that moment on. Nil: it is not
-    /// passed over.
+    /// When a server that is passed over is asked again, with the first question from that moment on; nil if the server
+    /// is not passed over.
     public func nextTry(of server: ServerState, at now: Tick) -> Tick? {
         let pause = server.health.pausedUntil.flatMap { now < $0 ? $0 : nil }
         // Of an account, only servers before the current one are tried.

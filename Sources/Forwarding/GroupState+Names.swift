@@ -26,7 +26,7 @@ extension GroupState {
     }
 
     /// Takes the next names from ``outbox``.
-    /// - Parameter index: The index of the first of these names; moved past them.
+    /// - Parameter index: The index of the first of these names; the call moves it past them.
     mutating func next(from index: inout Int, _ rules: FlightRules, at now: Tick) -> Next {
         let first = outbox[index]
         if wasLeft(first) {
@@ -74,7 +74,7 @@ extension GroupState {
     }
 
     /// If not all names can be sent, sorts them so that each source has its turn. Beyond the plan, the names of the
-    /// source that has used most of it come last.
+    /// source that has used most of the plan come last.
     mutating func putInTurn(at now: Tick) {
         guard outbox.count > 1, isBehind || plan?.isShort(for: outbox.count) ?? false, servesInTurn(at: now) else {
             return
@@ -119,15 +119,15 @@ extension GroupState {
         lookup.isCurrent && first.isCurrent && !lookup.wasLeftOut && lookup.tried == first.tried && !wasLeft(lookup)
     }
 
-    /// Whether all clients of a lookup were answered while it waited: it would only delay lookups whose clients still
-    /// wait. A name that a server has failed still goes on to the next server, so that the answer is cached; but not
-    /// under a plan, where it might wait for minutes and be billed although no client waits.
+    /// Whether all clients of a lookup were answered while it waited: the lookup would only delay lookups whose clients
+    /// still wait. A name that a server has failed still goes on to the next server, so that the answer is cached; but
+    /// not under a plan, where it might wait for minutes and be billed although no client waits.
     private mutating func wasLeft(_ lookup: Lookup) -> Bool {
         let goesOn = lookup.wasSent && plan == nil
         return goesOn ? lookup.flights.isEmpty : lookup.flights.allSatisfy(\.isAnswered)
     }
 
-    /// Withdraws a flight from its lookup. A request already sent goes on: its answer is worth caching.
+    /// Withdraws a flight from its lookup. A request already sent goes on, since its answer is worth caching.
     mutating func withdraw(_ flight: Flight) {
         guard let lookup = lookups[flight.key.name] else { return }
         lookup.drop(flight)

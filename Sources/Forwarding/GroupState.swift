@@ -3,17 +3,17 @@ import Base
 /// A group of upstreams and the state of its servers. `GroupState+Names.swift` has the queue of names and questions.
 struct GroupState {
     private(set) var group: UpstreamGroup
-    /// Its servers, and the choice among them.
+    /// The group's servers, and the choice among them.
     var choice: ServerChoice
     var counters = GroupCounters()
-    /// `namesPerSecond`.
+    /// The limit of `namesPerSecond`.
     var plan: TokenBucket?
     /// Whether a deadline for room in the plan is set; one suffices for any number of turns that exceed the plan.
     var isPlanAwaited = false
     /// For a group that carries messages: the flights that wait for a server with room.
     var waiting = WaitingFlights()
-    /// For a group that carries addresses: the names under way, and those among them that are sent at the end of the
-    /// turn.
+    /// For a group that carries addresses: the names under way, and the names among them that are sent at the end of
+    /// the turn.
     var lookups: [NameKey: Lookup] = [:]
     var outbox: [Lookup] = []
     /// Whether names were left in the outbox at the end of the last turn.
@@ -22,15 +22,15 @@ struct GroupState {
     var noRecordNews = News()
     /// Names of which the group has no record.
     var namesWithoutRecord = Remembered<NameKey, String?>(atMost: maximumNamesWithoutRecord)
-    /// The questions that another group has answered since this one failed, and whether that answer may still be
+    /// The questions that another group has answered since this group failed, and whether that answer may still be
     /// cached.
     var standIns = Remembered<Flight.Key, Bool>(atMost: maximumStandIns)
-    /// Seconds from the last probe of the failed group to the next; nil: no probe is due.
+    /// Seconds from the last probe of the failed group to the next; nil if no probe is due.
     var nextLook: Int?
 
-    /// The most requests for names at once to the servers of one group. Further names wait, and go in fuller requests.
+    /// The most requests for names at once to the servers of one group. Further names wait for fuller requests.
     static let maximumRequests = 128
-    /// Some 1.5 MB; a name that is forgotten too early costs one lookup.
+    /// The names take some 1.5 MB; a name that is forgotten too early costs one lookup.
     static let maximumNamesWithoutRecord = 8192
     /// The most questions in ``standIns``, some 200 octets each. The substitute for an older question stays cached
     /// until it expires.
@@ -46,10 +46,10 @@ struct GroupState {
     var servers: [ServerState] { choice.servers }
     /// Queries under way.
     var underWay: Int { choice.underWay }
-    /// The server that is asked now; nil: there are none.
+    /// The server that is asked now; nil if there are no servers.
     var current: ServerState? { choice.current }
 
-    /// Whether any of its servers has failed since its last answer.
+    /// Whether a server of the group has failed since that server's last answer.
     var isFailing: Bool { servers.contains { $0.health.consecutiveFailures > 0 } }
 
     /// The group's traits, for flights.

@@ -13,20 +13,20 @@ public struct HostsTable: Sendable, Equatable {
 
     public struct Unread: Sendable, Equatable {
         public fileprivate(set) var count = 0
-        /// The line of the first such part, from 1; 0: there is none.
+        /// The line of the first such part, from 1; 0 if there is none.
         public fileprivate(set) var firstLine = 0
-        /// The index of its file, from 0.
+        /// The index of the file with that line, from 0.
         public fileprivate(set) var firstFile = 0
     }
 
-    /// Further names are left out. Block lists have some hundred thousand.
+    /// Names beyond this number are left out. Block lists have some hundred thousand names.
     public static let maximumNames = 2_000_000
-    /// The longest file, in octets: room for that many names in lines of twice the usual length.
+    /// The longest file, in octets: room for ``maximumNames`` names in lines of twice the usual length.
     public static let maximumOctets = 128 << 20
     /// The most addresses of one name, and the most names of one address. Only block lists have more, and reading such
     /// a file must not take quadratic time.
     public static let maximumAddresses = 64
-    /// The longest word that may be a name, in octets: each octet of a name may be written in four.
+    /// The longest word that may be a name, in octets: each octet of a name may be written in four octets.
     private static let longestWord = 4 * Name.maximumLength
 
     /// The number of files read.
@@ -40,8 +40,8 @@ public struct HostsTable: Sendable, Equatable {
         add(parsing: text, maximumNames: maximumNames)
     }
 
-    /// Reads a hosts file as if it followed those read before: each line is an address and its names, which may be in
-    /// Unicode; `#` begins a comment. Lines without an address are ignored, as in the C library.
+    /// Reads a hosts file as if it followed the files read before: each line is an address and its names, which may be
+    /// in Unicode; `#` begins a comment. Lines without an address are ignored, as in the C library.
     /// - Parameter maximumNames: The most names in the table.
     public mutating func add(parsing text: Span<UInt8>, maximumNames: Int = Self.maximumNames) {
         defer { files += 1 }
@@ -107,7 +107,7 @@ public struct HostsTable: Sendable, Equatable {
         addresses[key].map { $0.allSatisfy(\.unmapped.isLoopback) } ?? false
     }
 
-    /// The first loopback address of a name that has no other; nil for any other name.
+    /// The first loopback address of a name that has only loopback addresses; nil for any other name.
     public func loopbackAddress(of name: Name) -> IPAddress? {
         let key = NameKey(name)
         return isForThisHostAlone(key) ? addresses[key]?.first : nil
@@ -121,8 +121,8 @@ public struct HostsTable: Sendable, Equatable {
         return others.isEmpty ? nil : others
     }
 
-    /// The file's answer; nil: the file does not have the name, or has no answer for this type. A name with addresses
-    /// of only one family has NODATA for the other.
+    /// The file's answer; nil if the file does not have the name, or has no answer for this type. A name with addresses
+    /// of only one family has NODATA for the other family.
     /// - Parameter isOfThisHost: Whether a program of this machine asks. Other clients get no loopback address
     ///   (127.0.0.0/8, ::1).
     func answer(_ key: NameKey, _ type: RecordType, ttl: UInt32, isOfThisHost: Bool = true) -> Answer? {
@@ -145,7 +145,7 @@ public struct HostsTable: Sendable, Equatable {
 }
 
 extension Array where Element: Equatable {
-    /// - Returns: false: there is no room for it.
+    /// - Returns: false if there is no room for the element.
     fileprivate mutating func appendIfNew(_ element: Element) -> Bool {
         if contains(element) { return true }
         guard count < HostsTable.maximumAddresses else { return false }

@@ -10,13 +10,13 @@ final class MessageStep {
     /// The servers that were asked, by ``ServerState/number``.
     var tried = SmallList<Int>()
     var underWay = SmallList<TableID>()
-    /// Whether it is in the group's queue for a server with room.
+    /// Whether the step is in the group's queue for a server with room.
     var isWaiting = false
-    /// Whether its clients were answered while it waited, so that no further server is asked.
+    /// Whether the flight's clients were answered while the step waited, so that no further server is asked.
     var wasLeft = false
     /// Whether a server has answered.
     var hasAnswer = false
-    /// Whether a server failed, or returned SERVFAIL or the like: then not all have refused the question.
+    /// Whether a server failed, or returned SERVFAIL or the like, so that not all servers have refused the question.
     var hasFailed = false
     /// Whether a server returned REFUSED.
     var hasRefused = false
@@ -30,20 +30,20 @@ final class MessageStep {
 final class Lookup {
     let key: NameKey
     let started: Tick
-    /// Whether it began under the present rules: see ``Flight/isCurrent``.
+    /// Whether the lookup began under the present rules: see ``Flight/isCurrent``.
     private(set) var isCurrent: Bool
     /// See ``Flight/bases``.
     private(set) var bases: AnswerBases
     private(set) var flights: SmallList<Flight>
     /// The servers at which the lookup has failed, by ``ServerState/number``.
     var tried: [Int] = []
-    /// Its last failure.
+    /// The lookup's last failure.
     var trouble: Trouble?
-    /// Whether the answer to several names lacked this one: it is then asked for alone.
+    /// Whether the answer to several names lacked this name, which is then asked for alone.
     var wasLeftOut = false
-    /// Whether it was sent in a request.
+    /// Whether the name was sent in a request.
     var wasSent = false
-    /// The query that contains it now.
+    /// The query that contains the name now.
     var query: TableID?
 
     init(_ key: NameKey, for flight: Flight, at now: Tick) {
@@ -62,7 +62,7 @@ final class Lookup {
         return copy
     }
 
-    /// The source for which the name counts: that of the first flight.
+    /// The source for which the name counts: the source of the first flight.
     var source: Source { flights.first?.source ?? .daemon }
 
     /// Whether only the daemon itself needs the result.
@@ -70,7 +70,7 @@ final class Lookup {
 
     func outdate() { isCurrent = false }
 
-    /// Whether another group is asked for all its flights if this one gives no answer.
+    /// Whether another group is asked for all the lookup's flights if this group gives no answer.
     func leadsOn(from group: GroupID, _ rules: FlightRules) -> Bool {
         flights.allSatisfy { $0.leadsOn(from: $0.step(of: group), rules) }
     }
@@ -83,14 +83,14 @@ final class Lookup {
 
     func drop(_ flight: Flight) { flights.removeAll { $0 === flight } }
 
-    /// Flights may end while their lookup is outdated, and so is not found by its name.
+    /// Drops ended flights: a flight may end while its lookup is outdated, so that the lookup is not found by its name.
     func dropEnded() { flights.removeAll(where: \.isOver) }
 }
 
 /// Why a question was not answered, for clients that understand RFC 8914.
 struct FailureReason {
     var code: ExtendedError
-    /// The server that failed and its failure; may be empty.
+    /// The server that failed and its failure; the text may be empty.
     var text = ""
 }
 
@@ -109,23 +109,23 @@ struct Query {
     let number: Int
     let sent: Tick
     var subject: Subject
-    /// The source for which it counts at the server; nil: the server takes any number.
+    /// The source for which the query counts at the server; nil if the server takes any number of queries.
     let holder: Source?
     /// When the attempt fails.
     let endsAt: Tick
-    /// When the silent server is asked again; nil: it was, or is not to be.
+    /// When the silent server is asked again; nil if it was, or is not to be.
     var askAgainAt: Tick?
-    /// When the next server is asked too, since this one takes longer than usual; nil: it was, or is not to be.
+    /// When the next server is asked too, since this server takes longer than usual; nil if it was, or is not to be.
     var askNextAt: Tick?
     /// When the silent server was asked again.
     var repeated: Tick?
-    /// Whether the next server was asked too, since this one took longer than usual.
+    /// Whether the next server was asked too, since this server took longer than usual.
     var isOvertaken = false
-    /// Whether it is the trial of a server that was set aside.
+    /// Whether the query is the trial of a server that was set aside.
     let isTrial: Bool
-    /// Whether it was sent: see ``GroupDesk/wrote(_:)``.
+    /// Whether the query was sent: see ``GroupDesk/wrote(_:)``.
     var isWritten = false
-    /// Whether the kernel has refused its first datagram, so that silence is no failure of the server.
+    /// Whether the kernel has refused the query's first datagram, so that silence is no failure of the server.
     var isLost = false
 
     enum Subject {
@@ -133,11 +133,11 @@ struct Query {
         case names([Lookup], Families)
         /// The question of a flight.
         case message(MessageStep)
-        /// A query without a use for its answer: it only shows the state of the server. Its question was that of a
+        /// A query that only shows the state of the server; its answer is not used. Its question was the question of a
         /// flight, which may have ended.
         case measurement(MessageStep)
     }
 
-    /// When a deadline is due that does not depend on the server.
+    /// When the next deadline is due, whatever the server does.
     var nextMoment: Tick { min(endsAt, askAgainAt ?? endsAt, askNextAt ?? endsAt) }
 }

@@ -2,18 +2,18 @@ import Base
 import DNSWire
 
 /// Limits the names without a record for which HTTPDNS is asked below one registered domain: a program that asks for
-/// random names (a page's script is enough) would have each of them billed.
+/// random names (a page's script is enough) would have each name billed.
 ///
 /// Each name without a record costs its domain one second, and a domain may owe a limited number of seconds; names with
 /// addresses cost nothing. A list of search domains, or a mail server that looks senders up in a block list, stays
 /// below the limit for a day or continues at the local resolver, while a flood is billed 86,400 names a day instead of
 /// some million an hour.
 struct NoRecordBudget {
-    /// When the debt of each domain is over. The key is a keyed digest of the domain; two domains with the same digest
+    /// When the debt of each domain ends. The key is a keyed digest of the domain; two domains with the same digest
     /// share a budget.
     private var paidAt = Remembered<Int, Tick>(atMost: maximumDomains)
 
-    /// Some 80 KB. Beyond it the oldest domain is forgotten, with its debt.
+    /// The domains take some 80 KB. Beyond this number, the oldest domain is forgotten, with its debt.
     static var maximumDomains: Int { 1024 }
     /// The cost of one name, in milliseconds.
     static var price: Int { 1000 }
@@ -42,7 +42,7 @@ struct NoRecordBudget {
     mutating func removeAll() { paidAt.removeAll() }
 
     /// The registered domain above a name, approximated without a list of public suffixes: the last two labels, or the
-    /// last three if the last is a country's two letters and the one before has at most three, as in `co.uk` and
+    /// last three if the last is a country's two letters and the label before it has at most three, as in `co.uk` and
     /// `com.cn`. Nil for a name that may itself be a registered domain: of two labels, or of three in the latter case.
     static func domain(of name: Name) -> Int? {
         let wire = name.wire

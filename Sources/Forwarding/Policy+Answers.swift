@@ -3,7 +3,7 @@ import DNSCache
 import DNSWire
 import Names
 
-/// The answers of the daemon's own.
+/// The answers that the daemon itself makes.
 extension Policy {
     /// The answer for a type that an HTTPDNS account cannot be asked, if no other group may be.
     func notSupported(_ name: Name, _ type: RecordType) -> Answer {
@@ -18,7 +18,7 @@ extension Policy {
         return answer
     }
 
-    /// The answer if all addresses were private and the name may not have private ones, by the operator's setting.
+    /// The answer if all addresses were private and the name may not have private addresses, by the operator's setting.
     func noPermittedAddress(_ name: Name, _ type: RecordType) -> Answer {
         .noData(name, type: type, negativeTTL: negativeTTL, extendedError: .blocked)
     }
@@ -28,8 +28,8 @@ extension Policy {
     /// of a resolver's record would bypass HTTPDNS.
     func noData(_ name: Name, _ type: RecordType) -> Answer { .noData(name, type: type, negativeTTL: negativeTTL) }
 
-    /// The own answer of the group that takes a name; nil: the group asks its servers, or a rule before all groups has
-    /// an answer.
+    /// The own answer of the group that takes a name; nil if the group asks its servers, or a rule before all groups
+    /// has an answer.
     func answerOfGroup(
         _ key: NameKey, _ type: RecordType, _ finding: DomainRules.Finding, isOfThisHost: Bool
     ) -> (way: Way, reason: RouteReason)? {
@@ -101,8 +101,8 @@ extension Policy {
         return limited
     }
 
-    /// The mark of the step whose group leaves the type out, for a basis; 0: there is none.
-    /// - Parameter ofAccounts: For an account's answer, about which only accounts decide.
+    /// The mark of the step whose group leaves the type out, for a basis; 0 if there is none.
+    /// - Parameter ofAccounts: Whether the basis is for an account's answer, about which only accounts decide.
     func markOfLeftOut(_ row: Row, _ type: RecordType, ofAccounts: Bool) -> UInt64 {
         let route = groupRoutes[row.index]
         let steps = row.kind == .messages ? route.messageSteps : route.steps
@@ -116,7 +116,7 @@ extension Policy {
 /// `signed` of accounts: validating clients (DO without CD) would find an account's addresses bogus in signed zones, so
 /// their questions go to the groups of the route that have signatures and whose queries cannot be read on the way.
 extension Policy {
-    /// The account whose name a validating client asks at another group; nil: this question takes the common route.
+    /// The account whose name a validating client asks at another group; nil if the question takes the common route.
     func leavesToValidators(_ key: Flight.Key) -> GroupID? {
         guard hasSignedSteps, key.audience.validates else { return nil }
         return leavesToValidators(key.name.name, key.type)
@@ -146,7 +146,7 @@ extension Policy {
 
 /// The effect of a network's NAT64 prefix on questions.
 extension Policy {
-    /// The prefix of the answers that are made for a client; nil: none are made.
+    /// The prefix of the answers that are made for a client; nil if none are made.
     func synthesis(for audience: Audience) -> NAT64Prefix? {
         audience == .those(dnssecOK: true, checkingDisabled: true) ? nil : synthesis
     }
@@ -161,7 +161,7 @@ extension Policy {
 
     func isTranslated(_ address: IPAddress) -> Bool { synthesis?.ipv4(in: address) != nil }
 
-    /// Whether an address is private, or the translation of a private one.
+    /// Whether an address is private, or the translation of a private address.
     func isPrivate(_ address: IPAddress) -> Bool {
         address.isPrivate || synthesis?.ipv4(in: address)?.isPrivate ?? false
     }

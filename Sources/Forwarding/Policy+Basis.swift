@@ -3,8 +3,8 @@ public import DNSCache
 public import DNSWire
 
 /// The basis of an answer: one number for everything that decides whether the answer is right, made from the rules in
-/// force. The cache, its file and lookups under way compare it when the rules have changed; nothing else decides which
-/// answers are outdated.
+/// force. The cache, its file and lookups under way compare the basis when the rules have changed; nothing else decides
+/// which answers are outdated.
 ///
 /// | in it | why |
 /// | --- | --- |
@@ -19,9 +19,9 @@ public import DNSWire
 /// | the network's NAT64 prefix, for AAAA | addresses are made under it |
 /// | the group of the route that leaves the type out | no later group is asked |
 ///
-/// It is 0 where the daemon answers by itself, whatever servers answer: reserved names, the hosts file, a group with
-/// `answer`, private names without a server, a type that the group of the name leaves out, ANY, a route without a group
-/// that can be asked, an alias.
+/// The basis is 0 where the daemon answers by itself, whatever servers answer: reserved names, the hosts file, a group
+/// with `answer`, private names without a server, a type that the group of the name leaves out, ANY, a route without a
+/// group that can be asked, an alias.
 ///
 /// | not in it | why |
 /// | --- | --- |
@@ -30,12 +30,13 @@ public import DNSWire
 /// | the families that routes allow at the moment (`addressType = "auto"`) | the answer stays right in another network |
 /// | TTLs, `rank` | they change the next answer that is cached |
 extension Policy {
-    /// For answers to one group's names, by the kind of question: see ``Policy/basis(_:_:_:)``. 0: no answer is right.
+    /// Bases of answers to one group's names, by kind of question: see ``Policy/basis(_:_:_:)``. With 0, no answer is
+    /// right.
     struct Bases {
         fileprivate var messages: UInt64 = 0
         fileprivate var signed: UInt64 = 0
         fileprivate var binding: UInt64 = 0
-        /// For A and AAAA: of accounts' answers, and of other groups'.
+        /// The bases for A and AAAA: of accounts' answers, and of other groups' answers.
         fileprivate var ofAccounts: (ipv4: UInt64, ipv6: UInt64) = (0, 0)
         fileprivate var ofOthers: (ipv4: UInt64, ipv6: UInt64) = (0, 0)
     }
@@ -64,7 +65,7 @@ extension Policy {
         return bases(key, by: row)
     }
 
-    /// - Parameter row: The groups that the rules ask for it.
+    /// - Parameter row: The groups that the rules ask for the question.
     func bases(_ key: Flight.Key, by row: Row) -> AnswerBases {
         let (group, refuses) = (groupRoutes[row.index], refusesPrivate(key.name.name))
         var bases = AnswerBases()
@@ -103,7 +104,7 @@ extension Policy {
         return max(Basis(truncatingIfNeeded: hash.value ^ hash.value >> 32), 1)
     }
 
-    /// Makes the numbers of all routes; to be called after each change of one.
+    /// Makes the bases of all routes; to be called after each change of a route.
     mutating func setBases() {
         for index in groupRoutes.indices {
             let route = groupRoutes[index]
@@ -125,7 +126,7 @@ extension Policy {
     /// Whether the settings of a group leave its answers as right as under other rules.
     func trusts(_ group: GroupID, as before: Policy) -> Bool { kinds.marks[group] == before.kinds.marks[group] }
 
-    /// - Parameter ofAccounts: For accounts' answers: only the names of other groups count.
+    /// - Parameter ofAccounts: For accounts' answers, only the names of other groups count.
     private func number(of steps: [Step], ofAccounts: Bool = false, after first: UInt64 = 0) -> UInt64 {
         guard !steps.isEmpty else { return 0 }
         var hash = FNV()

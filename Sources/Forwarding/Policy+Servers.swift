@@ -8,36 +8,36 @@ public import DNSWire
 /// - Instead of `[fallback]`, and after `[httpdns]`, the resolvers of `resolvConf` are asked: their addresses are
 ///   known.
 /// - A group is left out if one of its servers has that name, or if it has a server that is found only by asking such a
-///   group, directly or through others. So no lookup can wait for itself.
+///   group, directly or through other groups. So no lookup can wait for itself.
 /// - The answer is given and not cached: it did not come by the route of clients' questions.
 ///
-/// If that leaves no group, names of servers lead in a circle (``ServerCircle``), and the settings are refused.
+/// If no group is left, names of servers lead in a circle (``ServerCircle``), and the settings are refused.
 struct ServerNames {
-    /// The step at the resolvers of `resolvConf`; nil: no server has to be found.
+    /// The step at the resolvers of `resolvConf`; nil if no server has to be found.
     var resolvers: Step?
     /// The names in `reportUrl`.
     var reports: Set<Name> = []
-    /// By the name of a server: the groups that are not asked for it.
+    /// For each name of a server, the groups that are not asked for it.
     fileprivate(set) var leftOut: [Name: Set<GroupID>] = [:]
 }
 
-/// The name of a server that no group can resolve: only groups could be asked that need that server, or a group takes
-/// the name that answers without an address.
+/// The name of a server that no group can resolve: only groups that need that server could be asked, or the group that
+/// takes the name answers without an address.
 public struct ServerCircle: Equatable {
     /// The server's name.
     public let name: Name
     /// The group whose server it is.
     public let owner: GroupID
-    /// The group that takes the name. It may answer by itself, without an address.
+    /// The group that takes the name. The group may answer by itself, without an address.
     public let taker: GroupID
 }
 
 extension Policy {
     /// Sets the names of the servers of each group.
     /// - Parameters:
-    ///   - reports: Names that are looked up only for reports: no account whose failures are reported is asked for
-    ///     them.
-    ///   - resolvers: The step at the resolvers of `resolvConf`; nil: there are no names of servers.
+    ///   - reports: Names that are looked up only for reports; no account whose failures are reported is asked for
+    ///     these names.
+    ///   - resolvers: The step at the resolvers of `resolvConf`; nil if there are no names of servers.
     /// - Returns: The circles, in the order of the groups.
     @discardableResult
     public mutating func setServerNames(

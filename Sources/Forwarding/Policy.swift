@@ -13,14 +13,14 @@ public struct Policy: Sendable {
     private var otherwise: GroupID
     /// The group for private names that match no pattern of another group.
     let privateNames: GroupID
-    /// Whether this group has no servers now: private names then do not exist, or are not known yet.
+    /// Whether ``privateNames`` has no servers now; private names then do not exist, or are not known yet.
     private var hasNoPrivateNames = false
     /// See ``UpstreamGroup/awaitsServers``.
     private var awaitsPrivateNames = false
-    /// The names whose answers may hold private addresses; nil: all.
+    /// The names whose answers may hold private addresses; nil for all names.
     private var privateAllowed: NameSet?
 
-    /// A reference, so that the copy of the policy in each turn of the loop is cheap.
+    /// The set is a reference, so that the copy of the policy in each turn of the loop is cheap.
     private final class NameSet: Sendable {
         let table: DomainTable<Void>
         init(_ names: [Name]) { table = DomainTable(subtrees: [(names, ())]) }
@@ -29,11 +29,11 @@ public struct Policy: Sendable {
     public var hosts: HostsTable
     /// The families of accounts, by `GroupID.rawValue`.
     private var families: [Families] = []
-    /// Whether a route excludes a family that a later account of it is asked for.
+    /// Whether a route excludes a family that a later account of the route is asked for.
     private var excludesFamilies = false
-    /// The names whose addresses are sorted by the speed of their replies; nil: none.
+    /// The names whose addresses are sorted by the speed of their replies; nil if there are none.
     public var ranked: RankedNames?
-    /// The prefix of the AAAA records that are made from A records (RFC 6147); nil: none are made.
+    /// The prefix of the AAAA records that are made from A records (RFC 6147); nil if none are made.
     public internal(set) var synthesis: NAT64Prefix? {
         didSet {
             var hash = FNV()
@@ -43,7 +43,7 @@ public struct Policy: Sendable {
     }
     /// The mark of the prefix in a basis.
     private(set) var prefixMark: UInt64 = 0
-    /// The encrypted ways to ask the daemon (RFC 9462); nil: clients learn of none.
+    /// The encrypted ways to ask the daemon (RFC 9462); nil if clients learn of none.
     public var designation: Designation?
     /// The names that the daemon itself looks up.
     var servers = ServerNames()
@@ -59,13 +59,13 @@ public struct Policy: Sendable {
         var steps: [Step] = []
         /// The steps whose groups carry messages.
         var messageSteps: [Step] = []
-        /// The group's own answer; nil: its steps are asked.
+        /// The group's own answer; nil if its steps are asked.
         var answer: (GroupAnswer, name: String)?
         /// The steps for A and for AAAA; nil: the group's `addressType` excludes the family, so the answer is NODATA.
         var ipv4Steps, ipv6Steps: [Step]?
-        /// The index of the step that is asked for HTTPS and SVCB instead of the account; nil: there is none.
+        /// The index of the step that is asked for HTTPS and SVCB instead of the account; nil if there is none.
         var bindingStep: Int?
-        /// The steps for clients that validate; nil: the same as for all clients.
+        /// The steps for clients that validate; nil if all clients have the same steps.
         var signedSteps: [Step]?
         var bases = Bases()
 
@@ -79,12 +79,12 @@ public struct Policy: Sendable {
     /// - Parameters:
     ///   - groups: All groups.
     ///   - routes: For each group, the groups that are asked for its names in order: itself first, each once, at most
-    ///     ``Flight/maximumSteps``. Empty or absent: none is asked.
+    ///     ``Flight/maximumSteps``. If empty or absent, no group is asked.
     ///   - rules: The group of each name.
     ///   - otherwise: The group for all other names.
-    ///   - privateNames: The group for private names; without servers, no private name exists. `fallback`: private
-    ///     names go to it, with servers or without.
-    ///   - privateAllowed: If not nil, private addresses are allowed only for these names and those under them, for
+    ///   - privateNames: The group for private names; without servers, no private name exists. If it is `fallback`,
+    ///     private names go to it with servers or without.
+    ///   - privateAllowed: If not nil, private addresses are allowed only for these names and the names under them, for
     ///     names that RFCs leave to resolvers, and for names that a pattern other than ``DomainPattern/singleLabels``
     ///     and `.` gives to a group other than HTTPDNS.
     public init(
@@ -146,8 +146,8 @@ public struct Policy: Sendable {
         }
     }
 
-    /// Whether addresses may be cached as an account gave them: not if the name's own group, or a group before the
-    /// account, excludes their family, since a later account gives both families in one lookup.
+    /// Whether addresses may be cached as an account gave them: they may not if the name's own group, or a group before
+    /// the account, excludes their family, since a later account gives both families in one lookup.
     func mayCache(_ type: RecordType, of name: Name, by account: GroupID) -> Bool {
         !excludesFamilies || route(name, type).asks([account])
     }
@@ -173,7 +173,7 @@ public struct Policy: Sendable {
     /// The route of a question of a client that sets neither DO nor CD.
     public func route(_ name: Name, _ type: RecordType) -> Route { route(NameKey(name), type).route }
 
-    /// The reason for that route.
+    /// The reason for the question's route.
     public func reason(_ name: Name, _ type: RecordType) -> RouteReason { route(NameKey(name), type).reason }
 
     /// - Parameters:

@@ -11,7 +11,7 @@ public enum RouteReason: String, Sendable {
     case designation
     /// The name is private, and the group for such names has no servers.
     case noPrivateNames
-    /// The same, and the network has named no server since the daemon began.
+    /// As ``noPrivateNames``, and the network has named no server since the daemon began.
     case privateNamesAwaited
     /// Type ANY is answered here (RFC 8482).
     case any
@@ -23,10 +23,10 @@ public enum RouteReason: String, Sendable {
     case familyLeftOut
     /// The first group that would be asked leaves the type out.
     case typeLeftOut
-    /// The question asks for addresses, which any group can give; or the client validates, and all its answers come
-    /// from the same groups.
+    /// The question asks for addresses, which any group can give; or the client validates, and all the client's answers
+    /// come from the same groups.
     case addresses
-    /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account.
+    /// The question asks for HTTPS or SVCB of a name whose addresses come from an HTTPDNS account.
     case serviceBinding
     /// Only groups that carry whole messages are asked: the name has a meaning only in this network.
     case privateName, singleLabel
@@ -41,26 +41,26 @@ public struct PolicyDecision: Sendable, Equatable {
     /// The owner of a name.
     public enum Taker: Sendable, Equatable {
         case group(GroupID)
-        /// No group; or the group for private names.
+        /// No group takes the name, or the group for private names does.
         case reserved(ReservedName)
     }
 
     /// The owner of the name.
     public let taker: Taker
-    /// The pattern that matched; nil: none did.
+    /// The pattern that matched; nil if no pattern did.
     public let pattern: DomainPattern?
-    /// The location of the pattern in the rules; nil: RFCs reserve the name.
+    /// The location of the pattern in the rules; nil if RFCs reserve the name.
     public let location: PatternLocation?
-    /// The pattern by which another group leaves the name to this one; nil: there is none.
+    /// The pattern by which another group leaves the name to this group; nil if there is none.
     public let exception: Exception?
 
-    /// A pattern by which a group leaves out names that it would take.
+    /// A pattern by which a group leaves out names that the group would take.
     public struct Exception: Sendable, Equatable {
         /// The group that leaves the name out.
         public let group: GroupID
-        /// The pattern of the names that it leaves out.
+        /// The pattern of the names that the group leaves out.
         public let pattern: DomainPattern
-        /// The pattern's list, and its line there.
+        /// The pattern's list, and its line in the list.
         public let location: PatternLocation
     }
 
@@ -76,9 +76,9 @@ public enum Route: Sendable, Equatable {
     case answer(Answer, by: GroupID? = nil)
     /// These groups are asked, in this order; at least one.
     case ask([Step])
-    /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account, the first of these groups. The group of
-    /// the step with this index is asked for the record, and its hints are replaced; nil: the answer is "no such
-    /// record". If the account is known to have no record of the name, its other steps are asked.
+    /// The question asks for HTTPS or SVCB of a name whose addresses come from an HTTPDNS account, the first of these
+    /// groups. The group of the step with this index is asked for the record, and the record's hints are replaced; nil
+    /// if the answer is "no such record". If the account has no record of the name, the other steps are asked.
     case serviceBinding([Step], asked: Int?)
     /// The answer is an alias with the answer about its target, which takes its own route (``Translations``): a group
     /// has the alias, or the name is the reverse name of an address under the NAT64 prefix.

@@ -11,9 +11,9 @@ public import Base
 /// | the answer has none: there is no translator | use none; ask again after ``longest`` |
 /// | no answer | no change; ask again after ``retry``, doubled each time, up to ``longest`` |
 public struct PrefixSearch: Sendable {
-    /// The prefix of the last answer; nil: none.
+    /// The prefix of the last answer; nil if it had none.
     public private(set) var prefix: NAT64Prefix?
-    /// When the resolvers are asked again; nil: not before a change.
+    /// When the resolvers are asked again; nil if they are not asked before a change.
     public private(set) var nextDeadline: Tick?
     /// Whether the network reaches IPv4 only through a translator, or clients want made addresses in any case.
     private var isWanted = false
@@ -22,7 +22,7 @@ public struct PrefixSearch: Sendable {
     private var hasAnswered = false
     private var failures = 0
 
-    /// Seconds.
+    /// The shortest and the longest time between two questions, in seconds.
     static let shortest = 60
     static let longest = 600
     static let retry = 1
@@ -33,7 +33,7 @@ public struct PrefixSearch: Sendable {
     /// A search that has not begun.
     public init() {}
 
-    /// The network has changed, or its resolvers have.
+    /// The network or its resolvers have changed.
     /// - Parameter isWanted: Whether a prefix would be used.
     public mutating func begin(isWanted: Bool, at now: Tick) {
         self.isWanted = isWanted
@@ -51,8 +51,8 @@ public struct PrefixSearch: Sendable {
 
     /// The resolvers have answered.
     /// - Parameters:
-    ///   - addresses: The addresses of ``Name/ipv4Only``; nil: no answer, or a failure.
-    ///   - seconds: Their TTL.
+    ///   - addresses: The addresses of ``Name/ipv4Only``; nil if there was no answer, or a failure.
+    ///   - seconds: The TTL of the addresses.
     public mutating func answered(_ addresses: [IPAddress]?, for seconds: UInt32, at now: Tick) {
         guard isWanted, isAsking else { return }
         isAsking = false
@@ -75,9 +75,9 @@ public struct IPv4Reach: Sendable, Equatable {
     /// Whether there is a route to the Internet of each family.
     public var hasIPv4 = true
     public var hasIPv6 = true
-    /// The prefix of the network's translator (NAT64); nil: none is known or wanted.
+    /// The prefix of the network's translator (NAT64); nil if none is known or wanted.
     public var prefix: NAT64Prefix?
-    /// Whether clients get addresses under it (DNS64).
+    /// Whether clients get addresses under the prefix (DNS64).
     public var isSynthesizing = false
 
     /// Whether IPv4 addresses can be reached through the translator.
@@ -86,7 +86,7 @@ public struct IPv4Reach: Sendable, Equatable {
     /// Both families are reached directly.
     public init() {}
 
-    /// The difference from most networks, as a sentence without its end; nil: none.
+    /// The difference from most networks, as a sentence without its end; nil if there is none.
     public var words: String? {
         switch (hasIPv4, prefix) {
         case (false, let prefix?):

@@ -1,7 +1,7 @@
 public import DNSWire
 
-/// `[cache] rank`: the names whose addresses are tried, and the names under them, each with its port. A reference, so
-/// that the copy of a policy is cheap.
+/// `[cache] rank`: the names whose addresses are tried, and the names under them, each with its port. The list is a
+/// reference, so that the copy of a policy is cheap.
 public final class RankedNames: Sendable {
     private let table: DomainTable<UInt16>
 
@@ -12,6 +12,6 @@ public final class RankedNames: Sendable {
             subtrees: Dictionary(grouping: ports, by: \.port).map { port, ports in (ports.map(\.name), port) })
     }
 
-    /// The port of the longest listed name that is this name or above it; nil: there is none.
+    /// The port of the longest listed name that is this name or above it; nil if there is none.
     func port(of name: Name) -> UInt16? { table.longest(name)?.value }
 }

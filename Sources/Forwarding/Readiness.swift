@@ -18,13 +18,13 @@ struct Readiness {
     /// The count of servers' answers at the last failure.
     private var answers: UInt64 = 0
 
-    /// So many different questions in a row are no accident.
+    /// So many different failed questions in a row are no accident.
     static let failures = 3
-    /// The root's name servers, which every resolver knows.
+    /// The daemon's own question: the root's name servers, which every resolver knows.
     static let own = Flight.Key(name: NameKey(.root), type: .ns, audience: .plain)
 
     /// Notes a question that no server answered.
-    /// - Parameter answers: Answers of servers since the start.
+    /// - Parameter answers: The number of servers' answers since the start.
     mutating func failed(_ key: Flight.Key, answers: UInt64) {
         if answers != self.answers { (failed, ownFailed) = ([], false) }
         self.answers = answers

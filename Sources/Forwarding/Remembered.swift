@@ -28,7 +28,7 @@ struct Remembered<Key: Hashable, Value> {
         }
     }
 
-    /// The keys that have not expired. Walks over all.
+    /// The keys that have not expired. The call walks over all keys.
     func keys(at now: Tick) -> [Key] { values.filter { now < $0.value.until }.map(\.key) }
 
     /// The first inserted key that has not expired and whose value is meant.
@@ -40,7 +40,7 @@ struct Remembered<Key: Hashable, Value> {
         return nil
     }
 
-    /// Walks over all keys: for an operator's command, not for the path of a query. The order of the keys stays.
+    /// Walks over all keys, so it is for an operator's command, not for a query. The order of the keys stays.
     mutating func remove(where isMeant: (Key) -> Bool) {
         for key in values.keys.filter(isMeant) { values[key]?.until = Tick(nanoseconds: 0) }
     }

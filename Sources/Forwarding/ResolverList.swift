@@ -6,7 +6,7 @@ public enum ResolverList {
     /// The most servers that are used; glibc uses three.
     public static let maximumServers = 8
 
-    /// The servers in their order; port 53 each.
+    /// The servers in their order, each with port 53.
     public static func parse(_ text: Span<UInt8>) -> [Endpoint] {
         var servers: [Endpoint] = []
         var lines = TextLines()
@@ -29,12 +29,12 @@ public enum ResolverList {
         Endpoint(.v4(127, 0, 0, 53), port: 53), Endpoint(.v4(127, 0, 0, 54), port: 53),
     ]
 
-    /// Splits servers into usable ones and those that lead back to this daemon: its own addresses, and systemd-resolved
-    /// if it asks this daemon. A question that is forwarded to such a server would come back without end.
+    /// Splits servers into usable servers and servers that lead back to this daemon: its own addresses, and
+    /// systemd-resolved if it asks this daemon. A question forwarded to such a server would come back without end.
     /// - Parameters:
     ///   - listening: The endpoints of the daemon's listeners.
-    ///   - own: This machine's addresses, with port 0; any loopback address is its own as well.
-    ///   - resolvedAsks: The servers of systemd-resolved; empty: it does not run.
+    ///   - own: This machine's addresses, with port 0; any loopback address is the machine's own as well.
+    ///   - resolvedAsks: The servers of systemd-resolved; empty if it does not run.
     public static func withoutLoops(
         _ servers: [Endpoint], listening: [Endpoint], own: [Endpoint], resolvedAsks: [Endpoint] = []
     ) -> (usable: [Endpoint], loops: [Endpoint]) {
@@ -59,8 +59,8 @@ public enum ResolverList {
     }
 }
 
-/// A resolver of a network link, with the names that it is for. systemd-resolved writes the resolvers of all links into
-/// one file, even a VPN's, which must not be asked for all names.
+/// A resolver of a network link, with the names that the link is for. systemd-resolved writes the resolvers of all
+/// links into one file, even a VPN's, which must not be asked for all names.
 ///
 /// | a link has | another link has `~.` | its resolvers are |
 /// | --- | --- | --- |
@@ -70,17 +70,17 @@ public enum ResolverList {
 /// | neither | either | left out |
 ///
 /// A resolver of several links is asked if it is for one of them. A resolver of no known link is asked. A link whose
-/// only resolver is this daemon does not affect the others: that is how systemd-resolved is set to ask the daemon for
+/// only resolver is this daemon does not affect the other links: with such a link, systemd-resolved asks the daemon for
 /// all names.
 public struct LinkServer: Sendable, Hashable {
     public let address: IPAddress
-    /// The link's name; empty: the resolver is of the machine as a whole.
+    /// The link's name; empty if the resolver is of the machine as a whole.
     public let link: String
     public let use: Use
 
     /// The names that a link is for, fewest first.
     public enum Use: Int, Sendable {
-        /// Some names only.
+        /// The link is for some names only.
         case someNames
         /// The names that no other link is for.
         case otherNames
@@ -119,7 +119,7 @@ public struct LinkServer: Sendable, Hashable {
 /// A server of a file or key that is not asked.
 public struct LeftOutServer: Sendable, Hashable {
     public let server: Endpoint
-    /// The file or key that names it.
+    /// The file or key that names the server.
     public let source: String
     public let reason: Reason
 

@@ -23,7 +23,7 @@ struct ServerChoice {
     let group: GroupID
     private(set) var servers: [ServerState] = []
     private var rule: UpstreamGroup.Choice
-    /// The most queries at once to one server; 0: no limit.
+    /// The most queries at once to one server; 0 for no limit.
     private var concurrency: Int
     /// Queries under way, including those to servers that were removed from the list.
     private(set) var underWay = 0
@@ -48,7 +48,7 @@ struct ServerChoice {
     /// The server that is asked first; nil without servers.
     var current: ServerState? { servers.isEmpty ? nil : servers[first] }
 
-    /// Whether none of its servers answers: other groups are then asked at once.
+    /// Whether no server of the group answers; other groups are then asked at once.
     var isDown: Bool { !servers.isEmpty && servers.allSatisfy(\.isLost) }
 
     /// Until when other groups are asked at once because this group is down.
@@ -60,10 +60,10 @@ struct ServerChoice {
     enum Pick {
         /// The server with this index.
         /// - Parameters:
-        ///   - isTrial: It is set aside, and the question shows whether it answers again.
+        ///   - isTrial: Whether the server is set aside, and the question shows whether it answers again.
         ///   - beside: The index of another server to try beside the question.
         case server(Int, isTrial: Bool = false, beside: Int? = nil)
-        /// All servers that may be asked have as many queries under way as they may.
+        /// All servers that may be asked have as many queries under way as they may have.
         case full
         /// All servers were tried or are paused.
         case noServer
@@ -76,7 +76,7 @@ struct ServerChoice {
     /// `mutating`, like the functions below, so that reading a group copies nothing.
     /// - Parameters:
     ///   - source: See ``ServerState/hasRoom(_:for:at:)``.
-    ///   - isFirst: No server of the group was asked this question yet.
+    ///   - isFirst: Whether no server of the group was asked this question yet.
     ///   - leadsOn: Whether another group can be asked the question.
     ///   - isTried: Whether a server was asked the question, by ``ServerState/number``.
     mutating func pick(
@@ -110,7 +110,7 @@ struct ServerChoice {
         underWay > 0 || askedAt.map { now.milliseconds(since: $0) < Self.again } ?? false
     }
 
-    /// A server to try beside a question to another one.
+    /// A server to try beside a question to another server.
     private mutating func toTry(besides other: Int, at now: Tick) -> Int? {
         guard rule.triesBeside else { return nil }
         return servers.indices.first { index in
@@ -125,7 +125,7 @@ struct ServerChoice {
         return if case .full = pick { true } else { false }
     }
 
-    /// Milliseconds after which the next server is asked too; nil: never.
+    /// Milliseconds after which the next server is asked too; nil if it never is.
     mutating func nextAfter(_ index: Int) -> Int? {
         guard let longest = rule.nextWithin, servers.count > 1 else { return nil }
         guard let usual = servers[index].health.usualRoundTrip else { return longest }
@@ -138,7 +138,7 @@ struct ServerChoice {
     enum Event {
         /// The group has other settings or servers.
         case settings(UpstreamGroup)
-        /// The servers are asked in another way: their states are reset.
+        /// The servers are asked in another way, so their states are reset.
         case renewed
         case networkChanged
         /// A query goes to the server with this index.
@@ -235,7 +235,7 @@ struct ServerChoice {
 ///
 /// The servers of an account, and plain resolvers, are asked one after the other, so only the first column counts for
 /// them: a time-out during which an answer came does not count among the failures in a row, and the server that is
-/// asked for the late name does not take the rank of the one before. A dead server answers nothing, so each question
+/// asked for the late name does not take the rank of the silent server. A dead server answers nothing, so each question
 /// that was sent after its last answer counts.
 enum Silence {
     case ofName, ofAll, ofConnection, ofServer
@@ -252,7 +252,7 @@ enum Silence {
 }
 
 extension Query {
-    /// Whether other servers of the group were asked the same, and none has answered.
+    /// Whether other servers of the group were asked the same question, and none has answered.
     fileprivate var isSilentAlike: Bool {
         switch subject {
         case .names: false
@@ -263,7 +263,7 @@ extension Query {
 }
 
 extension Failure.Kind {
-    /// Whether the server itself reported it, which shows that it is reachable.
+    /// Whether the server itself reported the failure, which shows that the server is reachable.
     var isServersWord: Bool {
         switch self {
         case .unauthorized, .tooOften, .denied, .badAnswer: true

@@ -6,26 +6,26 @@ public struct ServerHealth: Sendable, Equatable {
     public internal(set) var consecutiveFailures = 0
     /// The reason of the last failed attempt; stays when the server answers again.
     public internal(set) var lastFailure: Failure?
-    /// When the last attempt failed; nil: none has.
+    /// When the last attempt failed; nil if no attempt has.
     public internal(set) var lastFailureAt: Tick?
     /// The round trip, smoothed as in TCP (RFC 6298 §2), in milliseconds; nil before the first answer.
     public internal(set) var roundTrip: Double?
     /// The usual deviation of round trips from ``roundTrip``, in milliseconds, smoothed in the same way.
     private var variation = 0.0
-    /// The server is not asked before then: it has answered "too often", or refused the account.
+    /// The server is not asked before this moment, since it has answered "too often", or refused the account.
     public internal(set) var pausedUntil: Tick?
     /// Answered attempts, since the start or the last change of the account.
     public internal(set) var answers: UInt64 = 0
-    /// Failed attempts, since the same moment.
+    /// Failed attempts, since the same moment as ``answers``.
     public internal(set) var failures: UInt64 = 0
 
-    /// Pauses in a row since it last answered.
+    /// Pauses in a row since the server last answered.
     private var pauses = 0
 
     /// Whether the server has asked for a pause that lasts now.
     public func isPaused(at now: Tick) -> Bool { pausedUntil.map { now < $0 } ?? false }
 
-    /// - Returns: Whether it had failed before, so that it answers again.
+    /// - Returns: Whether the server had failed before, so that it answers again.
     mutating func answered(roundTrip sample: Double, at now: Tick) -> Bool {
         answers += 1
         measure(sample)
@@ -44,10 +44,10 @@ public struct ServerHealth: Sendable, Equatable {
         roundTrip = before + (sample - before) / 8
     }
 
-    /// Milliseconds within which nearly all answers come; nil before the first.
+    /// Milliseconds within which nearly all answers come; nil before the first answer.
     var usualRoundTrip: Double? { roundTrip.map { $0 + 2 * variation } }
 
-    /// - Returns: Whether its state changed: it had answered before, or it fails for another kind of reason now.
+    /// - Returns: Whether the server's state changed: it had answered before, or fails for another kind of reason now.
     mutating func failed(_ failure: Failure, at now: Tick) -> Bool {
         failures += 1
         consecutiveFailures += 1
@@ -62,9 +62,9 @@ public struct ServerHealth: Sendable, Equatable {
         return consecutiveFailures == 1 || lastFailure?.kind != failure.kind
     }
 
-    /// The length of the pause after a failure, in seconds; nil: none. HTTP 429 doubles it from one second on, unless
-    /// the server gives a time. HTTP 401 is due to the account or the clock; further queries would only be billed or
-    /// blocked.
+    /// The length of the pause after a failure, in seconds; nil if there is no pause. HTTP 429 doubles it from one
+    /// second on, unless the server gives a time. HTTP 401 is due to the account or the clock; further queries would
+    /// only be billed or blocked.
     private mutating func pause(after failure: Failure, at now: Tick) -> Int? {
         switch failure.kind {
         case .tooOften:

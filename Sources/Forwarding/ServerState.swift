@@ -6,37 +6,37 @@ public struct ServerState: Sendable, Equatable {
     public let server: Server
     /// Differs from the numbers of all servers that the group has had; unchanged while the server stays in the list.
     let number: Int
-    /// Whether it answers.
+    /// Whether the server answers.
     public internal(set) var health: ServerHealth
-    /// Requests and messages under way to it.
+    /// Requests and messages under way to the server.
     private(set) var underWay = 0
-    /// The number of queries under way by source, as far as they count for one.
+    /// The number of queries under way by source, as far as they count for a source.
     private var holders = SourceCounts<Int>()
-    /// When it last gave an answer or a refusal of its own.
+    /// When the server last gave an answer or a refusal of its own.
     var heardAt: Tick?
-    /// Set while other servers are asked first; nil: the server has its rank.
+    /// Set while other servers are asked first; nil if the server has its rank.
     private(set) var setAside: SetAside?
     var isPassedOver: Bool { setAside != nil }
-    /// Whether it has failed, or refused several questions in a row, so that the other servers of its group are asked
-    /// first until its trial.
+    /// Whether the server has failed, or refused several questions in a row, so that the other servers of its group are
+    /// asked first until its trial.
     public var isSetAside: Bool { setAside?.until != nil }
-    /// Failed attempts in a row since its last answer, or the last change of the network.
+    /// Failed attempts in a row since the server's last answer, or the last change of the network.
     private var failures = 0
-    /// Whether none of its latest attempts was answered.
+    /// Whether the server answered none of the latest attempts.
     var isLost: Bool { failures >= Self.mostFailures }
     /// Answers such as SERVFAIL in a row.
     private var refusals = 0
-    /// The reduced `concurrency` after a "too often", and until when it holds; nil: as configured.
+    /// The reduced `concurrency` after a "too often", and until when the limit holds; nil if it is as configured.
     private var limit: (most: Int, until: Tick)?
 
     struct SetAside: Equatable, Sendable {
-        /// Seconds, doubled with each trial.
+        /// Seconds until the next trial, doubled with each trial.
         var pause: Int
-        /// When it is next tried; nil: no trial is due, and the server regains its rank once it answers.
+        /// When the server is next tried; nil if no trial is due, and the server regains its rank once it answers.
         var until: Tick?
     }
 
-    /// After this many failed attempts in a row a server counts as lost: a single one may be an accident.
+    /// After this many failed attempts in a row a server counts as lost: a single failure may be an accident.
     public static let mostFailures = 3
     /// Milliseconds for which a halved limit holds.
     private static let limitTime = 10_000
@@ -51,8 +51,8 @@ public struct ServerState: Sendable, Equatable {
         a.server == b.server && a.health == b.health && a.underWay == b.underWay && a.setAside == b.setAside
     }
 
-    /// Counts a query to it.
-    /// - Parameter holder: The source for which it counts, if any.
+    /// Counts a query to the server.
+    /// - Parameter holder: The source for which the query counts, if any.
     mutating func begins(for holder: Source?) {
         underWay += 1
         if let holder { holders.add(1, to: holder) }
@@ -63,10 +63,10 @@ public struct ServerState: Sendable, Equatable {
         if let holder { holders.add(-1, to: holder) }
     }
 
-    /// Whether one more query may go to it.
+    /// Whether one more query may go to the server.
     /// - Parameters:
-    ///   - configured: `concurrency`; 0: no limit.
-    ///   - source: If other sources wait: the asking source, which may have its share, see ``Shares``. Nil: no other
+    ///   - configured: `concurrency`; 0 for no limit.
+    ///   - source: If other sources wait: the asking source, which may have its share, see ``Shares``. Nil if no other
     ///     source waits.
     func hasRoom(_ configured: Int, for source: Source? = nil, at now: Tick) -> Bool {
         guard configured > 0 else { return true }
@@ -89,29 +89,29 @@ public struct ServerState: Sendable, Equatable {
 
     // MARK: Setting aside
 
-    /// Whether it is to be tried now.
+    /// Whether the server is to be tried now.
     func isDue(_ rule: UpstreamGroup.Choice, at now: Tick) -> Bool {
         rule.pause != nil && setAside.map { $0.until ?? now <= now } ?? false
     }
 
-    /// Sets it aside after a failure or at a trial, which counts as a failure until it answers. Of several failures
-    /// before the next trial only the first counts.
+    /// Sets the server aside after a failure or at a trial, which counts as a failure until the server answers. Of
+    /// several failures before the next trial only the first counts.
     mutating func putAside(_ rule: UpstreamGroup.Choice, at now: Tick) {
         guard let pauses = rule.pause, setAside == nil || isDue(rule, at: now) else { return }
         let pause = min(max(2 * (setAside?.pause ?? 0), pauses.lowerBound), pauses.upperBound)
         setAside = SetAside(pause: pause, until: now.advanced(milliseconds: pause * 1000))
     }
 
-    /// Another server has answered: if the last result of this one was a failure or a refusal, the other is asked first
-    /// from now on.
+    /// Another server has answered: if the last result of this server was a failure or a refusal, the other server is
+    /// asked first from now on.
     mutating func yield() {
         if failures + refusals > 0, setAside == nil { setAside = SetAside(pause: 0) }
     }
 
-    /// Its trial ended without a verdict.
+    /// The server's trial ended without a verdict.
     mutating func tryAgain(at now: Tick) { setAside?.until = now.advanced(milliseconds: ServerChoice.again) }
 
-    /// - Returns: Whether it answers again.
+    /// - Returns: Whether the server answers again.
     mutating func answered(
         _ hasAnswer: Bool, roundTrip: Double, _ rule: UpstreamGroup.Choice, at now: Tick
     ) -> Bool {

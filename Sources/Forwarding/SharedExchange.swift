@@ -5,7 +5,7 @@ public import DNSWire
 /// The part of a store entry's key that the forwarder knows: every property of the question that decides the answer.
 /// The shell adds the group's settings, so that daemons with other settings do not find the entry.
 public struct SharedQuestion: Hashable, Sendable {
-    /// The group whose answer it is.
+    /// The group that answers.
     public var group: GroupID
     /// The queried name.
     public var name: Name
@@ -50,14 +50,14 @@ public enum SharedContent: Sendable, Equatable {
 }
 
 extension SharedContent {
-    /// The content with TTLs limited by this daemon's `maxTTL`: the writer's may be higher.
+    /// The content with TTLs limited by this daemon's `maxTTL`: the writer's limit may be higher.
     func clampedToOwnTTL(_ maxTTL: UInt32) -> SharedContent {
         guard case .answer(var answer) = self else { return self }
         answer.clampTTLs(minimum: 0, maximum: maxTTL)
         return .answer(answer)
     }
 
-    /// Whether it is usable `elapsed` seconds after it was written. Only an account can have "no record".
+    /// Whether the content is usable `elapsed` seconds after it was written. Only an account can have "no record".
     func isUsable(after elapsed: UInt32, isOfAccount: Bool) -> Bool {
         if case .answer(let answer) = self { elapsed < answer.keep } else { isOfAccount }
     }
@@ -67,9 +67,9 @@ extension SharedContent {
 public struct SharedEntry: Sendable, Equatable {
     /// The group's answer.
     public var content: SharedContent
-    /// When it was written, by the writer's clock, in seconds since 1970.
+    /// When the entry was written, by the writer's clock, in seconds since 1970.
     public var stored: UInt64
-    /// The seconds from then on for which it is fresh.
+    /// The seconds from ``stored`` on for which the entry is fresh.
     public var lifetime: UInt32
 
     /// Each parameter sets the property of the same name.
@@ -99,10 +99,10 @@ public enum SharedAction: Sendable, Equatable {
     /// Take the lease of a question.
     case claim(SharedReadID, SharedQuestion)
     /// Write an entry, and a copy to give when the entry has expired. Both always have an expiry, in seconds; `stale`
-    /// is that of the copy, 0: none.
+    /// is the expiry of the copy; 0 for no copy.
     case write(SharedQuestion, SharedContent, lifetime: UInt32, stale: UInt32)
     case delete([SharedQuestion])
-    /// Read the generation, to see whether another daemon has begun a new one and whether the store answers.
+    /// Read the generation, to see whether another daemon has begun a new generation and whether the store answers.
     case lookForGeneration
     /// Begin a new generation: no earlier entry is found any more.
     case beginGeneration
@@ -114,9 +114,9 @@ public enum SharedEvent: Sendable, Equatable {
     /// The connection failed or ended, with the reason.
     case lost(String)
     case found(SharedReadID, SharedFinding)
-    /// Whether the lease is this daemon's.
+    /// Whether this daemon has the lease.
     case claimed(SharedReadID, Bool)
-    /// A read, a claim or a read of the generation failed, with the reason; nil: a read of the generation.
+    /// A read, a claim or a read of the generation failed, with the reason; nil for a read of the generation.
     case failed(SharedReadID?, String)
     case written
     case writeFailed(String)
@@ -136,7 +136,7 @@ public enum SharedFinding: Sendable, Equatable {
 public struct SharedSettings: Sendable, Equatable {
     /// Seconds for which a copy is retained after the entry's expiry; a day at most.
     public var staleSeconds: UInt32
-    /// The per cent of an entry's lifetime after which a question refreshes it; 0: never.
+    /// The per cent of an entry's lifetime after which a question refreshes it; 0 for never.
     public var prefetchAt: UInt32
 
     /// Each parameter sets the property of the same name.
@@ -161,7 +161,7 @@ public struct SharedCacheCounters: Sendable, Equatable {
     public internal(set) var writesFailed: UInt64 = 0
     /// Entries that were dropped, since too many waited.
     public internal(set) var dropped: UInt64 = 0
-    /// Entries that this fleet has not sealed, or that are no answer: deleted.
+    /// Entries that this fleet has not sealed, or that are no answer; they were deleted.
     public internal(set) var refused: UInt64 = 0
     /// Entries from the future, by this machine's clock.
     public internal(set) var ignored: UInt64 = 0
@@ -178,7 +178,7 @@ public struct SharedCacheCounters: Sendable, Equatable {
 public struct SharedCacheOverview: Sendable, Equatable {
     /// Whether the store is connected and in use.
     public let isOn: Bool
-    /// The reason for which the store is not in use; empty while it is, and before the first attempt has ended.
+    /// Why the store is not in use; empty while it is in use, and before the first attempt has ended.
     public let reason: String
     /// The time of the next attempt to connect.
     public let nextTry: Tick?

@@ -19,11 +19,11 @@
 public enum Shares {
     /// A handshake takes a hundred times as long as an answer.
     public static let handshakes = 8
-    /// Some 250 octets each.
+    /// Each question takes some 250 octets.
     public static let submitted = 1024
-    /// Some 1.3 KB each.
+    /// Each flight takes some 1.3 KB.
     static let flights = 1536
-    /// Some 300 octets each. The first client of a question is always accepted.
+    /// Each client takes some 300 octets. The first client of a question is always accepted.
     static let clients = 8192
     static let waiting = 1024
     /// All clients that wait for one question are answered at the same moment, even if their source is forged (DNSBomb,
@@ -72,7 +72,7 @@ public struct SourceCounts<Count: SignedNumeric & Comparable & Sendable>: Sendab
         if let network = source.network { networks.add(change, to: network) }
     }
 
-    /// The source with the greatest part, of all or of a network. Walks over all.
+    /// The source with the greatest part, of all sources or of a network's. The call walks over all sources.
     func heaviest(of network: UInt64?) -> Source? {
         sources.largest { network == nil || $0.network == network }
     }
@@ -85,7 +85,7 @@ public struct SourceCounts<Count: SignedNumeric & Comparable & Sendable>: Sendab
 }
 
 extension SourceCounts<Int> {
-    /// Whether a source and its network may have one more, by ``Shares/mayHaveMore(own:all:most:)``.
+    /// Whether a source and its network may have one more element, by ``Shares/mayHaveMore(own:all:most:)``.
     /// - Parameter all: The part of all sources together; nil: ``all``.
     func mayHaveMore(_ source: Source, all: Int? = nil, most: Int) -> Bool {
         let all = all ?? self.all
@@ -95,8 +95,8 @@ extension SourceCounts<Int> {
 }
 
 extension Array {
-    /// After seven elements of one network on a link in a row, moves one of another forward, if there is one; else the
-    /// order stays.
+    /// After seven elements of one network on a link in a row, moves an element of another network forward, if there is
+    /// one; else the order stays.
     func spread(by network: (Element) -> UInt64?) -> [Element] {
         var spread: [Element] = []
         var (held, run): ([Element], (network: UInt64?, count: Int)) = ([], (nil, 0))
@@ -119,7 +119,7 @@ extension Array {
     }
 }
 
-/// The part of each key; an empty one is not recorded. Mostly one key has all, and is found without a hash (some 1,400
+/// The part of each key; an empty part is not recorded. Mostly one key has all, and is found without a hash (some 1,400
 /// instructions a query less).
 private struct Counts<Key: Hashable & Sendable, Count: SignedNumeric & Comparable & Sendable>: Sendable {
     private var first: (key: Key, count: Count)?

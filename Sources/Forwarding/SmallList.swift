@@ -1,15 +1,15 @@
 /// A list that usually has one element, which needs no memory on the heap.
 public struct SmallList<Element>: Sequence {
-    /// The first element; nil: there is none.
+    /// The first element; nil if there is none.
     public private(set) var first: Element?
     private var others: [Element] = []
 
-    /// - Parameter element: nil: empty.
+    /// - Parameter element: The only element; nil for an empty list.
     public init(_ element: Element? = nil) { first = element }
 
-    /// Whether it has no element.
+    /// Whether the list has no element.
     public var isEmpty: Bool { first == nil }
-    /// How many elements it has.
+    /// The number of elements.
     public var count: Int { first == nil ? 0 : 1 + others.count }
 
     /// Adds an element at the end.
@@ -17,7 +17,7 @@ public struct SmallList<Element>: Sequence {
         if first == nil { first = element } else { others.append(element) }
     }
 
-    /// Removes an element, usually the last; nil: there is none.
+    /// Removes an element, usually the last; nil if there is none.
     public mutating func popLast() -> Element? { others.isEmpty ? first.take() : others.removeLast() }
 
     func map<Other>(_ transform: (Element) -> Other) -> SmallList<Other> {
@@ -38,7 +38,7 @@ public struct SmallList<Element>: Sequence {
         fileprivate var first: Element?
         fileprivate var others: IndexingIterator<[Element]>
 
-        /// The next element; nil: there is none.
+        /// The next element; nil if there is none.
         public mutating func next() -> Element? { first.take() ?? others.next() }
     }
 

@@ -17,20 +17,20 @@ public struct Source: Hashable, Sendable {
     private init(_ high: UInt64, _ low: UInt64) { (self.high, self.low) = (high, low) }
     private init(v4 address: UInt64) { self.init(0xFFFF_FFFF << 32 | address, 0) }
 
-    /// The daemon's own questions: refreshes, `preResolve`, `keepAliveDomains`. Its value is that of 0.0.0.0.
+    /// The daemon's own questions: refreshes, `preResolve`, `keepAliveDomains`. Its value is the value of 0.0.0.0.
     static var daemon: Source { Source(v4: 0) }
     /// The programs of this machine.
     public static var host: Source { Source(v4: 0x7F00_0001) }
 
-    /// Whether it is a program of this machine, or the daemon itself.
+    /// Whether the source is a program of this machine, or the daemon itself.
     var isThisHost: Bool { self == .host || self == .daemon }
 
-    /// The first 64 bits of an IPv6 address that is a source of its own; nil: it is the only source of its network.
+    /// The first 64 bits of an IPv6 address that is a source of its own; nil if it is the only source of its network.
     public var network: UInt64? { low == 0 ? nil : high }
 
     /// - Parameter isOnLink: Whether the network of an IPv6 address is on a link of this machine. A network that no
-    ///   router of the Internet leads to counts as one: link-local (fe80::/10) and unique local addresses (fc00::/7,
-    ///   RFC 4193).
+    ///   router of the Internet leads to counts as on a link: link-local (fe80::/10) and unique local addresses
+    ///   (fc00::/7, RFC 4193).
     public init(_ address: IPAddress, isOnLink: Bool = false) {
         let address = address.unmapped
         if address.isLoopback {
@@ -45,7 +45,7 @@ public struct Source: Hashable, Sendable {
 
     /// An index below `count`, which cannot be predicted without the salt.
     /// - Parameters:
-    ///   - salt: Secret and random for this process.
+    ///   - salt: Two numbers, secret and random for this process.
     ///   - count: 1 to 2^32.
     public func index(below count: Int, salt: (UInt64, UInt64)) -> Int {
         // Multiply-shift hashing: an odd factor loses no information, and the product's upper half depends on every
@@ -54,7 +54,7 @@ public struct Source: Hashable, Sendable {
         return Int(truncatingIfNeeded: ((product >> 32) &* UInt64(count)) >> 32)
     }
 
-    /// Such an index for the ``network`` alone; nil: the source has no network.
+    /// An index as by ``index(below:salt:)`` for the ``network`` alone; nil if the source has no network.
     public func networkIndex(below count: Int, salt: (UInt64, UInt64)) -> Int? {
         network.map { Source($0, 0).index(below: count, salt: salt) }
     }
@@ -75,16 +75,16 @@ public struct Links: Sendable, Equatable {
 
 /// The sender of a question.
 public struct Asker: Sendable {
-    /// The address of the client, which may be a server; unspecified: it does not matter.
+    /// The address of the client, which may be a server; unspecified if it does not matter.
     public let address: IPAddress
     /// The transport of the question.
     public let way: ClientWay
-    /// Whether the address is proven: it is this host's, has a connection, or has sent this daemon's cookie.
+    /// Whether the address is proven: it is this host's address, has a connection, or has sent this daemon's cookie.
     public let isProven: Bool
     /// The source whose share the question uses.
     public let source: Source
 
-    /// - Parameter source: By ``Links/source(of:)``.
+    /// - Parameter source: The result of ``Links/source(of:)``.
     public init(_ address: IPAddress, over way: ClientWay, isProven: Bool, source: Source) {
         (self.address, self.way, self.isProven, self.source) = (address, way, isProven, source)
     }

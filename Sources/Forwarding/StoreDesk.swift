@@ -3,17 +3,17 @@ import Base
 /// Decides about the store of a fleet: whether it is asked, how long a question waits, whether its entries are usable,
 /// and when it is dialled.
 ///
-/// One rule is behind all of it: with a store, no question is slower or less reliable than without. Its inputs are
-/// events and the time. It appends orders for the shell to `actions`, and results for steps to the findings: see
+/// One rule decides: with a store, no question is slower or less reliable than without. The inputs of the desk are
+/// events and the time. The desk appends orders for the shell to `actions`, and results for steps to the findings: see
 /// ``takeFinding()``.
 struct StoreDesk {
-    /// Nil: no store is configured.
+    /// The present settings; nil if no store is configured.
     private(set) var settings: SharedSettings?
     private(set) var counters = SharedCacheCounters()
     private var health = StoreHealth()
     /// Replies that the store owes.
     private var owed = 0
-    /// Start of the store's present silence while requests are open; nil: none open.
+    /// When the store's present silence began; nil if no request is open.
     private var silentSince: Tick?
     private var pace = StorePace()
     private(set) var clock = StoreClock()
@@ -29,7 +29,7 @@ struct StoreDesk {
     static let mostWait = 5
     /// The timeout of a read, in milliseconds.
     static let readTime = 50
-    /// The most replies owed: requests are answered in order, so more would only wait.
+    /// The most replies owed: requests are answered in order, so further requests would only wait.
     static let maximumReads = 256
     /// The shortest remaining lifetime of an answer that is shared (interface), and the longest that a stale copy is
     /// retained; in seconds.
@@ -51,19 +51,19 @@ struct StoreDesk {
 
     // MARK: Looks
 
-    /// The milliseconds that a client's question waits for a read that begins now. 0: the question does not wait, but a
-    /// reply still counts; nil: the store is not asked.
+    /// The milliseconds that a client's question waits for a read that begins now. With 0 the question does not wait,
+    /// but a reply still counts; nil if the store is not asked.
     func budget(at now: Tick) -> Int? {
         guard isOn, owed < Self.maximumReads else { return nil }
-        // Reads are answered in order: a read behind a late one is later still.
+        // Reads are answered in order: a read behind a late read is later still.
         if let silentSince, now.milliseconds(since: silentSince) >= Self.mostWait { return 0 }
         return pace.budget
     }
 
     /// Reads the store for a step.
-    /// - Parameter isWanted: Clients wait for the flight. A refresh has no client, so it can wait long enough to save a
-    ///   lookup that another daemon has made.
-    /// - Returns: Whether the step waits for the result; false: its group is asked now.
+    /// - Parameter isWanted: Whether clients wait for the flight. A refresh has no client, so it can wait long enough
+    ///   to save a lookup that another daemon has made.
+    /// - Returns: Whether the step waits for the result; if not, its group is asked now.
     mutating func look(for subject: StoreSubject, isWanted: Bool, at now: Tick, _ actions: inout [Action]) -> Bool {
         guard let budget = budget(at: now) else { return false }
         flights[subject.flight, default: StorePatience()].isWanted = isWanted
@@ -113,7 +113,7 @@ struct StoreDesk {
         }
     }
 
-    /// Notes the end of a flight. A later reply of the store to it is only cached.
+    /// Notes the end of a flight. A later reply of the store to the flight is only cached.
     mutating func ended(_ flight: TableID) {
         if !flights.isEmpty { flights[flight] = nil }
     }
@@ -131,8 +131,8 @@ struct StoreDesk {
 
     /// Takes the result of an action.
     /// - Parameters:
-    ///   - wall: Seconds since 1970.
-    ///   - maxTTL: In seconds; the limit of the writer may be higher.
+    ///   - wall: The time, in seconds since 1970.
+    ///   - maxTTL: This daemon's limit, in seconds; the limit of the writer may be higher.
     mutating func handle(
         _ event: SharedEvent, wall: UInt64, maxTTL: UInt32, at now: Tick, _ actions: inout [Action]
     ) {
@@ -204,7 +204,7 @@ struct StoreDesk {
         }
     }
 
-    /// No usable entry, or no reply: a refresh takes the lease; any other question goes to the group.
+    /// Without a usable entry or a reply, a refresh takes the lease; any other question goes to the group.
     private mutating func storeHasNothing(_ read: StoreRead, at now: Tick, _ actions: inout [Action]) {
         guard let flight = flights[read.subject.flight] else { return }
         guard read.groupAskedAt != nil else { return say(.nothing, to: read) }
@@ -236,7 +236,7 @@ struct StoreDesk {
 
     // MARK: Time
 
-    /// When `expire` must be called next; nil: no work is under way.
+    /// When `expire` must be called next; nil if no work is under way.
     var nextDeadline: Tick? {
         mutating get {
             while let first = moments.first, !reads.contains(first) { moments.removeFirst() }
@@ -272,7 +272,7 @@ struct StoreDesk {
 
     // MARK: Connection
 
-    /// Applies other settings: the store may be another one, so it is dialled again.
+    /// Applies other settings: the store may be another store, so it is dialled again.
     mutating func begin(_ new: SharedSettings?, at now: Tick, _ actions: inout [Action]) {
         if health.isInUse { actions.append(.shared(.hangUp)) }
         (settings, pace, clock, isClockReported) = (new, StorePace(), StoreClock(), false)
@@ -310,7 +310,7 @@ struct StoreSubject {
     var bases = AnswerBases()
     /// The question to the store.
     let question: SharedQuestion
-    /// Whether the group carries addresses: only then can it have "no record".
+    /// Whether the group carries addresses; only such a group can have "no record".
     let isAccount: Bool
 }
 
@@ -320,13 +320,13 @@ struct StoreFinding {
     let news: News
 
     enum News: Equatable {
-        /// A fresh entry, `elapsed` seconds old. `isDue`: it is to be refreshed.
+        /// A fresh entry, `elapsed` seconds old. `isDue`: whether it is to be refreshed.
         case fresh(SharedContent, elapsed: UInt32, isDue: Bool)
         /// An entry that comes too late for the flight, or has expired: it is only cached.
         case known(SharedContent, elapsed: UInt32)
-        /// The store has no entry, or has not replied in time. The group was asked before.
+        /// The store has no entry, or has not replied in time, and the group was asked before.
         case nothing
-        /// The step goes on without the store: its group is to be asked.
+        /// The step goes on without the store, and its group is to be asked.
         case askGroup
         /// Another daemon refreshes the entry: its answer will be in the store when a client asks.
         case leaseLost
@@ -336,17 +336,17 @@ struct StoreFinding {
 /// A read, or a claim of the lease, that the store has not answered.
 struct StoreRead {
     let subject: StoreSubject
-    /// Whether it takes the lease of a refresh.
+    /// Whether the request takes the lease of a refresh.
     let isClaim: Bool
     let sent: Tick
-    /// When the group is asked if the store has not replied; nil: it was asked already.
+    /// When the group is asked if the store has not replied; nil if it was asked already.
     var groupAskedAt: Tick?
     /// Until when clients wait for the store if the group has failed meanwhile.
     var clientsWaitUntil: Tick
-    /// The rules have changed since: the entry may not be the answer any more.
+    /// Whether the rules have changed since, so that the entry may no longer be the answer.
     var isOutdated = false
 
-    /// - Parameters: `wait` and `clientsWait`: In milliseconds.
+    /// - Parameters: `wait` and `clientsWait`: The time left, in milliseconds.
     init(_ subject: StoreSubject, isClaim: Bool, wait: Int, clientsWait: Int, at now: Tick) {
         (self.subject, self.isClaim, sent) = (subject, isClaim, now)
         groupAskedAt = wait > 0 ? now.advanced(milliseconds: wait) : nil
@@ -355,7 +355,7 @@ struct StoreRead {
 
     var failsAt: Tick { sent.advanced(milliseconds: StoreDesk.readTime) }
 
-    /// When it is to be checked again.
+    /// When the read is to be checked again.
     func next(after now: Tick) -> Tick {
         if let groupAskedAt { return min(groupAskedAt, failsAt) }
         return clientsWaitUntil > now ? clientsWaitUntil : failsAt
@@ -366,10 +366,10 @@ struct StoreRead {
 struct StorePatience {
     /// Whether a client has asked.
     var isWanted = false
-    /// Milliseconds that its clients have waited.
+    /// Milliseconds that the flight's clients have waited.
     private var spent = 0
 
-    /// In milliseconds.
+    /// The time left, in milliseconds.
     var left: Int { max(0, StoreDesk.mostWait - spent) }
 
     mutating func waited(since begin: Tick, _ now: Tick) {

@@ -1,6 +1,6 @@
 import Base
 
-/// Whether a store is in use: when it is dialled and given up, and whether it takes entries.
+/// Decides when a store is dialled and given up, and whether it takes entries.
 struct StoreHealth {
     private var state = State.off
     /// When the state began; for `away`, when it ends.
@@ -35,9 +35,9 @@ struct StoreHealth {
     private static let goodTime = 60_000
 
     var isOn: Bool { state == .on }
-    /// Whether it is connected, is being dialled, or will be.
+    /// Whether the store is connected, is being dialled, or will be dialled.
     var isInUse: Bool { state != .off }
-    /// When it is dialled again.
+    /// When the store is dialled again.
     var nextTry: Tick? { state == .away ? moment : nil }
 
     var nextDeadline: Tick? {
@@ -106,7 +106,7 @@ struct StoreHealth {
     }
 
     mutating func writeFailed(_ why: String, at now: Tick, _ actions: inout [Action]) {
-        // The write was under way when the first one failed.
+        // The write was under way when the first write failed.
         if let writesPausedUntil, now < writesPausedUntil { return }
         if writePause == 0 { actions.append(.report(.sharedCacheTakesNothing(why))) }
         writePause = min(max(1, 2 * writePause), Self.longestPause)
@@ -130,17 +130,17 @@ struct StoreClock {
     enum Worth: Equatable {
         /// Written `elapsed` seconds ago; given only if no server answers.
         case fresh(elapsed: UInt32, isDue: Bool)
-        /// So many seconds since it was written; to be given only if no server answers.
+        /// Written `elapsed` seconds ago; given only if no server answers.
         case stale(elapsed: UInt32)
-        /// Its time is over.
+        /// The entry's time is over.
         case nothing
-        /// It is in the future: the writer's clock or this machine's is wrong.
+        /// The entry is in the future: the writer's clock or this machine's clock is wrong.
         case ahead
 
         var isFresh: Bool { if case .fresh = self { true } else { false } }
     }
 
-    /// - Parameter wall: seconds since 1970.
+    /// - Parameter wall: The time, in seconds since 1970.
     mutating func worth(
         _ entry: SharedEntry, isStaleCopy: Bool, _ settings: SharedSettings, wall: UInt64, at now: Tick
     ) -> Worth {
@@ -161,7 +161,7 @@ struct StoreClock {
         return .fresh(elapsed: UInt32(age), isDue: age * 100 >= lifetime * UInt64(share))
     }
 
-    /// The seconds by which a clock of the fleet is known to be ahead of this machine's.
+    /// The seconds by which a clock of the fleet is known to be ahead of this machine's clock.
     private func lead(_ wall: UInt64, _ now: Tick) -> UInt64 {
         guard let skew, now < skew.until else { return 0 }
         return UInt64(max(0, skew.beyondTicks - Self.beyondTicks(wall, now)))
@@ -172,7 +172,7 @@ struct StoreClock {
     }
 }
 
-/// The times of the last reads of a store, and the wait for the next one that follows.
+/// The times of the last reads of a store, and the resulting wait for the next read.
 struct StorePace {
     private var reads: [(nanoseconds: UInt64, isHit: Bool)] = []
     private var oldest = 0

@@ -1,7 +1,7 @@
 /// Values under numbers that are never reused: an outdated number finds no element instead of a wrong one.
 struct Table<Element> {
     private var elements: [Element?] = []
-    /// The serial number of the element at each index; 0: none.
+    /// The serial number of the element at each index; 0 if there is none.
     private var serials: [UInt64] = []
     private var free: [UInt32] = []
     private var nextSerial: UInt64 = 1
@@ -30,14 +30,14 @@ struct Table<Element> {
         serials.indices.filter { serials[$0] != 0 }.map { TableID(index: UInt32($0), serial: serials[$0]) }
     }
 
-    /// The element under a number; nil: it was removed. Only an existing element can be replaced.
+    /// The element under a number; nil if it was removed. Only an existing element can be replaced.
     subscript(id: TableID) -> Element? {
         get { contains(id) ? elements[Int(id.index)] : nil }
         set { if contains(id), let newValue { elements[Int(id.index)] = newValue } }
     }
 
     /// Changes the element under a number in place; the subscript would copy it twice.
-    /// - Returns: nil: there is none.
+    /// - Returns: nil if there is none.
     @inline(__always)
     mutating func change<Result>(_ id: TableID, _ change: (inout Element) -> Result) -> Result? {
         contains(id) ? change(&elements[Int(id.index)]!) : nil
@@ -53,7 +53,7 @@ struct Table<Element> {
         return element
     }
 
-    /// The element that was inserted last, of those for which `isMeant` is true. Walks over all.
+    /// The latest inserted element for which `isMeant` is true. The call walks over all elements.
     func newest(where isMeant: (Element) -> Bool) -> Element? {
         serials.indices.filter { elements[$0].map(isMeant) ?? false }.max { serials[$0] < serials[$1] }
             .flatMap { elements[$0] }
@@ -66,12 +66,12 @@ struct Table<Element> {
 /// A number in a `Table`.
 struct TableID: Hashable, Sendable {
     fileprivate let index: UInt32
-    /// The number of elements inserted up to and including it.
+    /// The number of elements inserted up to and including this element.
     let serial: UInt64
 
     fileprivate init(index: UInt32, serial: UInt64) { (self.index, self.serial) = (index, serial) }
 
-    /// The index of the element, which no other element of the table has at the same time; the lowest that was free.
+    /// The index of the element, which no other element of the table has at the same time: the lowest free index.
     var number: Int { Int(index) }
 
     /// A number that belongs to no table.

@@ -17,7 +17,7 @@ public struct Timing: Sendable, Equatable {
     /// attacker who silences HTTPDNS for a moment and forges the resolver's answer gains no more than this.
     static let standInTTL: UInt32 = 60
     /// The longest time, in seconds, for which an unproven "no record", which an attacker on the path may have written,
-    /// is cached: it only spares lookups for questions that come together.
+    /// is cached. This time only spares lookups for questions that come together.
     static let unprovenNegativeTTL: UInt32 = 5
     /// Milliseconds after which a client gets a stale answer: just under the 1.8 s of RFC 8767 §5.
     public var staleWithin = 1700
@@ -25,14 +25,14 @@ public struct Timing: Sendable, Equatable {
     /// programs give up or repeat the question.
     public var answerWithin = 3800
 
-    /// Milliseconds after which a silent server is asked again: four times its usual round trip, since it may have to
-    /// look the name up itself; 1 s while none is known (RFC 6298 §2).
+    /// Milliseconds after which a silent server is asked again: four times its usual round trip, since the server may
+    /// have to look the name up itself; 1 s while no round trip is known (RFC 6298 §2).
     static func patience(roundTrip: Double?) -> Int {
         guard let roundTrip else { return 1000 }
         return max(shortestPatience, Int(min(4 * roundTrip, 60_000)))
     }
 
-    /// In milliseconds: the usual time of a lookup that is not in a server's cache.
+    /// The usual time, in milliseconds, of a lookup that is not in a server's cache.
     static let shortestPatience = 250
     /// `enableReport`: whether abnormal lookups are reported one by one.
     public var reportsLookups = false
@@ -53,9 +53,9 @@ public struct Timing: Sendable, Equatable {
 public struct Counters: Sendable, Equatable {
     /// Questions that were not in the cache and began a flight.
     public internal(set) var flights: UInt64 = 0
-    /// Questions that were not in the cache, and waited for the answer to an equal one.
+    /// Questions that were not in the cache, and waited for the answer to an equal question.
     public internal(set) var joined: UInt64 = 0
-    /// Questions refused since ``Shares/flights`` were under way: the newest of the source with the most.
+    /// Questions refused since ``Shares/flights`` were under way: the newest question of the source with the most.
     public internal(set) var refusedFlights: UInt64 = 0
     /// Questions refused since their source had its share of ``Shares/waiting`` or ``Shares/clients``.
     public internal(set) var refusedWaiting: UInt64 = 0
@@ -65,7 +65,7 @@ public struct Counters: Sendable, Equatable {
     private var fallbackReasons = [UInt64](repeating: 0, count: FallbackReason.allCases.count)
     /// Names past `queriesPerSecond`.
     public internal(set) var pastPlan: UInt64 = 0
-    /// Names that HTTPDNS was not asked for, since too many below their domain had no record.
+    /// Names that HTTPDNS was not asked for, since too many names below their domain had no record.
     public internal(set) var pastNoRecordBudget: UInt64 = 0
     /// Answers from which private addresses were removed.
     public internal(set) var withoutPrivate: UInt64 = 0
@@ -77,9 +77,9 @@ public struct Counters: Sendable, Equatable {
     public internal(set) var servedStale: UInt64 = 0
     /// Queries that could not be sent for a shortage of this machine.
     public internal(set) var short: UInt64 = 0
-    /// The reason of the last such query; empty: there was none.
+    /// The reason of the last such query; empty if there was none.
     public internal(set) var shortOf = ""
-    /// The time of the last such query; nil: there was none.
+    /// The time of the last such query; nil if there was none.
     public internal(set) var shortAt: Tick?
     /// Flights whose clients were answered because time ran out.
     public internal(set) var overdue: UInt64 = 0
@@ -126,7 +126,7 @@ public enum FallbackReason: Int, CaseIterable, Sendable {
     /// The failure of the last server: see ``Failure/Kind``.
     case timedOut, unreachable, untrusted, insecure, unauthorized, tooOften, denied, badAnswer
 
-    /// The reason that follows from a failure; nil: a shortage of this machine, after which no other group is asked.
+    /// The reason that follows from a failure; nil for a shortage of this machine, after which no other group is asked.
     public init?(_ kind: Failure.Kind) {
         switch kind {
         case .timedOut: self = .timedOut

@@ -2,10 +2,10 @@ import Base
 
 /// The rate that a plan allows: names a second, and after a quiet second as many at once.
 ///
-/// The sources share it. The part of a source is the names that it has sent; it falls as the bucket fills again. The
-/// source with the greatest part may use only the bucket. The smaller the part of a source, the more of a reserve it
-/// may use as well. The sources of a network on a link have seven eighths of the reserve together. In the long run no
-/// more names are sent than the plan allows, whatever the sources.
+/// The sources share the rate. The part of a source is the names that it has sent; it falls as the bucket fills again.
+/// The source with the greatest part may use only the bucket. The smaller the part of a source, the more of a reserve
+/// it may use as well. The sources of a network on a link have seven eighths of the reserve together. In the long run
+/// no more names are sent than the plan allows, whatever the sources.
 struct TokenBucket {
     private let perSecond: Double
     private var tokens: Double
@@ -14,12 +14,12 @@ struct TokenBucket {
     private var spent = SourceCounts<Double>()
     /// The greatest part of a source or a network.
     private var most = 0.0
-    /// Limits the reports that it is empty.
+    /// Limits the reports that the bucket is empty.
     var news = News()
 
-    /// The parts of further sources are not recorded: they may use the reserve, which is bounded itself.
+    /// The parts of further sources are not recorded: these sources may use the reserve, which is bounded itself.
     private static let maximumSources = 1024
-    /// A part below this is forgotten.
+    /// A part below this value is forgotten.
     private static let leastPart = 0.02
 
     init(perSecond: Int) {
@@ -56,7 +56,7 @@ struct TokenBucket {
     /// Whether the whole reserve is used up.
     var isEmpty: Bool { tokens - 1 < -reserve }
 
-    /// Whether more names wait than fit, so that their sources matter.
+    /// Whether more names wait than the bucket has room for, so that their sources matter.
     func isShort(for count: Int) -> Bool { tokens < Double(count) }
 
     mutating func take(for source: Source) {
@@ -78,7 +78,7 @@ struct TokenBucket {
 struct News {
     private var happenedAt: Tick?
 
-    /// A condition that did not occur for this long begins again, in milliseconds.
+    /// Milliseconds without an occurrence after which a condition counts as new.
     private static let quiet = 60_000
 
     /// Records that the condition occurs, and returns whether it has just begun.

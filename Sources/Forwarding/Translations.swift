@@ -4,10 +4,10 @@ import DNSWire
 /// The flights and clients whose answers are made from the answer to another question: a flight for AAAA waits for the
 /// A records of its name (RFC 6147), and a client of an alias for the records of its target.
 ///
-/// Each puts that question to the forwarder as a client would, under a number that the shell never gives.
+/// Each subject puts the other question to the forwarder as a client would, under a number that the shell never gives.
 struct Translations {
     enum Subject {
-        /// - Parameter absence: The result for AAAA; nil: none, and the flight fails without an A record.
+        /// - Parameter absence: The result for AAAA; nil if there is none, and the flight fails without an A record.
         case synthesis(TableID, absence: StepAnswer?)
         /// The name and type that the client asks for.
         case alias(Name, RecordType, AskingClient)
@@ -28,7 +28,7 @@ struct Translations {
     private var arrivals: [Arrival] = []
     private var latest = Translations.first
 
-    /// The first of their numbers, which go down from here; the shell's numbers are above.
+    /// The first number of a subject; further numbers go down from here, and the shell's numbers are above.
     private static let first = ClientNumber.min / 2
 
     var isEmpty: Bool { subjects.isEmpty }
@@ -48,7 +48,7 @@ struct Translations {
 
     static func isOne(_ number: ClientNumber) -> Bool { number < first }
 
-    /// - Returns: The number of its question.
+    /// - Returns: The number of the subject's question.
     mutating func add(_ subject: Subject) -> ClientNumber {
         latest -= 1
         subjects[latest] = subject

@@ -3,7 +3,7 @@ public import DNSWire
 
 /// The number of a group; while the daemon runs, it never denotes another group.
 public struct GroupID: Hashable, Sendable {
-    /// Counted from 0, without great gaps: tables use it as an index.
+    /// Counted from 0, without great gaps, since tables use the number as an index.
     public let rawValue: Int
 
     /// - Parameter rawValue: At least 0.
@@ -14,7 +14,7 @@ public struct GroupID: Hashable, Sendable {
     /// The group of `[fallback]`.
     public static let fallback = GroupID(1)
 
-    /// The group's number in the cache, as the source of an answer; 0: none.
+    /// The group's number in the cache, as the source of an answer; 0 if there is none.
     var origin: UInt16 { UInt16(exactly: rawValue + 1) ?? 0 }
 
     init?(origin: UInt16) {
@@ -31,20 +31,20 @@ public struct UpstreamGroup: Sendable, Equatable {
     public var name = ""
     /// The servers, in the order of preference.
     public var servers: [Server]
-    /// The form of the queries to its servers: names, or whole messages.
+    /// The form of the queries to the group's servers: names, or whole messages.
     public var carries: Carries
-    /// The rule by which its servers are chosen.
+    /// The rule by which the group's servers are chosen.
     public var choice: Choice
     /// Milliseconds for one attempt.
     public var timeout: Int
-    /// The most requests and messages at once to one server; 0: no limit. The answer "too often" halves it for a while.
+    /// The most requests and messages at once to one server; 0 for no limit. "Too often" halves the limit for a while.
     public var concurrency = 0
-    /// The names a second that a plan allows; 0: no limit. Names beyond it go to the next step of their route, or wait
-    /// if there is none.
+    /// The names a second that a plan allows; 0 for no limit. Names beyond the limit go to the next step of their
+    /// route, or wait if there is none.
     public var namesPerSecond = 0
 
-    /// Whether TLS proves that its answers come from its servers. In aes and des mode an attacker on the path can forge
-    /// "no record".
+    /// Whether TLS proves that the group's answers come from its servers. In aes and des mode an attacker on the path
+    /// can forge "no record".
     public var isProven = true
 
     /// `signed`, of an account: whether validating clients are sent to groups that have signatures.
@@ -53,32 +53,32 @@ public struct UpstreamGroup: Sendable, Equatable {
     /// `serviceBinding`, of an account: whether another group is asked for HTTPS and SVCB of its names.
     public var looksForBindings = false
 
-    /// The types that it is not asked for: their answer is NODATA, whatever groups follow.
+    /// The types that the group is not asked for; the answer for them is NODATA, whatever groups follow.
     public var without: Set<RecordType> = []
 
-    /// Addresses that turn an answer of its servers into NXDOMAIN. They are part of ``trust``, too.
+    /// Addresses that turn an answer of the group's servers into NXDOMAIN; they are part of ``trust``, too.
     public var bogusAddresses: [Network] = []
 
-    /// The group's own answer: it has no servers then, and no route leads to it.
+    /// The group's own answer. A group with an own answer has no servers, and no route leads to it.
     public var answer: GroupAnswer?
 
-    /// Whether the network gives its servers, so that their answers belong to that network.
+    /// Whether the network gives the group's servers, so that their answers belong to that network.
     public var isOfNetwork = false
 
-    /// Whether the network has given it a server since it was configured, as far as the forwarder knows.
+    /// Whether the network has given the group a server since it was configured, as far as the forwarder knows.
     var hadServers = false
 
-    /// Whether its servers are not known yet: the network is to give them, and has given none so far.
+    /// Whether the group's servers are not known yet: the network is to give them, and has given none so far.
     var awaitsServers: Bool { isOfNetwork && servers.isEmpty && !hadServers }
 
-    /// The settings that decide on the trust in its answers and on the network that they are for. If it changes, cached
-    /// answers of the group are invalid. Stable over restarts.
+    /// The settings that decide on the trust in the group's answers and on the network that these are for. If `trust`
+    /// changes, cached answers of the group are invalid. The text is stable over restarts.
     public var trust = ""
 
-    /// `addressType`, of an account: the families that it is asked for.
+    /// `addressType`, of an account: the families that the account is asked for.
     public var families = Families.both
 
-    /// Whether its answers are written to the fleet's store, and read from it.
+    /// Whether the group's answers are written to the fleet's store, and read from the store.
     public var isShared = false
 
     /// The form of the queries to a group.
@@ -97,30 +97,30 @@ public struct UpstreamGroup: Sendable, Equatable {
     public struct Choice: Sendable, Equatable {
         /// After this many failures in a row a server is set aside.
         var failures = 1
-        /// After this many answers such as SERVFAIL in a row it is set aside: a single one may be due to the name. Nil:
-        /// they do not count.
+        /// After this many answers such as SERVFAIL in a row a server is set aside: a single one may be due to the
+        /// name. Nil if they do not count.
         var refusals: Int?
-        /// Seconds for which it is set aside, doubled each time; nil: it is set aside only when another server has
-        /// answered, and until it answers itself.
+        /// Seconds for which a server is set aside, doubled each time; nil if it is set aside only when another server
+        /// has answered, and until it answers itself.
         var pause: ClosedRange<Int>?
-        /// Whether it is tried beside a client's question; else a client's question tries it.
+        /// Whether a server that was set aside is tried beside a client's question; else a client's question tries it.
         var triesBeside = true
-        /// Milliseconds after which the next server is asked too at the latest, when one takes longer than usual; nil:
-        /// never.
+        /// Milliseconds after which the next server is asked too at the latest, when a server takes longer than usual;
+        /// nil for never.
         var nextWithin: Int?
 
-        /// The first server as long as it answers: after this many failed attempts in a row the next one takes over,
-        /// and after this many minutes one live request tries the first again.
+        /// The first server as long as it answers: after this many failed attempts in a row the next server takes over,
+        /// and after this many minutes one live request tries the first server again.
         public static func inOrder(switchAfter: Int, returnAfterMinutes: Int) -> Choice {
             let pause = returnAfterMinutes * 60
             return Choice(failures: switchAfter, pause: pause...pause, triesBeside: false)
         }
 
-        /// The last server that answered; initially the first.
+        /// The last server that answered; initially the first server.
         public static let lastThatAnswered = Choice(refusals: 1)
 
-        /// The first server that does not fail. The next one is asked too when it takes longer than usual, after this
-        /// many milliseconds at the latest; a failed server is tried beside a live question now and then.
+        /// The first server that does not fail. The next server is asked too when the first takes longer than usual,
+        /// after this many milliseconds at the latest; a failed server is tried beside a live question now and then.
         public static func inPreference(nextWithin: Int) -> Choice {
             Choice(refusals: 3, pause: 1...60, nextWithin: nextWithin)
         }
@@ -131,23 +131,23 @@ public struct UpstreamGroup: Sendable, Equatable {
         (self.id, self.servers, self.carries, self.choice, self.timeout) = (id, servers, carries, choice, timeout)
     }
 
-    /// Its name in sentences: that in the configuration, except for the account of `[httpdns]`.
+    /// The group's name in sentences: its name in the configuration, except for the account of `[httpdns]`.
     public var title: String { id == .httpdns ? "HTTPDNS" : name }
 
-    /// Whether it is an HTTPDNS account.
+    /// Whether the group is an HTTPDNS account.
     public var carriesAddresses: Bool {
         if case .addresses = carries { true } else { false }
     }
 }
 
 extension UpstreamGroup {
-    /// Whether it carries messages, all over TLS.
+    /// Whether the group carries messages, all over TLS.
     var isEncrypted: Bool {
         !carriesAddresses && !servers.isEmpty && servers.allSatisfy { $0.exposure == .encrypted }
     }
 
-    /// Whether validating clients may be sent to it for a name of an account: it carries messages, and its queries
-    /// cannot be read on the way.
+    /// Whether validating clients may be sent to the group for a name of an account: the group carries messages, and
+    /// its queries cannot be read on the way.
     var maySign: Bool {
         !carriesAddresses && !servers.isEmpty && servers.allSatisfy { $0.exposure != .clear }
     }
@@ -172,8 +172,8 @@ public struct StepEnds: OptionSet, Hashable, Sendable {
     /// section and without an SOA, as an account's DNS over HTTPS does for names that are not registered with it.
     public static let noRecord = StepEnds(rawValue: 16)
 
-    /// The end that an answer means for its step; nil: it has records, so it leads to no other group. NOERROR without a
-    /// record and without an SOA means both ``noData`` and ``noRecord``.
+    /// The end that an answer means for its step; nil if it has records, and so leads to no other group. NOERROR
+    /// without a record and without an SOA means both ``noData`` and ``noRecord``.
     init?(of answer: Answer) {
         switch answer.head.responseCode {
         case .noError where answer.head.answerCount > 0: return nil
@@ -189,21 +189,21 @@ public struct StepEnds: OptionSet, Hashable, Sendable {
 public struct Step: Sendable, Hashable {
     /// The group that is asked.
     public var group: GroupID
-    /// The ends of the step before after which this one begins. Without meaning in a route's first step.
+    /// The ends of the preceding step after which this step begins; without meaning in a route's first step.
     public var after: StepEnds
-    /// Milliseconds after which this step begins although the one before has not ended; nil: it waits for that end.
-    /// Without meaning in a route's first step and after a group that carries messages, whose own servers are asked
-    /// beside each other.
+    /// Milliseconds after which this step begins although the preceding step has not ended; nil if it waits for that
+    /// end. The value has no meaning in a route's first step and after a group that carries messages, whose own servers
+    /// are asked beside each other.
     public var hedgeAfter: Int?
 
-    /// By default it begins after a failure, and after "no record" of an account.
+    /// By default the step begins after a failure, and after "no record" of an account.
     public init(_ group: GroupID, hedgeAfter: Int? = nil, after: StepEnds = [.failure, .noRecord]) {
         (self.group, self.hedgeAfter, self.after) = (group, hedgeAfter, after)
     }
 }
 
-/// The traits of groups that the routes of rare questions depend on; behind one reference, so that the copy of a policy
-/// is cheap.
+/// The traits of groups that the routes of rare questions depend on; they are behind one reference, so that the copy of
+/// a policy is cheap.
 final class GroupKinds: Sendable {
     /// The accounts whose names validating clients ask at other groups, and the groups that may be asked then.
     let leavingValidators, signing: Set<GroupID>

@@ -1,8 +1,8 @@
 /// Flights that wait for a server with room, in the order of arrival for each source. The sources are served in turn,
-/// so that a source with many questions waits for its own.
+/// so that a source with many questions waits only for its own questions.
 struct WaitingFlights {
     private var flights: [Source: [MessageStep]] = [:]
-    /// The sources that wait, the next one first.
+    /// The sources that wait, the next source first.
     private(set) var sources: [Source] = []
     private(set) var count = 0
 
@@ -26,7 +26,7 @@ struct WaitingFlights {
     }
 
     /// Puts removed flights back, before the flights that have come since.
-    /// - Parameter isNext: The source was not served, and has the next turn.
+    /// - Parameter isNext: Whether the source was not served, and has the next turn.
     mutating func putBack(_ taken: [MessageStep], of source: Source, isNext: Bool) {
         guard !taken.isEmpty else { return }
         if flights[source] == nil { sources.insert(source, at: isNext ? 0 : sources.count) }

@@ -7,7 +7,7 @@ import Synchronization
 /// for the copy of one answer.
 @safe
 public final class DNSCache: @unchecked Sendable {
-    // Unchecked because of the pointer: it is set once, and its target is used only under its own mutex.
+    // Unchecked because of the pointer, which is set once and whose target is used only under its own mutex.
     //
     // Listeners that ask for names of neighbouring segments must not write the same cache line, so each segment has
     // lines of its own.
@@ -18,16 +18,16 @@ public final class DNSCache: @unchecked Sendable {
     /// The names whose answers were removed by ``remove(_:)``.
     let forgotten = Mutex<[NameScope]>([])
 
-    /// Enough segments that listeners rarely meet in one; with more, the rings of the smallest cache would be too short
-    /// for long answers.
+    /// Enough segments that listeners rarely meet in one; with more segments, the rings of the smallest cache would be
+    /// too short for long answers.
     static let segmentBits: UInt64 = 4
     static let segmentCount = 1 << Int(segmentBits)
 
     /// - Parameters:
     ///   - bytes: The most memory of the cache, index included; at least 1 MiB.
-    ///   - staleSeconds: How long after its expiry an answer can still be found (RFC 8767); 0: not at all.
-    ///   - prefetchAt: The per cent of its TTL from which a hit reports an entry as due for a refresh; 0: never.
-    ///   - seed: Secret and random for this process.
+    ///   - staleSeconds: How long after its expiry an answer can still be found (RFC 8767); 0 if it cannot.
+    ///   - prefetchAt: The per cent of its TTL from which a hit reports an entry as due for a refresh; 0 for never.
+    ///   - seed: Two numbers, secret and random for this process.
     public init(bytes: Int, staleSeconds: UInt32 = 0, prefetchAt: UInt32 = 0, seed: (UInt64, UInt64)) {
         hash = NameHash(keys: seed)
         unsafe segments = UnsafeMutableRawPointer.allocate(
@@ -65,7 +65,7 @@ public final class DNSCache: @unchecked Sendable {
         case miss
         /// The reply was written, with this many octets.
         case hit(length: Int)
-        /// The reply was written, and the entry is due for a refresh; reported to one hit only.
+        /// The reply was written, and the entry is due for a refresh, which only one hit reports.
         case hitDueForRefresh(length: Int)
     }
 
@@ -74,7 +74,7 @@ public final class DNSCache: @unchecked Sendable {
         fileprivate let hash: UInt64
     }
 
-    /// The key of a question. Starts to fetch the memory that ``prefetch(_:)`` will read, without waiting for it.
+    /// The key of a question. The call starts to fetch the memory that ``prefetch(_:)`` will read, without a wait.
     ///
     /// Two cache misses are nearly the whole cost of a hit. A listener with several questions therefore makes all their
     /// keys, prefetches them all, and only then asks for the answers, so that the waits overlap.
@@ -90,12 +90,12 @@ public final class DNSCache: @unchecked Sendable {
         maps[Self.segment(key.hash)].prefetchEntry(of: key.hash)
     }
 
-    /// Writes the reply to a question if its answer is fresh. Allocates nothing.
+    /// Writes the reply to a question if its answer is fresh. The call allocates nothing.
     /// - Parameters:
     ///   - key: The key of this question.
     ///   - query: The client's message, at least up to the question's end.
     ///   - now: `Tick.seconds`.
-    ///   - limit: The octets that the client takes, at least 512; `reply` has as many.
+    ///   - limit: The most octets that the client takes, at least 512; `reply` has as many.
     public func answer(
         _ question: Question, _ key: Key, query: Span<UInt8>, at now: UInt32, limit: Int,
         into reply: inout MutableSpan<UInt8>
@@ -105,8 +105,8 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
-    /// The answer to a question for a client of `audience`, fresh or at most `staleSeconds` past its TTL: the one that
-    /// was stored for it, or one that was got with DO, without its signatures. It changes no state.
+    /// The answer to a question for a client of `audience`, fresh or at most `staleSeconds` past its TTL: the answer
+    /// stored for this audience, or an answer got with DO, without its signatures. No state changes.
     public func find(_ name: Name, type: RecordType, for audience: Audience, at now: UInt32) -> Held? {
         withSegment(of: name, type) { $0.held(hash: $1, name, type: type, audience: audience, at: now) }
     }
@@ -126,15 +126,15 @@ public final class DNSCache: @unchecked Sendable {
         return unsafe segments[Self.segment(hash)].withLock { body(&$0, hash) }
     }
 
-    /// Stores an answer and replaces those for the same question that serve no other clients. An answer with `keep` 0
-    /// is not stored, nor one that was got with CD while a fresh one serves the same clients.
+    /// Stores an answer and replaces the answers to the same question that serve no other clients. An answer with
+    /// `keep` 0 is not stored, nor an answer got with CD while a fresh answer serves the same clients.
     ///
-    /// - Parameter isStandIn: The answer is a substitute for a better one that cannot be had now: it is removed when
-    ///   its TTL ends, is in no snapshot, and does not replace an answer for all clients that may still be given, fresh
-    ///   or stale (RFC 8767).
+    /// - Parameter isStandIn: Whether the answer is a substitute for a better one that cannot be had now. A substitute
+    ///   is removed when its TTL ends, is in no snapshot, and does not replace an answer for all clients that may still
+    ///   be given, fresh or stale (RFC 8767).
     /// - Parameter origin: The source of the answer, by a number that the caller chose and that
-    ///   ``find(_:type:for:at:)`` returns; 0: none.
-    /// - Parameter basis: The basis by the present rules; nil: the rules are asked for it.
+    ///   ``find(_:type:for:at:)`` returns; 0 for no source.
+    /// - Parameter basis: The basis by the present rules; nil if the rules are to be asked for it.
     public func store(
         _ answer: Answer, to name: Name, type: RecordType, for audience: Audience, at now: UInt32,
         isStandIn: Bool = false, origin: UInt16 = 0, basis: Basis? = nil
@@ -146,8 +146,8 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
-    /// Replaces the body of a stored answer; its age and all else stay. No effect if another answer was stored
-    /// meanwhile, or if the new body has another length or question.
+    /// Replaces the body of a stored answer; its age and all else stay. The call has no effect if another answer was
+    /// stored meanwhile, or if the new body has another length or question.
     public func replaceBody(
         of answer: Answer, by body: [UInt8], to name: Name, type: RecordType, for audience: Audience
     ) {
@@ -164,17 +164,17 @@ public final class DNSCache: @unchecked Sendable {
     public struct Held: Sendable, Equatable {
         /// The answer as it was stored.
         public var answer: Answer
-        /// Seconds since it was stored.
+        /// Seconds since the answer was stored.
         public var elapsed: UInt32
-        /// The clients that it serves unchanged.
+        /// The clients that the answer serves unchanged.
         public var audience: Audience
-        /// Whether it was stored with signatures, for other clients.
+        /// Whether the answer was stored with signatures, for other clients.
         public var isLent = false
-        /// Whether its reader is to refresh it: see ``DNSCache/take(_:type:for:at:)``.
+        /// Whether the reader of the answer is to refresh it: see ``DNSCache/take(_:type:for:at:)``.
         public var isDue = false
         /// See ``store(_:to:type:for:at:isStandIn:origin:)``.
         public var isStandIn: Bool
-        /// As passed to `store`; 0 also for an answer that was restored from a file.
+        /// The origin passed to `store`; 0 also for an answer that was restored from a file.
         public var origin: UInt16
 
         /// An answer of this cache, or of another.
@@ -183,9 +183,9 @@ public final class DNSCache: @unchecked Sendable {
             (self.isStandIn, self.origin) = (isStandIn, origin)
         }
 
-        /// False: it has expired, and may be given only stale (RFC 8767).
+        /// Whether the answer is fresh; an expired answer may be given only stale (RFC 8767).
         public var isFresh: Bool { elapsed < answer.keep }
-        /// The remaining seconds for which it is fresh.
+        /// The remaining seconds for which the answer is fresh.
         public var left: UInt32 { isFresh ? answer.keep - elapsed : 0 }
     }
 
@@ -194,7 +194,7 @@ public final class DNSCache: @unchecked Sendable {
     /// - Returns: The number of removed answers.
     @discardableResult
     public func remove(_ scope: NameScope) -> Int {
-        // First: a restored answer is then either left out, or found by the walk.
+        // This comes first, so that a restored answer is either left out, or found by the walk.
         forgotten.withLock { scopes in
             scopes.append(scope)
             if scopes.count > Self.mostForgotten { scopes = [.all] }
@@ -207,7 +207,7 @@ public final class DNSCache: @unchecked Sendable {
     /// Beyond this number of scopes, all names count as forgotten, for a snapshot that is restored later.
     private static let mostForgotten = 64
 
-    /// Removes the answers to a question that are substitutes for a better one, for all audiences: see
+    /// Removes the answers to a question that are substitutes for a better answer, for all audiences: see
     /// ``store(_:to:type:for:at:isStandIn:origin:)``.
     public func removeStandIn(_ name: Name, type: RecordType) {
         withSegment(of: name, type) { $0.removeStandIn(hash: $1, name, type: type) }
@@ -216,7 +216,7 @@ public final class DNSCache: @unchecked Sendable {
     /// Changes the rules that decide which answers are right: a new epoch begins.
     ///
     /// The cache is not walked. An answer that was stored or found right in an earlier epoch is compared at its next
-    /// use: if its basis is still that of the rules, it belongs to the new epoch; else it is removed.
+    /// use: if its basis is still the basis by the rules, it belongs to the new epoch; else it is removed.
     /// - Parameter basis: Returns the basis of an answer for an audience by these rules. It is called on any thread,
     ///   with a segment locked, and must not use the cache.
     public func obey(_ basis: @escaping @Sendable (Name, RecordType, Audience) -> Basis) {
@@ -233,11 +233,11 @@ public final class DNSCache: @unchecked Sendable {
 
     /// The contents of the cache, and its counts since it was made.
     public struct Statistics: Sendable, Equatable {
-        /// Stored answers, expired ones included.
+        /// Stored answers, expired answers included.
         public var entries = 0
         /// Octets of the live entries.
         public var bytes = 0
-        /// Questions of clients that it answered.
+        /// Questions of clients that the cache answered.
         public var hits: UInt64 = 0
         /// Questions of clients without a fresh answer.
         public var misses: UInt64 = 0

@@ -3,14 +3,14 @@ public import DNSWire
 /// The clients that a stored answer may be given to.
 ///
 /// A resolver's answer depends on the DO and CD bits of its query (RFC 4035 §3.2). An answer without CD was checked, so
-/// it serves clients with CD as well; an answer with DO serves those without, less its signatures
+/// it serves clients with CD as well; an answer with DO serves clients without DO, less its signatures
 /// (``DNSCache/find(_:type:for:at:)``). The reverse is not true. An HTTPDNS address list has no signatures to show or
 /// to check, so it serves all clients.
 public enum Audience: Hashable, Sendable {
     case everyone
-    /// The clients that a resolver's answer to a query with these bits serves; or the clients that set them.
+    /// The clients that a resolver's answer to a query with these bits serves; or the clients that set these bits.
     case those(dnssecOK: Bool, checkingDisabled: Bool)
-    /// All but clients with DO and without CD, which validate: they would find an address list bogus.
+    /// All but clients with DO and without CD, which validate: validating clients would find an address list bogus.
     case exceptValidators
     /// Only the clients that validate, for a name whose addresses all other clients get from HTTPDNS.
     case validators
@@ -25,13 +25,13 @@ public enum Audience: Hashable, Sendable {
         [false, true].map { Audience.those(dnssecOK: dnssecOK, checkingDisabled: $0) }
     }
 
-    /// Whether such answers come from an HTTPDNS account.
+    /// Whether answers for this audience come from an HTTPDNS account.
     public var isOfAccounts: Bool { self == .everyone || self == .exceptValidators }
 
     /// Validating clients.
     public static let validating = Audience.those(dnssecOK: true, checkingDisabled: false)
 
-    /// Whether it is the audience of validating clients.
+    /// Whether this is the audience of validating clients.
     public var validates: Bool { self == .validating }
 }
 
@@ -42,10 +42,10 @@ struct Entry {
     static var size: Int { MemoryLayout<Entry>.stride }
     static let alignment = 8
 
-    /// The next entry of the same bucket: its offset in the ring in units of `alignment`, plus one; 0 ends the chain.
+    /// The offset of the bucket's next entry in the ring, in units of `alignment`, plus one; 0 ends the chain.
     var next: UInt32 = 0
     var hash: UInt32 = 0
-    /// When it was stored and for how long it is fresh, both in seconds.
+    /// When the entry was stored and for how long it is fresh, both in seconds.
     var stored: UInt32 = 0
     var keep: UInt32 = 0
     var bodyLength: UInt16 = 0
@@ -59,7 +59,7 @@ struct Entry {
     var responseCode: UInt8 = 0
     /// See ``DNSCache/store(_:to:type:for:at:isStandIn:origin:)``.
     var isStandIn = false
-    /// The group that answered, as `GroupID.rawValue` + 1; 0: unknown.
+    /// The group that answered, as `GroupID.rawValue` + 1; 0 if unknown.
     var origin: UInt16 = 0
     /// See ``Basis``.
     var basis: Basis = 0
@@ -69,10 +69,10 @@ struct Entry {
     struct Flags: OptionSet {
         var rawValue: UInt8
         static let live = Flags(rawValue: 1)
-        /// A client has asked for it since it was written: it gets a second round before it is evicted.
+        /// A client has asked for the entry since it was written, so it gets a second round before it is evicted.
         static let referenced = Flags(rawValue: 2)
         static let authenticData = Flags(rawValue: 4)
-        /// The clients it serves, a bit for each kind: without DO and CD, with CD, with DO, and with both.
+        /// The clients that the entry serves, a bit for each kind: without DO and CD, with CD, with DO, and with both.
         static let plain = Flags(rawValue: 8)
         static let checkingDisabled = Flags(rawValue: 16)
         static let dnssecOK = Flags(rawValue: 32)
@@ -104,8 +104,8 @@ struct Entry {
         responseCode = UInt8(truncatingIfNeeded: answer.head.responseCode.rawValue)
     }
 
-    /// Seconds since it was stored; 0 if another queue stored it after the caller read the time. An entry restored from
-    /// a snapshot may be older than the machine's start, where the clock begins: its difference wraps correctly.
+    /// Seconds since the entry was stored; 0 if another queue stored it after the caller read the time. An entry
+    /// restored from a snapshot may be older than the machine's start, where the clock begins; it wraps correctly.
     func elapsed(at now: UInt32) -> UInt32 { UInt32(max(0, Int32(bitPattern: now &- stored))) }
 
     /// Octets of this entry in the ring.
@@ -115,7 +115,7 @@ struct Entry {
         (size &+ bodyLength &+ (alignment &- 1)) & ~(alignment &- 1)
     }
 
-    /// Whether this is no entry: the ring up to the end of memory is unused. Each name has at least one octet.
+    /// Whether this is no entry but the unused end of the ring's memory. Each name has at least one octet.
     var isPadding: Bool { nameLength == 0 }
 
     func serves(_ clients: Flags) -> Bool { flags.isSuperset(of: clients) }
@@ -143,7 +143,7 @@ extension Entry.Flags {
         }
     }
 
-    /// The clients of an audience: an answer for it must serve all of them.
+    /// The clients of an audience, all of which an answer for the audience must serve.
     init(asking audience: Audience) {
         switch audience {
         case .those(dnssecOK: false, checkingDisabled: false): self = .plain
@@ -159,13 +159,13 @@ extension Entry.Flags {
 
     private static let audiences = [.everyone, .exceptValidators, .validators] + Audience.ofClients
 
-    /// The audience of an entry; nil: no entry has these flags.
+    /// The audience of an entry; nil if no entry has these flags.
     var whose: Audience? { Self.audiences.first { intersection(.audience) == Entry.Flags(serving: $0) } }
 
     /// Whether the answer came from an HTTPDNS account, and has no signatures for any of its clients.
     var areOfAccounts: Bool { isSuperset(of: [.plain, .both]) }
 
-    /// For clients without DO: the clients whose answer, without its signatures, serves them too; nil: no answer does.
+    /// For clients without DO, the clients whose answer, less its signatures, serves them too; nil if no answer does.
     var lender: Entry.Flags? {
         switch self {
         case .plain: [.dnssecOK, .both]
@@ -183,7 +183,7 @@ extension Entry.Flags {
 }
 
 /// A number for the conditions that decided an answer: under other rules the answer is right if these rules give it the
-/// same number. 0: no answer to the question is right, since no server is asked for it.
+/// same number. With 0 no answer to the question is right, since no server is asked for it.
 ///
-/// It is stable over restarts. Two different bases have the same number once in four thousand million times.
+/// The number is stable over restarts. Two different bases have the same number once in four thousand million times.
 public typealias Basis = UInt32

@@ -3,12 +3,12 @@ import Base
 /// A keyed hash of a question, the same for each spelling of its name's letters (RFC 4343).
 ///
 /// The keys are secret and random for each process, so that clients cannot choose names that all fall into one bucket.
-/// Folded 64×64→128-bit multiplication, eight octets a step; the last step takes the last eight octets, which may
-/// overlap the step before (a loop over the rest took as long as all other steps together).
+/// The hash is a folded 64×64→128-bit multiplication, eight octets a step; the last step takes the last eight octets,
+/// which may overlap the step before (a loop over the rest took as long as all other steps together).
 package struct NameHash: Sendable {
     let keys: (UInt64, UInt64)
 
-    /// - Parameter keys: Random and secret.
+    /// - Parameter keys: Two random and secret numbers.
     package init(keys: (UInt64, UInt64)) { self.keys = keys }
 
     /// The hash of a question.
@@ -27,7 +27,7 @@ package struct NameHash: Sendable {
         return fold(hash, keys.0)
     }
 
-    /// Both factors contain a key: `keys.1` here, `keys.0` in the hash so far.
+    /// Folds in octets. Both factors contain a key: `keys.1` here, `keys.0` in the hash so far.
     private func fold(_ octets: UInt64, _ hash: UInt64) -> UInt64 {
         folded(octets ^ keys.1, hash ^ 0x9E37_79B9_7F4A_7C15)
     }
@@ -40,7 +40,7 @@ func folded(_ a: UInt64, _ b: UInt64) -> UInt64 {
     return product.high ^ product.low
 }
 
-/// Whether a stored (lower-case) name equals another, in any case of letters.
+/// Whether a stored (lower-case) name equals another name, in any case of letters.
 func sameName(_ stored: Span<UInt8>, at start: Int, as bytes: Span<UInt8>, name: Range<Int>) -> Bool {
     let length = name.count
     guard length >= 8 else {

@@ -3,11 +3,11 @@ import Synchronization
 
 /// Why a snapshot was not restored, or only in part.
 public enum SnapshotError: Error, Equatable, Sendable {
-    /// It does not begin with a snapshot's magic number.
+    /// The file does not begin with a snapshot's magic number.
     case foreign
-    /// Another version of the daemon has written it.
+    /// Another version of the daemon has written the file.
     case version(UInt32)
-    /// It ends early.
+    /// The file ends early.
     case truncated
     /// A checksum, a length or a count is wrong in the block at this offset (0: the header).
     case damaged(at: Int)
@@ -30,20 +30,20 @@ extension SnapshotError: CustomStringConvertible {
 
 extension DNSCache {
     /// Restores the answers of a snapshot that can still be given, as far as there is free space: no entry is evicted
-    /// for them, and answers stored meanwhile stay. Their ages go on; if the elapsed time is unknown, all count as
-    /// expired.
+    /// for them, and answers stored meanwhile stay. Their ages go on; if the elapsed time is unknown, all answers count
+    /// as expired.
     ///
-    /// The snapshot is read once, block by block, up to the first damaged one. Safe to use while other threads ask and
-    /// store.
+    /// The snapshot is read once, block by block, up to the first damaged block. The call is safe while other threads
+    /// ask and store.
     ///
-    /// Each answer is compared with the rules in force when it is stored, so that it undoes no later change of the
-    /// rules, and no ``remove(_:)``.
+    /// Each answer is compared with the rules in force when it is stored, so that a restoration undoes no later change
+    /// of the rules, and no ``remove(_:)``.
     ///
     /// - Parameters:
     ///   - length: Octets of the snapshot.
-    ///   - read: Returns exactly the octets in a range within `0..<length`; nil: they cannot be read.
+    ///   - read: Returns exactly the octets in a range within `0..<length`; nil if they cannot be read.
     /// - Returns: The number of restored answers, the number of answers left out since they are no longer right, and
-    ///   why the snapshot was not read to its end; nil: it was.
+    ///   why the snapshot was not read to its end; nil if it was.
     public func restoreSnapshot(
         length: Int, at now: Moment, read: (Range<Int>) -> [UInt8]?
     ) -> (answers: Int, others: Int, fault: SnapshotError?) {
@@ -54,7 +54,7 @@ extension DNSCache {
             var room = 0
             for index in 0..<Self.segmentCount { room += unsafe segments[index].withLock { $0.ring.freeBytes } }
             while let block = try reader.next(read) {
-                // Of a snapshot larger than the cache only the last blocks are used: they have the newest answers. The
+                // Of a snapshot larger than the cache only the last blocks are used, which have the newest answers. The
                 // rest grows in the ring by about the same factor as this block.
                 let expansion = Double(block.extent) / Double(block.bytes.count)
                 guard Double(reader.remaining) * expansion < Double(room) else { continue }
@@ -80,7 +80,7 @@ extension DNSCache {
             offset += Snapshot.recordHeaderLength + Int(bytes.integer16(at: start + 8))
             guard let record = record(bytes, start..<offset, elapsed: elapsed, at: now) else { continue }
             // The answers go to random positions in memory, and to wait for each would be nearly half of the work. So
-            // those of a block are all fetched while its records are checked: first each one's bucket in the index,
+            // the positions for a block are all fetched while its records are checked: first each bucket in the index,
             // then the entry that is there already.
             maps[Self.segment(record.hash)].prefetchBucket(of: record.hash)
             records.append(record)
@@ -100,7 +100,7 @@ extension DNSCache {
         return (taken, others)
     }
 
-    /// A record that may be restored; nil: the cache could not have written it.
+    /// A record that may be restored; nil if the cache could not have written it.
     ///
     /// - Parameter range: The whole record, its fixed part and its body.
     private func record(
@@ -128,17 +128,17 @@ extension DNSCache {
 /// A checked record of a snapshot.
 private struct Record {
     let entry: Entry
-    /// The range of its body in the block.
+    /// The range of the record's body in the block.
     let body: Range<Int>
     let hash: UInt64
-    /// Seconds since it was stored.
+    /// Seconds since the answer was stored.
     let age: UInt64
 }
 
 extension Entry {
-    /// The part of an entry that a record contains; nil: no valid entry can have these values.
+    /// The part of an entry that a record contains; nil if no valid entry can have these values.
     ///
-    /// - Parameter bytes: Contain the record's fixed part from `offset` on.
+    /// - Parameter bytes: Octets that contain the record's fixed part from `offset` on.
     fileprivate init?(record bytes: Span<UInt8>, at offset: Int) {
         self.init()
         keep = bytes.integer32(at: offset + 4)
@@ -187,7 +187,7 @@ private struct SnapshotReader {
     var remaining: Int { length - offset }
 
     /// The next block, after checks of its checksum and its number in the sequence, and the octets that its records
-    /// take in the rings; nil: the end.
+    /// take in the rings; nil at the end.
     mutating func next(_ read: (Range<Int>) -> [UInt8]?) throws(SnapshotError) -> (bytes: [UInt8], extent: Int)? {
         guard remaining >= Snapshot.blockHeaderLength else { throw .truncated }
         let header = try Self.bytes(offset..<offset + Snapshot.blockHeaderLength, read)
@@ -207,7 +207,8 @@ private struct SnapshotReader {
         return nil
     }
 
-    /// The octets that a block's records will take in the rings; throws unless they fill the block and match its count.
+    /// The octets that a block's records will take in the rings. Throws if they do not fill the block or match its
+    /// count.
     static func extent(of block: Span<UInt8>, at blockOffset: Int) throws(SnapshotError) -> Int {
         var offset = Snapshot.blockHeaderLength
         var records: UInt32 = 0

@@ -11,7 +11,7 @@ import Synchronization
 @safe
 struct Ring: ~Copyable {
     private let memory: UnsafeMutableRawPointer
-    // Atomic only for ``RingMap``, which reads without the lock; all other code holds the segment's lock.
+    // Buckets are atomic only for ``RingMap``, which reads without the lock; other code holds the segment's lock.
     private let buckets: UnsafeMutablePointer<Atomic<UInt32>>
     let bucketMask: Int
     let capacity: Int
@@ -23,9 +23,9 @@ struct Ring: ~Copyable {
     /// Octets of the long records from `tail` to `head`, live or not.
     private var longBytes = 0
 
-    /// The most entries that one `append` spares because they were asked for again. It bounds the work of a store when
-    /// all entries are hot (some microseconds); a flood of names asked once evicts one of so many neighbouring hot
-    /// entries. It also bounds how many short entries are moved to make room in the share of the long ones.
+    /// The most entries that one `append` spares because they were asked for again. This bounds the work of a store
+    /// when all entries are hot (some microseconds); a flood of names asked once evicts one of so many neighbouring hot
+    /// entries. It also bounds how many short entries are moved to make room for long ones.
     static let maximumSpared = 256
 
     /// A record of more octets is long. A usual answer has some hundred; the owner of a zone can make answers of 60 KB
@@ -38,8 +38,8 @@ struct Ring: ~Copyable {
         while count * 2 * 96 <= bytes { count *= 2 }
         bucketMask = count - 1
         capacity = (bytes - count * MemoryLayout<UInt32>.stride) & ~(Entry.alignment - 1)
-        // One piece for both, freed only in deinit; each access below stays under `capacity` and `bucketMask`. Four
-        // octets of 0 are an atomic 0.
+        // One piece of memory for both, freed only in deinit; each access below stays under `capacity` and
+        // `bucketMask`. Four octets of 0 are an atomic 0.
         guard let all = unsafe cmemory_map(count * MemoryLayout<UInt32>.stride + capacity) else {
             // As with Swift's own allocation, the process cannot continue.
             fatalError("no memory for the cache")
@@ -60,8 +60,8 @@ struct Ring: ~Copyable {
         unsafe cmemory_unmap(buckets, (bucketMask + 1) * MemoryLayout<UInt32>.stride + capacity)
     }
 
-    /// The most octets of all long records together in the ring. Long records evict one another within it, and no short
-    /// one.
+    /// The most octets of all long records together in the ring. Long records evict one another within this share, and
+    /// no short record.
     private var longShare: Int { capacity / 8 }
 
     /// The largest record that is stored: at most a quarter even of a small ring, so that one answer never empties the
@@ -121,9 +121,9 @@ struct Ring: ~Copyable {
     // MARK: Changing
 
     /// Writes an entry and makes it findable. The caller has removed the entry that it replaces.
-    /// - Returns: false: it is not stored, since it is larger than `largestRecord`; or it is long, and too many short
-    ///   entries are between the tail and the oldest long one. They have been moved, so that a later attempt comes
-    ///   further.
+    /// - Returns: false if the entry is not stored, since it is larger than `largestRecord`; or it is long, and too
+    ///   many short entries are between the tail and the oldest long entry. These were moved, so that a later attempt
+    ///   comes further.
     mutating func append(_ new: Entry, body: Span<UInt8>, hash: UInt64) -> Bool {
         let extent = new.extent
         guard extent <= largestRecord else { return false }
@@ -142,7 +142,7 @@ struct Ring: ~Copyable {
         return true
     }
 
-    /// Overwrites the first octets of an entry's body, which must be as long at least.
+    /// Overwrites the first octets of an entry's body, which must be at least as long as `octets`.
     mutating func overwriteBody(at offset: Int, _ octets: Span<UInt8>) {
         precondition(octets.count <= Int(entry(at: offset).bodyLength))
         write(octets, after: offset)
@@ -156,7 +156,7 @@ struct Ring: ~Copyable {
         }
     }
 
-    /// Removes an entry from its chain; its memory is reused when the tail reaches it.
+    /// Removes an entry from its chain. The entry's memory is reused when the tail reaches it.
     mutating func remove(at offset: Int) {
         var removed = entry(at: offset)
         let reference = Ring.reference(offset)
@@ -185,8 +185,8 @@ struct Ring: ~Copyable {
         (tail, liveEntries, liveBytes, longBytes) = (head, 0, 0, 0)
     }
 
-    /// The offset of the next live entry from `position` on, which moves past it; nil: there is none before `end`. The
-    /// ring may have changed in between: positions only grow, so a position behind the tail continues at the oldest
+    /// The offset of the next live entry from `position` on, which moves past it; nil if there is none before `end`.
+    /// The ring may have changed in between: positions only grow, so a position behind the tail continues at the oldest
     /// entry.
     func nextOffset(_ position: inout Int, before end: Int) -> Int? {
         position = max(position, tail)
@@ -206,7 +206,7 @@ struct Ring: ~Copyable {
     var start: Int { tail }
     var end: Int { head }
 
-    /// Octets that can be written before an eviction, including those that may stay unused at the end of memory.
+    /// Octets that can be written before an eviction, including the octets that may stay unused at the end of memory.
     var freeBytes: Int { capacity - (head - tail) }
 
     /// Whether a record of `extent` octets can be appended without an eviction.
@@ -272,7 +272,7 @@ struct Ring: ~Copyable {
         head += length
     }
 
-    /// The record at an offset; nil: the rest of the memory is unused.
+    /// The record at an offset; nil if the rest of the memory is unused.
     private func record(at offset: Int) -> Entry? {
         guard offset + Entry.size <= capacity else { return nil }
         let entry = entry(at: offset)
@@ -287,10 +287,10 @@ struct Ring: ~Copyable {
     static func offset(_ reference: UInt32) -> Int { (Int(reference) - 1) * Entry.alignment }
 }
 
-/// The address of a ring's memory, which never changes: enough to prefetch an entry before the lock is taken.
+/// The address of a ring's memory, which never changes, so that an entry can be prefetched before the lock is taken.
 ///
-/// Sound without the lock for as long as the ring lives: a bucket is read atomically, and the memory of an entry is
-/// prefetched but not read; if another entry is there meanwhile, the prefetch was only useless.
+/// The map is sound without the lock for as long as the ring lives: a bucket is read atomically, and the memory of an
+/// entry is prefetched but not read; if another entry is there meanwhile, the prefetch was only useless.
 @safe
 struct RingMap: @unchecked Sendable {
     let memory: UnsafeMutableRawPointer
@@ -301,7 +301,7 @@ struct RingMap: @unchecked Sendable {
         unsafe cmemory_prefetch(buckets + Int(Ring.tag(hash)) & bucketMask)
     }
 
-    /// Prefetches the first entry of the bucket, nearly always the right one: there are no more entries than buckets.
+    /// Prefetches the first entry of the bucket, nearly always the right entry: there are no more entries than buckets.
     func prefetchEntry(of hash: UInt64) {
         let reference = unsafe buckets[Int(Ring.tag(hash)) & bucketMask].load(ordering: .relaxed)
         guard reference != 0 else { return }

@@ -12,9 +12,9 @@ struct Segment: ~Copyable {
     private var prefetchAt: UInt32
     var ring: Ring
     private(set) var staleSeconds: UInt32
-    /// Counts stores and removals, so that the writer of snapshots detects that the last one is outdated.
+    /// Counts stores and removals, so that the writer of snapshots detects that the last snapshot is outdated.
     private(set) var changes: UInt32 = 0
-    /// The rules of the epoch; nil: all answers are right. With it a segment and its lock fill two cache lines.
+    /// The rules of the epoch; nil if all answers are right. With it, a segment and its lock fill two cache lines.
     private var rules: DNSCache.Rules?
 
     init(bytes: Int, staleSeconds: UInt32, prefetchAt: UInt32) {
@@ -44,7 +44,7 @@ struct Segment: ~Copyable {
         }
         entry.epoch = epoch
         hits &+= 1
-        // No refresh for a client with CD: its answer would be unchecked, and could not replace this one.
+        // A client with CD causes no refresh: its answer would be unchecked, and could not replace this answer.
         let due =
             isDue(entry, elapsed) && question.recursionDesired
             && (!question.checkingDisabled || entry.flags.areOfAccounts
@@ -69,7 +69,7 @@ struct Segment: ~Copyable {
         self.rules = rules
     }
 
-    /// Compares the basis of an entry of an earlier epoch with the present one, and moves the entry to this epoch, or
+    /// Compares the basis of an entry of an earlier epoch with the present basis, and moves the entry to this epoch, or
     /// removes it.
     @inline(never)
     private mutating func isRight(at offset: Int) -> Bool {
@@ -85,7 +85,7 @@ struct Segment: ~Copyable {
         return true
     }
 
-    /// The basis in this epoch of an answer to the question at the start of a body; nil: no answer to it is right.
+    /// The basis in this epoch of an answer to the question at the start of a body; nil if no answer to it is right.
     private func basis(of entry: Entry, _ body: Span<UInt8>) -> Basis? {
         guard let rules else { return entry.basis }
         guard let audience = entry.flags.whose else { return nil }
@@ -95,7 +95,7 @@ struct Segment: ~Copyable {
         return basis == 0 ? nil : basis
     }
 
-    /// The offset of an entry that is right and serves these clients, if there is one; a wrong one is removed.
+    /// The offset of an entry that is right and serves these clients, if there is one; a wrong entry is removed.
     private mutating func offset(
         hash: UInt64, _ name: Name, type: RecordType, where fulfils: (Entry) -> Bool
     ) -> Int? {
@@ -110,8 +110,8 @@ struct Segment: ~Copyable {
             && UInt64(elapsed) * 100 >= UInt64(entry.keep) * UInt64(prefetchAt)
     }
 
-    /// The answer for an audience: its own answer while fresh; else a fresh one with signatures, without these; else
-    /// its own answer or the other, expired.
+    /// The answer for an audience: its own answer while fresh; else a fresh answer with signatures, without these; else
+    /// its own answer or the other one, expired.
     mutating func held(
         hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32
     ) -> DNSCache.Held? {
@@ -140,7 +140,7 @@ struct Segment: ~Copyable {
     }
 
     /// The result of ``held(hash:_:type:audience:at:)``. A fresh answer that is lent is stored for the clients that
-    /// borrow it, so that the next of them finds it at once.
+    /// borrow it, so that the next such client finds it at once.
     mutating func take(
         hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32
     ) -> DNSCache.Held? {
@@ -233,8 +233,8 @@ struct Segment: ~Copyable {
     /// The result for a record of a snapshot.
     enum Restored { case taken, isOther, leftOut }
 
-    /// Restores an entry of a snapshot, unless it is not right, its name was forgotten, the question has a newer entry,
-    /// or there is no free space.
+    /// Restores an entry of a snapshot, unless the entry is not right, its name was forgotten, the question has a newer
+    /// entry, or there is no free space.
     mutating func restore(
         _ new: Entry, hash: UInt64, body: Span<UInt8>, age: UInt64, _ forgotten: borrowing Mutex<[NameScope]>
     ) -> Restored {
@@ -242,13 +242,13 @@ struct Segment: ~Copyable {
         guard new.basis == basis(of: new, body) else { return .isOther }
         let name = Name(wire: body, at: 0, length: Int(new.nameLength))
         if forgotten.withLock({ $0.contains { $0.contains(name) } }) {
-            // The file still contains it.
+            // The file still contains the answer.
             changes &+= 1
             return .leftOut
         }
         let type = RecordType(rawValue: UInt16(body[name.wire.count]) << 8 | UInt16(body[name.wire.count + 1]))
         let clients = new.flags.intersection(.audience)
-        // An older entry may serve these clients among others, as it does before the snapshot: the newer one is found.
+        // An older entry may serve these clients among others, as before the snapshot: the newer answer is found.
         let isKnown = { (known: Entry) in
             !known.flags.isDisjoint(with: clients)
                 && (Int32(bitPattern: known.stored &- new.stored) > 0 || known.flags.isReplaced(by: clients))

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// - Header: magic number, version, time of writing (``DNSCache/Moment``), its checksum.
 /// - Blocks: octets of the records, number of records, number in the sequence, checksum over these and the records. The
-///   checksums continue the header's, so that no block can be taken for one of another snapshot.
+///   checksums continue the header's, so that no block can be taken for a block of another snapshot.
 /// - A block without records ends the snapshot.
 ///
 /// A record is an ``Entry`` without the fields that are valid only in this process, its age in seconds, and the body.
@@ -16,8 +16,7 @@ enum Snapshot {
     static let headerLength = 44
     static let blockHeaderLength = 16
     static let recordHeaderLength = 24
-    /// A block is closed when its records have this many octets: large enough to be cheap, small enough to be in
-    /// memory.
+    /// A block is closed when its records have this many octets: large enough to be cheap, small enough for memory.
     static let blockTarget = 1 << 16
     /// Octets of a ring that are walked at once under its lock: about 5 µs.
     static let slice = 1 << 12
@@ -57,24 +56,24 @@ extension DNSCache {
         public var wall: UInt64
         /// ``Tick/seconds``.
         public var tick: UInt32
-        /// Identifies the start of the machine that `tick` counts from; nil: unknown.
+        /// Identifies the start of the machine from which `tick` counts; nil if unknown.
         public var boot: UInt128?
 
-        /// - Parameters: Each sets the property of the same name.
+        /// - Parameters: Each parameter sets the property of the same name.
         public init(wall: UInt64, tick: UInt32, boot: UInt128? = nil) {
             self.wall = wall
             self.tick = tick
             self.boot = boot
         }
 
-        /// Seconds from then until now; nil: unknown, since a clock went back.
+        /// Seconds from then until now; nil if unknown, since a clock went back.
         public func elapsed(since then: Moment) -> UInt64? {
             if let boot, boot == then.boot, tick >= then.tick { return UInt64(tick - then.tick) }
             return wall >= then.wall ? wall - then.wall : nil
         }
     }
 
-    /// Increases with each stored or removed answer: a snapshot is outdated if this differs from its value before.
+    /// A count of stored and removed answers: a snapshot is outdated if the count differs from its value before.
     /// Restoring a snapshot does not count, except an answer left out since it was removed meanwhile.
     public var changes: UInt64 {
         var sum: UInt64 = 0
@@ -94,8 +93,8 @@ extension DNSCache {
         var positions = [Int](repeating: 0, count: Self.segmentCount)
         var ends: [Int] = []
         for index in 0..<Self.segmentCount { ends.append(unsafe segments[index].withLock { $0.ring.end }) }
-        // The segments take turns, so that the oldest answers of all segments come first: a restore with less room
-        // leaves those out.
+        // The segments take turns, so that the oldest answers of all segments come first: a restoration with less room
+        // leaves the oldest answers out.
         while !zip(positions, ends).allSatisfy({ $0 >= $1 }) {
             for index in 0..<Self.segmentCount where positions[index] < ends[index] {
                 unsafe segments[index].withLock { segment in
@@ -164,7 +163,7 @@ extension Segment {
         while let offset = ring.nextOffset(&position, before: sliceEnd) {
             let entry = ring.entry(at: offset)
             guard isUsable(entry, at: now), !entry.isStandIn else { continue }
-            // Copied at once, under the lock.
+            // The body is copied at once, under the lock.
             unsafe block.append(
                 entry, age: entry.elapsed(at: now), body: ring.body(at: offset, length: Int(entry.bodyLength)))
         }
@@ -172,8 +171,8 @@ extension Segment {
 }
 
 extension Entry {
-    /// Leaves out position, hash and name length, which are found again; the epoch, which belongs to this process; and
-    /// the mark of a substitute, which is never stored.
+    /// Writes a record. It leaves out position, hash and name length, which are found again; the epoch, which belongs
+    /// to this process; and the mark of a substitute, which is never stored.
     func appendRecord(age: UInt32, to bytes: inout [UInt8]) {
         bytes.append32(age)
         bytes.append32(keep)
@@ -193,15 +192,15 @@ extension Entry.Flags {
     static let kept = Entry.Flags.audience.union(.authenticData)
 }
 
-/// A checksum of 32 bits: a changed file has the same one once in four thousand million times.
+/// A checksum of 32 bits: a changed file has the same checksum once in four thousand million times.
 ///
-/// Eight octets a step, by the folded multiplication of ``NameHash``: 60 instructions less for each eight octets than a
-/// CRC by tables. Its keys are public, so it does not prevent forgery.
+/// It takes eight octets a step, by the folded multiplication of ``NameHash``: 60 instructions less for each eight
+/// octets than a CRC by tables. Its keys are public, so it does not prevent forgery.
 enum Checksum {
     /// Digits of π.
     private static let keys: (UInt64, UInt64) = (0x243F_6A88_85A3_08D3, 0x1319_8A2E_0370_7344)
 
-    /// - Parameter earlier: The checksum of the octets before these.
+    /// - Parameter earlier: The checksum of the octets before this range.
     static func of(_ bytes: Span<UInt8>, _ range: Range<Int>, after earlier: UInt32 = 0) -> UInt32 {
         var sum = UInt64(earlier) << 32 | UInt64(range.count)
         var at = range.lowerBound

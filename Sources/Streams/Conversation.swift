@@ -1,11 +1,11 @@
 package import HTTP
 
-/// One side of the protocol on one connection. It knows no socket, TLS or clock: octets go in, octets and events come
-/// out. After a throw it is unusable.
+/// One side of the protocol on one connection. A conversation knows no socket, TLS or clock: octets go in, octets and
+/// events come out. After a throw the conversation is unusable.
 ///
 /// Conversations are classes, so that a call through `any Conversation` copies nothing.
 package protocol Conversation: AnyObject {
-    /// Called with ALPN's choice before the first octets from the peer; nil: ALPN has chosen none.
+    /// Called with ALPN's choice before the first octets from the peer; with nil if ALPN has chosen none.
     func opened(_ applicationProtocol: String?)
     /// Takes octets from the peer, in any pieces.
     /// - Parameter events: The resulting events are appended, also before an error.
@@ -17,9 +17,9 @@ package protocol Conversation: AnyObject {
     func announceEnd()
     /// The octets to send to the peer, each given once; to be called after each other call, and at the start.
     func takeOutput() -> [UInt8]
-    /// Whether it still owes the peer answers, so that the connection goes on when the peer sends no more.
+    /// Whether this side still owes the peer answers, so that the connection goes on when the peer sends no more.
     var isAnswering: Bool { get }
-    /// Whether it could go on with its buffered octets alone.
+    /// Whether the conversation could go on with its buffered octets alone.
     var mayGoOn: Bool { get }
     /// Whether the connection is finished in both directions once the output is sent.
     var isFinished: Bool { get }
@@ -35,19 +35,19 @@ extension Conversation {
 
 /// The requesting side: requests go in as well, and answers are events.
 package protocol ClientConversation: Conversation {
-    /// The number of further requests that it takes now. 0: no request for the moment, while the peer's limit is
-    /// reached, or never again.
+    /// The number of further requests that the conversation takes now. With 0 it takes none for the moment, while the
+    /// peer's limit is reached, or never again.
     var room: Int { get }
-    /// The most requests that the peer takes at once, as far as it has announced it.
+    /// The most requests that the peer takes at once, as far as the peer has announced it.
     var mostAtOnce: Int { get }
-    /// False: there will be no more room, though requests under way may still be answered.
+    /// Whether there may be room again; if not, requests under way may still be answered.
     var mayTakeMore: Bool { get }
     /// Whether no request is under way and no input from the peer is incomplete.
     var isIdle: Bool { get }
     /// Takes a request, for which there must be room.
     func open(_ request: [UInt8], as id: RequestID)
     /// Cancels a request, whose answer is no longer needed.
-    /// - Returns: False: the answer would be taken for that of another request, so the connection must be closed.
+    /// - Returns: False if the answer would be taken for another request's, so that the connection must be closed.
     func cancel(_ id: RequestID) -> Bool
     /// Whether part of the answer has come, so that the connection's end would leave a broken answer.
     func hasBegun(_ id: RequestID) -> Bool
@@ -63,9 +63,9 @@ package typealias RequestID = UInt64
 
 package enum ConversationEvent: Equatable {
     case answered(RequestID, ConversationAnswer)
-    /// The peer has not processed the request: it may be sent again at once, preferably on another connection.
+    /// The peer has not processed the request, which may be sent again at once, preferably on another connection.
     case refused(RequestID)
-    /// Only this request failed; the others go on.
+    /// Only this request failed; the other requests go on.
     case failed(RequestID, ConversationFailure)
     /// The peer has begun to process the request and stopped: another connection may answer it.
     case givenUp(RequestID, ConversationFailure)

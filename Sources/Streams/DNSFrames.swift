@@ -7,26 +7,26 @@ import Base
 /// too many, the connection is given up.
 package final class DNSFrames: ClientConversation {
     private let nextID: () -> UInt16
-    /// The wire IDs in use and their requests; nil: the request was cancelled, but its ID is not reused until it is
+    /// The wire IDs in use and their requests; nil if the request was cancelled, but its ID is not reused until it is
     /// answered, or until ``maximumCancelled`` others wait for their answers.
     private var underWay: [(wireID: UInt16, request: RequestID?)] = []
     private var cancelled = 0
     private var incoming = FramedMessages(shortest: headerLength)
     private var output: [UInt8] = []
-    /// The number of stray answers that may still come: each answer makes up for one, since some servers answer twice.
+    /// The number of stray answers that may still come: each answer allows one more, since some servers answer twice.
     private var straysLeft = maximumStrays
 
     /// The most questions under way at once: on two connections, as many as the largest `concurrency` can use.
     package static let maximumUnderWay = 512
     /// The most cancelled questions whose IDs are reserved; a server may never answer them.
     package static let maximumCancelled = 512
-    /// The stray answers that are ignored on one connection, beside those that answers make up for: at most as many as
-    /// may be under way.
+    /// The stray answers that are ignored on one connection, beside the stray answers that answers make up for: at most
+    /// as many as may be under way.
     package static let maximumStrays = 16
     /// Octets of a message's header, the shortest possible message (RFC 1035 §4.1.1).
     private static let headerLength = 12
 
-    /// - Parameter nextID: Returns unpredictable IDs; one in use is skipped.
+    /// - Parameter nextID: Returns unpredictable IDs; an ID in use is skipped.
     package init(nextID: @escaping () -> UInt16) { self.nextID = nextID }
 
     package var room: Int { max(0, Self.maximumUnderWay - underWay.count + cancelled) }
@@ -38,7 +38,7 @@ package final class DNSFrames: ClientConversation {
     package func open(_ request: [UInt8], as id: RequestID) {
         precondition(room > 0 && Self.headerLength...Int(UInt16.max) ~= request.count)
         var wireID = nextID()
-        // Ends soon: far fewer IDs are in use than exist.
+        // The loop ends soon: far fewer IDs are in use than exist.
         while underWay.contains(where: { $0.wireID == wireID }) { wireID = nextID() }
         underWay.append((wireID, id))
         output.append16(UInt16(request.count))
@@ -89,7 +89,7 @@ package final class DNSFrames: ClientConversation {
     package func endOfStream(
         isCut: Bool, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
-        // An incomplete message is no answer, and the next one cannot be found.
+        // An incomplete message is no answer, and the next message cannot be found.
         straysLeft = -1
     }
 

@@ -16,7 +16,7 @@ struct FramedMessages {
     var hasMessage: Bool { incoming.count >= 2 && incoming.count - 2 >= Self.length(incoming.span, 0) }
 
     /// Takes octets, and passes on the complete messages.
-    /// - Parameter take: Takes a message; false: the rest stays buffered.
+    /// - Parameter take: Takes a message, and returns false if the rest is to stay buffered.
     mutating func receive(
         _ bytes: Span<UInt8>, _ take: (Span<UInt8>) throws(ConversationFailure) -> Bool
     ) throws(ConversationFailure) {
@@ -31,7 +31,7 @@ struct FramedMessages {
         incoming = end == 0 ? all : Array(all[end...])
     }
 
-    /// Takes octets, and passes on none.
+    /// Takes octets, and passes no message on.
     mutating func keep(_ bytes: Span<UInt8>) { incoming.append(bytes) }
 
     /// - Returns: The offset after the last message that was taken.

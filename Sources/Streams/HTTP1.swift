@@ -24,7 +24,7 @@ package final class HTTP1: ClientConversation {
         output = request
     }
 
-    /// False for the open request: its response could not be distinguished from the next one's.
+    /// False for the open request: its response could not be distinguished from the next response.
     package func cancel(_ id: RequestID) -> Bool { request != id }
 
     package func hasBegun(_ id: RequestID) -> Bool { !reader.isIdle }
@@ -43,7 +43,7 @@ package final class HTTP1: ClientConversation {
         try report(into: &events) { reader throws(HTTPError) in try reader.endOfStream(isCut: isCut) }
     }
 
-    /// Reports a response that the reader gives. A response counts, whatever bytes follow: it was complete before them.
+    /// Reports a response that the reader gives. A response counts whatever follows, since it was complete before.
     private func report(
         into events: inout [ConversationEvent],
         _ read: (inout HTTPResponseReader) throws(HTTPError) -> HTTPResponse?

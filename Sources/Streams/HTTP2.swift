@@ -3,13 +3,13 @@ package import HTTP
 
 /// HTTP/2 on the client's side (RFC 9113): many requests at once, answered in any order.
 package final class HTTP2: ClientConversation {
-    /// Nil: there was no memory for it, and no request is taken.
+    /// Nil if there was no memory for the session, so that no request is taken.
     private let session: HTTP2Session?
     private let makeRequest: ([UInt8]) -> HTTP2Request?
 
     /// - Parameters:
     ///   - bodyLimit: The longest body of a response, in octets.
-    ///   - makeRequest: Makes an HTTP request from the octets of a request; nil: they do not fit.
+    ///   - makeRequest: Makes an HTTP request from the octets of a request; nil if they do not fit.
     package init(bodyLimit: Int, makeRequest: @escaping ([UInt8]) -> HTTP2Request?) {
         session = try? HTTP2Session(bodyLimit: bodyLimit)
         self.makeRequest = makeRequest

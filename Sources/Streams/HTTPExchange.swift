@@ -17,7 +17,7 @@ package final class HTTPExchange {
     /// The longest body of a trusted peer, in octets: a daemon's status is as long as its settings make it.
     private static let maximumTrusted = 1 << 30
 
-    /// Begins to connect; on the loop.
+    /// Begins to connect. Call on the loop.
     /// - Parameter done: Called once, later, unless ``close()`` was called before; all is closed then.
     package init(
         _ request: [UInt8], to server: Endpoint, by egress: Egress = Egress(), _ security: Security, loop: EventLoop,

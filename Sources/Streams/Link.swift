@@ -2,10 +2,10 @@ package import Cryptography
 package import Transport
 
 package enum LinkState: Equatable {
-    /// Not established yet, the TLS handshake included.
+    /// The link is not established yet, its TLS handshake included.
     case dialling
     case open
-    /// No more requests are taken; those under way may still be answered.
+    /// No more requests are taken; requests under way may still be answered.
     case draining
     case closed
 }
@@ -14,9 +14,9 @@ package enum LinkState: Equatable {
 package enum LinkEnd: Error, Equatable, CustomStringConvertible {
     /// ``StreamLink/finish()`` was called, and the peer has closed since.
     case finished
-    /// - Parameter cleanly: False: TLS's close_notify was missing, so any host on the path may have closed it.
+    /// - Parameter cleanly: False if TLS's close_notify was missing: any host on the path may have closed the link.
     case closedByPeer(cleanly: Bool)
-    /// The peer or a machine on the way has reset it, or it could not be made.
+    /// The peer or a machine on the way has reset the link, or the link could not be made.
     case reset(SystemError)
     /// The peer has acknowledged no data for too long.
     case timedOut(SystemError)
@@ -24,7 +24,7 @@ package enum LinkEnd: Error, Equatable, CustomStringConvertible {
     case tls(TLSError)
     /// The peer has broken the protocol; the reason is one line without text from the peer.
     case protocolBroken(String)
-    /// The peer leaves more octets unread than may wait for it.
+    /// The peer leaves more octets unread than may wait for the peer.
     case tooSlow
 
     package init(_ failure: StreamFailure) {
@@ -56,7 +56,7 @@ package protocol LinkOwner: AnyObject {
     func opened(_ link: StreamLink)
     func happened(_ event: ConversationEvent, on link: StreamLink)
     /// Octets have come. Their events, if any, were reported, and the resulting output was sent, or is left to the
-    /// owner to send: there may be room again.
+    /// owner to send; there may be room again.
     func advanced(_ link: StreamLink)
     /// The link is closed.
     func ended(_ link: StreamLink, _ end: LinkEnd)

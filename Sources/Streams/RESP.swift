@@ -2,11 +2,11 @@ import Base
 
 /// Commands to a store and its replies, in the order of the commands (RESP2, the protocol of Redis and Valkey).
 ///
-/// Only commands with a line, a number or one value as reply are used, so any other reply breaks the protocol. So does
-/// a value longer than ``maximumValueLength``: this fleet has not written it, and to skip it would take as long as to
-/// read it.
+/// Only commands with a line, a number or one value as reply are used, so any other reply breaks the protocol. A value
+/// longer than ``maximumValueLength`` breaks it too: this fleet has not written the value, and to skip it would take as
+/// long as to read it.
 package final class RESP: ClientConversation {
-    /// The commands that await their replies, the oldest first; nil: the reply is no longer needed.
+    /// The commands that await their replies, the oldest first; nil if the reply is no longer needed.
     private var underWay: [RequestID?] = []
     private var incoming: [UInt8] = []
     private var output: [UInt8] = []
@@ -14,7 +14,7 @@ package final class RESP: ClientConversation {
 
     /// Commands that may be under way at once.
     package static let maximumUnderWay = 1024
-    /// The longest line, such as the text of an error: that of Redis in protected mode has more than 1,000 octets.
+    /// The longest line, such as the text of an error: Redis in protected mode sends more than 1,000 octets.
     package static let maximumLineLength = 4096
     /// The longest value: a sealed answer of 65,535 octets with its additions.
     package static let maximumValueLength = 66 * 1024
@@ -78,7 +78,7 @@ package final class RESP: ClientConversation {
 
     // MARK: Replies
 
-    /// The reply that begins at `offset` and its length; nil: it is incomplete.
+    /// The reply that begins at `offset` and its length; nil if the reply is incomplete.
     private func read(at offset: Int) throws(ConversationFailure) -> (StoreReply, length: Int)? {
         guard offset < incoming.count else { return nil }
         let kind = incoming[offset]
@@ -95,7 +95,7 @@ package final class RESP: ClientConversation {
         }
     }
 
-    /// The value after its length, with its octets and the end of line; nil: it is incomplete.
+    /// The value after its length, with its octets and the end of line; nil if the value is incomplete.
     private func value(_ count: Int?, behind start: Int) throws(ConversationFailure) -> (StoreReply, length: Int)? {
         guard let count, count >= -1 else { throw ConversationFailure("a length that is none") }
         if count == -1 { return (.nothing, 0) }
@@ -108,7 +108,7 @@ package final class RESP: ClientConversation {
         return (.value(Array(incoming[start..<end])), count + 2)
     }
 
-    /// The octets up to the next end of line; nil: there is none yet.
+    /// The octets up to the next end of line; nil if there is none yet.
     private func line(at start: Int) throws(ConversationFailure) -> ArraySlice<UInt8>? {
         let end = min(incoming.count, start + Self.maximumLineLength + 2)
         for index in start..<max(start, end - 1) where incoming[index] == UInt8(ascii: "\r") {
@@ -141,14 +141,14 @@ package enum StoreReply: Equatable, Sendable {
     case error(StoreError)
 }
 
-/// Why a store refuses a command: by the first word of its reply, since the rest may contain a key or a user's name.
+/// Why a store refuses a command, by the first word of its reply, since the rest may contain a key or a user's name.
 package struct StoreError: Equatable, Sendable {
     /// One of ``reasons``.
     let word: String
 
     package static let denied = StoreError(word: "DENIED")
     package static let wrongType = StoreError(word: "WRONGTYPE")
-    /// Any other word.
+    /// The error for any other word.
     static let other = StoreError(word: "ERR")
 
     /// Why a store is unusable, in words.

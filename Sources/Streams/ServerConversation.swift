@@ -9,19 +9,19 @@ package protocol MessageOwner: AnyObject {
     func asked(_ message: Span<UInt8>, as id: RequestID)
 }
 
-/// The side that answers DNS messages, over any transport: they go to a ``MessageOwner``, and its answers back.
+/// The side that answers DNS messages, over any transport: the messages go to a ``MessageOwner``, and its answers back.
 package protocol ServerConversation: Conversation {
     var owner: (any MessageOwner)! { get set }
-    /// - Parameter reply: Nil: the message gets no answer.
+    /// - Parameter reply: The reply; nil if the message gets no answer.
     func answer(_ reply: Span<UInt8>?, to id: RequestID)
     /// The number of messages that were taken and not answered yet.
     var underWay: Int { get }
-    /// The most messages that it passes on at once.
+    /// The most messages that the conversation passes on at once.
     var mostAtOnce: Int { get }
-    /// Octets held: those of messages that are not taken yet, and ``unsent``.
+    /// Octets held: the octets of messages that are not taken yet, and ``unsent``.
     var held: Int { get }
     /// Octets of answers that were not sent yet.
     var unsent: Int { get }
-    /// Whether the client must be read while no message is taken, since it announces how much it can receive.
+    /// Whether the client must be read while no message is taken, since the client announces how much it can receive.
     var mustListen: Bool { get }
 }

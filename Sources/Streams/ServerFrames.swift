@@ -9,7 +9,7 @@ package final class ServerFrames: ServerConversation {
     private var output: [UInt8] = []
     package private(set) var underWay = 0
 
-    /// Room for the answers that usually leave together: to grow to it would take as long as to look them up.
+    /// Room for the answers that usually leave together: growing to it would take as long as looking them up.
     private static let usualOutput = 512
 
     package init(owner: (any MessageOwner)? = nil) { self.owner = owner }
@@ -21,7 +21,7 @@ package final class ServerFrames: ServerConversation {
     package var mostAtOnce: Int { .max }
     package var mustListen: Bool { false }
 
-    /// - Parameter id: Ignored: the message's own ID identifies the question.
+    /// - Parameter id: It is ignored, since the message's own ID identifies the question.
     package func answer(_ reply: Span<UInt8>?, to id: RequestID) {
         underWay -= 1
         guard let reply else { return }

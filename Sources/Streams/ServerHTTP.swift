@@ -5,13 +5,13 @@ import Transport
 
 /// DNS messages over HTTP, on the answering side (RFC 8484): over HTTP/2 if ALPN has chosen it, else over HTTP/1.1.
 package final class ServerHTTP: ServerConversation {
-    /// The protocols for ALPN, the preferred one first.
+    /// The protocols for ALPN, the preferred protocol first.
     package static let protocols = [ApplicationProtocol.http2, ApplicationProtocol.http1]
 
     /// Set before any octets are received.
     package unowned var owner: (any MessageOwner)!
     private let clock: HTTPClock
-    /// Nil: there is no memory for it.
+    /// Nil if there is no memory for the server.
     private var server: (any HTTPServer)?
     private var isOpened = false
     package private(set) var underWay = 0

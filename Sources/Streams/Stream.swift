@@ -11,10 +11,10 @@ package protocol StreamOwner: AnyObject {
     /// Decrypted octets from the peer, valid during the call, in which no other stream of the loop may be read.
     func received(_ bytes: Span<UInt8>, on stream: Stream)
     /// The peer sends no more.
-    /// - Parameter isCut: TCP ended without TLS's close_notify, which any host on the path can cause.
+    /// - Parameter isCut: Whether TCP ended without TLS's close_notify, which any host on the path can cause.
     func ended(_ stream: Stream, isCut: Bool)
-    /// The stream is unusable from now on. May be called during a send, unless the peer has reset the connection: then
-    /// earlier octets are received first.
+    /// The stream is unusable from now on. The call may come during a send, unless the peer has reset the connection:
+    /// then earlier octets are received first.
     func failed(_ stream: Stream, _ failure: StreamFailure)
     /// The peer has read some of the waiting octets.
     func written(_ stream: Stream)
@@ -35,7 +35,7 @@ package enum StreamFailure: Error, Equatable, CustomStringConvertible {
     case tls(TLSError)
     /// The peer has closed the connection without a proper end.
     case closed
-    /// The peer leaves more octets unread than may wait for it.
+    /// The peer leaves more octets unread than may wait for the peer.
     case unread
 
     package var description: String {
@@ -77,16 +77,16 @@ package final class Stream: EventHandler {
         case written
     }
 
-    /// The most octets that are encrypted before they are written: a session can hold few.
+    /// The most octets that are encrypted before they are written, since a session can hold few.
     private static let maximumPart = 64 * 1024
-    /// The most octets that a peer may send after ``finish()``; they are dropped.
+    /// The most octets that a peer may send after ``finish()``; these octets are dropped.
     private static let maximumDiscarded = 64 * 1024
 
     /// - Parameters:
     ///   - socket: A socket that is connecting, or that was accepted.
-    ///   - isConnected: The socket was accepted. Else the owner is called when the connection is established.
+    ///   - isConnected: Whether the socket was accepted. Else the owner is called when the connection is established.
     ///   - limit: The most octets that may wait for the peer to read.
-    ///   - scratch: Shared by the streams of one loop; its size limits one read.
+    ///   - scratch: Memory that the streams of one loop share; its size limits one read.
     package init(
         _ socket: consuming StreamSocket, isConnected: Bool, tls: TLSSession?, limit: Int, scratch: Scratch,
         loop: EventLoop, owner: any StreamOwner
@@ -115,32 +115,32 @@ package final class Stream: EventHandler {
 
     package var isClosed: Bool { registration == nil }
 
-    /// Whether it is established; with TLS, after the handshake.
+    /// Whether the stream is established; with TLS, after the handshake.
     package var isOpen: Bool { !isClosed && isConnected && (tls == nil || isSecured) }
 
     /// The number of octets that wait for the peer to read; with TLS, of ciphertext.
     package var queued: Int { outgoing.count }
 
-    /// Whether it is open and holds no octets from the peer, not even part of a TLS record.
+    /// Whether the stream is open and holds no octets from the peer, not even part of a TLS record.
     package var isIdle: Bool { !isClosed && tls?.isIdle ?? true }
 
     /// "TLSv1.2" or "TLSv1.3"; empty without TLS.
     package var protocolVersion: String { tls?.protocolVersion ?? "" }
 
-    /// The protocol that ALPN has chosen; nil: none, or no TLS.
+    /// The protocol that ALPN has chosen; nil without a choice or without TLS.
     package var applicationProtocol: String? { tls?.applicationProtocol }
 
-    /// Whether its handshake resumed an earlier session.
+    /// Whether the stream's handshake resumed an earlier session.
     package var isResumed: Bool { tls?.isResumed ?? false }
 
-    /// The end of the peer's certificate, in seconds since 1970; nil: no TLS, or the handshake is not done.
+    /// The end of the peer's certificate, in seconds since 1970; nil without TLS, or before the end of the handshake.
     package var certificateEnd: UInt64? { tls?.certificateEnd }
 
     /// Whether the verification of the server's certificate is still valid; true without TLS.
     /// - Parameter now: Seconds since 1970.
     package func isTrusted(at now: UInt64) -> Bool { tls?.isTrusted(at: now) ?? true }
 
-    /// False: octets from the peer wait in the kernel, and its end is not noticed.
+    /// Whether octets are read; else they wait in the kernel, and the peer's end is not noticed.
     package var isReading = true {
         didSet { if isReading != oldValue { updateInterest() } }
     }
@@ -148,8 +148,8 @@ package final class Stream: EventHandler {
     /// Acknowledges the next octets from the peer at once, until something is sent.
     package func acknowledgeAtOnce() { if !isClosed { socket.acknowledgeAtOnce() } }
 
-    /// Queues octets for the peer and writes as many as it takes at once; before the connection is established they
-    /// wait. Ignored on a closed stream.
+    /// Queues octets for the peer and writes as many as the socket takes at once; before the connection is established
+    /// they wait. On a closed stream the call has no effect.
     package func send(_ bytes: Span<UInt8>) {
         guard !isClosed, broken == nil else { return }
         if let tls {
@@ -173,8 +173,8 @@ package final class Stream: EventHandler {
         }
     }
 
-    /// Sends no more after the queued octets. Octets from the peer are dropped until it closes, since closing first
-    /// could destroy the last octets sent (RFC 9112 §9.6).
+    /// Sends no more after the queued octets. Octets from the peer are dropped until the peer closes, since closing
+    /// first could destroy the last octets sent (RFC 9112 §9.6).
     package func finish() {
         guard ending == .none else { return }
         ending = .writing
@@ -249,7 +249,7 @@ package final class Stream: EventHandler {
         guard !isClosed, ending == .none else { return }
         switch tls.state {
         case .failed(let error):
-            // The alert with the reason, for the peer; a failure to send it is not the failure to report.
+            // The peer gets an alert with the reason; a failure to send the alert is not the failure to report.
             outgoing.append { tls.takeCiphertext(into: &$0) }
             _ = try? outgoing.flush(to: socket)
             fail(.tls(error))

@@ -1,10 +1,10 @@
-/// A link over one stream: octets from the stream go into a conversation, its events to the owner, its output to the
-/// stream. Only this type defines the order of the three, which ``LinkOwner`` describes.
+/// A link over one stream: octets from the stream go into a conversation, whose events go to the owner, and whose
+/// output goes to the stream. Only this type defines the order of the three, which ``LinkOwner`` describes.
 ///
-/// It is made without a stream and takes requests at once. ``begin(_:)`` gives it one: the first of several that was
-/// established, one that is being dialled, or one that was accepted. Confined to its loop.
+/// A link is made without a stream and takes requests at once. ``begin(_:)`` gives it a stream: the first of several
+/// that was established, a stream that is being dialled, or an accepted stream. A link is confined to its loop.
 package final class StreamLink {
-    /// Set before the link begins.
+    /// The owner is set before the link begins.
     package unowned var owner: (any LinkOwner)!
     /// Whether the owner sends the output that follows from received octets, by ``flush()`` after
     /// ``LinkOwner/advanced(_:)``.
@@ -17,19 +17,19 @@ package final class StreamLink {
     private var isClosed = false
     /// The end to report when the peer has closed after ``finish()``.
     private var finishEnd: LinkEnd?
-    /// The end to report when all is answered; nothing more is read.
+    /// The end to report when all requests are answered; nothing more is read.
     private var lastEnd: LinkEnd?
-    /// Whether events are being reported; output is sent after them.
+    /// Whether events are being reported; output is sent after the events.
     private var isHearing = false
     /// Output in parts that get a TLS record each, before the conversation's next output.
     private var apart: [[UInt8]] = []
 
-    /// For the requesting side.
+    /// A link for the requesting side.
     package init(client: any ClientConversation, owner: (any LinkOwner)? = nil) {
         (conversation, self.client, self.owner, isSentByOwner) = (client, client, owner, false)
     }
 
-    /// For the answering side, whose conversation gets the answers from its owner.
+    /// A link for the answering side, whose conversation gets the answers from its owner.
     package init(server: any Conversation, owner: (any LinkOwner)? = nil, isSentByOwner: Bool = false) {
         (conversation, client, self.owner, self.isSentByOwner) = (server, nil, owner, isSentByOwner)
     }
@@ -48,12 +48,12 @@ package final class StreamLink {
         return finishEnd != nil || lastEnd != nil || !(client?.mayTakeMore ?? true) ? .draining : .open
     }
 
-    /// The number of further requests that it takes now, also while it is being dialled: they wait. 0: no request for
-    /// the moment, or never again.
+    /// The number of further requests that the link takes now. While it is being dialled, these wait. With 0 it takes
+    /// no request for the moment, or never again.
     package var room: Int { isClosed ? 0 : client?.room ?? 0 }
-    /// The most requests that the peer takes at once, as far as it has announced it.
+    /// The most requests that the peer takes at once, as far as the peer has announced it.
     package var mostAtOnce: Int { client?.mostAtOnce ?? 0 }
-    /// Whether it is open and no request is under way, so that the next octets from the peer belong to the next
+    /// Whether the link is open and no request is under way, so that the next octets from the peer belong to the next
     /// request.
     package var isIdle: Bool { client?.isIdle ?? true && stream?.isIdle ?? false }
 
@@ -64,14 +64,14 @@ package final class StreamLink {
     /// The number of octets that wait for the peer to read; see ``Stream/queued``.
     package var queued: Int { stream?.queued ?? 0 }
 
-    /// False: octets from the peer wait in the kernel, and its end is not noticed.
+    /// Whether octets are read; else they wait in the kernel, and the peer's end is not noticed.
     package var isReading: Bool {
         get { stream?.isReading ?? false }
         set { stream?.isReading = newValue && lastEnd == nil }
     }
 
     /// Takes a request, for which there must be room. It is sent with the next ``flush()``.
-    /// - Parameter isApart: It shares its TLS record with no other request.
+    /// - Parameter isApart: Whether the request shares its TLS record with no other request.
     package func open(_ request: [UInt8], as id: RequestID, isApart: Bool = false) {
         guard !isClosed, let client else { return }
         if isApart { apart.append(client.takeOutput()) }
@@ -80,17 +80,17 @@ package final class StreamLink {
     }
 
     /// Cancels a request, whose answer is no longer needed.
-    /// - Returns: False: the answer would be taken for that of another request, so the link must be closed.
+    /// - Returns: False if the answer would be taken for another request's answer, so that the link must be closed.
     package func cancel(_ id: RequestID) -> Bool { client?.cancel(id) ?? true }
 
     /// Whether part of the answer has come.
     package func hasBegun(_ id: RequestID) -> Bool { client?.hasBegun(id) ?? false }
 
-    /// Reads the waiting octets, if any, without waiting for the loop's event. Ignored while an event is being
-    /// reported.
+    /// Reads the waiting octets, if any, without waiting for the loop's event. The call has no effect while an event is
+    /// being reported.
     package func read() { if !isHearing { stream?.read() } }
 
-    /// Sends the output; while events are being reported, after them.
+    /// Sends the output; while events are being reported, the output follows the events.
     package func flush() {
         guard !isHearing else { return }
         repeat {
@@ -109,7 +109,7 @@ package final class StreamLink {
         if let lastEnd, !conversation.isAnswering, queued == 0 { end(lastEnd) }
     }
 
-    /// A server's conversation gives its output in parts: the next one when the peer has taken the one before.
+    /// A server's conversation gives its output in parts: the next part when the peer has taken the part before.
     private func sendOutput(on stream: Stream) {
         var output: [UInt8]
         repeat {

@@ -88,13 +88,13 @@ extension ServiceAccess {
 }
 
 extension Settings.Group {
-    /// The name that certificates must have, and that requests have as Host; nil: the dialled address.
+    /// The name that certificates must have, and that requests have as Host; nil for the dialled address.
     var certificateName: String? {
         let name = tls.serverName.isEmpty ? self.credential.provider.facts.certificateName : tls.serverName
         return name.isEmpty ? nil : name
     }
 
-    /// An address that certificates may have instead.
+    /// An address that certificates may have instead of the name.
     fileprivate var certificateAddress: IPAddress? {
         tls.serverName.isEmpty ? self.credential.provider.facts.certificateAddress : nil
     }
@@ -110,7 +110,7 @@ extension Settings.Group {
     }
 
     /// The milliseconds after which the service is asked to give a lookup up: the nearest value to `timeout` that the
-    /// service allows, so that it ends lookups that are no longer awaited. Nil: the service has no such parameter.
+    /// service allows, so that it ends lookups that are no longer awaited. Nil if the service has no such parameter.
     var serviceTimeout: Int? {
         self.credential.provider.facts.timeouts.map { min(max(timeout, $0.lowerBound), $0.upperBound) }
     }
@@ -130,8 +130,8 @@ extension Settings.Group {
 extension TLSClientContext {
     /// - Parameters:
     ///   - section: The section of the keys, for errors.
-    ///   - serverName: The name that certificates must have; nil: each server has its own.
-    ///   - address: An address that certificates may have instead.
+    ///   - serverName: The name that certificates must have; nil if each server has its own name.
+    ///   - address: An address that certificates may have instead of the name.
     convenience init(
         _ tls: Settings.TLS, _ section: String, _ serverName: String? = nil, or address: IPAddress? = nil
     ) throws(StartFailure) {
@@ -174,7 +174,7 @@ extension Settings {
 
 extension Families {
     /// The families for `addressType`: "auto" follows the routes, and is both families while there is no route, so that
-    /// answers exist when one comes.
+    /// answers exist when a route comes.
     init(_ addressType: Settings.Account.AddressType, _ reach: IPv4Reach = IPv4Reach()) {
         switch addressType {
         case .ipv4: self = .ipv4
@@ -236,7 +236,7 @@ extension Report {
             + "add \(first.isIPv4 ? "127.0.0.0/8" : "::1") if they are to ask"
     }
 
-    /// A remark that an account bills for each name; nil: it does not.
+    /// A remark that an account bills for each name; nil if it does not.
     static func billsAll(_ settings: Settings) -> String? {
         guard let account = settings.httpdns, !account.isBypassed, settings.domains.intercept.isEmpty,
             settings.domains.interceptFile.isEmpty
@@ -253,7 +253,7 @@ extension Report {
         }
     }
 
-    /// Why no socket of a group can leave this machine now, in words; nil: it can.
+    /// Why no socket of a group can leave this machine now, in words; nil if a socket can.
     static func barred(_ group: Settings.Group) -> String? {
         do throws(SystemError) {
             try group.egress.check()
@@ -263,7 +263,7 @@ extension Report {
         }
     }
 
-    /// The right that a mark needs, in words; nil: there is no mark.
+    /// The right that a mark needs, in words; nil if there is no mark.
     static func right(_ group: Settings.Group) -> String? {
         guard group.egress.mark > 0 else { return nil }
         return

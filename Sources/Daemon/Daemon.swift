@@ -20,13 +20,13 @@ public final class Daemon: @unchecked Sendable {
     /// The numbers of the groups; used by the thread that calls ``reload(_:)``.
     var numbers = GroupNumbers()
     let forwarderLoop: ForwarderLoop
-    /// The servers of TCP, and of TLS and HTTPS if they are served.
+    /// The servers of TCP, and of TLS and HTTPS if these are served.
     let streams: [StreamServer]
     /// The files of the streams' certificate.
     let certificates: CertificateFiles
     private let datagrams: [DatagramListener]
     let cacheFile: CacheFile?
-    /// The file with the addresses of servers whose host is a name; nil: they are not stored.
+    /// The file with the addresses of servers whose host is a name; nil if they are not stored.
     private let serverFile: ServerAddressFile?
     let environment: [String: String]
     /// The settings in effect; used by the thread that calls ``reload(_:)``.
@@ -38,17 +38,17 @@ public final class Daemon: @unchecked Sendable {
 
     /// How long a stop waits for the questions under way, in seconds.
     private static let drainSeconds: UInt64 = 2
-    /// How long the end waits for the threads that listen, and again for them to close their connections.
+    /// How long the end waits for the threads that listen, and again for these threads to close their connections.
     private static let longestEnd = DispatchTimeInterval.seconds(2)
     /// How long questions wait for the cache's file to be read.
     private static let longestRead = DispatchTimeInterval.seconds(1)
 
     /// Binds the sockets; no question is asked or answered yet.
     /// - Parameters:
-    ///   - origins: The positions of the settings; nil: none.
+    ///   - origins: The positions of the settings; nil if there are none.
     ///   - environment: The variables that may contain `http_proxy` and the like.
     ///   - logLinesLost: Returns the number of lost log lines; may be called from any thread.
-    ///   - reload: Reloads the configuration, for an operator; nil: there is none.
+    ///   - reload: Reloads the configuration, for an operator; nil if there is none.
     public init(
         _ settings: Settings, _ origins: Settings.Origins? = nil, environment: [String: String] = [:], log: Logger,
         logLinesLost: @escaping @Sendable () -> UInt64 = { 0 },
@@ -141,7 +141,7 @@ public final class Daemon: @unchecked Sendable {
         if let certificate, streamListeners.count > 1 { certificates.follow(certificate) }
     }
 
-    /// The address of the metrics and the status page; nil: there is none.
+    /// The address of the metrics and the status page; nil if there is none.
     public var metricsEndpoint: Endpoint? { control?.metricsEndpoint }
 
     /// Begins to answer questions.
@@ -178,7 +178,7 @@ public final class Daemon: @unchecked Sendable {
         watchdog?.start()
     }
 
-    /// Stops in order: takes no more questions, answers those under way for at most two seconds, then closes all.
+    /// Stops in order: takes no new questions, answers questions under way for at most two seconds, then closes all.
     /// - Parameter stopped: Called once, on a queue of the daemon.
     public func stop(because reason: String, _ stopped: @escaping @Sendable () -> Void) {
         watchdog?.stop()
@@ -245,8 +245,8 @@ public final class Daemon: @unchecked Sendable {
 }
 
 extension Daemon {
-    /// Checks the settings by making the parts from them, as only that finds some errors; returns remarks on valid but
-    /// doubtful settings.
+    /// Checks the settings by making the parts from them, as only their making finds some errors; returns remarks on
+    /// valid but doubtful settings.
     public static func check(_ settings: Settings) throws(StartFailure) -> [String] {
         var words: [String] = []
         var numbers = GroupNumbers()

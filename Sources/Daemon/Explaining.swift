@@ -42,8 +42,8 @@ extension Explained {
 }
 
 extension ForwarderLoop {
-    /// Explains the fate of a question, with the answers of the servers that it may go to. From any thread.
-    /// - Parameter done: Called once, on the loop; nil: too many explanations are under way.
+    /// Explains the fate of a question, with the answers of the servers that it may go to. Callable from any thread.
+    /// - Parameter done: Called once, on the loop; with nil if too many explanations are under way.
     func explain(_ question: Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) {
         loop.submit { [self] in
             let now = Tick(nanoseconds: Clock.now())
@@ -55,7 +55,7 @@ extension ForwarderLoop {
             let inquiry = StoreInquiry(asked, in: store, at: now)
             let isTaken = upstreams.begin(inquiry, at: now) { [self] in
                 let looks = StoreLooks(inquiry.found, wall: WallClock.unixSeconds())
-                // In a turn of its own, at whose end the servers are asked.
+                // The explanation gets a turn of its own, at whose end the servers are asked.
                 loop.submit { [self] in explain(question, looks, done) }
             }
             if !isTaken { done(nil) }
@@ -91,7 +91,7 @@ extension ForwarderLoop {
         if !isTaken { done(nil) }
     }
 
-    /// Nil: before the first settings.
+    /// The explanation; nil before the first settings.
     fileprivate func explained(_ question: Explained.Question, _ looks: StoreLooks, at now: Tick) -> Explained? {
         look { forwarder, inEffect in
             guard let names = inEffect.names else { return nil }
@@ -103,7 +103,7 @@ extension ForwarderLoop {
         }
     }
 
-    /// A server that may be asked; nil: it may not, with the reason.
+    /// A server that may be asked; if it may not, nil with the reason.
     private typealias Candidate = (target: Inquiry.Target?, whyNot: String)
 
     /// The candidates of each group of the route; for an alias, the candidates for its target.

@@ -8,9 +8,9 @@ import Synchronization
 import Transport
 
 extension Daemon {
-    /// Applies new settings as far as they differ from those in effect, all in one step, while questions are answered
-    /// as usual. The log names keys that need a restart. From one thread at a time.
-    /// - Throws: The error of the settings; then nothing has changed.
+    /// Applies new settings as far as they differ from the settings in effect, all in one step, while questions are
+    /// answered as usual. The log names keys that need a restart. May be called from one thread at a time.
+    /// - Throws: The error of the settings; in this case nothing has changed.
     /// - Parameter origins: The positions of the settings.
     /// - Returns: The changes, in lines for a person.
     @discardableResult
@@ -45,7 +45,7 @@ extension Daemon {
         return [reloading.appliedLine, reloading.restartLine].compactMap(\.self).joined(separator: "\n")
     }
 
-    /// Reports that the settings could not be read; those in effect stay.
+    /// Reports that the settings could not be read; the settings in effect stay.
     /// - Parameter line: The error and its position.
     /// - Returns: The line in the log.
     public func reloadFailed(_ line: String) -> String {
@@ -64,7 +64,7 @@ extension Settings.Reloading {
 
     fileprivate var keys: String { applied.joined(separator: ", ") }
 
-    /// Nil: no key needs a restart.
+    /// The line about keys that need a restart; nil if no key needs one.
     fileprivate var restartLine: String? {
         if needingRestart.isEmpty { return nil }
         let words =

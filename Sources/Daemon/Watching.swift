@@ -47,7 +47,7 @@ extension WatchNotes {
 }
 
 extension Answer {
-    /// The reason beside the response code, for a person; empty: none.
+    /// The reason beside the response code, for a person; empty if there is none.
     fileprivate var reason: String {
         // The source of the answer shows that it is stale.
         guard let first = extendedErrors.first, first != .staleAnswer, first != .staleNXDomainAnswer else { return "" }

@@ -84,7 +84,7 @@ public struct DirectQuery {
     }
 
     /// Adds a server's answer to the known addresses.
-    /// - Returns: Why it is no answer; nil: it is one.
+    /// - Returns: Why it is no answer; nil if it is one.
     private func take(_ outcome: Outcome, of request: Ask, _ known: inout [Name: NameAddresses]) -> String? {
         switch (outcome, request) {
         case (.addresses(let results, _), .addresses):

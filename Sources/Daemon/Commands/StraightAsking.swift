@@ -51,7 +51,7 @@ final class StraightAsking: @unchecked Sendable {
     }
 
     /// Tries the store of the shared cache: connection, certificate, password, and the rights to read and to write.
-    /// - Returns: Why it cannot be used; nil: it can.
+    /// - Returns: Why it cannot be used; nil if it can.
     func tryStore(_ settings: Settings.SharedCache) throws(StartFailure) -> String? {
         let prepared = try Store.Prepared(settings)
         return wait { [self] now in

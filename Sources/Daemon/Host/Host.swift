@@ -8,7 +8,7 @@ import Transport
 public struct Host {
     private let settings: Settings
     private let changes: HostChanges
-    /// The address of the daemon at port 53 of loopback; nil: there is none.
+    /// The address of the daemon at port 53 of loopback; nil if there is none.
     private let address: IPAddress?
 
     /// Why the command failed; the machine is as it was before, unless the text says otherwise.

@@ -117,7 +117,7 @@ struct HostRecord: Sendable, Equatable {
         return ([Self.first] + lines + ["end"]).map { $0 + "\n" }.joined()
     }
 
-    /// - Returns: nil: the text is no whole record.
+    /// - Returns: nil if the text is no whole record.
     init?(_ text: String) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         guard lines.count >= 3, lines[0] == Self.first, lines.suffix(2) == ["end", ""] else { return nil }

@@ -22,14 +22,14 @@ enum HostKeeper: Sendable, Equatable {
 struct HostFacts: Sendable, Equatable {
     /// `/etc/resolv.conf` itself.
     var resolvConf = FileState.absent
-    /// The text of `/etc/resolv.conf`, or of the file that it leads to; empty: there is none.
+    /// The text of `/etc/resolv.conf`, or of the file that it leads to; empty if there is none.
     var content = ""
     var isMounted = false
     /// Whether systemd-resolved runs.
     var hasStub = false
-    /// The text of the file in which systemd-resolved lists the servers that it asks; empty: there is none.
+    /// The text of the file in which systemd-resolved lists the servers that it asks; empty if there is none.
     var resolvedServers = ""
-    /// The servers that systemd-resolved asks for names that no link has for itself; empty: it cannot be asked.
+    /// The servers that systemd-resolved asks for names that no link has for itself; empty if it cannot be asked.
     var globalServers: [IPAddress] = []
     /// Whether the service is started at boot; nil: systemd does not run here.
     var startsAtBoot: Bool?

@@ -21,7 +21,7 @@ final class CertificateFiles: @unchecked Sendable {
         fileprivate let settings: Settings.Listen
         fileprivate let plain: [Endpoint]
 
-        /// Nil: there is no certificate.
+        /// Nil if there is no certificate.
         /// - Parameter plain: The listeners in the clear, where clients discover the servers over TLS and HTTPS.
         init?(_ settings: Settings.Listen, plain: [Endpoint]) throws(StartFailure) {
             guard let (certificate, key) = settings.certificate else { return nil }
@@ -54,7 +54,7 @@ final class CertificateFiles: @unchecked Sendable {
     private let loop: EventLoop
     private let report: Report
     private var watch: FileWatch?
-    /// The error of the files at the last reading; nil: none.
+    /// The error of the files at the last reading; nil if there is none.
     private var failure: Failure?
     /// Increases when a reading begins or becomes needless: the result of an earlier one is ignored.
     private var turn = 0

@@ -113,7 +113,7 @@ struct ClientRoom {
         return those.waiting.removeFirst()
     }
 
-    /// The client to disconnect, since too many octets are stored for all clients; nil: there is room.
+    /// The client to disconnect, since too many octets are stored for all clients; nil if there is room.
     func tooMuch(among guests: some Sequence<Guest>) -> UInt64? {
         held > Self.maximumHeld ? guests.max { $0.held < $1.held }?.number : nil
     }

@@ -22,7 +22,7 @@ final class LargeReplies: Sendable {
     }
 
     /// Counts one more reply to a source. From any thread.
-    /// - Returns: false: it has reached its limit in this second.
+    /// - Returns: false if it has reached its limit in this second.
     func add(_ source: Source, at now: Tick) -> Bool {
         let bucket = source.index(below: buckets.count, salt: salt)
         let second = UInt64(now.seconds) << 32

@@ -21,7 +21,7 @@ final class MissQueue: Sendable {
 
     /// - Parameter maximum: The most questions that wait. A source with its share of them gets SERVFAIL for further
     ///   ones.
-    /// - Parameter salt: The key of the hash; nil: a secret one.
+    /// - Parameter salt: The key of the hash; nil for a secret key.
     init(maximum: Int = Shares.submitted, salt: (UInt64, UInt64)? = nil) {
         self.maximum = maximum
         var random = Random()

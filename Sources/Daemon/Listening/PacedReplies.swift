@@ -18,13 +18,13 @@ struct PacedReplies<Reply> {
     /// The number of the counted interval.
     private var current: UInt64 = 0
     private var counts: [Source: Int] = [:]
-    /// When ``release(at:)`` must be called next; nil: no reply is held back.
+    /// When ``release(at:)`` must be called next; nil if no reply is held back.
     private(set) var nextDeadline: Tick?
 
     var isEmpty: Bool { held.isEmpty }
 
     /// - Parameter waited: Nanoseconds since the question.
-    /// - Returns: The reply if it may leave now; nil: it is held back.
+    /// - Returns: The reply if it may leave now; nil if it is held back.
     mutating func take(_ reply: Reply, to source: Source, waited: UInt64, at now: Tick) -> Reply? {
         if waited < Self.shortestWait || held.count >= Self.maximum { return reply }
         if !waiting.contains(source), mayLeave(source, at: now) { return reply }

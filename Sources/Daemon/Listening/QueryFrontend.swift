@@ -192,7 +192,7 @@ struct QueryFrontend: Sendable {
     }
 
     /// Writes the options of the reply's OPT into the question.
-    /// - Returns: The validity of the client's cookie; nil: it sent none.
+    /// - Returns: The validity of the client's cookie; nil if it sent none.
     private func addOptions(
         to question: inout Question, _ message: Span<UInt8>, _ client: IPAddress, _ now: Tick, isStream: Bool
     ) -> ServerCookies.Standing? {
@@ -264,7 +264,7 @@ final class CurrentFrontend: Sendable {
             current = source.current.withLock { $0 }
         }
 
-        /// The source of a client, by the newest frontend; nil: it may not ask.
+        /// The source of a client, by the newest frontend; nil if it may not ask.
         mutating func source(ofAllowed client: IPAddress) -> Source? {
             update()
             return current.isAllowed(client) ? current.links.source(of: client) : nil

@@ -19,7 +19,7 @@ final class ServerCertificate {
         (self.context, nextChange) = (context, Clock.now() + Self.keysLast)
     }
 
-    /// A session for a connection of a client; nil: there is no memory for it.
+    /// A session for a connection of a client; nil if there is no memory for it.
     func session() -> TLSSession? { try? context.session() }
 
     /// Changes the keys of tickets if it is time to.

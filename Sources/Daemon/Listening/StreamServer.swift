@@ -23,7 +23,7 @@ final class StreamServer: @unchecked Sendable {
     private var clients: [UInt64: StreamClient] = [:]
     private(set) var counters = StreamCounters()
     let tally: Tally
-    /// The certificate for clients; nil: they use DNS in the clear.
+    /// The certificate for clients; nil if they use DNS in the clear.
     private let certificate: ServerCertificate?
     /// When ``checkClients()`` is due.
     private var nextCheck: UInt64?
@@ -214,7 +214,7 @@ final class StreamServer: @unchecked Sendable {
         frontend.asker(address, over: tally.transport, isProven: isProven)
     }
 
-    /// The client with a number; nil: it has left.
+    /// The client with a number; nil if it has left.
     func client(_ number: UInt64) -> StreamClient? { clients[number] }
 
     func remove(_ client: StreamClient) {

@@ -66,7 +66,7 @@ final class CacheFile: @unchecked Sendable {
         }
     }
 
-    /// Why the file cannot be written, in words; nil: it can. From any thread.
+    /// Why the file cannot be written, in words; nil if it can. From any thread.
     var trouble: String? { cannotWrite.withLock { $0 } }
 
     private func setDeadline() {

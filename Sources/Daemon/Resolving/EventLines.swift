@@ -96,7 +96,7 @@ extension Report {
 
     private static let store = "shared cache"
 
-    /// The group that is asked instead of an account; nil: there is none.
+    /// The group that is asked instead of an account; nil if there is none.
     private func next(_ account: GroupOverview, _ group: (GroupID) -> GroupOverview) -> String? {
         account.thenTry.lazy.map(group).first { !$0.servers.isEmpty }?.title
     }

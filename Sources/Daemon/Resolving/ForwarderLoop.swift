@@ -47,7 +47,7 @@ final class ForwarderLoop: @unchecked Sendable {
     private var drain: (until: UInt64, done: () -> Void)?
 
     /// A loop without upstreams, until settings are applied.
-    /// - Parameter generations: The generations of the store's entries; nil: no generation outlives a restart.
+    /// - Parameter generations: The generations of the store's entries; nil if no generation outlives a restart.
     init(
         loop: EventLoop, cache: DNSCache, local: LocalServers, lookup: ServerLookup, generations: Generations? = nil,
         report: Report

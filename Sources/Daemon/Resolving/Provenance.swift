@@ -3,7 +3,7 @@ import Log
 
 /// The source of settings, for an operator.
 struct Provenance: Sendable {
-    /// Nil: no file gave the settings.
+    /// Nil if no file gave the settings.
     var origins: Settings.Origins?
     /// Proxies in the environment that keep accounts from being asked.
     var proxies: [ProxyFound] = []
@@ -14,7 +14,7 @@ struct ProxyFound: Equatable {
     let variable: String
     /// The account's group.
     let group: Settings.Group
-    /// The group that is asked first instead; nil: there is none, so the account is still asked.
+    /// The group that is asked first instead; nil if there is none, so the account is still asked.
     let next: Settings.Group?
 
     var account: String { group.name }

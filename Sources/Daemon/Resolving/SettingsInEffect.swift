@@ -54,7 +54,7 @@ final class SettingsInEffect: @unchecked Sendable {
     var names: NameLists? { nameFiles.names }
 
     /// The state of the files of names, with all their events so far. From any thread but the loop's.
-    /// - Parameter settings: The settings in effect; nil: the loop does not run yet.
+    /// - Parameter settings: The settings in effect; nil if the loop does not run yet.
     private func knownNames(_ settings: Settings?) -> NameLists.Known? {
         guard let settings, settings.hasFilesOfNames else { return nil }
         return waiting { done in

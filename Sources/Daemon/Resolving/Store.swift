@@ -7,7 +7,7 @@ import Upstreams
 
 /// The store of `[sharedCache]`. Confined to the forwarder's loop.
 final class Store {
-    /// Nil: no store is configured.
+    /// Nil if no store is configured.
     private(set) var upstream: StoreUpstream?
     /// Called with the events of the store and the results of requests.
     var handle: (SharedEvent) -> Void = { _ in }
@@ -15,7 +15,7 @@ final class Store {
     private let loop: EventLoop
     private let outbox: Outbox
 
-    /// - Parameter generations: The generations of the store's entries; nil: no generation outlives a restart.
+    /// - Parameter generations: The generations of the store's entries; nil if no generation outlives a restart.
     init(_ generations: Generations?, loop: EventLoop, outbox: Outbox) {
         (self.generations, self.loop, self.outbox) = (generations, loop, outbox)
     }
@@ -26,7 +26,7 @@ final class Store {
         fileprivate let access: StoreUpstream.Access
         fileprivate let seals: [FleetSeal]
 
-        /// Nil: there is no `[sharedCache]`.
+        /// Nil if there is no `[sharedCache]`.
         init?(_ settings: Settings.SharedCache) throws(StartFailure) {
             guard let server = settings.server, let key = settings.key else { return nil }
             let address: StoreUpstream.Address =
@@ -55,7 +55,7 @@ final class Store {
     }
 
     /// Changes to another store and closes the former one.
-    /// - Returns: false: no store is configured, and none was.
+    /// - Returns: false if no store is configured, and none was.
     func apply(_ new: Prepared?) -> Bool {
         guard upstream != nil || new != nil else { return false }
         upstream?.close()
@@ -70,7 +70,7 @@ final class Store {
 }
 
 extension SharedSettings {
-    /// Nil: no store is configured.
+    /// Nil if no store is configured.
     init?(_ settings: Settings) {
         guard settings.sharedCache.server != nil else { return nil }
         self.init(staleSeconds: settings.cache.staleSeconds, prefetchAt: settings.cache.prefetchAt)

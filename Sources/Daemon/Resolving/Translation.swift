@@ -20,7 +20,7 @@ final class Translation {
 
     init(_ lookup: ServerLookup, report: Report) { (self.lookup, self.report) = (lookup, report) }
 
-    /// The prefix of the AAAA records that are made from A records; nil: none are made.
+    /// The prefix of the AAAA records that are made from A records; nil if none are made.
     var synthesis: NAT64Prefix? { reach.isSynthesizing ? reach.prefix : nil }
     /// Whether there was no descriptor to read the routes when they were last needed.
     private(set) var areRoutesUnseen = false

@@ -9,7 +9,7 @@ import Upstreams
 
 /// Owns the upstreams of all groups, made and changed by the settings. Confined to the forwarder's loop.
 final class UpstreamRegistry {
-    /// By `GroupID.rawValue`; nil: the group has no upstream, or no longer.
+    /// By `GroupID.rawValue`; nil if the group has no upstream, or no longer.
     private var upstreams: [(any Upstream)?] = []
     /// The access to the servers of each account.
     private(set) var accesses: [GroupID: ServiceAccess] = [:]

@@ -22,7 +22,7 @@ struct GroupIdentity: Sendable, Equatable {
     private let customer: [UInt8]
 
     enum Access: Sendable, Equatable {
-        /// With DNS messages; nil: none of the servers is encrypted.
+        /// With DNS messages; nil if none of the servers is encrypted.
         case messages(Settings.TLS?, Egress)
         case account(
             Settings.Account.Credential, routeIp: IPAddress?, isEncrypted: Bool, expirySeconds: Int, timeout: Int?,

@@ -6,7 +6,7 @@ import Transport
 /// The resolvers and hosts of this machine, by its files and interfaces, read once, on any thread but the forwarder's:
 /// the hosts file may be long, and a disk slow.
 struct LocalReading: Sendable {
-    /// The servers of `resolvConf`, empty while they are not used; nil: they could not be read for a lack of
+    /// The servers of `resolvConf`, empty while they are not used; nil if they could not be read for a lack of
     /// descriptors.
     private(set) var found: [Endpoint]?
     /// The servers that `resolvConf` names and that are left out.
@@ -167,7 +167,7 @@ struct LocalReading: Sendable {
         ResolverList.withoutLoops(servers, listening: listening, own: own, resolvedAsks: resolvedAsks)
     }
 
-    /// The servers in a file; nil: it cannot be read.
+    /// The servers in a file; nil if it cannot be read.
     private static func servers(of path: String, _ isShort: inout Bool) -> [Endpoint]? {
         do throws(SystemError) {
             let text = try SystemFile.read(path, limit: resolvConfLimit)

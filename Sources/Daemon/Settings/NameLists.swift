@@ -17,7 +17,7 @@ struct NameLists: Sendable, Equatable {
     /// A list with the position of its patterns.
     private struct Source {
         let key: String
-        /// The file's path; empty: the patterns are in the settings.
+        /// The file's path; empty if the patterns are in the settings.
         let path: String
         let owner: DomainRules.Owner
         let list: DomainList
@@ -34,11 +34,11 @@ struct NameLists: Sendable, Equatable {
         fileprivate let stamp: FileStamp
         /// How often it had been written when it was read: see ``Known``.
         fileprivate let writes: Int
-        /// The names in effect; nil: there are none, which is an error except for a list.
+        /// The names in effect; nil if there are none, which is an error except for a list.
         fileprivate let names: NameFile?
         let fault: NameFile.Fault?
         fileprivate let isCopy: Bool
-        /// The text that was read, to be copied beside `cache.file`; nil: the file is not used, or was not read now.
+        /// The text that was read, to be copied beside `cache.file`; nil if the file is not used, or was not read now.
         fileprivate(set) var text: [UInt8]?
         /// Whether the group has no other names.
         fileprivate(set) var isAlone = false
@@ -48,12 +48,12 @@ struct NameLists: Sendable, Equatable {
 
     /// The state of the files of names.
     struct Known: Sendable {
-        /// The result of the last reading; nil: there was none, and all files are read.
+        /// The result of the last reading; nil if there was none, and all files are read.
         var names: NameLists?
         /// How often each file was closed after writing, or moved there, since it is followed. A file is read again
         /// only if it was written again, not because of another file.
         var writes: [String: Int] = [:]
-        /// `cache.file`, beside which the last valid text of each file is copied; empty: there are no copies.
+        /// `cache.file`, beside which the last valid text of each file is copied; empty if there are no copies.
         var cacheFile: String
         /// Whether changes of the files may have been missed: a file that differs now counts as moved there.
         var mayHaveMissed = false
@@ -237,7 +237,7 @@ extension NameLists.File {
         return "\(key): the \(count) of before stay\(isCopy ? ", from the copy beside cache.file" : ""): \(wrong)"
     }
 
-    /// The contents of a list, in words; nil: it has no names in effect.
+    /// The contents of a list, in words; nil if it has no names in effect.
     var contents: String? {
         guard let names else { return nil }
         var words = "\(key): \(path) has \(counted(names.taken.count, "name"))"
@@ -254,7 +254,7 @@ extension NameLists.File {
         return words
     }
 
-    /// A remark that a list has no names, and so no effect; nil: it has names.
+    /// A remark that a list has no names, and so no effect; nil if it has names.
     private var noEffect: String? {
         guard use == .answers, let names, names.taken.count == 0 else { return nil }
         if names.released.count == 0 { return "\(key): \(path) has no names" }
@@ -274,7 +274,7 @@ struct NameCopy: Sendable {
     /// The text between the path of `cache.file` and the digest of the file's path.
     private static let infix = ".names-"
 
-    /// The path of a file's copy; empty: there is none, without a `cache.file`.
+    /// The path of a file's copy; empty if there is none, without a `cache.file`.
     static func path(of path: String, beside cacheFile: String) -> String {
         guard !cacheFile.isEmpty else { return "" }
         var hash = FNV()

@@ -46,7 +46,7 @@ extension Report {
 }
 
 extension Settings.Group {
-    /// A server outside this network, in words; nil: there is none.
+    /// A server outside this network, in words; nil if there is none.
     fileprivate var serverElsewhere: String? {
         if account != nil { return "HTTPDNS" }
         for case .server(let server) in servers

@@ -23,7 +23,7 @@ struct ProxyEnvironment: Sendable, Equatable {
         exceptions = list.split { $0 == "," || $0 == " " || $0 == "\t" }
     }
 
-    /// The variable whose proxy applies to this server; nil: none does.
+    /// The variable whose proxy applies to this server; nil if none does.
     /// - Parameter serverName: `tls.serverName`; an exception may name it or the address.
     func variable(for server: Endpoint, isSecure: Bool, serverName: String = "") -> String? {
         guard let variable = isSecure ? https : http else { return nil }

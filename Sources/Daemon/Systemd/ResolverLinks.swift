@@ -34,7 +34,7 @@ enum ResolverLinks {
         }
     }
 
-    /// The decision of systemd-resolved itself (org.freedesktop.resolve1(5)); nil: it cannot be asked. It may take
+    /// The decision of systemd-resolved itself (org.freedesktop.resolve1(5)); nil if it cannot be asked. It may take
     /// long.
     static func asked() -> [LinkServer]? {
         guard let bus = SystemBus(), let servers = servers(bus), let domains = bus.list("Domains", of: manager, "isb")

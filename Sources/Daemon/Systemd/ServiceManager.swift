@@ -24,7 +24,7 @@ public enum ServiceManager {
     /// Whether there is a service manager.
     static var isPresent: Bool { Environment.variables["NOTIFY_SOCKET"] != nil }
 
-    /// The longest time that the manager allows between two signs of life; nil: it expects none, or expects them from
+    /// The longest time that the manager allows between two signs of life; nil if it expects none, or expects them from
     /// another process.
     static var watchdogMicroseconds: UInt64? {
         guard Environment.variables["WATCHDOG_USEC"] != nil else { return nil }

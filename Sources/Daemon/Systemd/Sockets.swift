@@ -150,7 +150,7 @@ struct Sockets {
             }
     }
 
-    /// The addresses that a socket unit lists; nil: there is no such unit.
+    /// The addresses that a socket unit lists; nil if there is no such unit.
     private static func listened(by unit: String, _ bus: borrowing SystemBus) -> [[SystemBus.Value]]? {
         guard bus.value("LoadState", of: object(unit, "Unit"), "s") == .text("loaded") else { return nil }
         return bus.list("Listen", of: object(unit, "Socket"), "ss")

@@ -19,7 +19,7 @@ import CSystemd
     private static let mostEntries = 1024
     private let bus: OpaquePointer
 
-    /// Nil: there is no bus, or none for this user.
+    /// Nil if there is no bus, or none for this user.
     init?() {
         var bus: OpaquePointer?
         guard unsafe csd_bus_open_system(&bus) >= 0, let bus = unsafe bus else { return nil }
@@ -28,7 +28,7 @@ import CSystemd
 
     deinit { unsafe csd_bus_flush_close_unref(bus) }
 
-    /// A property of one value: `b` a flag, `s` a text. Nil: it is not available.
+    /// A property of one value: `b` a flag, `s` a text. Nil if it is not available.
     func value(_ property: String, of object: Object, _ type: Character) -> Value? {
         unsafe read(property, object) { reply in
             guard unsafe enter(reply, "v", String(type)) else { return nil }
@@ -38,7 +38,7 @@ import CSystemd
     }
 
     /// A property that is a list of structures, whose members have these types: `i` a number, `b` a flag, `s` a text,
-    /// `ay` octets. Nil: it is not available.
+    /// `ay` octets. Nil if it is not available.
     func list(_ property: String, of object: Object, _ types: String) -> [[Value]]? {
         unsafe read(property, object) { reply in
             guard unsafe enter(reply, "v", "a(\(types))"), unsafe enter(reply, "a", "(\(types))") else { return nil }

@@ -22,7 +22,7 @@ final class Watchdog: @unchecked Sendable {
     private let timer: any DispatchSourceTimer
     private let sources: Sources
     private let report: Report
-    /// Sends the manager a sign of life; nil: it expects none.
+    /// Sends the manager a sign of life; nil if it expects none.
     private let isAlive: (@Sendable () -> Void)?
     /// Whether a check of the queues is under way; it ends when all of them turn.
     private var isLooking = false
@@ -34,7 +34,7 @@ final class Watchdog: @unchecked Sendable {
     /// The line is sent at most once in this many milliseconds.
     private static let headlinePeriod = 10_000
 
-    /// Nil: there is no service manager.
+    /// Nil if there is no service manager.
     convenience init?(_ sources: Sources, report: Report) {
         guard ServiceManager.isPresent else { return nil }
         let limit = ServiceManager.watchdogMicroseconds
@@ -45,7 +45,7 @@ final class Watchdog: @unchecked Sendable {
 
     /// - Parameters:
     ///   - period: Milliseconds between two signs of life.
-    ///   - isAlive: Sends the manager a sign of life; nil: it expects none.
+    ///   - isAlive: Sends the manager a sign of life; nil if it expects none.
     init(_ sources: Sources, period: Int, isAlive: (@Sendable () -> Void)?, report: Report) {
         (self.sources, self.isAlive, self.report) = (sources, isAlive, report)
         timer = DispatchSource.makeTimerSource(queue: queue)

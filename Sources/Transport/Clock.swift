@@ -2,10 +2,10 @@ internal import Glibc
 
 /// The daemon's time: nanoseconds since the machine started, sleep included, so that answers age while it is suspended.
 public enum Clock {
-    /// Nanoseconds of CLOCK_BOOTTIME. Never goes back.
+    /// Nanoseconds of CLOCK_BOOTTIME, which never goes back.
     public static func now() -> UInt64 {
         var time = timespec()
-        // Cannot fail: Linux has this clock since 2.6.39, and the pointer is to a live variable.
+        // The call cannot fail: Linux has this clock since 2.6.39, and the pointer is to a live variable.
         _ = unsafe clock_gettime(CLOCK_BOOTTIME, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }

@@ -1,7 +1,7 @@
 /// Receives the datagrams that a ``DatagramDesk`` reads.
 public protocol DatagramReceiver: ~Copyable, Sendable {
-    /// Called with a batch of datagrams; the replies added to `replies` are sent when it returns. At most one reply a
-    /// datagram.
+    /// Called with a batch of datagrams; the replies added to `replies` are sent when the call returns. A datagram gets
+    /// at most one reply.
     mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout SendBatch)
 }
 
@@ -20,8 +20,8 @@ public struct DatagramDesk<Receiver: DatagramReceiver & ~Copyable>: ~Copyable {
 
     /// Reads one batch and sends the replies to it.
     ///
-    /// - Parameter waiting: Wait for the first datagram, up to the receive time-out of a blocking socket.
-    /// - Returns: Whether there was any.
+    /// - Parameter waiting: Whether to wait for the first datagram, up to the receive time-out of a blocking socket.
+    /// - Returns: Whether there was a datagram.
     public mutating func serve(waiting: Bool) throws(SystemError) -> Bool {
         guard try batch.receive(from: socket, waiting: waiting) > 0 else { return false }
         receiver.receive(batch, &replies)

@@ -6,11 +6,11 @@ internal import Glibc
 public final class DatagramSocket: Sendable {
     /// The bound address and port.
     public let local: Endpoint
-    /// Whether it is bound to all addresses: each reply must then name its source address.
+    /// Whether the socket is bound to all addresses, so that each reply must name its source address.
     public let isWildcard: Bool
     let descriptor: Descriptor
 
-    /// Room for a burst while the listener is busy; the kernel lowers it to net.core.rmem_max and wmem_max.
+    /// Room for a burst while the listener is busy; the kernel lowers the size to net.core.rmem_max and wmem_max.
     private static let bufferSize: Int32 = 1 << 20
 
     /// Takes over a UDP socket that is bound.
@@ -21,8 +21,8 @@ public final class DatagramSocket: Sendable {
         try prepare()
     }
 
-    /// Binds `count` sockets to one address; the kernel spreads the clients over them. With port 0 all get the port of
-    /// the first.
+    /// Binds `count` sockets to one address; the kernel spreads the clients over them. With port 0 all sockets get the
+    /// port of the first.
     ///
     /// SO_REUSEPORT is set only after the first socket is bound, so a second daemon, even of the same user, gets
     /// "address already in use" instead of half of the queries.

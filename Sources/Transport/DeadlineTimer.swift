@@ -3,7 +3,7 @@ internal import Glibc
 
 /// The timer of an event loop, in the time of ``Clock``.
 final class DeadlineTimer {
-    /// Readable at the set time.
+    /// The descriptor is readable at the set time.
     let descriptor: Descriptor
     private var armed = UInt64.max
 
@@ -14,8 +14,8 @@ final class DeadlineTimer {
             })
     }
 
-    /// Sets the timer unless it fires before then anyway: a timer that fires early costs less than a system call for
-    /// each change.
+    /// Sets the timer unless it fires earlier anyway: a timer that fires early costs less than a system call for each
+    /// change.
     func arm(_ at: UInt64) {
         guard at < armed else { return }
         armed = at
@@ -27,7 +27,7 @@ final class DeadlineTimer {
         _ = unsafe timerfd_settime(descriptor.raw, Int32(TFD_TIMER_ABSTIME), &time, nil)
     }
 
-    /// Call when the timer has fired, which clears it.
+    /// Clears the timer. Call when it has fired.
     func acknowledge() {
         var expirations: UInt64 = 0
         _ = unsafe read(descriptor.raw, &expirations, MemoryLayout<UInt64>.size)

@@ -9,7 +9,7 @@ public struct Descriptor: ~Copyable, Sendable {
         self.raw = raw
     }
 
-    /// Closes the descriptor early; no effect the second time.
+    /// Closes the descriptor early; a second call has no effect.
     public mutating func close() {
         guard raw >= 0 else { return }
         // Linux has closed the descriptor even after EINTR: a second call could close another file's.

@@ -3,7 +3,7 @@ internal import Glibc
 internal import Synchronization
 
 extension EventLoop {
-    /// Does work on another thread that would block the loop too long, such as reading files. From any thread.
+    /// Does work on another thread that would block the loop too long, such as reading files. Callable from any thread.
     /// - Parameter take: Gets the result, on the loop.
     public func elsewhere<Value: Sendable>(
         _ work: @escaping @Sendable () -> Value, then take: @escaping @Sendable (Value) -> Void
@@ -18,7 +18,7 @@ extension EventLoop {
 extension SystemFile {
     /// Reads a small file on another thread and waits for it, for a limited time: a disk that hangs must not prevent
     /// the daemon's start.
-    /// - Throws: The errors of `read`; ETIME: it takes longer than `milliseconds`.
+    /// - Throws: The errors of `read`; ETIME if the read takes longer than `milliseconds`.
     package static func soon<Contents: Sendable>(
         _ path: String, milliseconds: Int = 1000,
         _ read: @escaping @Sendable (_ path: String) throws(SystemError) -> Contents

@@ -19,7 +19,7 @@ public struct Registration: Equatable, Sendable {
     let slot: UInt32
     let generation: UInt32
 
-    /// Both in one number, for epoll.
+    /// Generation and slot in one number, for epoll.
     var token: UInt64 { UInt64(generation) << 32 | UInt64(slot) }
 }
 

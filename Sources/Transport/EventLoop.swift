@@ -6,10 +6,10 @@ internal import Synchronization
 /// timer.
 ///
 /// Dispatch watches the epoll descriptor, which is readable when any of its descriptors is. Once woken, the loop waits
-/// in `epoll_wait` itself while events flow (no change of threads), and returns to Dispatch after 100 ms without one
-/// (no cost when idle). One wake-up is one turn: the events, then submitted work, then the deadline, then one event of
-/// a descriptor that gives way, then ``turnEnded``, where the owner sends the gathered replies. When the events of a
-/// turn have taken 10 ms, the rest comes with the next turn, so that neither work nor replies wait for all of them.
+/// in `epoll_wait` itself while events flow (no change of threads), and returns to Dispatch after 100 idle ms (no cost
+/// when idle). One wake-up is one turn: the events, then submitted work, then the deadline, then one event of a
+/// descriptor that gives way, then ``turnEnded``, where the owner sends the gathered replies. When the events of a turn
+/// have taken 10 ms, the rest comes with the next turn, so that neither work nor replies wait for all of them.
 ///
 /// A turn needs the ``TurnRight``. The queue's thread takes it for each turn and returns it while it waits; meanwhile
 /// ``perform(_:)`` may take a turn on another thread, with only its work and ``turnEnded``. Events are fetched without
@@ -26,12 +26,12 @@ public final class EventLoop: @unchecked Sendable {
     /// Threads that may leave their processor to the loop. Set before ``start()``.
     public var waiters: [any LoopWaiter] = []
     /// Called when the time set by ``setDeadline(_:)`` has come, never before. Then there is no deadline until a new
-    /// one is set.
+    /// deadline is set.
     public var deadlineReached: (() -> Void)?
 
     private let queue: DispatchQueue
     private let epoll: Epoll
-    /// Contains the descriptors that give way, and is itself in ``epoll``.
+    /// The epoll descriptor of the descriptors that give way, which is itself in ``epoll``.
     private let givingWay: Epoll
     private let mailbox: Mailbox
     private let timer: DeadlineTimer
@@ -39,11 +39,11 @@ public final class EventLoop: @unchecked Sendable {
     private let isStarted = Atomic(false)
     private let stopping = Atomic(false)
     private let ended = Atomic<UInt64>(0)
-    /// The processor on which the queue's thread began its turn, or waits for the right; −1: neither. A hint: the
-    /// thread may move.
+    /// The processor on which the queue's thread began its turn, or waits for the right; −1 if it does neither. The
+    /// number is a hint, since the thread may move.
     private let processor = Atomic<Int32>(-1)
     private var source: (any DispatchSourceRead)?
-    /// The number of events of the last fetch, and of those delivered.
+    /// The number of events of the last fetch, and the number of delivered events.
     private var (fetched, delivered) = (0, 0)
     private var (hasMail, isTime, hasGivenWay) = (false, false, false)
 
@@ -113,7 +113,7 @@ public final class EventLoop: @unchecked Sendable {
                 return stopped()
             }
             self.source = nil
-            // Retaining self until then keeps the descriptors open until Dispatch has released them.
+            // The closure retains self, which keeps the descriptors open until Dispatch has released them.
             source.setCancelHandler {
                 self.releaseAll()
                 stopped()
@@ -128,8 +128,8 @@ public final class EventLoop: @unchecked Sendable {
     }
 
     /// Does work in a turn of its own on this thread if the loop is at rest, which saves a wake-up of the loop's
-    /// thread. Otherwise it is as ``submit(_:)``: during a turn, while work waits, and before ``start()``. Work of one
-    /// thread is done in order in either case. From any thread.
+    /// thread. Otherwise the call is as ``submit(_:)``: during a turn, while work waits, and before ``start()``. Work
+    /// of one thread is done in order in either case. From any thread.
     public func perform(_ work: @escaping @Sendable () -> Void) {
         let isDone = right.takeIfFree {
             // Earlier work comes first, and after `stop` none is done.
@@ -142,8 +142,8 @@ public final class EventLoop: @unchecked Sendable {
         if !isDone { submit(work) }
     }
 
-    /// Whether the present turn cannot go on while this thread runs, since both share a processor; nil: there is no
-    /// turn. From any thread.
+    /// Whether the present turn cannot go on while this thread runs, since both share a processor; nil if there is no
+    /// turn. May be called from any thread.
     public var waitsForThisThread: Bool? {
         let processor = processor.load(ordering: .relaxed)
         return processor < 0 ? nil : processor == clinux_processor()
@@ -199,7 +199,7 @@ extension EventLoop {
         let isRest = delivered > 0
         if !isRest { for index in 0..<fetched { note(epoll.event(index).token) } }
         deliverEvents()
-        // In a long turn, and after one, newer work does not wait for the rest of the events.
+        // In a long turn, and after a long turn, newer work does not wait for the rest of the events.
         let isLong = isRest || delivered < fetched
         if hasMail || isLong && !mailbox.isEmpty { mailbox.runWork() }
         if isTime || isLong && deadline <= Clock.now() { timerFired() }
@@ -246,8 +246,8 @@ extension EventLoop {
 extension EventLoop {
     /// Watches a nonblocking descriptor, level-triggered. The loop retains the handler until ``unregister(_:)``.
     ///
-    /// - Parameter givesWay: A turn delivers one event of all such descriptors, after those of the others; until
-    ///   ``giveWayNoMore(_:)``.
+    /// - Parameter givesWay: Whether a turn delivers only one event of all such descriptors, after the events of other
+    ///   descriptors; until ``giveWayNoMore(_:)``.
     public func register(
         _ descriptor: borrowing Descriptor, _ interest: Readiness, givesWay: Bool = false, _ handler: any EventHandler
     ) throws(SystemError) -> Registration {
@@ -300,7 +300,7 @@ extension EventLoop {
     /// Ends a registration, also from within a handler: events already fetched are not delivered. Call it before the
     /// descriptor is closed.
     ///
-    /// - Parameter closing: The descriptor is closed right afterwards, and there is no duplicate of it: the kernel then
+    /// - Parameter closing: Whether the descriptor is closed right afterwards, and has no duplicate: the kernel then
     ///   forgets it by itself (epoll(7), question 6), which saves a system call.
     public func unregister(_ registration: Registration, closing: Bool = false) {
         assertOnLoop()
@@ -323,8 +323,8 @@ extension EventLoop {
         } else if slot.isWatched {
             watcher(of: slot).modify(slot.descriptor, wanted, token: registration.token)
         } else {
-            // Fails only if the kernel has no memory, or the user has reached the limit of watches; then the deadline
-            // of the waiting code ends the wait, and the next `update` tries again.
+            // The call fails only if the kernel has no memory, or the user has reached the limit of watches; then the
+            // deadline of the waiting code ends the wait, and the next `update` tries again.
             do { try watcher(of: slot).add(slot.descriptor, wanted, token: registration.token) } catch {
                 isWatched = false
                 slots[Int(registration.slot)].interest = []
@@ -336,8 +336,8 @@ extension EventLoop {
 
 /// Time.
 extension EventLoop {
-    /// Sets when ``deadlineReached`` is called next, in the time of ``Clock``; nil: never. Replaces the former
-    /// deadline. Costs a system call only if it is earlier than the timer's.
+    /// Sets when ``deadlineReached`` is called next, in the time of ``Clock``; nil for never. The former deadline is
+    /// replaced. The call costs a system call only if the deadline is earlier than the timer's.
     public func setDeadline(_ at: UInt64?) {
         assertOnLoop()
         deadline = at ?? .max

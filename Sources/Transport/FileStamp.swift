@@ -2,7 +2,7 @@
 internal import CLinux
 internal import Glibc
 
-/// Detects whether a file has changed since it was read. Made before the read.
+/// Detects whether a file has changed since it was read. A stamp is made before the read.
 public struct FileStamp: Sendable {
     private let path: String
     private let marks: Marks?
@@ -27,7 +27,7 @@ public struct FileStamp: Sendable {
 
     public init(_ path: String) { self.init(path, at: WallClock.unixMicroseconds) }
 
-    /// - Parameter time: Returns microseconds since 1970.
+    /// - Parameter time: Returns the time in microseconds since 1970.
     init(_ path: String, at time: () -> UInt64) {
         self.path = path
         marks = Self.marks(of: path)
@@ -36,15 +36,15 @@ public struct FileStamp: Sendable {
             marks.map { now - $0.changed < ($0.changed % 1_000_000_000 == 0 ? Self.longStep : Self.step) } ?? false
     }
 
-    /// Whether the file is unchanged, or still missing. False in doubt.
+    /// Whether the file is unchanged, or still missing; false in doubt.
     public var holds: Bool { !isRecent && Self.marks(of: path) == marks }
 
     /// The decision about a file that was read before.
     public enum Look: Sendable {
-        /// It is unchanged.
+        /// The file is unchanged.
         case keep
         case read
-        /// It has changed, and may be half-written: check it again later.
+        /// The file has changed, and may be half-written: check it again later.
         case wait
     }
 
@@ -54,8 +54,8 @@ public struct FileStamp: Sendable {
     /// The decision about a file if it is unknown whether a program has finished writing it since the last read, or
     /// moved it there.
     /// - Parameters:
-    ///   - mayHaveMissed: The file was not watched: a file with another number now counts as moved there.
-    ///   - time: In microseconds since 1970.
+    ///   - mayHaveMissed: Whether the file was not watched, so that another number counts as a moved file.
+    ///   - time: The time in microseconds since 1970.
     public func look(mayHaveMissed: Bool, at time: UInt64 = WallClock.unixMicroseconds()) -> Look {
         let now = Self.marks(of: path)
         guard now != marks else { return mayHaveMissed && isRecent ? .read : .keep }

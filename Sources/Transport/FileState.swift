@@ -4,9 +4,9 @@ internal import Glibc
 public enum FileState: Sendable, Equatable {
     case absent
     case folder
-    /// - Parameter String: The target, as written.
+    /// - Parameter String: The link's target, as written.
     case link(String)
-    /// - Parameters: Its octets, permission bits, owner and group.
+    /// - Parameters: The file's octets, permission bits, owner and group.
     case file([UInt8], mode: UInt32, owner: UInt32, group: UInt32)
 
     /// Ends the name of a file or link that is about to replace another.
@@ -45,7 +45,7 @@ public enum FileState: Sendable, Equatable {
         }
     }
 
-    /// Puts this state at the path, in one step: a reader sees either the former state or this one, whole. A folder
+    /// Puts this state at the path, in one step: a reader sees either the former state or this state, whole. A folder
     /// that is to be absent stays if it is not empty.
     public func put(at path: String) throws(SystemError) {
         let new = path + Self.suffix

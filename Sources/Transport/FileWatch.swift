@@ -25,15 +25,15 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
 
     /// The purpose of a watch.
     private struct Watched {
-        /// Path of the folder; empty: the watch is only for files.
+        /// The path of the folder; empty if the watch is only for files.
         var folder = ""
         /// The names in the folder, each with the paths that lead through it.
         var names: [String: Set<String>] = [:]
-        /// The paths of the file itself.
+        /// The paths of the watched file itself.
         var files: Set<String> = []
     }
 
-    /// The same limit as the kernel's (path_resolution(7)).
+    /// The most links on a path, as in the kernel (path_resolution(7)).
     private static let linkLimit = 40
     /// When to try again after an obstacle to reading or watching.
     private static let pause = DispatchTimeInterval.seconds(10)
@@ -45,7 +45,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - changed: Called on the loop, once for all changes until the loop reads them, with the paths of the files
-    ///     that were closed after writing, or moved there whole. All others may have changed as well, and may be
+    ///     that were closed after writing, or moved there whole. All other files may have changed as well, and may be
     ///     half-written. Also called without a real change: the caller reads the files again and compares.
     ///   - failed: Why some paths cannot be watched; called once until they can, perhaps at once.
     public init(
@@ -87,7 +87,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
     }
 
     /// Calls `changed` after a while even without a change: an obstacle to reading the files, such as a lack of
-    /// descriptors, may be gone by then. Call on the loop.
+    /// descriptors, may be gone then. Call on the loop.
     public func lookAgain() {
         guard !isLookingAgain, let loop else { return }
         isLookingAgain = true
@@ -157,7 +157,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         return nil
     }
 
-    /// Reads all events; nil: none of them is about the files.
+    /// Reads all events; nil if none of them is about the files.
     /// - Returns: The paths of the files that were closed after writing, or moved there.
     private func takeEvents() -> Set<String>? {
         var written: Set<String>?
@@ -194,7 +194,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
             name: String(decoding: name, as: UTF8.self))
     }
 
-    /// Nil: the event is not about the files.
+    /// The paths that an event shows to be written; nil if the event is not about the files.
     private func paths(written event: Event) -> Set<String>? {
         if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { return [] }
         // A removed watch may still have events in the queue.

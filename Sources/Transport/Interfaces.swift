@@ -3,7 +3,7 @@ internal import Glibc
 
 /// The machine's own addresses.
 public enum Interfaces {
-    /// Each IPv4 and IPv6 address of each interface, loopback included, with port 0. A link-local one comes three
+    /// Each IPv4 and IPv6 address of each interface, loopback included, with port 0. A link-local address comes three
     /// times: with the interface's name as zone, with its number, and without a zone.
     public static func addresses() throws(SystemError) -> [Endpoint] {
         var list: UnsafeMutablePointer<ifaddrs>?

@@ -6,9 +6,9 @@ internal import Synchronization
 /// Reads one UDP socket on a queue of its own, in batches, and sends the replies.
 ///
 /// The queue's thread stays in a blocking `recvmmsg` while datagrams come, which costs one context switch a query at 20
-/// or 10,000 a second, and waits in `poll` after 50 ms without one, where an idle reader costs nothing. It never waits
-/// in an epoll, as a Dispatch source does: a socket in an epoll makes each datagram sent a tenth more expensive, since
-/// the kernel notifies the epoll of the free room.
+/// or 10,000 a second, and waits in `poll` after 50 ms without a datagram, where an idle reader costs nothing. The
+/// reader never waits in an epoll, as a Dispatch source does: a socket in an epoll makes each datagram sent a tenth
+/// more expensive, since the kernel notifies the epoll of the free room.
 ///
 /// `@unchecked Sendable`: the desk is used only on the queue; all else never changes after `start` or is atomic.
 public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: LoopWaiter, @unchecked Sendable {
@@ -24,7 +24,7 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: Loop
     private let back = DispatchSemaphore(value: 0)
     private let pings = Mutex<[@Sendable () -> Void]>([])
     private let failed: @Sendable (SystemError) -> Void
-    /// Nil while the reader serves: it moves the desk out, so that no datagram costs a check for exclusive access.
+    /// Nil while the reader serves, which moves the desk out, so that no datagram costs a check for exclusive access.
     private var desk: DatagramDesk<Receiver>?
     private let isInTheWay: @Sendable () -> Bool
 
@@ -38,7 +38,7 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: Loop
     /// - Parameters:
     ///   - socket: Becomes a blocking socket with a receive time-out. Other threads still send without waiting
     ///     (``SendBatch/flush(_:)``).
-    ///   - failed: The socket could not be read; it will be tried again.
+    ///   - failed: Called when the socket could not be read; it will be tried again.
     ///   - isInTheWay: Called on the queue after each batch: whether to leave further datagrams alone for a moment,
     ///     since other work needs the thread's processor.
     public init(
@@ -51,8 +51,8 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: Loop
         (self.failed, self.isInTheWay) = (failed, isInTheWay)
     }
 
-    /// Begins to read. Call once, before other threads have the reader. It retains itself and the socket until it is
-    /// stopped.
+    /// Begins to read. Call once, before other threads have the reader. The reader retains itself and the socket until
+    /// it is stopped.
     public func start() throws(SystemError) {
         try socket.descriptor.setReceiveTimeout(microseconds: LingeringReader.linger)
         try socket.descriptor.setBlocking(true)
@@ -74,12 +74,12 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: Loop
     }
 
     /// Calls `answer` on the reader's queue at its next turn: at once, after the present batch, or at the end of the
-    /// wait for a datagram or after an error; before ``start()``, after it. From any thread.
+    /// wait for a datagram or after an error. A call before ``start()`` takes effect after the start. From any thread.
     public func ping(_ answer: @escaping @Sendable () -> Void) {
         pings.withLock { $0.append(answer) }
         isPinged.store(true, ordering: .sequentiallyConsistent)
         // During a round the queue is not free. After `stop` no round may follow, and the pings may have been answered
-        // by the last one.
+        // by the last round.
         if stopping.load(ordering: .sequentiallyConsistent) {
             queue.async { self.answerPings() }
         } else {
@@ -102,7 +102,7 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: Loop
         for answer in answers { answer() }
     }
 
-    /// One round: serves datagrams until none came for a while, then waits for more.
+    /// One round: serves datagrams until no datagram came for a while, then waits for more.
     private func run() {
         guard !stopping.load(ordering: .acquiring), var desk = desk.take() else { return }
         if isPinged.load(ordering: .acquiring) { answerPings() }

@@ -6,9 +6,9 @@ public enum ListeningSocket {
     case datagram(DatagramSocket)
     case stream(StreamListener)
 
-    /// Determines the descriptor's kind of socket and takes it over; closes it if it cannot be listened on.
-    /// - Throws: ENOTSOCK: no socket; EAFNOSUPPORT: a family other than IPv4 and IPv6; EDESTADDRREQ: not bound;
-    ///   EPROTOTYPE: neither UDP nor TCP; EINVAL: a TCP socket that does not listen.
+    /// Determines the descriptor's kind of socket and takes it over; closes the descriptor if it cannot be listened on.
+    /// - Throws: ENOTSOCK for no socket, EAFNOSUPPORT for a family other than IPv4 and IPv6, EDESTADDRREQ if not bound,
+    ///   EPROTOTYPE for neither UDP nor TCP, EINVAL for a TCP socket that does not listen.
     public static func adopt(_ descriptor: consuming Descriptor) throws(SystemError) -> ListeningSocket {
         let subject = "descriptor \(descriptor.raw)"
         try SystemCall.require("fcntl") { fcntl(descriptor.raw, F_SETFD, FD_CLOEXEC) }

@@ -1,8 +1,8 @@
 internal import Base
 internal import Synchronization
 
-/// The work that other threads submit to an event loop, first in, first out. It wakes the loop once for all work until
-/// the loop reads it.
+/// The work that other threads submit to an event loop, first in, first out. The mailbox wakes the loop once for all
+/// work until the loop reads it.
 final class Mailbox: Sendable {
     typealias Work = @Sendable () -> Void
 
@@ -18,7 +18,7 @@ final class Mailbox: Sendable {
         wakeup = try Wakeup()
     }
 
-    /// Readable when there is work.
+    /// The descriptor is readable when there is work.
     var raw: Int32 { wakeup.descriptor.raw }
 
     /// Whether all work has begun.
@@ -39,14 +39,14 @@ final class Mailbox: Sendable {
             state.isOpen = false
             return exchange(&state.work, with: [])
         }
-        // Released outside the lock: a deinit of the work may post again.
+        // The work is released outside the lock, since a deinit of the work may post again.
         withExtendedLifetime(dropped) {}
         wakeup.wake()
     }
 
     /// Runs the work submitted so far.
     func runWork() {
-        // First the descriptor, then the work: work posted in between is run now or wakes the loop again.
+        // The descriptor comes first, then the work: work posted in between is run now or wakes the loop again.
         wakeup.acknowledge()
         let work = state.withLock { exchange(&$0.work, with: []) }
         for item in work { item() }

@@ -19,10 +19,10 @@ internal import Glibc
     private let controls: UnsafeMutableRawPointer
     private let payloads: UnsafeMutablePointer<UInt8>
 
-    /// Waits only for the first datagram, then takes those that are there.
+    /// Waits only for the first datagram, then takes the datagrams that are there.
     static let waitForOne = Int32(MSG_WAITFORONE)
 
-    /// The payloads to send begin at multiples of this, so that a short one touches few cache lines.
+    /// The payloads to send begin at multiples of this, so that a short payload touches few cache lines.
     static let cacheLine = 64
 
     private static let controlSize = Int(clinux_control_size)
@@ -91,8 +91,8 @@ extension MessageSlots {
         return unsafe UnsafeBufferPointer(start: payloads + index * size, count: length)
     }
 
-    /// Each datagram of an IP socket has a sender; without one the reply would go to the unspecified address, that is,
-    /// nowhere.
+    /// Each datagram of an IP socket has a sender; without a sender the reply would go to the unspecified address, that
+    /// is, nowhere.
     func peer(_ index: Int) -> SocketAddress {
         let length = Int(unsafe messages[index].header.msg_namelen)
         return unsafe SocketAddress(reading: name(index), length: length)

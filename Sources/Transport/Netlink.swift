@@ -5,7 +5,7 @@ internal import Glibc
 enum Netlink {
     /// `struct nlmsghdr`.
     private static let headerSize = 16
-    /// NLA_TYPE_MASK: the two bits above it are flags.
+    /// NLA_TYPE_MASK; the two bits above the mask are flags.
     private static let typeMask = 0x3FFF
     /// The longest datagram in bytes; the kernel makes none larger than 32 KiB (NLMSG_GOODSIZE, and the size of a
     /// dump's parts).
@@ -27,7 +27,7 @@ enum Netlink {
     }
 
     /// Calls the closure with each message of a datagram.
-    /// - Returns: false: the kernel cut a message that did not fit.
+    /// - Returns: false if the kernel cut a message that did not fit.
     static func forEachMessage(
         _ datagram: Span<UInt8>, _ take: (_ type: Int, _ flags: Int32, _ body: Span<UInt8>) -> Void
     ) -> Bool {

@@ -6,7 +6,7 @@ internal import Glibc
 ///
 /// If an entry is missing, its next repetition counts as a change, which is harmless; but a route that is gone must not
 /// stay, or its return would be missed. The kernel removes IPv4 routes without a message when their link or address
-/// goes: hence all routes are forgotten whenever either changes.
+/// goes, so all routes are forgotten whenever either changes.
 struct NetworkState {
     private struct InterfaceAddress: Hashable {
         let interface: UInt32
@@ -15,7 +15,7 @@ struct NetworkState {
 
     /// Whether each link is up and running, by interface index.
     private var links: [UInt32: UInt32] = [:]
-    /// The usable addresses, except IPv6 link-local ones: no connection beyond the link depends on them, and each
+    /// The usable addresses, except IPv6 link-local ones: no connection beyond the link depends on these, and each
     /// container that starts or stops has one.
     private var addresses: Set<InterfaceAddress> = []
     /// Routes in the kernel's form.
@@ -31,7 +31,7 @@ struct NetworkState {
         let isWhole = Netlink.forEachMessage(datagram) { type, flags, body in
             if apply(type, replaces: flags & NLM_F_REPLACE != 0, body) { isChanged = true }
         }
-        // The end of a cut message is unknown.
+        // A cut message counts as a change, since its end is unknown.
         return isChanged || !isWhole
     }
 

@@ -4,7 +4,7 @@ internal import Glibc
 /// Reports when this machine's addresses, routes or links have changed, so that an existing connection may lead
 /// nowhere.
 ///
-/// Needs no privileges. Repetitions (for example a router's advertisement that renews a lifetime) are not reported.
+/// It needs no privileges. Repetitions (for example a router's advertisement that renews a lifetime) are not reported.
 ///
 /// `@unchecked Sendable`: made on the loop, or passed to it before it starts; from then on used only by the loop.
 public final class NetworkWatch: EventHandler, @unchecked Sendable {
@@ -38,7 +38,7 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
                 unsafe bind(socket.raw, $0.baseAddress!.assumingMemoryBound(to: sockaddr.self), length)
             }
         }
-        // Asked after the subscription, so that no change is missed between the two.
+        // The state is asked for after the subscription, so that no change is missed between the two.
         learn()
         registration = try loop.register(socket, .readable, self)
     }
@@ -68,9 +68,9 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
         if isChanged { changed() }
     }
 
-    /// Applies one datagram to the state; nil: there is none. Without CAP_NET_ADMIN only the kernel can send one here.
+    /// Applies a datagram to the state; nil if there is none. Without CAP_NET_ADMIN only the kernel can send one.
     private func receive(from socket: borrowing Descriptor) throws(SystemError) -> Bool? {
-        // Allocated each time: on a quiet network it is rarely needed.
+        // The memory is allocated each time, since on a quiet network it is rarely needed.
         var buffer = [UInt8](repeating: 0, count: Netlink.messageLimit)
         var room = buffer.mutableSpan
         guard case .bytes(let count) = try socket.receive(into: &room) else { return nil }
@@ -78,8 +78,8 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
         return state.apply(buffer.span)
     }
 
-    /// Asks the kernel for the present state. If it does not answer, the first repetition of each object counts as a
-    /// change.
+    /// Asks the kernel for the present state. If the kernel does not answer, the first repetition of each object counts
+    /// as a change.
     private func learn() {
         for request in [RTM_GETLINK, RTM_GETADDR] {
             Routes.dump(request) { type, body in _ = state.apply(type, replaces: false, body) }

@@ -8,14 +8,14 @@ public enum OwnFolder {
         return folder.hasPrefix("/") ? "\(folder)/\(name)" : "/tmp/\(name)-\(geteuid())"
     }
 
-    /// Whether it exists, and no other user can change its contents.
+    /// Whether the folder exists, and no other user can change its contents.
     public static func isOwn(_ path: String) -> Bool {
         guard let status = SystemFile.status(ofLink: path) else { return false }
         return status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid() && status.st_mode & 0o022 == 0
     }
 
-    /// Makes it, if it does not exist.
-    /// - Throws: The system's error; EEXIST: it is not this user's own.
+    /// Makes the folder, if it does not exist.
+    /// - Throws: The system's error; EEXIST if the folder is not this user's own.
     public static func make(_ path: String) throws(SystemError) {
         if unsafe mkdir(path, 0o700) != 0, errno != EEXIST { throw SystemError("mkdir", path, code: errno) }
         guard isOwn(path) else { throw SystemError("mkdir", path, code: EEXIST) }

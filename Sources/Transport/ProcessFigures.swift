@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Glibc
 
-/// The present resource usage of the process, by the kernel's figures; 0: the kernel gives none.
+/// The present resource usage of the process, by the kernel's figures; 0 if the kernel gives none.
 package struct ProcessFigures: Sendable {
     package var cpuSeconds = 0.0
     package var residentBytes = 0

@@ -5,7 +5,7 @@ internal import Glibc
 /// A UDP socket for queries to one resolver, to which the kernel gives a random port of its own (RFC 5452 §9.2), so a
 /// forger must guess both port and ID.
 ///
-/// It is connected. So to all hosts but the resolver its port looks closed like an unused one, and the kernel
+/// The socket is connected. So to all hosts but the resolver its port looks closed like an unused one, and the kernel
 /// passes on only ICMP errors that quote a datagram to the resolver.
 public struct QuerySocket: ~Copyable, Sendable {
     public private(set) var descriptor: Descriptor
@@ -15,8 +15,8 @@ public struct QuerySocket: ~Copyable, Sendable {
     public static func open(to endpoint: Endpoint, by egress: Egress = Egress()) throws(SystemError) -> QuerySocket {
         let isIPv4 = endpoint.address.isIPv4
         let descriptor = try Descriptor.socket(isIPv4 ? AF_INET : AF_INET6, .datagram)
-        // Makes the kernel queue ICMP errors with the datagrams that they quote: an error alone does not identify its
-        // query.
+        // The option makes the kernel queue ICMP errors with the datagrams that they quote: an error alone does not
+        // identify its query.
         try descriptor.setOption(isIPv4, (IP_RECVERR, 1), (IPV6_RECVERR, 1))
         try descriptor.leave(by: egress, to: endpoint)
         let resolver = try SocketAddress(reaching: endpoint)
@@ -26,8 +26,8 @@ public struct QuerySocket: ~Copyable, Sendable {
         return QuerySocket(descriptor: descriptor, resolver: resolver)
     }
 
-    /// Sends the committed datagrams of a batch to the resolver. Fails at once if there is no route; then some may have
-    /// been sent.
+    /// Sends the committed datagrams of a batch to the resolver. The call fails at once if there is no route; then some
+    /// datagrams may have been sent.
     /// - Parameter isDropped: Called with the index of each datagram that the kernel has refused, whether the call
     ///   fails or not.
     public func send(_ batch: inout SendBatch, isDropped: (Int) -> Void) throws(SystemError) {
@@ -49,18 +49,18 @@ public struct QuerySocket: ~Copyable, Sendable {
     }
 
     /// An ICMP error about a datagram to the resolver. An attacker who knows the port can forge one from any address:
-    /// it counts only if it quotes octets that the attacker does not know.
+    /// an error counts only if it quotes octets that the attacker does not know.
     public struct ReportedError: Equatable, Sendable {
         /// No program listens on the resolver's port. Other errors are transient or advice (RFC 1122 §3.2.2).
         public let isRefusal: Bool
-        /// The first two octets of the datagram, the ID of a DNS message; nil: it quotes fewer.
+        /// The first two octets of the datagram, the ID of a DNS message; nil if the error quotes fewer.
         public let id: UInt16?
     }
 
     /// Takes the ICMP errors out of their queue.
     private func takeErrors() -> [ReportedError] {
         var errors: [ReportedError] = []
-        // More may come meanwhile; the loop reads them later.
+        // More errors may come meanwhile; the loop reads them later.
         while errors.count < Self.mostErrors {
             var (quoted, count): (InlineArray<2, UInt8>, Int32) = ([0, 0], 0)
             var span = quoted.mutableSpan
@@ -83,7 +83,7 @@ public struct QuerySocket: ~Copyable, Sendable {
         resolver.isReached(as: batch.sender(index))
     }
 
-    /// Closes early; no effect the second time. Unregister from the loop first.
+    /// Closes early; a second call has no effect. Unregister from the loop first.
     public mutating func close() {
         descriptor.close()
     }

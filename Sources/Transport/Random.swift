@@ -25,7 +25,7 @@ public struct Random: ~Copyable, Sendable {
             pool = [UInt8](repeating: 0, count: Random.poolSize)
             guard case .done(Random.poolSize) = SystemCall.attempt({ unsafe getrandom(&pool, Random.poolSize, 0) })
             else {
-                // Without random bytes each ID could be guessed: better no daemon.
+                // Without random bytes each ID could be guessed: it is better to run no daemon.
                 fatalError("the kernel gives no random bytes")
             }
             used = 0

@@ -11,7 +11,7 @@ public struct ReceiveBatch: ~Copyable {
     public private(set) var count = 0
     private let slots: MessageSlots
 
-    /// - Parameter size: Bytes read of a datagram.
+    /// - Parameter size: The most bytes read of a datagram.
     public init(slots: Int = 64, size: Int = slotSize) {
         self.slots = MessageSlots(count: slots, size: size)
         for index in 0..<slots { self.slots.prepareToReceive(index) }
@@ -19,8 +19,8 @@ public struct ReceiveBatch: ~Copyable {
 
     /// Reads the waiting datagrams, at most one a slot, and returns their number.
     ///
-    /// - Parameter waiting: Wait for the first one, up to the receive time-out of a blocking socket.
-    /// - Returns: 0: none waited, or the time-out has passed.
+    /// - Parameter waiting: Whether to wait for the first datagram, up to the receive time-out of a blocking socket.
+    /// - Returns: 0 if no datagram waited, or the time-out has passed.
     public mutating func receive(from socket: DatagramSocket, waiting: Bool) throws(SystemError) -> Int {
         let flags = waiting ? MessageSlots.waitForOne : Int32(MSG_DONTWAIT)
         if let code = receive(from: socket.descriptor.raw, flags: flags) {
@@ -29,7 +29,7 @@ public struct ReceiveBatch: ~Copyable {
         return count
     }
 
-    /// - Returns: The `errno` of a failure; nil: success, with the number of datagrams in ``count``.
+    /// - Returns: The `errno` of a failure; nil for success, with the number of datagrams in ``count``.
     mutating func receive(from descriptor: Int32, flags: Int32) -> Int32? {
         // The kernel has overwritten the lengths of the slots that it filled.
         for index in 0..<count { slots.prepareToReceive(index) }
@@ -42,9 +42,9 @@ public struct ReceiveBatch: ~Copyable {
         return nil
     }
 
-    /// The datagram's bytes, perhaps none.
+    /// The datagram's bytes, which may be empty.
     ///
-    /// The memory belongs to this batch: valid until the next receive.
+    /// The memory belongs to this batch, and is valid until the next receive.
     public func bytes(_ index: Int) -> UnsafeBufferPointer<UInt8> {
         precondition(index < count)
         return unsafe slots.received(index)

@@ -2,7 +2,7 @@ internal import Glibc
 
 /// A file with mode 0600 that is written part by part and then replaces another, whole or not at all.
 ///
-/// Until then it is beside the other, with `.new` after its name, under a lock: of two writers one fails, and the
+/// Until then the file is beside the other, with `.new` after its name, under a lock: of two writers one fails, and the
 /// remains of a crash are overwritten. A symbolic link at the path is replaced; any other non-regular file is left
 /// alone.
 public struct ReplacementFile: ~Copyable {
@@ -55,7 +55,7 @@ public struct ReplacementFile: ~Copyable {
             let file = Descriptor(adopting: try SystemCall.require("open", path) { unsafe open(path, flags, 0o600) })
             try SystemCall.require("flock", path) { flock(file.raw, LOCK_EX | LOCK_NB) }
             var locked = stat()
-            // If it was renamed between the two calls, it is the other writer's finished file.
+            // If the file was renamed between the two calls, it is the other writer's finished file.
             if unsafe fstat(file.raw, &locked) == 0, let named = SystemFile.status(of: path),
                 locked.st_ino == named.st_ino, locked.st_dev == named.st_dev
             {
@@ -73,9 +73,9 @@ public struct KeptFile {
 
     public init(_ path: String) { self.path = path }
 
-    /// - Parameter failed: Called with the reason if the file cannot be written; of failures in a row only for the
-    ///   first.
-    /// - Returns: Whether it was written.
+    /// - Parameter failed: Called with the reason if the file cannot be written; of failures in a row, only the first
+    ///   is reported.
+    /// - Returns: Whether the file was written.
     @discardableResult
     public mutating func write(_ octets: [UInt8], failed: (SystemError) -> Void) -> Bool {
         do throws(SystemError) {

@@ -4,7 +4,7 @@ internal import Glibc
 
 /// Network links, as the kernel numbers and names them.
 public enum NetworkLink {
-    /// The name of a link; nil: no link has this number now.
+    /// The name of a link; nil if no link has this number now.
     public static func name(of number: UInt32) -> String? {
         var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE))
         // Sound: if_indextoname(3) writes at most IF_NAMESIZE octets, the terminating zero among them.
@@ -13,8 +13,8 @@ public enum NetworkLink {
     }
 
     /// When the oldest address of a family was added to a link, except link-local ones, in hundredths of a second since
-    /// the machine's start; nil: it has none. A link that was gone, or has joined another network, has a different
-    /// value.
+    /// the machine's start; nil if the link has none. A link that was gone, or has joined another network, has a
+    /// different value.
     public static func joined(_ link: UInt32, isIPv4: Bool) -> UInt32? {
         var oldest: UInt32?
         Routes.dump(RTM_GETADDR) { type, body in
@@ -30,8 +30,8 @@ public enum NetworkLink {
         return oldest
     }
 
-    /// The number of the link that a zone names; nil: there is none. As in glibc, a zone is first looked up as a name,
-    /// and then read as a number.
+    /// The number of the link that a zone names; nil if there is none. As in glibc, a zone is first looked up as a
+    /// name, and then read as a number.
     static func number(of zone: Zone) -> UInt32? {
         let text = zone.description
         let number = unsafe if_nametoindex(text)
@@ -43,7 +43,7 @@ extension Routes {
     /// The most objects of one kind that are read: links, addresses or routes.
     private static let mostObjects = 100_000
 
-    /// The numbers of the links with a default route of either family, in any routing table; nil: the kernel does not
+    /// The numbers of the links with a default route of either family, in any routing table; nil if the kernel does not
     /// list them, or has too many routes.
     public static func linksOfDefaultRoutes() -> Set<UInt32>? {
         var links: Set<UInt32> = []
@@ -56,8 +56,8 @@ extension Routes {
         return isWhole ? links : nil
     }
 
-    /// The IPv6 networks whose hosts are reached over a link without a router, by the kernel's own routes and by those
-    /// that a router has announced (RFC 4861 §6.3.4); nil: the kernel does not list them. Prefixes of less than 48
+    /// The IPv6 networks whose hosts are reached over a link without a router, by the kernel's own routes and by routes
+    /// that a router has announced (RFC 4861 §6.3.4); nil if the kernel does not list them. Prefixes of less than 48
     /// bits, as of tunnels, are left out.
     public static func networksOnLinks() -> [Network]? {
         var networks: [Network] = []
@@ -82,14 +82,14 @@ extension Routes {
     }
 
     /// Asks the kernel for all objects of a type.
-    /// - Returns: false: it does not list them all, or there are too many.
+    /// - Returns: false if the kernel does not list them all, or there are too many.
     @discardableResult
     static func dump(_ request: Int, _ take: (_ type: Int, _ body: Span<UInt8>) -> Void) -> Bool {
         var (count, isAtEnd) = (0, false)
         guard let socket = try? Descriptor.socket(AF_NETLINK, .raw),
             (try? socket.send(Netlink.dumpRequest(type: request).span)) != nil
         else { return false }
-        // The kernel fills in the next part of a dump when one is read.
+        // The kernel fills in the next part of a dump when a part is read.
         while !isAtEnd, count < mostObjects {
             let isWhole = receive(from: socket) { type, body in
                 count += 1
@@ -101,7 +101,7 @@ extension Routes {
         return isAtEnd
     }
 
-    /// The number of the link over which datagrams to an address leave; nil: there is no route.
+    /// The number of the link over which datagrams to an address leave; nil if there is no route.
     public static func link(to server: Endpoint) -> UInt32? {
         if let zone = server.zone { return NetworkLink.number(of: zone) }
         let address = server.address
@@ -124,7 +124,7 @@ extension Routes {
         return link
     }
 
-    /// - Returns: false: no message came, or a part was lost.
+    /// - Returns: false if no message came, or a part was lost.
     private static func receive(
         from socket: borrowing Descriptor, _ take: (_ type: Int, _ body: Span<UInt8>) -> Void
     ) -> Bool {

@@ -11,10 +11,10 @@ public struct SendBatch: ~Copyable {
     public private(set) var count = 0
     /// Datagrams passed to the kernel since the start.
     public private(set) var sent: UInt64 = 0
-    /// Datagrams that the kernel refused: no room, no route, not permitted. They are not repeated; the client repeats
-    /// its question.
+    /// Datagrams that the kernel refused: no room, no route, not permitted. Such datagrams are not repeated; the client
+    /// repeats its question.
     public private(set) var dropped: UInt64 = 0
-    /// The offset of the next reply: close after the last one, so that many short ones need few cache lines and pages.
+    /// The offset of the next reply: close after the last reply, so that short replies need few cache lines and pages.
     private var end = 0
     private let slots: MessageSlots
 
@@ -24,7 +24,7 @@ public struct SendBatch: ~Copyable {
 
     public var isFull: Bool { count == slots.count }
 
-    /// The memory for the next reply. It is not sent before ``commit(_:to:from:)``.
+    /// The memory for the next reply, which is not sent before ``commit(_:to:from:)``.
     ///
     /// - Precondition: The batch is not full.
     public mutating func next() -> UnsafeMutableBufferPointer<UInt8> {
@@ -34,7 +34,7 @@ public struct SendBatch: ~Copyable {
 
     /// Adds the first `length` bytes of ``next()`` as a reply.
     ///
-    /// - Parameter source: The address that it must leave from, for a socket bound to all addresses.
+    /// - Parameter source: The address from which the reply must leave, for a socket bound to all addresses.
     public mutating func commit(_ length: Int, to peer: SocketAddress, from source: IPAddress?) {
         precondition(!isFull && (0...SendBatch.slotSize).contains(length))
         slots.prepareToSend(count, at: end, length: length, to: peer, from: source)
@@ -63,11 +63,11 @@ public struct SendBatch: ~Copyable {
         return slots.peer(index)
     }
 
-    /// The most repetitions of a batch's datagrams after ICMP errors about earlier ones.
+    /// The most repetitions of a batch's datagrams after ICMP errors about earlier datagrams.
     private static let mostRepeats = 4
 
-    /// Sends the committed datagrams. Never waits: a datagram that cannot be sent at once is dropped, and the rest
-    /// still go.
+    /// Sends the committed datagrams. The call never waits: a datagram that cannot be sent at once is dropped, and the
+    /// rest still go.
     public mutating func flush(_ socket: DatagramSocket) {
         _ = flush(through: socket.descriptor.raw)
     }
@@ -75,7 +75,7 @@ public struct SendBatch: ~Copyable {
     /// Sends the committed datagrams through any UDP socket.
     /// - Parameter isDropped: Called with the index of each datagram that the kernel has refused.
     /// - Returns: The `errno` of the first datagram that was dropped for a reason other than a lack of room in this
-    ///   machine or a firewall; nil: none was, as far as the kernel reports.
+    ///   machine or a firewall; nil if no datagram was, as far as the kernel reports.
     mutating func flush(
         through descriptor: Int32, isConnected: Bool = false, isDropped: (Int) -> Void = { _ in }
     ) -> Int32? {
@@ -83,11 +83,11 @@ public struct SendBatch: ~Copyable {
     }
 
     /// Sends the committed datagrams by another system call.
-    /// - Parameter send: As sendmmsg(2): returns how many datagrams of the range were taken, or −1 with `errno`.
+    /// - Parameter send: Works as sendmmsg(2): returns how many datagrams of the range were taken, or −1 with `errno`.
     mutating func flush(
         isConnected: Bool, isDropped: (Int) -> Void, _ send: (borrowing MessageSlots, Range<Int>) -> Int
     ) -> Int32? {
-        // On a connected socket a call also fails for an ICMP error about earlier datagrams, which is cleared by that.
+        // On a connected socket a call also fails for an ICMP error about earlier datagrams, which the call clears.
         var repeats = isConnected ? Self.mostRepeats : 0
         var next = 0
         var failure: Int32?
@@ -106,7 +106,7 @@ public struct SendBatch: ~Copyable {
             case .failed(let code): failure = failure ?? code
             }
             isDropped(next)
-            // sendmmsg stops at the datagram that fails, and gives the reason only if it is the first.
+            // sendmmsg stops at the datagram that fails, and gives the reason only if that datagram is the first.
             next += 1
             dropped += 1
         }

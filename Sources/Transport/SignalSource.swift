@@ -50,7 +50,7 @@ public final class SignalSource: @unchecked Sendable {
 
     /// Sends HUP.
     /// - Parameter process: The number of a process.
-    /// - Returns: false: it is not the number of a process that this one may signal.
+    /// - Returns: false if it is not the number of a process that this process may signal.
     public static func hangup(toProcess process: String) -> Bool {
         guard let number = Int32(process), number > 1 else { return false }
         return kill(number, SIGHUP) == 0

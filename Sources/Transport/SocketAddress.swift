@@ -42,12 +42,12 @@ extension SocketAddress: CustomStringConvertible {
 /// to 8.
 extension SocketAddress {
     static let storageSize = MemoryLayout<sockaddr_in6>.size
-    /// `storageSize` rounded up: the distance of two addresses in an array.
+    /// The distance of two addresses in an array: `storageSize` rounded up.
     static let storageStride = 32
 
     var family: Int32 { address.isIPv4 ? AF_INET : AF_INET6 }
 
-    /// Nil: another family, or `length` is too short for an address.
+    /// Nil for another family, or if `length` is too short for an address.
     ///
     /// Sound if `storage` points to `storageSize` readable bytes.
     init?(reading storage: UnsafeRawPointer, length: Int) {
@@ -101,7 +101,7 @@ extension SocketAddress {
         }
     }
 
-    /// The address that `body` (getsockname, accept) fills in; nil: `body` fails, or the address is not IP.
+    /// The address that `body` (getsockname, accept) fills in; nil if `body` fails, or the address is not IP.
     static func filled(
         by body: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
     ) -> (result: Int32, address: SocketAddress?) {

@@ -68,7 +68,7 @@ extension Descriptor {
         guard source.isIPv4 == endpoint.address.isIPv4 else {
             throw SystemError("bind", source.description, code: EAFNOSUPPORT)
         }
-        // The port is chosen when the socket is connected: there are as many as without a bound address.
+        // The port is chosen when the socket is connected, so there are as many ports as without a bound address.
         try? setOption(Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, 1)
         do throws(SystemError) {
             try bind(Endpoint(source, port: 0))
@@ -84,7 +84,7 @@ extension Descriptor {
         }
     }
 
-    /// The address that this socket is bound to; nil: it is not an IP socket.
+    /// The address that this socket is bound to; nil if it is not an IP socket.
     func boundEndpoint() throws(SystemError) -> Endpoint? {
         let name = unsafe SocketAddress.filled { unsafe getsockname(raw, $0, $1) }
         guard name.result == 0 else { throw SystemError("getsockname", code: errno) }

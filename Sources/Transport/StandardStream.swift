@@ -8,8 +8,8 @@ package enum StandardStream {
 
     package var isTerminal: Bool { isatty(descriptor) == 1 }
 
-    /// The width of the terminal in letters; nil: it is no terminal, and its reader may want whole lines. COLUMNS,
-    /// which the user can set, has priority over the terminal's size; the default is 80.
+    /// The width of the terminal in letters; nil if the stream is no terminal, and its reader may want whole lines.
+    /// COLUMNS, which the user can set, has priority over the terminal's size; the default is 80.
     package func columns(_ environment: [String: String]) -> Int? {
         guard isTerminal else { return nil }
         if let given = environment["COLUMNS"].flatMap({ Int($0) }), given > 0 { return max(given, Self.fewestColumns) }
@@ -26,7 +26,7 @@ package enum StandardStream {
         isTerminal && environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
     }
 
-    /// `DEVICE:INODE`, as systemd names the journal's stream (JOURNAL_STREAM, systemd.exec(5)); nil: it is closed.
+    /// `DEVICE:INODE`, as systemd names the journal's stream (JOURNAL_STREAM, systemd.exec(5)); nil if it is closed.
     package var deviceAndInode: String? {
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0 else { return nil }
@@ -35,7 +35,7 @@ package enum StandardStream {
 
     /// Writes a line and its end, in one system call unless the system takes it in parts. Waits for a slow reader, even
     /// if another program has made the stream nonblocking.
-    /// - Returns: false: it cannot be written.
+    /// - Returns: false if the line cannot be written.
     @discardableResult
     package func write(_ line: String) -> Bool { write(Array((line + "\n").utf8)) }
 

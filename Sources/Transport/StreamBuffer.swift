@@ -7,7 +7,7 @@ public struct StreamBuffer: ~Copyable, Sendable {
 
     private let limit: Int
     private var bytes: [UInt8] = []
-    /// The bytes before this index are sent.
+    /// The bytes before this index were sent.
     private var head = 0
 
     /// - Parameter limit: The most bytes that may wait: the most memory that a slow peer can cost.
@@ -18,7 +18,7 @@ public struct StreamBuffer: ~Copyable, Sendable {
     public var count: Int { bytes.count - head }
     public var isEmpty: Bool { count == 0 }
 
-    /// Adds bytes at the end; false: more than the limit would wait, and none are added.
+    /// Adds bytes at the end; false if more than the limit would wait, so that none are added.
     public mutating func append(_ more: Span<UInt8>) -> Bool {
         guard more.count <= limit - count else { return false }
         append { $0.append(more) }
@@ -26,7 +26,7 @@ public struct StreamBuffer: ~Copyable, Sendable {
     }
 
     /// Writes bytes at once if none wait, as many as the socket takes; the rest is added at the end.
-    /// - Returns: false: more than the limit would wait.
+    /// - Returns: false if more than the limit would wait.
     public mutating func send(_ more: Span<UInt8>, to socket: borrowing StreamSocket) throws(SystemError) -> Bool {
         var sent = 0
         if isEmpty {
@@ -51,7 +51,7 @@ public struct StreamBuffer: ~Copyable, Sendable {
         fill(&bytes)
     }
 
-    /// Writes as many bytes as the socket takes. True: none are left. False: call again when the socket is writable.
+    /// Writes as many bytes as the socket takes. True if none are left; else call again when the socket is writable.
     public mutating func flush(to socket: borrowing StreamSocket) throws(SystemError) -> Bool {
         while !isEmpty {
             guard let taken = try socket.descriptor.send(bytes.span.extracting(droppingFirst: head)) else {

@@ -25,7 +25,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
     private var failed: (SystemError) -> Void = { _ in }
     private var accepted: (consuming StreamSocket, SocketAddress) -> Void = { _, _ in }
 
-    /// The most connections that wait in the kernel to be accepted; it lowers this to net.core.somaxconn.
+    /// The most connections that wait in the kernel to be accepted; the kernel lowers the number to net.core.somaxconn.
     private static let backlog: Int32 = 1024
     /// The most connections accepted before other work of the loop.
     private static let turn = 64
@@ -49,11 +49,11 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
 
     deinit { for reserve in reserves { close(reserve) } }
 
-    /// Binds and listens. Port 0: the kernel chooses, see ``local``.
+    /// Binds and listens. For port 0 the kernel chooses the port: see ``local``.
     public static func listen(_ endpoint: Endpoint) throws(SystemError) -> StreamListener {
         let descriptor = try Descriptor.socket(endpoint.address.isIPv4 ? AF_INET : AF_INET6, .stream)
         if !endpoint.address.isIPv4 { try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1) }
-        // So that a restarted daemon can bind while old connections are in TIME_WAIT.
+        // The option lets a restarted daemon bind while old connections are in TIME_WAIT.
         try descriptor.setOption(SOL_SOCKET, SO_REUSEADDR, 1)
         try descriptor.bind(endpoint)
         try SystemCall.require("listen", endpoint.description) { Glibc.listen(descriptor.raw, backlog) }
@@ -66,8 +66,8 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - givesWay: See ``EventLoop/register(_:_:givesWay:_:)``.
-    ///   - failed: A connection could not be accepted (EMFILE, for example); it was refused, or accepting pauses.
-    ///   - accepted: A new connection and its client's address.
+    ///   - failed: Called when a connection could not be accepted (as for EMFILE); it was refused, or accepting pauses.
+    ///   - accepted: Called with a new connection and its client's address.
     public func start(
         in loop: EventLoop, givesWay: Bool = false, failed: @escaping (SystemError) -> Void,
         accepted: @escaping (consuming StreamSocket, SocketAddress) -> Void
@@ -97,7 +97,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         }
     }
 
-    /// Accepts a connection; false: none waits, or accepting must pause.
+    /// Accepts a connection; false if none waits, or accepting must pause.
     private func acceptOne() -> Bool {
         switch accept() {
         case .connection(let socket, let client):
@@ -108,7 +108,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         case .failed(let code) where [EMFILE, ENFILE, ENOBUFS, ENOMEM, EBADF, EINVAL].contains(code):
             return acceptWithReserve(code)
         case .failed:
-            // An error of that one connection, which is gone already (accept(2)).
+            // The error is of that one connection, which is gone already (accept(2)).
             return true
         }
     }

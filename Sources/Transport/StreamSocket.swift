@@ -4,7 +4,7 @@ internal import Glibc
 
 /// The result of a receiving call.
 public enum Received: Equatable, Sendable {
-    /// This many bytes: from a stream at least one; a datagram may be empty.
+    /// The number of bytes: from a stream at least one; a datagram may be empty.
     case bytes(Int)
     case wouldBlock
     /// The peer of a stream sends no more.
@@ -61,7 +61,7 @@ public struct StreamSocket: ~Copyable, Sendable {
         return socket.connect(address) != EADDRNOTAVAIL
     }
 
-    /// Returns if the connection is established, else throws the reason. Call when the socket is writable.
+    /// The call returns if the connection is established, else throws the reason. Call when the socket is writable.
     public func connectResult() throws(SystemError) {
         let code = try descriptor.option(SOL_SOCKET, SO_ERROR)
         guard code == 0 else { throw SystemError("connect", code: code) }
@@ -70,7 +70,7 @@ public struct StreamSocket: ~Copyable, Sendable {
     /// Acknowledges the next data at once instead of together with the next write, perhaps 40 ms later (TCP_QUICKACK,
     /// tcp(7)); after a write the kernel delays again.
     public func acknowledgeAtOnce() {
-        // It fails only if the connection is gone, which the next read reports.
+        // The call fails only if the connection is gone, which the next read reports.
         try? descriptor.setOption(Int32(IPPROTO_TCP), TCP_QUICKACK, 1)
     }
 
@@ -84,11 +84,11 @@ public struct StreamSocket: ~Copyable, Sendable {
 
     /// Tells the peer that no more will be sent, by FIN; reading goes on. The bytes already written still arrive.
     public func shutdownSending() {
-        // Fails only when the connection is gone, which the next read reports.
+        // The call fails only when the connection is gone, which the next read reports.
         _ = shutdown(descriptor.raw, Int32(SHUT_WR))
     }
 
-    /// Closes early; no effect the second time. Unregister from the loop first.
+    /// Closes early; a second call has no effect. Unregister from the loop first.
     public mutating func close() {
         descriptor.close()
     }
@@ -115,7 +115,7 @@ extension Descriptor {
         }
     }
 
-    /// Sends without waiting and returns the number of bytes taken; nil: none could be.
+    /// Sends without waiting and returns the number of bytes taken; nil if none could be.
     func send(_ bytes: Span<UInt8>) throws(SystemError) -> Int? {
         // Sound: the kernel reads `count` bytes during the call.
         let outcome = unsafe bytes.withUnsafeBufferPointer { data in

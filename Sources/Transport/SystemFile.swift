@@ -9,7 +9,7 @@ public enum SystemFile {
     public static func isThere(_ path: String) -> Bool { unsafe access(path, F_OK) == 0 }
 
     /// The permission bits of a file that each user of this machine can read: it is readable by all, and each folder on
-    /// the way can be entered by all. Nil: not each user can.
+    /// the way can be entered by all. Nil if not each user can.
     public static func modeOpenToAll(_ path: String) -> UInt32? {
         guard let mode = status(of: path)?.st_mode, mode & S_IROTH != 0 else { return nil }
         guard folders(of: path).allSatisfy({ status(of: $0).map { $0.st_mode & S_IXOTH != 0 } ?? false })
@@ -17,8 +17,8 @@ public enum SystemFile {
         return mode & 0o7777
     }
 
-    /// Whether a user who is only in one group can read a regular file, by its permission bits and those of the folders
-    /// on the way to it. Nil: there is no such user or group on this machine, or no such file.
+    /// Whether a user who is only in one group can read a regular file, by its permission bits and the bits of the
+    /// folders on the way to it. Nil if there is no such user or group on this machine, or no such file.
     public static func isReadable(_ path: String, by user: String, in group: String) -> Bool? {
         // Sound: the entries are copied from before another call; no other thread of a command makes one.
         guard let owner = unsafe getpwnam(user)?.pointee.pw_uid, let members = unsafe getgrnam(group)?.pointee.gr_gid,
@@ -31,12 +31,12 @@ public enum SystemFile {
         return may(file, 4) && folders(of: path).allSatisfy { status(of: $0).map { may($0, 1) } ?? false }
     }
 
-    /// The folders on the way to a file, the one that contains it last; empty: it is in the present one.
+    /// The folders on the way to a file, the folder that contains it last; empty if it is in the present folder.
     static func folders(of path: String) -> [String] {
         path.indices.filter { path[$0] == "/" }.map { $0 == path.startIndex ? "/" : String(path[..<$0]) }
     }
 
-    /// Nil: there is no file, or it cannot be examined.
+    /// The file's status; nil if there is no file, or it cannot be examined.
     static func status(of path: String) -> stat? {
         var status = stat()
         return unsafe stat(path, &status) == 0 ? status : nil
@@ -48,13 +48,13 @@ public enum SystemFile {
         return unsafe lstat(path, &status) == 0 ? status : nil
     }
 
-    /// Reads a file to its end. It waits for no program, since the caller's thread may be one that all other work waits
-    /// for.
+    /// Reads a file to its end. The call waits for no program, since the caller's thread may be one that all other work
+    /// waits for.
     ///
     /// - Parameters:
     ///   - limit: The most bytes that the file may have.
-    ///   - waits: Whether to wait for the writer of a pipe, as of a shell's `<(…)`. Without it a pipe is refused.
-    /// - Throws: The system's error; EFBIG if there is more than `limit`, EINVAL for a pipe, ENXIO for one without a
+    ///   - waits: Whether to wait for the writer of a pipe, as of a shell's `<(…)`. If not, a pipe is refused.
+    /// - Throws: The system's error; EFBIG if there is more than `limit`, EINVAL for a pipe, ENXIO for a pipe without a
     ///   writer.
     public static func read(_ path: String, limit: Int, waits: Bool = false) throws(SystemError) -> [UInt8] {
         // Nonblocking: opening a pipe would wait for its writer.
@@ -65,7 +65,7 @@ public enum SystemFile {
         let isPipe = status.st_mode & S_IFMT == S_IFIFO
         guard waits || !isPipe else { throw SystemError("open", path, code: EINVAL) }
         var bytes: [UInt8] = []
-        // A file in one read; a pipe, or a file of /proc, by pages.
+        // A file is read at once; a pipe, or a file of /proc, by pages.
         var chunk = [UInt8](repeating: 0, count: min(65_536, limit + 1, max(4096, Int(status.st_size) + 1)))
         while true {
             // Sound: the kernel writes at most `count` bytes.

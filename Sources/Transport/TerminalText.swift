@@ -3,7 +3,7 @@ package enum TerminalText {
     /// Breaks lines that are wider than the terminal between words; a continuation is indented by two letters more than
     /// its line. A number stays with its unit. A word wider than the terminal stays whole, so that it can be copied.
     /// - Parameters:
-    ///   - text: Colour sequences (ECMA-48 §8.3.117) count as zero width.
+    ///   - text: The text, in which colour sequences (ECMA-48 §8.3.117) count as zero width.
     ///   - columns: The width of the terminal, in letters.
     package static func wrapped(_ text: String, columns: Int) -> String {
         text.split(separator: "\n", omittingEmptySubsequences: false).map { wrapped(line: $0, columns) }

@@ -7,16 +7,16 @@ package struct TimeText {
     /// `YYYY-MM-DDTHH:MM:SS` (RFC 3339, without the zone)
     package let dated: String
 
-    /// - Parameter seconds: since 1970.
+    /// - Parameter seconds: The moment, in seconds since 1970.
     package init(utc seconds: UInt64) { unsafe self.init(seconds) { unsafe gmtime_r($0, $1) } }
-    /// - Parameter seconds: since 1970.
+    /// - Parameter seconds: The moment, in seconds since 1970.
     package init(local seconds: UInt64) { unsafe self.init(seconds) { unsafe localtime_r($0, $1) } }
 
     private init(
         _ seconds: UInt64, _ split: (UnsafePointer<time_t>, UnsafeMutablePointer<tm>) -> UnsafeMutablePointer<tm>?
     ) {
         var seconds = time_t(seconds)
-        // Only numbers are read: its pointer to the zone's name is not followed.
+        // Only numbers are read; the pointer to the zone's name is not followed.
         var parts = unsafe tm()
         _ = unsafe split(&seconds, &parts)
         func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }

@@ -5,19 +5,19 @@ internal import Synchronization
 /// the next, on any thread.
 struct TurnRight: ~Copyable, Sendable {
     private let lock = Mutex(())
-    /// The thread that has it; 0: none.
+    /// The thread that has the right; 0 if there is none.
     private let holder = Atomic<UInt>(0)
 
     var isMine: Bool { holder.load(ordering: .relaxed) == pthread_self() }
 
     /// Waits for the right, calls `body` and returns the right.
     ///
-    /// - Precondition: This thread does not have it.
+    /// - Precondition: This thread does not have the right.
     func take(_ body: () -> Void) {
         lock.withLock { _ in hold(body) }
     }
 
-    /// Calls `body` with the right if it is free, and returns its result; false: a thread has it, even this one.
+    /// Calls `body` with the right if it is free, and returns its result; false if any thread has the right.
     func takeIfFree(_ body: () -> Bool) -> Bool {
         // The thread that has the lock must not try it.
         guard holder.load(ordering: .relaxed) == 0 else { return false }

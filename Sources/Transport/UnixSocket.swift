@@ -1,12 +1,12 @@
 internal import CLinux
 internal import Glibc
 
-/// A listening unix socket with a name in the file system, which it removes when it stops. Confined as
+/// A listening unix socket with a name in the file system, which the listener removes when it stops. It is confined as
 /// ``StreamListener`` is.
 public final class UnixListener: @unchecked Sendable {
     public let path: String
     private let listener: StreamListener
-    /// The file that it made: another daemon may have replaced it with its own.
+    /// The file that the listener made; another daemon may have replaced it with its own.
     private let file: FileIdentity?
 
     private static let backlog: Int32 = 16
@@ -28,7 +28,7 @@ public final class UnixListener: @unchecked Sendable {
         guard let address = UnixAddress(path) else { throw SystemError("bind", path, code: ENAMETOOLONG) }
         let folder = SystemFile.folders(of: path).last ?? "."
         if unsafe mkdir(folder, directoryMode) != 0, errno != EEXIST { throw SystemError("mkdir", folder, code: errno) }
-        // So that two daemons that start together check and bind one after the other.
+        // The lock makes two daemons that start together check and bind one after the other.
         let lock = Descriptor(
             adopting: try SystemCall.require("open", folder) {
                 unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -36,7 +36,7 @@ public final class UnixListener: @unchecked Sendable {
         try SystemCall.require("flock", folder) { flock(lock.raw, LOCK_EX | LOCK_NB) }
         try removeDead(path, address)
         let descriptor = try Descriptor.socket(AF_UNIX, .stream)
-        // The file's mode is that of the socket from the start; the process's umask can only narrow it.
+        // The file has the mode of the socket from the start; the process's umask can only narrow it.
         try SystemCall.require("fchmod", path) { fchmod(descriptor.raw, mode) }
         try SystemCall.require("bind", path) {
             unsafe address.withStorage { unsafe Glibc.bind(descriptor.raw, $0, $1) }
@@ -107,7 +107,7 @@ private struct FileIdentity: Equatable {
     let number: ino_t
     let kind: mode_t
 
-    /// Nil: there is no file, or it cannot be examined.
+    /// Nil if there is no file, or it cannot be examined.
     init?(_ path: String) {
         guard let status = SystemFile.status(ofLink: path) else { return nil }
         (device, number, kind) = (status.st_dev, status.st_ino, status.st_mode & S_IFMT)
@@ -118,7 +118,7 @@ private struct FileIdentity: Equatable {
 private struct UnixAddress {
     private var name = sockaddr_un()
 
-    /// nil: the path is empty or too long.
+    /// nil if the path is empty or too long.
     init?(_ path: String) {
         let bytes = Array(path.utf8)
         guard !bytes.isEmpty, bytes.count < MemoryLayout.size(ofValue: name.sun_path) else { return nil }

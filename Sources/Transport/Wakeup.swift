@@ -3,7 +3,7 @@ internal import Glibc
 
 /// Wakes a thread that waits for descriptors, from any other thread.
 struct Wakeup: ~Copyable, Sendable {
-    /// Readable from ``wake()`` to ``acknowledge()``.
+    /// The descriptor is readable from ``wake()`` to ``acknowledge()``.
     let descriptor: Descriptor
 
     init() throws(SystemError) {

@@ -2,10 +2,10 @@ internal import Glibc
 
 /// The time of day, which may jump: for text and messages to others, never for durations.
 public enum WallClock {
-    /// Microseconds since 1970 (Unix time); 0: the clock is before 1970.
+    /// Microseconds since 1970 (Unix time); 0 if the clock is before 1970.
     public static func unixMicroseconds() -> UInt64 {
         var time = timespec()
-        // Cannot fail: every Linux has this clock, and the pointer is to a live variable.
+        // The call cannot fail: every Linux has this clock, and the pointer is to a live variable.
         _ = unsafe clock_gettime(CLOCK_REALTIME, &time)
         return UInt64(max(0, time.tv_sec)) * 1_000_000 + UInt64(time.tv_nsec / 1000)
     }

@@ -11,8 +11,8 @@ package import Transport
 /// Reports abnormal lookups of one account (`enableReport`): to `reportUrl` in batches, one JSON object a line, or to
 /// the log. Confined to the forwarder's loop, whose deadline it shares.
 ///
-/// No lookup waits for a report, and reports go only to `reportUrl`. If its host is a name, no account is asked for it:
-/// a lookup there could fail, be reported, and so cause further lookups without end.
+/// No lookup waits for a report, and reports go only to `reportUrl`. If the host of `reportUrl` is a name, no account
+/// is asked for it: a lookup there could fail, be reported, and so cause further lookups without end.
 package final class AbnormalReporter {
     private var line: ReportLine
     private let destination: Destination?
@@ -27,7 +27,7 @@ package final class AbnormalReporter {
     /// The server of reports, and its verification.
     private struct Destination {
         let url: Settings.Account.ReportURL
-        /// Only its endpoints are used here.
+        /// Only the server's endpoints are used here.
         let server: Server
         let security: Security
         let egress: Egress
@@ -50,7 +50,7 @@ package final class AbnormalReporter {
     /// Applies other settings; the destination of reports stays the same.
     package func apply(_ settings: Settings.Group) { line = ReportLine(settings) }
 
-    /// The server of an account's reports; nil: there are none, or they go to the log.
+    /// The server of an account's reports; nil if there are none, or they go to the log.
     package static func server(of settings: Settings.Group) -> Server? {
         settings.enableReport ? settings.reportUrl.map(server) : nil
     }
@@ -60,7 +60,7 @@ package final class AbnormalReporter {
         return Server(.https(path: url.path, usesGET: false), host, port: url.port)
     }
 
-    /// Verifies with the system's authorities: those of `[tls]` are for the HTTPDNS service, not for this server.
+    /// Verifies with the system's authorities, since `[tls]` is for the HTTPDNS service, not for this server.
     private static func security(
         _ url: Settings.Account.ReportURL, _ section: String
     ) throws(StartFailure) -> Security {
@@ -148,8 +148,8 @@ package final class AbnormalReporter {
             let reason = "HTTP status \(response.status)"
             switch response.status {
             case 200..<300: settle(.accepted, reason, at: now)
-            // Too slow, too early, too often: the same reports may be accepted later (RFC 9110 §15.5.9, RFC 8470, RFC
-            // 6585).
+            // After "too slow", "too early" or "too often" the same reports may be accepted later (RFC 9110 §15.5.9,
+            // RFC 8470, RFC 6585).
             case 408, 425, 429: settle(.failed, reason, at: now)
             case 400..<500: settle(.refused, reason, at: now)
             default: settle(.failed, reason, at: now)
@@ -172,7 +172,7 @@ package final class AbnormalReporter {
 
 /// The limit of abnormal lookups in the log: a service that is down must not fill it.
 struct LogRate {
-    /// Lines in each second.
+    /// The most lines in each second.
     static let linesPerSecond = 10
 
     private var second: UInt32?

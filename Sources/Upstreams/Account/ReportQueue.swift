@@ -32,7 +32,7 @@ struct ReportQueue {
     private var waiting: [[UInt8]] = []
     private var waitingSize = 0
     private var batch: [[UInt8]] = []
-    /// When the next batch is sent or the batch under way is given up; nil: no report waits.
+    /// When the next batch is sent or the batch under way is given up; nil if no report waits.
     private(set) var nextDeadline: Tick?
     private var notBefore: Tick?
 
@@ -46,7 +46,7 @@ struct ReportQueue {
         schedule(at: now)
     }
 
-    /// The next batch, a line for each report; nil: it is too early for one, or one is under way.
+    /// The next batch, a line for each report; nil if it is too early for a batch, or a batch is under way.
     mutating func nextBatch(at now: Tick) -> [UInt8]? {
         guard !isSending, let nextDeadline, nextDeadline <= now else { return nil }
         var (count, size) = (0, 0)

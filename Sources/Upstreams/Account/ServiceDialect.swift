@@ -15,7 +15,7 @@ package struct ServiceAccess {
     /// The service's time.
     package let clock = ServiceClock()
     package let security: Security
-    /// The certificate's name and the Host to send; nil: the dialled address.
+    /// The certificate's name and the Host to send; nil for the dialled address.
     package let serverName: String?
     /// The way out of this machine for sockets to the servers.
     let egress: Egress
@@ -89,7 +89,7 @@ extension ServiceFailure {
     /// Whether this failure may be due to a wrong clock here.
     fileprivate enum ClockDoubt {
         case none
-        /// With the service's time, in seconds since 1970, if its answer has it.
+        /// The clock may be wrong. The service's time is in seconds since 1970, if the answer has it.
         case suspected(serviceTime: UInt64?)
     }
 

@@ -29,7 +29,7 @@ package final class ServiceList {
 
     /// No server is asked before the first ``expire(at:)``.
     /// - Parameters:
-    ///   - access: May be the access of the lookups, on the same loop.
+    ///   - access: The access to the account, which may be the access of the lookups on the same loop.
     package init(
         _ settings: Settings.Group, access: ServiceAccess, loop: EventLoop, report: Report, at now: Tick
     ) {

@@ -11,7 +11,7 @@ struct ServiceListSchedule {
         case ask(Int)
         /// The result of the request under way is no longer needed.
         case cancel
-        /// Use these service addresses from the answer of the server with this index; none: use those of `dnsIp`.
+        /// Use these service addresses from the answer of the server with this index; without any, use `dnsIp`.
         case use([IPAddress], from: Int)
         /// No server answered.
         case giveUp
@@ -27,13 +27,13 @@ struct ServiceListSchedule {
     private let servers: Int
     private var state: State
     private var lastRound: Tick?
-    /// Whether another round was requested while one was under way.
+    /// Whether another round was requested while a round was under way.
     private var isWantedAgain = false
 
     /// Milliseconds for one attempt, and attempts at one server, as in the service's own SDKs.
     static let attemptTime = 2000
     static let attempts = 2
-    /// Milliseconds until the next round after one without an answer.
+    /// Milliseconds until the next round after a round without an answer.
     static let pauseAfterFailure = 5 * 60_000
     /// The least milliseconds between the starts of two rounds: an unstable network, or a service that is down, costs
     /// the start-up servers two rounds a minute at most.

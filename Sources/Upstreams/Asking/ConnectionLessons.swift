@@ -1,8 +1,8 @@
 import Base
 
-/// The number of queries that a server answers on one connection, learned from the ends of its connections. Without it,
-/// many queries at once would lose more connections than ``PlannedQuery/mostLosses``. The server announces how long it
-/// keeps idle connections open (RFC 7828), and a query that meets such an end is sent again.
+/// The number of queries that a server answers on one connection, learned from the ends of its connections. Without
+/// this lesson, many queries at once would lose more connections than ``PlannedQuery/mostLosses``. The server announces
+/// how long it keeps idle connections open (RFC 7828), and a query that meets such an end is sent again.
 ///
 /// Only deliberate ends by the server count: clean closes, not silence or a failure of TLS. A restart closes cleanly,
 /// too, so two closes must be alike, and independent: the second connection was opened after the first had ended.
@@ -16,7 +16,7 @@ import Base
 struct ConnectionLessons {
     /// An end of a connection with queries under way.
     struct Close: Equatable {
-        /// The number of queries answered on it.
+        /// The number of queries answered on the connection.
         var answers: Int
         /// Whether the connection was closed, not reset.
         var isClean = true
@@ -30,11 +30,11 @@ struct ConnectionLessons {
     private var proven = Lesson()
 
     private struct Lesson {
-        /// The end with which the next one is compared: its answers, and the newest connection opened before it.
+        /// The end with which the next end is compared: its answers, and the newest connection opened before it.
         var first: (answers: Int, isClean: Bool, newest: Int, at: Tick)?
         var learned: (answers: Int, until: Tick)?
 
-        /// - Returns: The smaller of two similar numbers, and whether both ends were clean; nil: they prove nothing.
+        /// - Returns: The smaller of two similar numbers, and whether both ends were clean; nil if they prove nothing.
         mutating func take(
             _ close: Close, of serial: Int, newest: Int, at now: Tick
         ) -> (answers: Int, isClean: Bool)? {
@@ -45,8 +45,8 @@ struct ConnectionLessons {
                 self.first = end
                 return nil
             }
-            // The end of a connection that was open when the first one ended does not count. If it replaced the first,
-            // there would never be two independent ends where another connection is always open.
+            // The end of a connection that was open when the first connection ended does not count. If it replaced the
+            // first, there would never be two independent ends where another connection is always open.
             guard serial > first.newest else { return nil }
             let areClean = close.isClean && first.isClean
             let isShown = areClean || close.isAgain
@@ -62,7 +62,7 @@ struct ConnectionLessons {
     /// and with so few queries on a connection the queries of all clients wait for each other. Lessons from resets are
     /// remembered for the same short time.
     static let fewestQueries = 8
-    /// In milliseconds.
+    /// The time for such a lesson, in milliseconds.
     static let shortMemory = 10_000
 
     init(_ limits: StreamLimits) { self.limits = limits }
@@ -75,7 +75,7 @@ struct ConnectionLessons {
 
     /// The server has ended a connection.
     /// - Parameters:
-    ///   - serial: The connection's number, which increases with each one opened.
+    ///   - serial: The connection's number, which increases with each connection opened.
     ///   - newest: The number of the last connection opened.
     mutating func take(_ close: Close, of serial: Int, newest: Int, at now: Tick) {
         guard close.answers > 0, let (count, areClean) = busy.take(close, of: serial, newest: newest, at: now) else {
@@ -88,10 +88,10 @@ struct ConnectionLessons {
     /// A connection was established: the server is up, and the ends until now were its own decisions.
     mutating func established() { proven = busy }
 
-    /// A connection could not be made: the server is down, which explains the ends since the last established one.
+    /// A connection could not be made: the server is down, which explains the ends since the last success.
     mutating func unreachable() { busy = proven }
 
-    /// Connections are not trusted any more, for instance since the network has changed: the server may be another one,
-    /// too.
+    /// Connections are not trusted any more, for instance since the network has changed: the server may be another
+    /// server, too.
     mutating func forget() { self = ConnectionLessons(limits) }
 }

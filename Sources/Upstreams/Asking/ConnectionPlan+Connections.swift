@@ -36,8 +36,8 @@ extension ConnectionPlan {
         if connections.contains(number) { connections[number].isDraining = true }
     }
 
-    /// Octets have come, and their events were reported: queries may have ended, so that there is room for others.
-    /// - Parameter mostAtOnce: The most requests that the server takes at once, as far as it has announced it.
+    /// Octets have come, and their events were reported: queries may have ended, so that others have room.
+    /// - Parameter mostAtOnce: The most requests that the server takes at once, as far as the server has announced it.
     mutating func advanced(_ number: ConnectionNumber, mostAtOnce: Int, at now: Tick) {
         heard(number, at: now)
         if connections.contains(number) { connections[number].mostAtOnce = mostAtOnce }
@@ -47,7 +47,7 @@ extension ConnectionPlan {
     }
 
     /// The server has announced how long it keeps idle connections open (RFC 7828 §3.4).
-    /// - Parameter time: In nanoseconds; 0: the connection is to be closed when no query is under way on it.
+    /// - Parameter time: In nanoseconds; with 0, the connection is to be closed when no query is under way on it.
     mutating func announced(_ number: ConnectionNumber, idleTime time: UInt64) {
         guard time > 0 else { return drain(number) }
         // A little less than the server's time, so that no query meets the end.
@@ -59,7 +59,7 @@ extension ConnectionPlan {
     /// Whether there may be one more connection; connections that only wait for late answers do not count.
     var hasRoomForAnother: Bool { connections.count - quiet.count < limits.mostConnections }
 
-    /// The number of connections that may take further queries, now or when some of theirs have ended.
+    /// The number of connections that may take further queries, now or when some of their queries have ended.
     var usable: Int {
         connections.count - quiet.count - shared.reduce(0) { $0 + (mayTakeMore($1) ? 0 : 1) }
     }
@@ -79,7 +79,7 @@ extension ConnectionPlan {
         guard connections[number].isEstablished || isDoubted, mayTakeMore(number, whenHeard: true),
             limits.idleTime > 0, !isRemoved
         else { return close(number) }
-        // When two answers come together, the first may end the query of the second: the connection is idle already.
+        // When two answers come together, the first may end the second's query, so the connection is idle already.
         guard connections[number].idleSince == 0 || isDoubted != quiet.contains(number) else { return }
         connections[number].idleSince = now.nanoseconds
         if isDoubted {

@@ -6,8 +6,8 @@ import Streams
 extension ConnectionPlan {
     // MARK: Silent queries
 
-    /// A query's connection may be dead: the query is sent again on another, and the first answer wins. A query that
-    /// was sent late, since it had waited for room or lost a connection, gets as much time again first.
+    /// A query's connection may be dead: the query is sent again on another connection, and the first answer wins. A
+    /// query that was sent late, since it had waited for room or lost a connection, gets as much time again first.
     mutating func race(_ query: QueryNumber, at now: Tick) {
         guard queries.contains(query) else { return }
         queries[query].patience = now.nanoseconds &- queries[query].asked.nanoseconds
@@ -47,7 +47,7 @@ extension ConnectionPlan {
 
     // MARK: Waiting queries
 
-    /// False: too many wait.
+    /// Makes a query wait for room; false if too many wait.
     mutating func wait(_ query: QueryNumber) -> Bool {
         guard !queries[query].isWaiting else { return true }
         guard waiting.count < StreamLimits.maximumWaiting else { return false }
@@ -79,7 +79,7 @@ extension ConnectionPlan {
         }
     }
 
-    /// Fails the waiting queries: no room can be expected. Those under way on a doubted connection go on there.
+    /// Fails the waiting queries: no room can be expected. Queries under way on a doubted connection go on there.
     mutating func failWaiting(_ failure: Failure) {
         for query in exchange(&waiting, with: []) {
             queries[query].isWaiting = false
@@ -100,7 +100,7 @@ extension ConnectionPlan {
         send(query, after: number, since: queries[query].asked.nanoseconds, at: now)
     }
 
-    /// Handles a connection that cannot take a query: it is not to be used any more, or refused it.
+    /// Handles a connection that cannot take a query: the connection is not to be used any more, or refused the query.
     mutating func notTaken(_ query: QueryNumber, by number: ConnectionNumber, at now: Tick) {
         drain(number)
         guard unload(query, from: number) else { return }
@@ -129,7 +129,7 @@ extension ConnectionPlan {
         if connections.contains(number) {
             firstFlightLimit = max(1, connections[number].mostAtOnce)
             if connections[number].answers == 0, connections[number].isDraining, connections[number].carried.isEmpty {
-                // The first such connection may have been at its end anyway. A second one shows that further
+                // The first such connection may have been at its end anyway. A second connection shows that further
                 // connections would take no query either.
                 if let refusing, refusing != number { pausedUntil = now.advanced(milliseconds: Self.pauseTime) }
                 refusing = number
@@ -140,8 +140,8 @@ extension ConnectionPlan {
         }
     }
 
-    /// Handles a query that the server has failed to answer: another connection may do better, and this one takes no
-    /// further query.
+    /// Handles a query that the server has failed to answer: another connection may do better, and this connection
+    /// takes no further query.
     mutating func givenUp(
         _ query: QueryNumber, on number: ConnectionNumber, _ failure: Failure, at now: Tick
     ) {
@@ -154,7 +154,7 @@ extension ConnectionPlan {
         sendElsewhere(query, after: number, at: now)
     }
 
-    /// Only this query has failed; if it is under way elsewhere as well, it still has a chance.
+    /// Only this query has failed; if the query is under way elsewhere as well, it still has a chance.
     mutating func failed(
         _ query: QueryNumber, on number: ConnectionNumber, _ failure: Failure
     ) {
@@ -167,7 +167,7 @@ extension ConnectionPlan {
     /// Handles a connection that has ended, or could not be made.
     /// - Parameters:
     ///   - failure: The failure of its queries, unless they are sent again.
-    ///   - hasBegun: Part of the answer to its only query has come.
+    ///   - hasBegun: Whether part of the answer to its only query has come.
     mutating func ended(
         _ number: ConnectionNumber, _ end: LinkEnd, _ failure: Failure, hasBegun: Bool = false, at now: Tick
     ) {

@@ -33,7 +33,7 @@ typealias QueryNumber = UInt64
 /// | the group no longer has the server | as when the network changes, and no connection stays without queries |
 struct ConnectionPlan: ~Copyable {
     let limits: StreamLimits
-    /// The orders, in sequence. Taken by ``takeAction()``.
+    /// The orders, in sequence, which ``takeAction()`` takes.
     private var actions: [PlanAction] = []
     /// The number of taken `actions`.
     private var taken = 0
@@ -41,11 +41,11 @@ struct ConnectionPlan: ~Copyable {
     var connectionNumbers = Numbers()
     var queries = Numbered(none: PlannedQuery(at: Tick(nanoseconds: 0)))
     var connections = Numbered(none: PlannedConnection(mostAtOnce: 0))
-    /// Connections with queries that may have room for more, if connections are shared.
+    /// Connections with queries that may have room for more queries, if connections are shared.
     var shared: [ConnectionNumber] = []
-    /// Connections without queries that may take some, in the order in which they became idle.
+    /// Connections without queries that may take queries, in the order in which they became idle.
     var idle: [ConnectionNumber] = []
-    /// Doubted connections without queries, in the same order.
+    /// Doubted connections without queries, in the same order as ``idle``.
     var quiet: [ConnectionNumber] = []
     /// Queries that wait for room, in order of arrival.
     var waiting: [QueryNumber] = []
@@ -63,11 +63,11 @@ struct ConnectionPlan: ~Copyable {
     var queriesPerConnection: Int
     /// The connection that was dialled last.
     var newest: ConnectionNumber = 0
-    /// The newest connection when another one ended: this connection and older ones may end together with that one.
+    /// The newest connection when another one ended: this connection and older ones may end together with the other.
     var lastSuspect: ConnectionNumber = 0
-    /// The most queries on a connection without an answer; lower once the server has refused one.
+    /// The most queries on a connection without an answer; lower once the server has refused a query.
     var firstFlightLimit = Int.max
-    /// The last connection on which all queries were refused, unless the server has answered one since.
+    /// The last connection on which all queries were refused, unless the server has answered a query since.
     var refusing: ConnectionNumber?
     var pausedUntil = Tick(nanoseconds: 0)
 
@@ -75,7 +75,7 @@ struct ConnectionPlan: ~Copyable {
     static let maximumRacing = 3
     /// How often a query may be refused unprocessed before it fails.
     static let maximumRefusals = 3
-    /// In milliseconds.
+    /// The time without dialling, in milliseconds.
     static let pauseTime = 1000
     /// How long a doubted connection stays open without queries, in nanoseconds: about as long as the kernel waits for
     /// an acknowledgement before it gives a connection up.
@@ -107,7 +107,7 @@ struct ConnectionPlan: ~Copyable {
     // MARK: From the question to the answer
 
     /// Takes a new query.
-    /// - Parameter query: Its number, unique among those under way.
+    /// - Parameter query: The query's number, unique among the queries under way.
     mutating func want(_ query: QueryNumber, at now: Tick) {
         queries.insert(PlannedQuery(at: now), as: query)
         send(query, at: now)
@@ -118,7 +118,7 @@ struct ConnectionPlan: ~Copyable {
         send(query, on: other, at: now)
     }
 
-    /// Sends a query that was lost with its connection on one that was dialled later than all that may end with it.
+    /// Sends a query that was lost with its connection on a connection dialled later than all that may end with it.
     mutating func sendOnFresh(_ query: QueryNumber, at now: Tick) {
         if let fresh = connection(after: lastSuspect, since: queries[query].asked.nanoseconds) {
             send(query, on: fresh, at: now)
@@ -131,8 +131,8 @@ struct ConnectionPlan: ~Copyable {
 
     /// A connection that can take a query now, without opening a new one.
     /// - Parameters:
-    ///   - number: The connection was made after this one, which is doubted or has ended.
-    ///   - tick: An idle connection has become idle since then; an older one may have died together with the other.
+    ///   - number: The connection, doubted or ended, after which the other one must have been made.
+    ///   - tick: The moment since which an idle connection must have become idle; an older one may have died, too.
     mutating func connection(after number: ConnectionNumber, since tick: UInt64) -> ConnectionNumber? {
         if let found = shared.last(where: { $0 > number && hasRoom($0) }) { return found }
         while let index = idle.lastIndex(where: { $0 > number && connections[$0].idleSince >= tick }) {
@@ -148,7 +148,7 @@ struct ConnectionPlan: ~Copyable {
             && (connections[number].answers > 0 || connections[number].carried.count < firstFlightLimit)
     }
 
-    /// - Parameter whenHeard: Whether it may take more once octets come, if it is doubted.
+    /// - Parameter whenHeard: Whether the connection may take more once octets come, if it is doubted.
     func mayTakeMore(_ number: ConnectionNumber, whenHeard: Bool = false) -> Bool {
         (whenHeard || !connections[number].isDoubted) && !connections[number].isDraining
             && connections[number].queries < queriesPerConnection
@@ -191,9 +191,9 @@ struct ConnectionPlan: ~Copyable {
     }
 
     /// Takes the answer to a query.
-    /// - Parameter isInSync: Whether the answer is certainly for this query. Otherwise it may be for another, and the
-    ///   connection takes no further query.
-    /// - Returns: Whether it came on the connection on which the query was sent because the first ones were doubted.
+    /// - Parameter isInSync: Whether the answer is certainly for this query. Otherwise it may be for another query, and
+    ///   the connection takes no further query.
+    /// - Returns: Whether the answer came on the connection to which the query was moved because others were doubted.
     mutating func answered(
         _ query: QueryNumber, on number: ConnectionNumber, isInSync: Bool, at now: Tick
     ) -> Bool {
@@ -207,7 +207,7 @@ struct ConnectionPlan: ~Copyable {
     }
 
     /// Removes a query from a connection.
-    /// - Returns: False: it was not there.
+    /// - Returns: False if the query was not on the connection.
     mutating func unload(_ query: QueryNumber, from number: ConnectionNumber) -> Bool {
         guard connections.contains(number) else { return false }
         guard let index = connections[number].carried.firstIndex(of: query) else { return false }
@@ -222,7 +222,7 @@ struct ConnectionPlan: ~Copyable {
             if let index = connections[number].carried.firstIndex(of: query) {
                 connections[number].carried.remove(at: index)
             }
-            // Without request IDs, the next answer would be taken for that of another request.
+            // Without request IDs, the next answer would be taken for the answer to another request.
             guard limits.sharesConnections else {
                 close(number)
                 continue
@@ -233,8 +233,8 @@ struct ConnectionPlan: ~Copyable {
     }
 
     /// Cancels a query for which no client waits any more.
-    /// - Parameter isOverdue: No answer came within the time of an attempt. A connection that has been silent since the
-    ///   query was sent is doubted.
+    /// - Parameter isOverdue: Whether no answer came within the time of an attempt. A connection that has been silent
+    ///   since the query was sent is doubted.
     mutating func cancel(_ query: QueryNumber, isOverdue: Bool = false, at now: Tick) {
         guard queries.contains(query) else { return }
         if isOverdue {

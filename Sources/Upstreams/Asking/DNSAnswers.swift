@@ -11,7 +11,7 @@ package final class DNSAnswers {
     package var negativeTTL: UInt32
     /// `trustAD`: whether the AD bit of resolvers beyond this machine counts too.
     package var trustsAD: Bool
-    /// `routeIp`: the address whose network is sent with each question (RFC 7871); nil: none.
+    /// `routeIp`: the address whose network is sent with each question (RFC 7871); nil if none is sent.
     package var clientSubnet: IPAddress?
     /// Counts of messages that were not the awaited answers.
     package internal(set) var mismatches = MismatchCounters()
@@ -41,7 +41,7 @@ package final class DNSAnswers {
     /// - Parameters:
     ///   - isRewritten: Whether the query was sent before with EDNS, and is now sent without.
     ///   - keepAlive: Whether to ask how long the server keeps idle connections open.
-    ///   - isPadded: Whether to pad it, since its length would reveal some of the contents of TLS.
+    ///   - isPadded: Whether to pad the query, since its length would reveal some of the contents of TLS.
     func message(
         _ ask: Ask, to server: Server, isRewritten: Bool, keepAlive: Bool = false, isPadded: Bool, at now: Tick
     ) throws(Unaskable) -> [UInt8] {
@@ -52,10 +52,10 @@ package final class DNSAnswers {
             subnet: clientSubnet, keepAlive: keepAlive, paddedTo: isPadded ? Query.paddingBlock : 1)
     }
 
-    /// The meaning of a message on a connection; nil: it does not answer the question.
+    /// The meaning of a message on a connection; nil if the message does not answer the question.
     /// - Parameters:
-    ///   - isRewritten: Whether it answers a query without EDNS, after one with it.
-    ///   - keepAlive: Receives how long the server keeps idle connections open, if it announces it, in tenths of a
+    ///   - isRewritten: Whether the message answers a query without EDNS, after a query with EDNS.
+    ///   - keepAlive: Receives how long the server keeps idle connections open, if it announces that, in tenths of a
     ///     second.
     func reading(
         of message: [UInt8], to ask: Ask, from server: Server, isRewritten: Bool, keepAlive: inout UInt16?, at now: Tick
@@ -70,7 +70,7 @@ package final class DNSAnswers {
         }
     }
 
-    /// The reply in a message; nil: it does not answer the question.
+    /// The reply in a message; nil if the message does not answer the question.
     func read(_ message: Span<UInt8>, id: UInt16, to question: MessageQuestion) -> Response.Reply? {
         do throws(WireError) {
             return try Response.read(
@@ -84,8 +84,8 @@ package final class DNSAnswers {
     /// The meaning of a reply for the query. FORMERR is never passed on to clients, whose question was well-formed; nor
     /// does it count against the server, since it may be about this question alone.
     ///
-    /// AD means that the server has validated the answer. It proves nothing if it came over a network, where an
-    /// attacker on the path can set it (RFC 4035 §4.9.3); over loopback it counts.
+    /// AD means that the server has validated the answer. AD proves nothing if the answer came over a network, where an
+    /// attacker on the path can set it (RFC 4035 §4.9.3); over loopback AD counts.
     func classify(
         _ reply: consuming Response.Reply, from server: Server, asked: EDNSUse, at now: Tick
     ) -> Meaning {

@@ -4,8 +4,8 @@ import Forwarding
 import HTTP
 import Streams
 
-/// DNS messages over HTTPS (RFC 8484), only on HTTP/2. As strict as DNS over TLS: a server without a valid certificate
-/// is not asked.
+/// DNS messages over HTTPS (RFC 8484), only on HTTP/2. It is as strict as DNS over TLS: a server without a valid
+/// certificate is not asked.
 final class DNSOverHTTPS: Dialect {
     private let server: Server
     private let answers: DNSAnswers

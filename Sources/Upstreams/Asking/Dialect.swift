@@ -3,14 +3,14 @@ import DNSWire
 import Forwarding
 import Streams
 
-/// The protocol with one server: a query becomes a request, an answer an outcome. One for each server, on its
+/// The protocol with one server: a query becomes a request, an answer an outcome. Each server has a dialect, on its
 /// upstream's loop.
 protocol Dialect: AnyObject {
     /// A conversation for a new connection.
     func conversation() -> any ClientConversation
     /// The request for a query.
     /// - Parameter isRewritten: Whether the previous answer was ``Reading/retryRewritten``.
-    /// - Throws: The server cannot be asked this.
+    /// - Throws: An error if the server cannot be asked this.
     func request(_ ask: Ask, isRewritten: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8]
     func read(_ answer: ConversationAnswer, to ask: Ask, isRewritten: Bool, at now: Tick) -> Reading
     /// How long the server keeps idle connections open, by the last answer, in tenths of a second.
@@ -32,14 +32,14 @@ struct Unaskable: Error {
 enum Reading {
     /// - Parameters:
     ///   - code: The response code to count.
-    ///   - provesConnectionInSync: Whether it is certainly the answer to this request. Else it may be another's, and
-    ///     the connection is not used any more.
+    ///   - provesConnectionInSync: Whether this is certainly the answer to this request. Else it may be another
+    ///     request's, and the connection is not used any more.
     case outcome(Outcome, code: ResponseCode, provesConnectionInSync: Bool)
     /// Repeat the query by another request: without an extension that the server may not support, or by a clock that
     /// its answer has corrected.
     case retryRewritten
-    /// The server did not answer on this connection: repeat the query on another one; with the failure to report if
-    /// that fails too.
+    /// The server did not answer on this connection: repeat the query on another connection; with the failure to report
+    /// if that fails too.
     case retryOnOtherConnection(Failure)
 
     /// A failure after which the server is still asked on the same connection.

@@ -7,9 +7,9 @@ struct EDNSKnowledge {
     /// Until when each of these servers is asked without EDNS.
     private var ignorant: [Server: Tick] = [:]
 
-    /// The most servers remembered. Configurations have fewer; further ones are asked twice each time.
+    /// The most servers remembered. Configurations have fewer; further servers are asked twice each time.
     static let maximumServers = 64
-    /// Seconds for which this is remembered: the server may be replaced, or the error may have been forged.
+    /// Seconds for which a server is remembered: the server may be replaced, or the error may have been forged.
     static let lifetime = 900
 
     func includes(_ server: Server, at now: Tick) -> Bool {

@@ -1,6 +1,6 @@
 import Base
 
-/// Endpoints with alternating address families, beginning with that of the first one; `first` comes before all.
+/// Endpoints with alternating address families, beginning with the family of the first one; `first` comes before all.
 func inTurn(_ endpoints: [Endpoint], first: Endpoint?) -> [Endpoint] {
     guard endpoints.count > 1 else { return endpoints }
     let rest = endpoints.filter { $0 != first }

@@ -16,7 +16,7 @@ package final class GroupUpstream: Upstream {
     }
     package var lost: (QueryID) -> Void = { _ in } { didSet { plain.lost = lost } }
     package let answers: DNSAnswers
-    /// The counts of its servers.
+    /// The counts of the group's servers.
     package var tallies: UpstreamTallies { streams.tallies }
     /// Plain servers, over UDP. A query whose answer does not fit a datagram is repeated through ``streams``, with the
     /// same ID.
@@ -25,10 +25,10 @@ package final class GroupUpstream: Upstream {
     private var tls: TLSClientContext?
 
     /// - Parameters:
-    ///   - tls: The verification of the group's encrypted servers; nil: it has none.
-    ///   - egress: The way of its sockets out of this machine.
+    ///   - tls: The verification of the group's encrypted servers; nil if it has none.
+    ///   - egress: The way of the group's sockets out of this machine.
     ///   - lookup: Finds servers whose host is a name.
-    ///   - outbox: Sends the queries of a turn together; nil: each is sent alone.
+    ///   - outbox: Sends the queries of a turn together; nil if each is sent alone.
     package init(
         _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, egress: Egress = Egress(),
         lookup: ServerFinder? = nil, outbox: Outbox? = nil
@@ -53,7 +53,7 @@ package final class GroupUpstream: Upstream {
     }
 
     /// Sets another context of verification and another egress from now on; queries under way go on.
-    /// - Parameter tls: Nil: the context stays.
+    /// - Parameter tls: The context; nil if it stays.
     package func renew(_ tls: TLSClientContext?, _ egress: Egress) {
         guard tls != nil || egress != streams.egress else { return }
         self.tls = tls ?? self.tls
@@ -64,7 +64,7 @@ package final class GroupUpstream: Upstream {
     }
 
     /// Another upstream for the same servers with the same settings. It shares neither connections nor counts with this
-    /// one, nor its knowledge of the servers.
+    /// upstream, nor knowledge of the servers.
     package func apart(lookup: ServerFinder?) -> GroupUpstream {
         let answers = DNSAnswers(negativeTTL: answers.negativeTTL, trustsAD: answers.trustsAD)
         answers.clientSubnet = self.answers.clientSubnet

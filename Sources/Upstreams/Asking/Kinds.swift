@@ -28,7 +28,7 @@ struct ServerKind: ~Copyable {
 
 extension ServerKind {
     /// A server that is asked with DNS messages.
-    /// - Parameter tls: The verification of encrypted servers; nil: the group has none.
+    /// - Parameter tls: The verification of encrypted servers; nil if the group has none.
     init(_ server: Server, _ answers: DNSAnswers, _ tls: TLSClientContext?) throws(Unaskable) {
         func secured(_ protocols: String, isRequired: Bool = false) throws(Unaskable) -> Security {
             guard let tls else { throw Unaskable(.untrusted, "nothing says whom to trust") }
@@ -56,22 +56,22 @@ extension ServerKind {
 }
 
 extension StreamLimits {
-    /// For many queries on each connection. Idle ones stay open a little less than the 30 s after which unbound and
-    /// BIND close. Other servers close earlier (RFC 7766 §6.2.3 asks for a few seconds, some servers of DNS over HTTPS
-    /// take four): an idle connection is read, so its end is seen at once.
+    /// Limits for many queries on each connection. Idle connections stay open a little less than the 30 s after which
+    /// unbound and BIND close. Other servers close earlier (RFC 7766 §6.2.3 asks for a few seconds, some servers of DNS
+    /// over HTTPS take four): an idle connection is read, so its end is seen at once.
     static func shared(atOnce: Int) -> StreamLimits {
         StreamLimits(atOnce: atOnce, idleTime: 25_000_000_000, retriesOnFresh: true)
     }
     static let frames = shared(atOnce: DNSFrames.maximumUnderWay)
     static let http2 = shared(atOnce: HTTP2Session.assumedLimit)
 
-    /// For answers that do not fit a datagram: they are rare, and some servers answer only one question on a
-    /// connection.
+    /// Limits for answers that do not fit a datagram: such answers are rare, and some servers answer only one question
+    /// on a connection.
     static let oneQueryEach = StreamLimits(
         connections: 256, mostConnections: 512, queriesPerConnection: 1, idleTime: 0)
 
-    /// For HTTP/1.1. Idle connections stay open for less than the minute after which servers and NATs begin to drop
-    /// them.
+    /// Limits for HTTP/1.1. Idle connections stay open for less than the minute after which servers and NATs begin to
+    /// drop them.
     static let oneRequestAtATime = StreamLimits(
         connections: 384, mostConnections: 384, idleTime: 50_000_000_000)
 }

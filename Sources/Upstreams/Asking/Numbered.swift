@@ -1,7 +1,7 @@
 import Base
 import Forwarding
 
-/// Assigns numbers, each greater than all before it. A number reserves an index in tables, the lowest that is free.
+/// Assigns numbers, each greater than all before it. A number reserves an index in tables: the lowest free index.
 struct Numbers {
     private var latest: UInt64 = 0
     private var free: [Int] = []
@@ -22,7 +22,7 @@ struct Numbers {
     fileprivate static func index(of number: UInt64) -> Int { Int(number & (1 << QueryID.indexBits - 1)) }
 }
 
-/// Elements by number, without a search; an ended number finds none.
+/// Elements by number, without a search; an ended number finds no element.
 struct Numbered<Element>: ~Copyable {
     private var elements: [Element] = []
     /// The number of the element at each index; 0: there is none.
@@ -51,7 +51,7 @@ struct Numbered<Element>: ~Copyable {
         (elements[index], numberByIndex[index]) = (element, number)
     }
 
-    /// - Returns: The value for a missing element if there is none.
+    /// - Returns: The element, or the value for a missing element.
     func find(_ number: UInt64) -> Element { contains(number) ? elements[Numbers.index(of: number)] : none }
 
     /// The element with a number, which must exist.
@@ -66,7 +66,7 @@ struct Numbered<Element>: ~Copyable {
         }
     }
 
-    /// - Returns: The value for a missing element if there is none.
+    /// - Returns: The element, or the value for a missing element.
     @discardableResult
     mutating func remove(_ number: UInt64) -> Element {
         guard contains(number) else { return none }

@@ -1,7 +1,7 @@
 import Streams
 
-/// Gathers the queries of one turn of a loop until its end, when the queries for one server are sent together: they
-/// share a TLS record and a system call. Confined to its loop.
+/// Gathers the queries of one turn of a loop until its end, when the queries for one server are sent together: these
+/// queries share a TLS record and a system call. Confined to its loop.
 package final class Outbox {
     private var senders: [any Sender] = []
     /// The other list, retained for its memory.

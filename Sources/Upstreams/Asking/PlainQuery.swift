@@ -8,9 +8,9 @@ final class PlainServer {
     /// Whether the upstream remembers the server; each port of a server that is not remembered takes a single query.
     var isRemembered: Bool
     var spelling = Spelling()
-    /// The port for the next query, if it still takes queries.
+    /// The port for the next query, if the port still takes queries.
     var port: QueryPort?
-    /// Its figures; nil before its first answer.
+    /// The server's figures; nil before its first answer.
     var tally: UpstreamTallies.ServerTally?
 
     init(_ server: Server, isRemembered: Bool) { (self.server, self.isRemembered) = (server, isRemembered) }
@@ -24,7 +24,7 @@ final class PlainQuery {
     var sent = SmallList<SentQuery>()
     /// Whether the answer did not fit a datagram, and comes over TCP.
     var isOverTCP = false
-    /// Whether it was sent a second time, because the server was silent.
+    /// Whether the query was sent a second time, because the server was silent.
     var isRepeat = false
 
     init(_ id: QueryID, _ question: MessageQuestion, _ server: PlainServer) {
@@ -38,11 +38,11 @@ final class SentQuery {
     let query: PlainQuery
     let port: QueryPort
     let bytes: [UInt8]
-    /// Whether it has an OPT record.
+    /// Whether the query has an OPT record.
     let edns: EDNSUse
     /// Whether the name has an upper-case letter, so that an answer shows whether the server repeats the case.
     let isMixed: Bool
-    /// Whether it was sent a second time, because the server was silent.
+    /// Whether the query was sent a second time, because the server was silent.
     let isRepeat: Bool
     let at: Tick
     /// Whether a message came that was the answer except for the case of letters.

@@ -36,7 +36,7 @@ extension PlainUpstream {
     }
 
     /// The port of the last query to the same server, if it takes more and this query was not sent from it; otherwise a
-    /// new one. Nil: too many are open.
+    /// new port. Nil if too many are open.
     private func port(for query: PlainQuery, at now: Tick) throws(SystemError) -> QueryPort? {
         let server = query.server
         if let port = server.port, port.takesQueries(at: now), query.sent.allSatisfy({ $0.port !== port }) {

@@ -19,13 +19,13 @@ final class PlainUpstream: Upstream, Sender {
     let loop: EventLoop
     let tallies: UpstreamTallies
     private let clock: () -> Tick
-    /// Sends the queries of a turn together; nil: each is sent alone.
+    /// Sends the queries of a turn together; nil if each is sent alone.
     let outbox: Outbox?
     var servers: [Server: PlainServer] = [:]
-    /// The server of the last query: most queries of a turn are for the same one.
+    /// The server of the last query: most queries of a turn are for the same server.
     var latest: PlainServer?
     private var queries = Numbered<PlainQuery?>(none: nil)
-    /// Nil: no query was made yet.
+    /// Nil if no query was made yet.
     var datagrams: QueryDatagrams?
     private(set) lazy var portIsReadable: (QueryPort) -> Void = { [unowned self] in read($0) }
     var openPorts = 0
@@ -34,7 +34,7 @@ final class PlainUpstream: Upstream, Sender {
 
     /// The most ports open at once, each a descriptor; further queries fail. Two and a half for each possible flight.
     static let maximumPorts = 4096
-    /// The most servers remembered. Configurations have fewer; the state of further ones is relearned with each query.
+    /// The most servers remembered. Configurations have fewer; each query relearns the state of further servers.
     static let maximumServers = 64
     /// Milliseconds that a port without a query under way may stay open: later queries may share it, and one timer
     /// closes many.
@@ -159,7 +159,7 @@ final class PlainUpstream: Upstream, Sender {
         }
     }
 
-    /// Nil: the message is no answer to this query.
+    /// The meaning of a message; nil if it is no answer to this query.
     private func read(_ message: Span<UInt8>, as sent: SentQuery, at now: Tick) -> DNSAnswers.Meaning? {
         guard let reply = answers.read(message, id: sent.id, to: sent.query.question) else { return nil }
         let server = sent.query.server
@@ -189,7 +189,7 @@ final class PlainUpstream: Upstream, Sender {
     }
 
     /// Takes the answer over TCP, which cannot be guessed. While datagrams are awaited as well, a failure ends nothing.
-    /// Its arrival is no reason to accept answers in another case of letters: those may have been forged.
+    /// Its arrival is no reason to accept answers in another case of letters: such answers may have been forged.
     /// - Returns: Whether the query is known here.
     func settledOverTCP(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool) -> Bool {
         guard let query = queries.find(id.number) else { return false }
@@ -231,8 +231,8 @@ final class PlainUpstream: Upstream, Sender {
         }
     }
 
-    /// One way of sending has failed. A failure of the second attempt, for example, does not end the wait for the
-    /// first.
+    /// One way of sending has failed. A failure of the second attempt, for example, does not end the wait for the first
+    /// one.
     func failed(_ query: PlainQuery, _ failure: Failure) {
         guard query.sent.isEmpty, !query.isOverTCP else { return }
         end(query, .failed(failure))

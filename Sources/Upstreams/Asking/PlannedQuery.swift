@@ -8,8 +8,8 @@ enum PlanAction: Equatable {
     case dial(ConnectionNumber)
     /// Send the query on the connection when it is established.
     /// - Parameters:
-    ///   - wasIdle: No query was under way there. Octets that have come meanwhile would be taken for its answer.
-    ///   - isRace: The query is under way on another connection as well.
+    ///   - wasIdle: Whether no query was under way there; octets that have come would be taken for its answer.
+    ///   - isRace: Whether the query is under way on another connection as well.
     case send(QueryNumber, on: ConnectionNumber, wasIdle: Bool, isRace: Bool)
     /// The answer is no longer needed from this connection.
     case cancel(QueryNumber, on: ConnectionNumber)
@@ -22,35 +22,35 @@ enum PlanAction: Equatable {
 /// A query under way.
 struct PlannedQuery {
     let asked: Tick
-    /// When it was last put on a connection, or that connection was established.
+    /// When the query was last put on a connection, or that connection was established.
     var sent: Tick
-    /// The connections that carry it; none while it waits for room.
+    /// The connections that carry the query; none while it waits for room.
     var connections = Carriers()
-    /// Whether it waits for a connection with room, alone or beside a connection that is doubted.
+    /// Whether the query waits for a connection with room, alone or beside a connection that is doubted.
     var isWaiting = false
-    /// Nanoseconds of silence after which it is raced; nil: it is not, or was already.
+    /// Nanoseconds of silence after which the query is raced; nil if it is not, or was already.
     var patience: UInt64?
-    /// The first connection on which it was put because the first ones were doubted.
+    /// The first connection on which the query was put because the earlier ones were doubted.
     var second: ConnectionNumber?
-    /// How often it was sent again because its connection had ended or the server gave it up.
+    /// How often the query was sent again because its connection had ended or the server gave it up.
     var losses = 0
     /// How often such a connection had brought no answer.
     var unanswered = 0
     var refusals = 0
 
-    /// How often a query is sent again while others are answered on the connections that it loses: a server that closes
-    /// after some answers ends the connections of many queries until that is learned.
+    /// How often a query is sent again while other queries are answered on the connections that it loses: a server that
+    /// closes after some answers ends the connections of many queries until that habit is learned.
     static let mostLosses = 3
 
     init(at now: Tick) { (asked, sent) = (now, now) }
 
-    /// When it is raced unless there is an answer; nil: it is not, or waits for a connection.
+    /// When the query is raced unless there is an answer; nil if it is not, or waits for a connection.
     var racedAt: Tick? {
         guard let patience, !connections.isEmpty else { return nil }
         return Tick(nanoseconds: sent.nanoseconds &+ patience)
     }
 
-    /// Whether it is sent again after the end of a connection that carried it. Asking a server twice does no harm.
+    /// Whether the query is sent again after the end of a connection that carried it. Asking twice does no harm.
     /// - Parameters:
     ///   - answers: The answers that had come on the connection.
     ///   - isAlone: Whether no other query was under way on it.
@@ -62,7 +62,7 @@ struct PlannedQuery {
         return unanswered < (losses > unanswered ? Self.mostLosses : 1)
     }
 
-    /// Whether a condition holds for one of its connections.
+    /// Whether a condition holds for one of the query's connections.
     func isOn(_ isMeant: (ConnectionNumber) -> Bool) -> Bool { connections.contains(where: isMeant) }
 }
 
@@ -100,21 +100,21 @@ struct Carriers {
 /// The plan's state of a connection.
 struct PlannedConnection {
     var carried: [QueryNumber] = []
-    /// The most requests that the server takes at once, as far as it has announced it.
+    /// The most requests that the server takes at once, as far as the server has announced it.
     var mostAtOnce: Int
     var isEstablished = false
-    /// It takes no further query, and is closed when none is under way.
+    /// Whether the connection takes no further query, and is closed when none is under way.
     var isDraining = false
-    /// A query was sent again elsewhere because this connection was silent. It gets no further query until octets come.
+    /// Whether a query was sent again elsewhere because this connection was silent. It gets none until octets come.
     var isDoubted = false
-    /// The numbers of queries that were sent on it, and of answers that came on it.
+    /// The numbers of queries that were sent on the connection, and of answers that came on it.
     var queries = 0
     var answers = 0
-    /// When it became idle, in nanoseconds; 0: it is not.
+    /// When the connection became idle, in nanoseconds; 0 if it is not idle.
     var idleSince: UInt64 = 0
     /// When octets last came.
     var heardAt = Tick(nanoseconds: 0)
-    /// How long it had been idle when its last query was sent, in nanoseconds, until octets come: the server may have
-    /// closed it before any query reached it.
+    /// How long the connection had been idle when its last query was sent, in nanoseconds, until octets come: the
+    /// server may have closed the connection before any query reached it.
     var idleBefore: UInt64 = 0
 }

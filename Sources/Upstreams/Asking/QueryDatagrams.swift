@@ -6,7 +6,7 @@ final class QueryDatagrams {
     /// A datagram may be longer than the advertised size, but not longer than this.
     var incoming = ReceiveBatch(slots: 32, size: 65_535)
     private var outgoing = SendBatch()
-    /// The port from which the added queries will leave; nil: there are none.
+    /// The port from which the added queries will leave; nil if there are none.
     private(set) var port: QueryPort?
     private var queries: [QueryID] = []
 
@@ -16,7 +16,7 @@ final class QueryDatagrams {
     func add(_ sent: SentQuery) {
         port = sent.port
         let room = unsafe outgoing.next()
-        // Copied during the call.
+        // The bytes are copied during the call.
         unsafe sent.bytes.withUnsafeBufferPointer { _ = unsafe room.update(fromContentsOf: $0) }
         outgoing.commit(sent.bytes.count)
         queries.append(sent.query.id)

@@ -14,10 +14,10 @@ final class QueryPort: EventHandler {
     private var registration: Registration?
     private let loop: EventLoop
     private let received: (QueryPort) -> Void
-    /// When it stops taking queries, in the time of ``Clock``.
+    /// When the port stops taking queries, in the time of ``Clock``.
     private let end: UInt64
     private var isRetired = false
-    /// The IDs of all queries that it ever took, with the queries that still wait for an answer.
+    /// The IDs of all queries that the port ever took, with the queries that still wait for an answer.
     private var queries: [(id: UInt16, sent: SentQuery?)] = []
     private var waiting = 0
 
@@ -34,7 +34,7 @@ final class QueryPort: EventHandler {
         (self.loop, self.received) = (loop, received)
         end = now.nanoseconds &+ Self.takingTime
         socket = try QuerySocket.open(to: endpoint, by: egress)
-        // Watched from the first send on: while an epoll watches a socket, each datagram sent costs a tenth more.
+        // The socket is watched from the first send on: while an epoll watches it, each datagram costs a tenth more.
         registration = try loop.register(socket.descriptor, [], self)
     }
 
@@ -42,14 +42,14 @@ final class QueryPort: EventHandler {
 
     var isOpen: Bool { registration != nil }
 
-    /// Whether no query of it waits for an answer.
+    /// Whether no query of the port waits for an answer.
     var isIdle: Bool { waiting == 0 }
 
     func takesQueries(at now: Tick) -> Bool {
         !isRetired && now.nanoseconds < end && queries.count < Self.maximumQueries
     }
 
-    /// Makes it take no more queries.
+    /// Makes the port take no more queries.
     func retire() { isRetired = true }
 
     /// An ID that no query of this port ever had.
@@ -60,7 +60,7 @@ final class QueryPort: EventHandler {
         }
     }
 
-    /// Adds a query that will leave from here.
+    /// Adds a query that will leave from the port.
     func add(_ sent: SentQuery) {
         queries.append((sent.id, sent))
         waiting += 1
@@ -88,7 +88,7 @@ final class QueryPort: EventHandler {
         return queries[index].sent.map { .query($0) } ?? .endedQuery
     }
 
-    /// The query that an ICMP error fails: the one that it quotes, if it reports that the server's port is closed.
+    /// The query that an ICMP error fails: the quoted query, if the error reports that the server's port is closed.
     func owner(of error: QuerySocket.ReportedError) -> Owner {
         error.isRefusal ? error.id.map(owner(of:)) ?? .nothing : .nothing
     }
@@ -113,7 +113,7 @@ final class QueryPort: EventHandler {
 
     func close() {
         isRetired = true
-        // Queries retain their ports, and their ports would retain them.
+        // Queries retain their ports, and the ports would retain the queries.
         _ = takeWaiting()
         if let registration { loop.unregister(registration, closing: true) }
         registration = nil

@@ -1,7 +1,7 @@
-/// Whether a server repeats the case of a question's letters, so that a forger has to guess it too. A server that does
-/// not repeat it is remembered and asked in lower case.
+/// Whether a server repeats the case of a question's letters, so that a forger has to guess the case too. A server that
+/// does not repeat the case is remembered and asked in lower case.
 struct Spelling {
-    /// Nil: not known yet.
+    /// Whether the server repeats the case; nil while that is not known.
     private(set) var repeatsCase: Bool?
 
     /// Whether a reply that is right in all other respects is accepted.
@@ -10,7 +10,7 @@ struct Spelling {
     /// guessed ID and port. A bare refusal has no letters to compare; by forging one, an attacker only causes another
     /// server to be asked.
     ///
-    /// - Parameter repeats: nil: the reply has no question.
+    /// - Parameter repeats: Whether the reply repeats the case; nil if the reply has no question.
     mutating func allows(_ repeats: Bool?, _ sent: SentQuery) -> Bool {
         guard sent.isMixed, let repeats else { return true }
         switch repeatsCase {

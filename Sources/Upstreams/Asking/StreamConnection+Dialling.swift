@@ -7,8 +7,8 @@ import Transport
 /// Dialling of a connection.
 ///
 /// The endpoints of a server are dialled one after the other, with alternating address families, and the first
-/// established connection is used (RFC 8305 §4, §5). With TLS it counts as established when the certificate is
-/// accepted: otherwise an endpoint with a wrong certificate could win.
+/// established connection is used (RFC 8305 §4, §5). With TLS a connection counts as established when the certificate
+/// is accepted: otherwise an endpoint with a wrong certificate could win.
 extension StreamConnection {
     struct Dialling {
         var attempts: [(stream: Stream, endpoint: Endpoint)] = []
@@ -18,7 +18,7 @@ extension StreamConnection {
         var failure: Failure?
         /// All endpoints given for the server.
         var given: [Endpoint] = []
-        /// Whether the server's name was looked up again because none of them could be reached.
+        /// Whether the server's name was looked up again because none of the endpoints could be reached.
         var hasLookedAgain = false
         /// Whether an endpoint was tried again because a connection had ended in its handshake.
         var hasTriedAgain = false
@@ -47,7 +47,7 @@ extension StreamConnection {
         tryNext(at: now)
     }
 
-    /// Begins to connect to the next endpoint; continues with the one after if that fails at once.
+    /// Begins to connect to the next endpoint; continues with the one after if dialling fails at once.
     func tryNext(at now: Tick) {
         dialling.next = nil
         while let endpoint = dialling.untried.popFirst() {
@@ -81,8 +81,8 @@ extension StreamConnection {
         fail(dialling.failure ?? Failure(.unreachable, "no address of the server is known"))
     }
 
-    /// Retains the most useful of several failures: that of an endpoint which was reached, then a shortage of this
-    /// machine, since the server may have answered otherwise. It names the endpoint, unless the server has no other.
+    /// Retains the most useful of several failures: the failure of an endpoint which was reached, then a shortage of
+    /// this machine, since the server may have answered otherwise. It names the endpoint, unless it is the only one.
     private func note(_ failure: Failure, of endpoint: Endpoint) {
         func use(_ kind: Failure.Kind?) -> Int {
             switch kind {

@@ -23,11 +23,11 @@ final class StreamConnection {
 
     var upstream: StreamUpstream { pool.upstream }
 
-    /// Whether it takes a query now.
+    /// Whether the connection takes a query now.
     /// - Parameters:
-    ///   - wasIdle: No query was under way on it. If only their order identifies answers, unsolicited octets that wait
-    ///     in the socket would be taken for the answer to the next request, so the socket is read first.
-    ///   - wall: Seconds since 1970.
+    ///   - wasIdle: Whether no query was under way on it. If only their order identifies answers, unsolicited octets
+    ///     that wait in the socket would be taken for the answer to the next request, so the socket is read first.
+    ///   - wall: The time in seconds since 1970.
     func takes(wasIdle: Bool, at wall: UInt64) -> Bool {
         if wasIdle {
             if !pool.kind.limits.sharesConnections { link.read() }
@@ -37,7 +37,7 @@ final class StreamConnection {
         return link.room > 0 && link.isTrusted(at: wall)
     }
 
-    /// - Parameter isApart: Some servers (dnsdist 1.7) leave the queries after the first one of a TLS record unread
+    /// - Parameter isApart: Some servers (dnsdist 1.7) leave the queries after the first query of a TLS record unread
     ///   until more octets come. A query that is sent again for that reason gets a record of its own.
     func send(_ query: StreamQuery, isApart: Bool) {
         link.open(query.request, as: query.number, isApart: isApart)
@@ -123,7 +123,7 @@ extension StreamConnection: StreamOwner {
         use(stream)
     }
 
-    /// Never called before the connection is secured.
+    /// This is never called before the connection is secured.
     func received(_ bytes: Span<UInt8>, on stream: Stream) {}
     func ended(_ stream: Stream, isCut: Bool) { attemptFailed(stream, .closed) }
     func failed(_ stream: Stream, _ failure: StreamFailure) { attemptFailed(stream, failure) }

@@ -4,7 +4,7 @@ import DNSWire
 import Forwarding
 import Streams
 
-/// One server with its connections: carries out its plan's actions, and reports events to the plan.
+/// One server with its connections. The pool carries out its plan's actions, and reports events to the plan.
 final class StreamPool {
     let server: Server
     var kind: ServerKind
@@ -24,7 +24,7 @@ final class StreamPool {
         self.kind = kind
     }
 
-    /// Whether its host is a name whose addresses must be looked up.
+    /// Whether the server's host is a name whose addresses must be looked up.
     var isLookedUp: Bool { server.endpoints.isEmpty }
     var isEmpty: Bool { plan.connections.count == 0 }
 
@@ -135,7 +135,7 @@ final class StreamPool {
     }
 
     private func count(_ query: StreamQuery, isReused: Bool) {
-        // A query that did not fit a datagram was already counted as one.
+        // A query that did not fit a datagram was already counted as a query.
         guard !query.isCounted, server.kind != .plain else { return }
         query.isCounted = true
         tally.connected(isReused: isReused)

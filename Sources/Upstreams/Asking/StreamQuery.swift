@@ -7,12 +7,12 @@ final class StreamQuery {
     let pool: StreamPool
     let ask: Ask
     let asked: Tick
-    /// Its number in the plan and in conversations.
+    /// The query's number in the plan and in conversations.
     var number: QueryNumber { id.number }
     var request: [UInt8]
-    /// Whether the request was written again because the server did not answer the first one properly.
+    /// Whether the request was written again because the server did not answer the first request properly.
     var isRewritten = false
-    /// Whether it was counted, which happens when it first gets a connection.
+    /// Whether the query was counted, which happens when it first gets a connection.
     var isCounted = false
 
     init(_ id: QueryID, _ pool: StreamPool, _ ask: Ask, _ request: [UInt8], at now: Tick) {

@@ -15,9 +15,9 @@ package final class StreamUpstream: Upstream {
     package let tallies: UpstreamTallies
 
     let loop: EventLoop
-    /// Finds servers whose host is a name; nil: no server has one.
+    /// Finds servers whose host is a name; nil if no server has such a host.
     let lookup: ServerFinder?
-    /// Sends the queries of a turn together; nil: each is sent alone.
+    /// Sends the queries of a turn together; nil if each is sent alone.
     let outbox: Outbox?
     /// Memory into which the octets of all connections are first read.
     let scratch = Scratch(16_384)

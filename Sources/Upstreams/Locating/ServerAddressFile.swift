@@ -12,7 +12,7 @@ package final class ServerAddressFile: @unchecked Sendable {
     let loop: EventLoop
     private var waiting: [UInt8]?
     private var written: [UInt8]?
-    /// In the time of ``Clock``.
+    /// When the next write is due, in the time of ``Clock``.
     private var nextWrite: UInt64 = 0
 
     /// The least time between two writes in nanoseconds, to spare disks: addresses may change at any time.
@@ -26,7 +26,7 @@ package final class ServerAddressFile: @unchecked Sendable {
         loop.start()
     }
 
-    /// The file's contents; empty: it cannot be read within a second.
+    /// The file's contents; empty if it cannot be read within a second.
     func read() -> [(name: Name, addresses: [IPAddress])] {
         do throws(SystemError) {
             return ServerAddressText.parse(

@@ -10,7 +10,7 @@ import Forwarding
 /// nothing.
 ///
 /// A forged answer can only prevent a server from being reached: the server's certificate proves its identity. So the
-/// addresses that worked come before those of any answer, and no answer removes them.
+/// addresses that worked come before the addresses of any answer, and no answer removes them.
 struct ServerAddresses: ~Copyable {
     /// An order to the owner, to be carried out in sequence.
     enum Action: Equatable {
@@ -42,15 +42,15 @@ struct ServerAddresses: ~Copyable {
     static let resolutionDelay = 50
     /// The seconds for which an answer is used, whatever its TTL.
     static let lifetimes: ClosedRange<UInt32> = 60...86_400
-    /// Seconds until the next lookup after one that failed while the known addresses work.
+    /// Seconds until the next lookup after a lookup that failed while the known addresses work.
     static let pauseAfterFailure = 60
-    /// Seconds until the next lookup after one that failed for a shortage of this machine, which is no fault of the
-    /// name.
+    /// Seconds until the next lookup after a lookup that failed for a shortage of this machine, which is no fault of
+    /// the name.
     static let pauseAfterShortage = 1
 
     var actions: [Action] = []
     private var entries: [Name: Entry] = [:]
-    /// When callers get the addresses of one family; by name.
+    /// By name, when callers get the addresses of one family.
     private var reportAt: [Name: Tick] = [:]
     private let listening: [Endpoint]
     var own: [Endpoint] = []
@@ -69,7 +69,7 @@ struct ServerAddresses: ~Copyable {
         var lastLookup: Tick?
         /// Failed or fruitless lookups since an address last worked; routine refreshes do not count.
         var fruitless = 0
-        /// Whether no known address could be connected to; until one works, or an answer comes.
+        /// Whether no known address could be connected to, until an address works or an answer comes.
         var noneReachable = false
         /// The reason of the last failed lookup, and whether this machine was short of a resource.
         var failure = ""
@@ -88,7 +88,7 @@ struct ServerAddresses: ~Copyable {
     private struct Lookup {
         /// The families without an answer yet.
         var awaited: Set<RecordType> = [.a, .aaaa]
-        /// The shortest TTL in seconds; nil: no address was found.
+        /// The shortest TTL in seconds; nil if no address was found.
         var ttl: UInt32?
         /// The reasons without an address, and whether this machine was short of a resource.
         var reasons: [String] = []
@@ -96,7 +96,7 @@ struct ServerAddresses: ~Copyable {
         /// Whether a family has no proper answer.
         var isPartial = false
         var leadsBack = false
-        /// Whether callers wait for it.
+        /// Whether callers wait for the lookup.
         var isAwaited = false
     }
 
@@ -110,7 +110,7 @@ struct ServerAddresses: ~Copyable {
 
     // MARK: For connections
 
-    /// - Returns: nil: the result follows as ``Action/tell(_:)``.
+    /// - Returns: The endpoints; nil if the result follows as ``Action/tell(_:)``.
     mutating func want(_ name: Name, port: UInt16, at now: Tick) -> ServerEndpoints? {
         guard entries[name] != nil || entries.count < Self.maximumNames else {
             return unknown(name, "more than \(Self.maximumNames) names of servers are not looked up")
@@ -173,7 +173,7 @@ struct ServerAddresses: ~Copyable {
 
     /// Takes one family's answer to a lookup.
     /// - Parameters:
-    ///   - reason: Why it has no address, if it has none.
+    ///   - reason: Why the answer has no address, if it has none.
     ///   - isShort: Whether the reason is a shortage of this machine.
     mutating func answered(
         _ name: Name, _ type: RecordType, _ answer: Answer, _ reason: String, isShort: Bool = false, at now: Tick
@@ -186,7 +186,7 @@ struct ServerAddresses: ~Copyable {
             lookup.isPartial = lookup.isPartial || answer.head.responseCode == .servFail
             lookup.isShort = lookup.isShort || isShort
         } else {
-            // IPv6 first (RFC 6724 §2.1).
+            // IPv6 comes first (RFC 6724 §2.1).
             let others = lookup.ttl == nil ? [] : entry.found
             entry.found = (others + addresses).sorted { !$0.isIPv4 && $1.isIPv4 }
             lookup.ttl = min(lookup.ttl ?? .max, answer.keep)
@@ -276,7 +276,7 @@ struct ServerAddresses: ~Copyable {
         withoutLoops(entry.addresses.map { Endpoint($0, port: port) }).usable
     }
 
-    /// The usable addresses of an answer: limited in number, and without those that lead back to this daemon.
+    /// The usable addresses of an answer: limited in number, and without addresses that lead back to this daemon.
     private func usable(_ addresses: [IPAddress], _ entry: Entry) -> (addresses: [IPAddress], own: Endpoint?) {
         var usable: [IPAddress] = []
         var own: Endpoint?

@@ -13,7 +13,7 @@ package struct ServerFinder {
 
 /// The endpoints at which a server can be dialled.
 package enum ServerEndpoints: Equatable {
-    /// The endpoint that worked last comes first; never empty.
+    /// The endpoint that worked last comes first; the list is never empty.
     case known([Endpoint])
     case unknown(Failure)
 }

@@ -33,8 +33,8 @@ package final class ServerLookup: @unchecked Sendable {
 
     /// - Parameters:
     ///   - listening: The endpoints of the daemon itself.
-    ///   - file: Stores the addresses that worked over a restart; nil: they are not stored.
-    ///   - report: Nil: the caller reports errors.
+    ///   - file: Stores the addresses that worked over a restart; nil if they are not stored.
+    ///   - report: Where errors are reported; nil if the caller reports them.
     package init(
         loop: EventLoop, listening: [Endpoint] = [], file: ServerAddressFile? = nil, report: Report? = nil
     ) {
@@ -90,7 +90,7 @@ package final class ServerLookup: @unchecked Sendable {
     }
 
     /// Asks the resolvers of `resolvConf` for the addresses that show the network's NAT64 prefix (RFC 7050).
-    /// - Parameter then: Called with the answer, unless this is called again before it comes.
+    /// - Parameter then: Called with the answer, unless this function is called again before the answer comes.
     package func askForPrefix(_ then: @escaping (Answer) -> Void) {
         lastNumber -= 1
         prefixQuestion = (lastNumber, then)
@@ -123,7 +123,7 @@ package final class ServerLookup: @unchecked Sendable {
 
     // MARK: Changes
 
-    /// Sets the present servers; the addresses of others are forgotten.
+    /// Sets the present servers; the addresses of other servers are forgotten.
     package func keep(_ servers: [Server]) {
         addresses.keep(Set(servers.compactMap(\.name)))
         perform()
@@ -176,7 +176,7 @@ package final class ServerLookup: @unchecked Sendable {
 }
 
 extension Server {
-    /// The name to look up; nil: its addresses are given.
+    /// The name to look up; nil if the server's addresses are given.
     package var name: Name? {
         guard endpoints.isEmpty, case .name(let text) = host else { return nil }
         return Name(text)

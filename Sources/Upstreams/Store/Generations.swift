@@ -3,7 +3,7 @@ package import Log
 import Transport
 
 /// The highest generation of a store's entries that was seen under each key of the fleet. With `cache.file` it outlives
-/// a restart: a malicious store could return an earlier one, and with it all deleted entries.
+/// a restart: a malicious store could return an earlier generation, and with it all deleted entries.
 package final class Generations: @unchecked Sendable {
     // Unchecked: `known` is used only on the forwarder's loop, `file` only on the file's.
     private let path: String?
@@ -19,14 +19,14 @@ package final class Generations: @unchecked Sendable {
     private static let highest = UInt64(UInt32.max)
 
     /// - Parameters:
-    ///   - cacheFile: `cache.file`, beside which this file is; nil: nothing outlives a restart.
-    ///   - servers: The other file there, on whose loop this one is written.
+    ///   - cacheFile: `cache.file`, beside which this file is; nil if nothing outlives a restart.
+    ///   - servers: The other file there, on whose loop this file is written.
     package init(beside cacheFile: String?, with servers: ServerAddressFile?, report: Report) {
         (path, loop, self.report) = (cacheFile.map { $0 + ".generations" }, servers?.loop, report)
         file = path.map { KeptFile($0) }
     }
 
-    /// Reads the file, for a second at most. Call once before there is a store: without one it is not needed.
+    /// Reads the file, for a second at most. Call once before there is a store; without a store the file is not needed.
     package func read() {
         guard let path, !isRead else { return }
         isRead = true

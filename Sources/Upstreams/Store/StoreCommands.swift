@@ -3,7 +3,7 @@ import Streams
 
 /// The commands for a store, and the meaning of their replies.
 extension StoreUpstream {
-    /// - Parameter wall: Seconds since 1970.
+    /// - Parameter wall: The time in seconds since 1970.
     package func perform(_ action: SharedAction, wall: UInt64) {
         switch action {
         case .dial: dial(wall: wall)
@@ -100,7 +100,7 @@ extension StoreUpstream {
             }
         }
         writes.removeAll { keys.contains($0.key) }
-        // Better to forget all entries than to leave out one that is to be deleted.
+        // It is better to forget all entries than to leave out an entry that is to be deleted.
         guard pendingDeletes.count + keys.count <= Self.maximumDeletions else { return beginGeneration() }
         for key in keys {
             forgotten.add(key, at: wall)

@@ -7,11 +7,11 @@ package import Forwarding
 /// encrypted and padded.
 ///
 /// A key is made of everything that decides an answer, so that daemons of the fleet with other settings, another
-/// account or another route do not find it: the question, its DO and CD bits, the group with its settings, and the
-/// generation, by which all entries can be invalidated at once.
+/// account or another route do not find the entry: the question, its DO and CD bits, the group with its settings, and
+/// the generation, by which all entries can be invalidated at once.
 package final class StoreSeal {
     private let seal: FleetSeal
-    /// By group: the settings that decide its answers.
+    /// For each group, the settings that decide its answers.
     var identities: [GroupID: [UInt8]]
     /// Entries of other generations are not found.
     var generation: UInt64 = 0
@@ -40,7 +40,7 @@ package final class StoreSeal {
         }
     }
 
-    /// Nil: the group's settings are not known.
+    /// The key for a question; nil if the group's settings are not known.
     func key(_ purpose: Purpose, of question: SharedQuestion) -> Key? {
         guard let identity = identities[question.group] else { return nil }
         var octets: [UInt8] = [purpose.rawValue]
@@ -62,7 +62,7 @@ package final class StoreSeal {
     static let padding = 128
 
     /// The value of an entry.
-    /// - Parameter stored: Seconds since 1970.
+    /// - Parameter stored: The time of writing, in seconds since 1970.
     func value(
         _ content: SharedContent, stored: UInt64, lifetime: UInt32, as key: Key
     ) throws(CryptographyError) -> [UInt8] {
@@ -98,8 +98,8 @@ package final class StoreSeal {
         return excess == 0 ? octets : octets + [UInt8](repeating: 0, count: Self.padding - excess)
     }
 
-    /// The entry in a value; nil: this fleet did not seal it under this key, for this question, or the cache could not
-    /// contain it.
+    /// The entry in a value; nil if this fleet did not seal it under this key, for this question, or the cache could
+    /// not contain it.
     func entry(_ value: [UInt8], as key: Key, to question: SharedQuestion) -> SharedEntry? {
         guard let octets = seal.open(value, as: key.name) else { return nil }
         var reader = OctetReader(octets)

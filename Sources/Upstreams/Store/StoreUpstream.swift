@@ -13,24 +13,24 @@ package final class StoreUpstream: Sender {
     package var handle: (SharedEvent) -> Void = { _ in }
 
     let access: Access
-    /// The first one seals new entries; each can open entries.
+    /// The first seal seals new entries; each can open entries.
     let seals: [StoreSeal]
     let loop: EventLoop
     let outbox: Outbox
     private let generations: Generations?
     let scratch = Scratch(64 * 1024)
-    /// Nil: the store is not connected.
+    /// The connection; nil if the store is not connected.
     var link: StreamLink?
     var nextID: RequestID = 0
     var awaited: [RequestID: Awaited] = [:]
     /// Whether the store has accepted the initial commands, such as the password.
     var isReady = false
-    /// Counts the dialled connections: each goes to the next address.
+    /// The number of dialled connections, each of which goes to the next address.
     var dialled = 0
     var writes: [Write] = []
     var writesUnderWay = (count: 0, octets: 0)
     /// Keys whose values are ignored until the store has confirmed their DEL: a lost reply, or an error, may have left
-    /// them there; and those of these keys whose DEL is to be sent.
+    /// the values there; and the keys of these whose DEL is to be sent.
     var pendingDeletes: Set<[UInt8]> = []
     var deletions: [[UInt8]] = []
     var deletionsUnderWay = 0
@@ -86,8 +86,8 @@ package final class StoreUpstream: Sender {
     final class Read {
         let id: SharedReadID
         let question: SharedQuestion
-        /// Takes the finding of an operator's read, which has no other receiver and deletes nothing; nil: a question's
-        /// read.
+        /// Takes the finding of an operator's read, which has no other receiver and deletes nothing; nil for a
+        /// question's read.
         let onlooker: ((SharedEvent) -> Void)?
         /// The number of outstanding replies.
         var left: Int
@@ -105,7 +105,7 @@ package final class StoreUpstream: Sender {
         let command: [UInt8]
     }
 
-    /// The most writes that wait; the oldest beyond it are dropped.
+    /// The most writes that wait; the oldest writes beyond this number are dropped.
     static let maximumWrites = 256
     /// The most writes under way, and their octets.
     static let mostWritesUnderWay = (count: 64, octets: 256 * 1024)
@@ -121,8 +121,8 @@ package final class StoreUpstream: Sender {
     static let clientName = "httpdnsd"
 
     /// - Parameters:
-    ///   - seals: The present one first, then those of keys that are still accepted.
-    ///   - generations: The generations that were seen before; nil: none.
+    ///   - seals: The present seal first, then the seals of keys that are still accepted.
+    ///   - generations: The generations that were seen before; nil if there are none.
     package init(
         _ access: Access, seals: [StoreSeal], generations: Generations?, loop: EventLoop, outbox: Outbox
     ) {

@@ -2,8 +2,8 @@ import Base
 package import Forwarding
 package import Transport
 
-/// Connects to addresses by TCP to see which answer, and in what order. No data is sent, and each connection is closed
-/// at once by FIN: servers log a reset as a fault. Confined to its loop.
+/// Connects to addresses by TCP to see which addresses answer, and in what order. No data is sent, and each connection
+/// is closed at once by FIN: servers log a reset as a fault. Confined to its loop.
 package final class AddressTrials {
     /// Called with each address that has taken or refused the connection, by its index in its trial.
     package var tried: (TrialID, _ number: Int, _ hasAnswered: Bool) -> Void = { _, _, _ in }
@@ -59,10 +59,10 @@ private final class Attempt: EventHandler {
     private let loop: EventLoop
     private let ended: (Attempt, _ hasAnswered: Bool) -> Void
     private var socket: StreamSocket
-    /// Nil: it is closed.
+    /// Nil if the connection is closed.
     private var registration: Registration?
 
-    /// - Parameter ended: Called once, unless it is closed before.
+    /// - Parameter ended: Called once, unless the attempt is closed before.
     init(
         to endpoint: Endpoint, loop: EventLoop, ended: @escaping (Attempt, _ hasAnswered: Bool) -> Void
     ) throws(SystemError) {

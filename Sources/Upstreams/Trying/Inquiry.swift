@@ -18,7 +18,7 @@ package final class Inquiry: Inquiring {
         }
     }
 
-    /// The result of a target; nil: there was no time left to ask it.
+    /// The result of a target; nil if there was no time left to ask it.
     package typealias Said = (outcome: Outcome, milliseconds: Double)?
 
     private let targets: [Target]
@@ -31,11 +31,11 @@ package final class Inquiry: Inquiring {
     private var underWay: [QueryID: (index: Int, began: Tick, until: Tick)] = [:]
     private var isProceeding = false
 
-    /// Servers asked at once.
+    /// The most servers asked at once.
     private static let mostAtOnce = 16
 
     /// - Parameters:
-    ///   - upstreams: Used only by this inquiry until it is over.
+    ///   - upstreams: The groups' upstreams, which only this inquiry uses until it is over.
     ///   - longest: Milliseconds for all servers together.
     package init(_ targets: [Target], _ upstreams: [GroupID: any Upstream], within longest: Int, at now: Tick) {
         (self.targets, self.upstreams) = (targets, upstreams)
@@ -98,7 +98,7 @@ package protocol Inquiring: AnyObject {
     var isOver: Bool { get }
     var nextDeadline: Tick? { get }
     func expire(at now: Tick)
-    /// Gives up.
+    /// Gives the inquiry up.
     func close()
 }
 
@@ -128,7 +128,7 @@ package final class Inquiries {
     }
 
     package var nextDeadline: Tick? {
-        // Read in each turn of the loop.
+        // The deadline is read in each turn of the loop.
         all.isEmpty ? nil : all.reduce(nil) { $0.orEarlier($1.inquiry.nextDeadline) }
     }
 

@@ -346,7 +346,7 @@ struct StoreRead {
     /// Whether the rules have changed since, so that the entry may no longer be the answer.
     var isOutdated = false
 
-    /// - Parameters: `wait` and `clientsWait`: The time left, in milliseconds.
+    /// - Parameters: `wait` and `clientsWait` are in milliseconds.
     init(_ subject: StoreSubject, isClaim: Bool, wait: Int, clientsWait: Int, at now: Tick) {
         (self.subject, self.isClaim, sent) = (subject, isClaim, now)
         groupAskedAt = wait > 0 ? now.advanced(milliseconds: wait) : nil

@@ -36,8 +36,8 @@ public struct DirectQuery {
     /// Whether the group is an account, which knows only host names.
     public var isOfAccount: Bool { group.carriesAddresses }
 
-    /// Asks about all names; only once in this value's life. An account is asked about several names in a request, a
-    /// server about a name and a type.
+    /// Asks about all names; called only once in this value's life. An account is asked about several names in a
+    /// request, a server about a name and a type.
     /// - Parameter said: Called before each request with its server and the progress.
     public func ask(_ names: [Name], asking said: (String) -> Void = { _ in }) throws(Failed) -> [NameAddresses] {
         defer { straight.close() }
@@ -84,7 +84,7 @@ public struct DirectQuery {
     }
 
     /// Adds a server's answer to the known addresses.
-    /// - Returns: Why it is no answer; nil if it is one.
+    /// - Returns: Why it is no answer; nil if it is an answer.
     private func take(_ outcome: Outcome, of request: Ask, _ known: inout [Name: NameAddresses]) -> String? {
         switch (outcome, request) {
         case (.addresses(let results, _), .addresses):

@@ -15,7 +15,7 @@ public struct Probe {
     /// The remarks that the daemon would log about these settings at its start.
     private var remarks: [String] = []
     private var steps: [Step] = []
-    /// The only group to ask; nil: HTTPDNS, then the fallback, then the store.
+    /// The only group to ask; if nil, HTTPDNS is asked, then the fallback, then the store.
     private var only: UpstreamGroup?
     private let asking: @Sendable (String) -> Void
     private let say: @Sendable (String) -> Void
@@ -32,7 +32,7 @@ public struct Probe {
     /// - Parameters:
     ///   - chosen: The name of the group to ask. After `httpdns`, or instead of it if there is no such section, the
     ///     servers of `[fallback]` are asked, too.
-    ///   - name: The name to ask for; nil: one that the group probably has.
+    ///   - name: The name to ask for; nil for a name that the group probably has.
     ///   - environment: The variables that may contain `http_proxy` and the like.
     ///   - asking: Called with each server before it is asked, with its number and the number of all servers.
     ///   - say: Called with one line after the other, perhaps on a queue of its own; failures have the words of the
@@ -63,8 +63,8 @@ public struct Probe {
         if !steps.contains(where: { $0.group.id == .fallback }) { remarks.append(Report.noFallback) }
     }
 
-    /// Takes all steps, one after the other; only once in this value's life.
-    /// - Returns: nil: questions can be answered as configured; else the failing parts, the effect on clients'
+    /// Takes all steps, one after the other; called only once in this value's life.
+    /// - Returns: nil if questions can be answered as configured; else the failing parts, the effect on clients'
     ///   questions, and the first reason.
     public func run() throws(StartFailure) -> String? {
         defer { straight.close() }
@@ -137,7 +137,7 @@ public struct Probe {
     }
 
     /// Reports the working parts.
-    /// - Returns: The failing parts; nil: the group works, or the fallback if there is no service.
+    /// - Returns: The failing parts; nil if the group works, or the fallback if there is no service.
     private func conclude(_ working: Set<GroupID>) -> String? {
         let fallback = settings.fallback.group.title
         if only == nil, settings.httpdns?.httpOnly ?? false { say("httpOnly: \(fallback) is never asked") }

@@ -7,7 +7,7 @@ import Log
 import Transport
 import Upstreams
 
-/// Asks servers for a command, with the daemon's own code: no cache, and no other server instead of one that fails.
+/// Asks servers for a command, with the daemon's own code: no cache, and no other server instead of a failed server.
 /// Each call waits for the answer.
 final class StraightAsking: @unchecked Sendable {
     // Unchecked: mutable state is used only on the loop, once it has started.
@@ -51,7 +51,7 @@ final class StraightAsking: @unchecked Sendable {
     }
 
     /// Tries the store of the shared cache: connection, certificate, password, and the rights to read and to write.
-    /// - Returns: Why it cannot be used; nil if it can.
+    /// - Returns: Why the store cannot be used; nil if it can.
     func tryStore(_ settings: Settings.SharedCache) throws(StartFailure) -> String? {
         let prepared = try Store.Prepared(settings)
         return wait { [self] now in
@@ -86,8 +86,8 @@ final class StraightAsking: @unchecked Sendable {
 }
 
 extension ForwarderLoop {
-    /// A loop for a command, with the groups, servers and rules of these settings, and without listeners. It is not
-    /// started.
+    /// A loop for a command, with the groups, servers and rules of these settings, and without listeners. The loop is
+    /// not started.
     static func alone(
         _ settings: Settings, _ provenance: Provenance = Provenance()
     ) throws(StartFailure) -> ForwarderLoop {

@@ -94,7 +94,7 @@ struct HostChanges {
 }
 
 /// The state of a host before `httpdnsd host enable`, and the way back: written before the first change, and removed
-/// after the last one of `disable`.
+/// after the last change of `disable`.
 struct HostRecord: Sendable, Equatable {
     /// The steps back.
     var disable: [HostPlan.Step]

@@ -4,7 +4,7 @@ import Transport
 
 /// The program that manages `/etc/resolv.conf`, which lists the servers that programs ask.
 enum HostKeeper: Sendable, Equatable {
-    /// No program: it is written by hand, or by a program that leaves no trace.
+    /// No program manages the file: it is written by hand, or by a program that leaves no trace.
     case hand
     /// - Parameter isStub: Programs ask systemd-resolved at 127.0.0.53; else the servers that it lists.
     case resolved(isStub: Bool)
@@ -31,7 +31,7 @@ struct HostFacts: Sendable, Equatable {
     var resolvedServers = ""
     /// The servers that systemd-resolved asks for names that no link has for itself; empty if it cannot be asked.
     var globalServers: [IPAddress] = []
-    /// Whether the service is started at boot; nil: systemd does not run here.
+    /// Whether the service is started at boot; nil if systemd does not run here.
     var startsAtBoot: Bool?
 
     static let resolvConfPath = "/etc/resolv.conf"

@@ -24,7 +24,7 @@ struct HostPlan: Sendable, Equatable {
     }
 
     /// - Parameter address: The address of the daemon, at port 53.
-    /// - Throws: Why this host's programs cannot be made to ask it, with a remedy for a person.
+    /// - Throws: Why this host's programs cannot be made to ask the daemon, with a remedy for a person.
     init(_ facts: HostFacts, address: IPAddress) throws(Host.Failed) {
         switch facts.keeper {
         case .hand: hand(facts, address)

@@ -47,7 +47,7 @@ final class CertificateFiles: @unchecked Sendable {
         func context(for transport: Tally.Transport) -> TLSServerContext? { contexts[transport] }
     }
 
-    /// The certificate for clients; nil: TLS and HTTPS are not served.
+    /// The certificate for clients; nil if TLS and HTTPS are not served.
     private(set) var current: Prepared?
     /// Passes another certificate to the servers.
     private let show: (Prepared) -> Void
@@ -56,7 +56,7 @@ final class CertificateFiles: @unchecked Sendable {
     private var watch: FileWatch?
     /// The error of the files at the last reading; nil if there is none.
     private var failure: Failure?
-    /// Increases when a reading begins or becomes needless: the result of an earlier one is ignored.
+    /// Increases when a reading begins or becomes needless: the result of an earlier reading is ignored.
     private var turn = 0
 
     /// The longest file, in octets.
@@ -65,7 +65,7 @@ final class CertificateFiles: @unchecked Sendable {
     /// are not replaced at once.
     private static let patience: UInt64 = 5_000_000_000
 
-    /// What is wrong with the files, as in the log; nil: nothing.
+    /// The error of the files, as in the log; nil if there is none.
     var trouble: String? {
         failure.flatMap { failure in
             guard failure.isReported else { return nil }
@@ -114,7 +114,7 @@ final class CertificateFiles: @unchecked Sendable {
         }
     }
 
-    /// - Returns: Nil: nothing has changed.
+    /// - Returns: Nil if nothing has changed.
     private static func read(after known: Prepared) -> Result<Prepared?, Failure> {
         do throws(SystemError) {
             var new = known.settings

@@ -20,14 +20,14 @@ struct ClientRoom {
     struct Guest {
         let number: UInt64
         let source: Source
-        /// When octets last came from it or went to it.
+        /// When octets last came from the client or went to it.
         var lastActivity: UInt64 = 0
-        /// When it connected, while its TLS handshake is under way; nil: that is done, or there is none.
+        /// When the client connected, while its TLS handshake is under way; nil if that is done, or there is none.
         var handshakeBegan: UInt64?
         /// Octets of partial queries and unread answers.
         var held = 0
-        /// Whether no query is being looked up for it; half-sent queries or unread answers do not hold it open without
-        /// end.
+        /// Whether no query is being looked up for the client; half-sent queries or unread answers do not hold it open
+        /// without end.
         var isQuiet = true
     }
 
@@ -40,13 +40,13 @@ struct ClientRoom {
 
     private struct Handshakes {
         var underWay = 0
-        /// The numbers of the clients that wait to begin theirs, the first one first.
+        /// The numbers of the clients that wait to begin their handshakes, in order.
         var waiting: [UInt64] = []
     }
 
     /// The most octets stored for all clients: sixteen at their own limit.
     static let maximumHeld = 16 * StreamClient.maximumQueued
-    /// In nanoseconds.
+    /// The longest handshake, in nanoseconds.
     static let longestHandshake: UInt64 = 10_000_000_000
 
     private let isEncrypted: Bool

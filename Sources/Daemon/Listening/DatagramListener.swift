@@ -13,7 +13,7 @@ final class DatagramListener: Sendable {
     private let loopReader: LoopReader
 
     /// A listener, before the forwarder's loop starts.
-    /// - Parameter failed: The socket could not be read; it is tried again.
+    /// - Parameter failed: Called when the socket could not be read; it is tried again.
     init(
         _ socket: DatagramSocket, label: String, forwarderLoop: ForwarderLoop,
         failed: @escaping @Sendable (SystemError) -> Void

@@ -21,8 +21,8 @@ final class LargeReplies: Sendable {
         salt = (random.uint64(), random.uint64())
     }
 
-    /// Counts one more reply to a source. From any thread.
-    /// - Returns: false if it has reached its limit in this second.
+    /// Counts one more reply to a source. May be called from any thread.
+    /// - Returns: false if the source has reached its limit in this second.
     func add(_ source: Source, at now: Tick) -> Bool {
         let bucket = source.index(below: buckets.count, salt: salt)
         let second = UInt64(now.seconds) << 32

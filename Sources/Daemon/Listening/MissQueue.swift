@@ -19,8 +19,8 @@ final class MissQueue: Sendable {
 
     private typealias Buckets = InlineArray<256, Atomic<Int>>
 
-    /// - Parameter maximum: The most questions that wait. A source with its share of them gets SERVFAIL for further
-    ///   ones.
+    /// - Parameter maximum: The most questions that wait. A source with its share of these gets SERVFAIL for further
+    ///   questions.
     /// - Parameter salt: The key of the hash; nil for a secret key.
     init(maximum: Int = Shares.submitted, salt: (UInt64, UInt64)? = nil) {
         self.maximum = maximum
@@ -31,7 +31,7 @@ final class MissQueue: Sendable {
     /// Questions refused since the start.
     var refused: UInt64 { turnedAway.load(ordering: .relaxed) }
 
-    /// Whether more wait than when a few programs ask at the same moment: the loop is behind. From any thread.
+    /// Whether more questions wait than when a few programs ask at once: the loop is behind. From any thread.
     var isLong: Bool { all.load(ordering: .relaxed) >= 4 }
 
     /// Whether a question of this source may wait. If true, call ``leave(_:)`` later. From any thread.
@@ -51,7 +51,7 @@ final class MissQueue: Sendable {
 
     func leave(_ source: Source) { _ = count(source, -1) }
 
-    /// - Returns: Whether there was room for one more, of the source and of its network.
+    /// - Returns: Whether there was room for one more question, of the source and of its network.
     private func count(_ source: Source, _ change: Int) -> Bool {
         let all = all.add(change, ordering: .relaxed).oldValue
         func count(_ index: Int, of buckets: borrowing Buckets) -> Bool {

@@ -9,7 +9,7 @@ struct PacedReplies<Reply> {
     static var shortestWait: UInt64 { 100_000_000 }
     /// Nanoseconds of an interval; a source gets at most ``Shares/lateReplies`` in each.
     static var interval: UInt64 { 10_000_000 }
-    /// The most replies that are held back; further ones leave at once.
+    /// The most replies that are held back; further replies leave at once.
     static var maximum: Int { 8192 }
 
     private var held: [(reply: Reply, source: Source)] = []

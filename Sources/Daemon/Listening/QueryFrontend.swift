@@ -57,7 +57,7 @@ struct QueryFrontend: Sendable {
         /// The reply was written, with this many octets.
         case reply(Int)
         case silence
-        /// Not in the cache; the question has entered the queue.
+        /// The answer is not in the cache; the question has entered the queue.
         case ask(Question, isProven: Bool)
         /// The reply was written, and the entry needs a refresh; the question has entered the queue.
         case replyAndRefresh(Int, Question)
@@ -90,7 +90,7 @@ struct QueryFrontend: Sendable {
     /// - Parameters:
     ///   - read: The result of the first step for this message.
     ///   - limit: The longest reply in octets, for a stream; nil for a datagram, where the client's message sets it.
-    ///   - tally: The caller's own; the caller adds the duration of the answer.
+    ///   - tally: The caller's own tally; the caller adds the duration of the answer.
     ///   - reply: Has `limit`, or `Reply.maximumUDPSize`, octets.
     func receive(
         _ read: Read, _ message: Span<UInt8>, from client: IPAddress, at now: Tick, limit: Int?, tally: Tally,
@@ -148,7 +148,7 @@ struct QueryFrontend: Sendable {
             tally.refreshed()
             return .replyAndRefresh(length, question)
         case .miss:
-            // Checked after the cache, which has no answers to these types.
+            // The types are checked after the cache, which has no answers to these types.
             if let code = question.type.refusal { return refuse(code, question, message, tally, into: &reply) }
             guard queue.enter(links.source(of: client)) else {
                 return refuse(.servFail, question, message, tally, into: &reply)

@@ -28,7 +28,7 @@ final class StreamClient: @unchecked Sendable {
         didSet { link.isReading = !waits }
     }
 
-    /// The most octets that wait for a slow client: four of the largest messages. A client that exceeds it is
+    /// The most octets that wait for a slow client: four of the largest messages. A client that exceeds this is
     /// disconnected.
     static let maximumQueued = 4 * (65_535 + 2)
     /// Output of this many octets does not wait for the end of the turn: the plaintext of a TLS record (RFC 8446 §5.1).
@@ -36,7 +36,7 @@ final class StreamClient: @unchecked Sendable {
     /// The most queries of one connection under way; with so many, no more are read.
     static let maximumWaiting = 128
 
-    /// - Parameter tls: nil: the client uses DNS in the clear.
+    /// - Parameter tls: The session; nil if the client uses DNS in the clear.
     init(
         _ socket: consuming StreamSocket, from address: IPAddress, of source: Source, as number: UInt64 = 0,
         tls: TLSSession? = nil,
@@ -57,7 +57,7 @@ final class StreamClient: @unchecked Sendable {
                 loop: server.loop, owner: link))
     }
 
-    /// Its number in the server.
+    /// The client's number in the server.
     var number: UInt64 { standing.number }
 
     var guest: ClientRoom.Guest {
@@ -96,7 +96,7 @@ final class StreamClient: @unchecked Sendable {
         count()
     }
 
-    /// Takes no more queries; closes when the waiting ones are answered.
+    /// Takes no more queries; closes when the waiting queries are answered.
     func stopReading() { link.drain() }
 
     func close() {
@@ -118,7 +118,7 @@ final class StreamClient: @unchecked Sendable {
         handshakeEnded(nil)
     }
 
-    /// Its handshake is done, if it was under way.
+    /// The client's handshake is done, if it was under way.
     func handshakeEnded(_ failure: HandshakeFailure?) {
         guard standing.handshakeBegan != nil else { return }
         standing.handshakeBegan = nil
@@ -128,7 +128,7 @@ final class StreamClient: @unchecked Sendable {
     /// Reports the client's stored octets to the server, and reads on if there are not too many.
     private func count() {
         let left = conversation.unsent + link.queued
-        // Octets alone do not count as activity: a client that sends one now and then would stay without end.
+        // Octets alone do not count as activity: a client that sends an octet now and then would stay without end.
         if left < queued { standing.lastActivity = Clock.now() }
         queued = left
         let change = (isClosed ? 0 : conversation.held + link.queued) - standing.held

@@ -40,7 +40,7 @@ final class StreamServer: @unchecked Sendable {
     struct Listeners {
         let transport: Tally.Transport
         let listeners: [StreamListener]
-        /// Nil: clients use DNS in the clear.
+        /// Nil if clients use DNS in the clear.
         let certificate: TLSServerContext?
     }
 
@@ -78,8 +78,8 @@ final class StreamServer: @unchecked Sendable {
 
     /// Applies other settings, to present clients too. From any thread.
     /// - Parameters:
-    ///   - certificate: nil: the former one stays.
-    ///   - done: Called on the loop when they are in effect.
+    ///   - certificate: The certificate; nil if the former one stays.
+    ///   - done: Called on the loop when the settings are in effect.
     func apply(
         _ settings: Settings.Listen, _ certificate: CertificateFiles.Prepared? = nil,
         _ done: @escaping @Sendable () -> Void
@@ -191,7 +191,7 @@ final class StreamServer: @unchecked Sendable {
     }
 
     /// A client's handshake is done, or has failed.
-    /// - Parameter failure: nil: it is done, or the client did not cause the failure.
+    /// - Parameter failure: The failure; nil if the handshake is done, or the client did not cause the failure.
     func handshakeEnded(_ client: StreamClient, _ failure: HandshakeFailure?) {
         if let failure { counters.handshakesFailed[failure.rawValue] += 1 }
         if let next = room.handshakeEnded(client.guest) { clients[next]?.waits = false }

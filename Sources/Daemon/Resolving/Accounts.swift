@@ -31,13 +31,13 @@ final class Accounts {
         // Unchecked: made on one thread, used on the loop.
         /// The accounts whose servers or access have changed.
         let renewed: [Settings.Group]
-        /// By account, if the destination of reports has changed. A value of nil: no more reports.
+        /// By account, if the destination of reports has changed. With a value of nil there are no more reports.
         fileprivate var reporters: [String: AbnormalReporter?] = [:]
     }
 
     /// May be called from any thread.
     /// - Parameters:
-    ///   - old: The identities of the groups in effect; empty: the start.
+    ///   - old: The identities of the groups in effect; empty at the start.
     ///   - finder: Finds the servers of reports; called on the loop.
     func prepare(
         _ new: Settings, after old: [String: GroupIdentity], _ finder: ServerFinder
@@ -111,7 +111,7 @@ final class Accounts {
     }
 
     var nextDeadline: Tick? {
-        // Read in each turn of the loop.
+        // The deadline is read in each turn of the loop.
         if lists.isEmpty, reporters.isEmpty { return nil }
         return reporters.values.reduce(lists.values.lazy.map(\.nextDeadline).min()) { $0.orEarlier($1.nextDeadline) }
     }

@@ -7,7 +7,7 @@ import Transport
 
 /// The cache's file: read once at the start, written from time to time and at the end.
 ///
-/// It has a loop of its own, so that no query waits for a disk.
+/// The file has a loop of its own, so that no query waits for a disk.
 final class CacheFile: @unchecked Sendable {
     // Unchecked: all mutable state is used only on the loop.
     private let path: String
@@ -147,7 +147,7 @@ extension CacheFile {
             cannotWrite.withLock { $0 = nil }
         } catch {
             let words = "cache.file cannot be written, so a restart forgets what is learnt from now on: \(error)"
-            // Logged once; further attempts follow.
+            // The failure is logged once; further attempts follow.
             if trouble == nil { report.cacheFileFails(words) }
             cannotWrite.withLock { $0 = words }
         }

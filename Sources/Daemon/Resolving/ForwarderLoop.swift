@@ -40,7 +40,7 @@ final class ForwarderLoop: @unchecked Sendable {
     private var networkPace = NetworkPace()
     private var outgoing: TurnReplies
     private var paced = PacedReplies<(client: Client, answer: Answer, age: Reply.Age)>()
-    /// Work from before the cache's file was read, a matter of milliseconds: misses that may be in it, and other
+    /// Work from before the cache's file was read, a matter of milliseconds: misses that may be in the file, and other
     /// settings. Nil after that.
     private var early: [() -> Void]? = []
     /// Until when the stop waits for the last answers, with its callback.
@@ -84,8 +84,8 @@ final class ForwarderLoop: @unchecked Sendable {
     /// Takes over misses of the cache. From any thread.
     /// - Parameters:
     ///   - misses: Each has entered the ``queue``.
-    ///   - here: The caller has no other work: if the loop is at rest, the caller's thread runs the turn. A lone lookup
-    ///     over https then takes 5 system calls and 100 µs of CPU, instead of 8 and 109.
+    ///   - here: Whether the caller has no other work: if the loop is at rest, the caller's thread runs the turn. A
+    ///     lone lookup over https then takes 5 system calls and 100 µs of CPU, instead of 8 and 109.
     func submit(_ misses: [Miss], here: Bool = false) {
         let work: @Sendable () -> Void = { [self] in
             if early == nil { receive(misses) } else { hold(misses) }
@@ -180,13 +180,13 @@ final class ForwarderLoop: @unchecked Sendable {
     func checkReadiness() { loop.submit { [self] in forwarder.checkReadiness(at: now) } }
 
     /// Shows the forwarder and its surroundings. On the loop.
-    /// - Parameter see: Must not change the forwarder.
+    /// - Parameter see: A closure that must not change the forwarder.
     func look<Value>(_ see: (inout Forwarder, SettingsInEffect) -> Value) -> Value { see(&forwarder, inEffect) }
 
     /// Whether the cache's file was read, so that questions are accepted. On the loop.
     var isOpen: Bool { early == nil }
 
-    /// This machine's addresses or routes have changed; on the loop.
+    /// This machine's addresses or routes have changed. Call on the loop.
     func networkChanged() {
         let now = now
         hasNetworkChanged = true

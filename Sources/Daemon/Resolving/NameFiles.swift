@@ -10,7 +10,7 @@ import Transport
 final class NameFiles: @unchecked Sendable {
     /// Called when a file has changed ``names``.
     var changed: () -> Void = {}
-    /// Nil: before the first settings.
+    /// Nil before the first settings.
     private(set) var names: NameLists?
 
     private let loop: EventLoop
@@ -26,7 +26,7 @@ final class NameFiles: @unchecked Sendable {
     private var isWriting = false
     /// Why the files together could not be used the last time.
     private var failure: StartFailure?
-    /// Increases when a reading begins or becomes needless: the result of an earlier one is ignored.
+    /// Increases when a reading begins or becomes needless: the result of an earlier reading is ignored.
     private var turn = 0
 
     init(loop: EventLoop, report: Report) { (self.loop, self.report) = (loop, report) }

@@ -11,7 +11,7 @@ struct NetworkPace {
 
     private var left = burst
     private var countedAt: Tick?
-    /// When waiting changes are handled; nil: none waits.
+    /// When waiting changes are handled; nil if none waits.
     private(set) var nextDeadline: Tick?
 
     /// Notes a change.

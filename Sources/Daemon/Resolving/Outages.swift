@@ -8,7 +8,7 @@ struct Outages {
     /// The count of failed queries when the groups were last examined.
     private var failuresSeen: UInt64 = 0
 
-    /// The failures in a row that each server must have: a single one may be an accident.
+    /// The failures in a row that each server must have: a single failure may be an accident.
     static let failures = ServerState.mostFailures
 
     /// Whether a query has failed since the last call, so that any group may be out of use; else only groups that are
@@ -39,7 +39,7 @@ extension Report {
     /// A group is out of use as a whole, or in use again.
     /// - Parameters:
     ///   - groups: All groups in use.
-    ///   - out: Those that are out of use.
+    ///   - out: The groups that are out of use.
     func outage(of group: GroupOverview, among groups: [GroupOverview], out: Set<GroupID>) {
         let isService = group.id == .httpdns
         let subject = "\(group.title) as a whole"

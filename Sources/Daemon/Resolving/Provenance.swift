@@ -39,7 +39,7 @@ extension Report {
 }
 
 extension Settings.Group {
-    /// Its name in sentences.
+    /// The group's name in sentences.
     var title: String { name == Self.httpdnsName ? "HTTPDNS" : name }
 }
 

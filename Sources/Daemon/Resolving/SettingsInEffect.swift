@@ -50,7 +50,7 @@ final class SettingsInEffect: @unchecked Sendable {
         nameFiles.changed = { [unowned self] in takeOver(at: self.now) }
     }
 
-    /// The assignment of names to groups; nil: before the first settings.
+    /// The assignment of names to groups; nil before the first settings.
     var names: NameLists? { nameFiles.names }
 
     /// The state of the files of names, with all their events so far. From any thread but the loop's.
@@ -77,14 +77,14 @@ final class SettingsInEffect: @unchecked Sendable {
         let local: LocalReading
         fileprivate let upstreams: UpstreamRegistry.Prepared
         fileprivate let accounts: Accounts.Prepared
-        /// The outer nil: the store stays.
+        /// The new store; with the outer nil the store stays.
         fileprivate let store: Store.Prepared??
         /// Whether an account was added, changed or removed.
         let areOtherAccounts: Bool
     }
 
     /// May be called from any thread.
-    /// - Parameter old: The settings in effect; nil: the start.
+    /// - Parameter old: The settings in effect; nil at the start.
     func prepare(
         _ new: Settings, after old: Settings?, _ numbers: inout GroupNumbers, _ provenance: Provenance
     ) throws(StartFailure) -> Prepared {
@@ -144,7 +144,7 @@ final class SettingsInEffect: @unchecked Sendable {
                 Timing(settings), groups, renewed: renewed), now)
     }
 
-    /// The servers found by `resolvConf`, or those of an account's list, have changed.
+    /// The servers found by `resolvConf`, or the servers of an account's list, have changed.
     private func replaceServers() {
         let now = now
         translation.networkChanged(at: now)
@@ -178,7 +178,7 @@ final class SettingsInEffect: @unchecked Sendable {
 
     /// Updates the networks on this machine's links, which decide the shares of clients.
     func takeLinks() {
-        // If the kernel does not list them, the former ones stay.
+        // If the kernel does not list them, the former networks stay.
         if let networks = Routes.networksOnLinks() { frontend.change { $0.links = Links(networks) } }
     }
 

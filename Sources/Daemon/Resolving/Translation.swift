@@ -15,7 +15,7 @@ final class Translation {
     private var search = PrefixSearch()
     private let lookup: ServerLookup
     private let report: Report
-    /// The last log line about it.
+    /// The last log line about the translator.
     private var said: String?
 
     init(_ lookup: ServerLookup, report: Report) { (self.lookup, self.report) = (lookup, report) }
@@ -91,7 +91,7 @@ final class Translation {
 
 extension Settings.NAT64 {
     /// Whether the network's resolvers are to be asked for the NAT64 prefix.
-    /// - Parameter routes: nil: unknown.
+    /// - Parameter routes: The present routes; nil if unknown.
     func isSearched(_ routes: (ipv4: Bool, ipv6: Bool)?) -> Bool {
         prefix == .auto && routes.map { $0.ipv6 && (!$0.ipv4 || synthesize == .always) } ?? true
     }

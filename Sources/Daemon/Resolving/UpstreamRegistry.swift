@@ -39,7 +39,7 @@ final class UpstreamRegistry {
         /// New contexts for groups with encrypted servers that are new or have another verification.
         fileprivate var contexts: [String: TLSClientContext] = [:]
 
-        /// - Parameter old: The identities of the groups in effect; empty: the start.
+        /// - Parameter old: The identities of the groups in effect; empty at the start.
         init(_ new: Settings, after old: [String: GroupIdentity] = [:]) throws(StartFailure) {
             let others = GroupIdentity.all(new).filter { $1.access != old[$0]?.access }
             for account in new.accounts where others[account.name] != nil {
@@ -134,7 +134,7 @@ final class UpstreamRegistry {
     }
 
     /// - Parameter done: Called later, when the inquiry is over.
-    /// - Returns: false: too many inquiries are under way.
+    /// - Returns: false if too many inquiries are under way.
     func begin(_ inquiry: any Inquiring, at now: Tick, _ done: @escaping () -> Void) -> Bool {
         guard inquiries.hasRoom else { return false }
         inquiries.begin(inquiry, at: now, done)
@@ -164,7 +164,7 @@ final class UpstreamRegistry {
         return figures
     }
 
-    /// The resolvers of `resolvConf` may be needed in this network, although they were not in the former one.
+    /// The resolvers of `resolvConf` may be needed in this network, although they were not in the former network.
     func networkChanged(_ settings: Settings, _ numbers: GroupNumbers) {
         guard let group = settings.resolversAsked, self[numbers[group.name]] == nil else { return }
         apply(group, nil, settings, numbers)

@@ -6,12 +6,12 @@ import Names
 /// The settings of a group, by their effects: a reload compares these, never keys. The validity of answers is defined
 /// elsewhere: see ``Policy/basis(_:_:_:)``.
 struct GroupIdentity: Sendable, Equatable {
-    /// The access to its servers, and their verification. If it changes, connections end, and the state of the servers
-    /// is forgotten.
+    /// The access to the group's servers, and their verification. If it changes, connections end, and the state of the
+    /// servers is forgotten.
     let access: Access
     /// Of an account: the servers of `dnsIp`, those of `confIp`, and whether a proxy excludes it.
     let services: [[Endpoint]]
-    /// Of an account: the destination of reports on abnormal lookups; the outer nil: none.
+    /// Of an account: the destination of reports on abnormal lookups; the outer nil means none.
     let reports: Settings.Account.ReportURL??
 
     /// The network that it is asked for, the trust in AD bits, and the bogus addresses; stable over restarts. If it

@@ -12,13 +12,13 @@ struct LocalReading: Sendable {
     /// The servers that `resolvConf` names and that are left out.
     private(set) var leftOut: [LeftOutServer] = []
     /// A number for the network of these servers: the servers, the links that lead to them, and when these links have
-    /// joined it. 0: there are none.
+    /// joined it; 0 without such servers.
     private(set) var network: UInt64 = 0
     /// Whether routes alone decided which of systemd-resolved's servers are for all names, since it could not be asked.
     private(set) var isByRoutes = false
     /// Whether a file could not be read for a lack of descriptors.
     private(set) var isShort = false
-    /// The contents of the hosts files; nil: not requested, or not readable for a lack of descriptors.
+    /// The contents of the hosts files; nil if not requested, or not readable for a lack of descriptors.
     private(set) var hosts: HostsTable?
     /// Why existing hosts files cannot be read, by their paths.
     private(set) var hostsFailures: [String: SystemError] = [:]
@@ -42,9 +42,9 @@ struct LocalReading: Sendable {
     }
 
     /// - Parameters:
-    ///   - listening: The endpoints of the daemon itself; nil: all that the settings name, over any transport.
-    ///   - asksResolved: systemd-resolved is asked which of its servers are for all names, however long that takes;
-    ///     else routes decide.
+    ///   - listening: The endpoints of the daemon itself; nil for all that the settings name, over any transport.
+    ///   - asksResolved: Whether systemd-resolved is asked which of its servers are for all names, however long that
+    ///     takes; else routes decide.
     init(_ settings: Settings, listening: [Endpoint]? = nil, _ parts: Parts, asksResolved: Bool = true) {
         var isShort = false
         self.listening = listening ?? settings.listen.everyAddress
@@ -75,7 +75,7 @@ struct LocalReading: Sendable {
     /// Whether the files are unchanged since they were read.
     var holds: Bool { stamps.allSatisfy(\.holds) }
 
-    /// Takes the servers of the first of these files that has a usable one.
+    /// Takes the servers of the first of these files that has a usable server.
     private mutating func findServers(_ paths: [String], asksResolved: Bool, _ isShort: inout Bool) {
         var known: [LinkServer] = []
         for path in paths {
@@ -146,7 +146,7 @@ struct LocalReading: Sendable {
     /// The key that names a group's servers.
     private static func key(_ group: Settings.Group) -> String { "\(group.section).servers" }
 
-    /// The servers of `[fallback]`, and those left out.
+    /// The servers of `[fallback]`, and the servers left out.
     func fallback(of settings: Settings) -> (usable: [Server], leftOut: [LeftOutServer]) {
         servers(of: settings.fallback.group, found: found ?? [])
     }

@@ -37,21 +37,21 @@ final class LocalServers: @unchecked Sendable {
     private var hostsFailures: [String: SystemError] = [:]
     /// The ignored parts of the hosts file at the last reading, in words.
     private var leftOutHosts: [String] = []
-    /// Increases when a reading begins or becomes needless: the result of an earlier one is ignored.
+    /// Increases when a reading begins or becomes needless: the result of an earlier reading is ignored.
     private var turn = 0
     private var isReading = false
     private let asksResolvedFirst: Bool
 
     /// - Parameters:
     ///   - listening: The endpoints of the daemon itself.
-    ///   - asksResolvedFirst: The first reading waits for systemd-resolved; a start of the daemon does not.
+    ///   - asksResolvedFirst: Whether the first reading waits for systemd-resolved; a start of the daemon does not.
     init(listening: [Endpoint], loop: EventLoop, report: Report, asksResolvedFirst: Bool = false) {
         (self.listening, self.loop, self.report) = (listening, loop, report)
         self.asksResolvedFirst = asksResolvedFirst
     }
 
     /// Reads the inputs of ``apply(_:_:)``, on any thread.
-    /// - Parameter old: The settings in effect; nil: the start.
+    /// - Parameter old: The settings in effect; nil at the start.
     func read(_ new: Settings, after old: Settings?) -> LocalReading {
         // Followed files are known already.
         let knowsHosts = old.map { $0.fallback.hosts == new.fallback.hosts } ?? false
@@ -208,7 +208,7 @@ extension Report {
 
     /// - Parameters:
     ///   - others: The servers of `[fallback]`, which were logged just before.
-    ///   - isAwaited: The network is to name them, and has named none since the daemon began.
+    ///   - isAwaited: Whether the network is to name servers, and has named none since the daemon began.
     func privateNames(_ servers: [Server], unlike others: [Server], isAwaited: Bool) {
         if servers.isEmpty, isAwaited {
             log.notice("private names get SERVFAIL until a resolver of this network is known")

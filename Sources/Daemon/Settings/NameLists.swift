@@ -32,7 +32,7 @@ struct NameLists: Sendable, Equatable {
         let use: NameFile.Use
         /// Detects a change of the file.
         fileprivate let stamp: FileStamp
-        /// How often it had been written when it was read: see ``Known``.
+        /// How often the file had been written when it was read: see ``Known``.
         fileprivate let writes: Int
         /// The names in effect; nil if there are none, which is an error except for a list.
         fileprivate let names: NameFile?
@@ -42,7 +42,7 @@ struct NameLists: Sendable, Equatable {
         fileprivate(set) var text: [UInt8]?
         /// Whether the group has no other names.
         fileprivate(set) var isAlone = false
-        /// Whether it has changed, may be half-written, and must be checked again.
+        /// Whether the file has changed, may be half-written, and must be checked again.
         fileprivate(set) var isWaiting = false
     }
 
@@ -215,7 +215,7 @@ extension NameLists.File {
         return fault == other.fault && names?.taken == other.names?.taken && names?.released == other.names?.released
     }
 
-    /// Whether it has lines that are neither names nor rules of lists.
+    /// Whether the file has lines that are neither names nor rules of lists.
     fileprivate var leavesOut: Bool { (names?.others.count ?? 0) > 0 }
 
     /// Why the daemon cannot start with a file.
@@ -229,7 +229,7 @@ extension NameLists.File {
         }
     }
 
-    /// The file's error and the names in effect instead, or that it has no effect; nil: neither.
+    /// The file's error and the names in effect instead, or that it has no effect; nil if neither.
     var remark: String? {
         guard fault != nil else { return contents == nil ? nil : noEffect }
         guard let names else { return "\(key): no name is taken from the list: \(wrong)" }

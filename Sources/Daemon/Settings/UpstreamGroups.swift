@@ -85,7 +85,7 @@ struct UpstreamGroups {
             settings, servers, .messages,
             .inPreference(nextWithin: max(self.settings.fallback.hedgeAfter, Self.shortestHedge)))
         guard [Settings.Group.fallbackName, Settings.Group.privateName].contains(settings.name) else { return group }
-        // Of plain resolvers the last that answered is asked first; encrypted ones are asked in the order of
+        // Of plain resolvers the last that answered is asked first; encrypted resolvers are asked in the order of
         // preference.
         if servers.allSatisfy({ $0.kind == .plain }) {
             group.choice = .lastThatAnswered
@@ -139,7 +139,7 @@ struct UpstreamGroups {
 }
 
 extension Settings.Group {
-    /// The addresses of `dnsIp`, as servers; none while it is bypassed.
+    /// The addresses of `dnsIp`, as servers; none while the account is bypassed.
     var services: [Server] { self.isBypassed ? [] : self.dnsIp.map { Server($0, .account) } }
 }
 

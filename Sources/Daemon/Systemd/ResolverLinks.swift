@@ -7,7 +7,7 @@ enum ResolverLinks {
     private static let service = "org.freedesktop.resolve1"
     private static let path = "/org/freedesktop/resolve1"
 
-    /// The decision by the kernel's routes: a link is for all names if a default route leads over it. Empty: there is
+    /// The decision by the kernel's routes: a link is for all names if a default route leads over it. Empty if there is
     /// no such link, or the kernel does not list them.
     static func byRoutes(_ servers: [Endpoint]) -> [LinkServer] {
         guard let links = Routes.linksOfDefaultRoutes(), !links.isEmpty else { return [] }
@@ -20,13 +20,13 @@ enum ResolverLinks {
 
     private static let manager = SystemBus.Object(service: service, path: path, interface: "\(service).Manager")
 
-    /// The servers that systemd-resolved asks for names that no link has for itself; none: it cannot be asked.
+    /// The servers that systemd-resolved asks for names that no link has for itself; none if it cannot be asked.
     static func globalServers() -> [IPAddress] {
         guard let bus = SystemBus(), let servers = servers(bus) else { return [] }
         return servers.filter { $0.link == 0 }.map(\.address)
     }
 
-    /// The servers that systemd-resolved asks, with the number of their link; 0: of the machine as a whole.
+    /// The servers that systemd-resolved asks, with the number of their link; 0 for the machine as a whole.
     private static func servers(_ bus: borrowing SystemBus) -> [(link: Int32, address: IPAddress)]? {
         bus.list("DNS", of: manager, "iiay")?.compactMap { server in
             guard case .number(let link) = server[0], case .octets(let octets) = server[2] else { return nil }

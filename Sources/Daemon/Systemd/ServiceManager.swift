@@ -3,7 +3,7 @@ import Transport
 
 /// Messages to the service manager (sd_notify(3)); no effect without one.
 public enum ServiceManager {
-    /// The sockets are bound: units ordered after the daemon may start. Needs no network. It also ends a
+    /// The sockets are bound: units ordered after the daemon may start. The call needs no network. It also ends a
     /// ``reloading()``.
     public static func ready() { notify("READY=1") }
 

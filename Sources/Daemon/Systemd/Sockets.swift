@@ -5,7 +5,7 @@ import Counters
 import Log
 import Transport
 
-/// The listening sockets: those from the service manager (sd_listen_fds(3)), else bound here.
+/// The listening sockets: sockets from the service manager (sd_listen_fds(3)), else bound here.
 struct Sockets {
     var datagrams: [DatagramSocket] = []
     private var streams: [Tally.Transport: [StreamListener]] = [:]
@@ -56,7 +56,7 @@ struct Sockets {
     }
 
     /// UDP and TCP on one address.
-    /// - Returns: The port; with port 0 both get the one that the system chose for TCP.
+    /// - Returns: The port; with port 0 both get the port that the system chose for TCP.
     private mutating func bind(_ address: Endpoint, _ workers: Int) throws(SystemError) -> UInt16 {
         let stream = try StreamListener.listen(address)
         var bound = address

@@ -85,7 +85,7 @@ public final class DNSCache: @unchecked Sendable {
         return Key(hash: hash)
     }
 
-    /// Starts to fetch the memory that ``answer(_:at:query:now:limit:into:)`` will read.
+    /// Starts to fetch the memory that ``answer(_:_:query:at:limit:into:)`` will read.
     public func prefetch(_ key: Key) {
         maps[Self.segment(key.hash)].prefetchEntry(of: key.hash)
     }
@@ -172,7 +172,7 @@ public final class DNSCache: @unchecked Sendable {
         public var isLent = false
         /// Whether the reader of the answer is to refresh it: see ``DNSCache/take(_:type:for:at:)``.
         public var isDue = false
-        /// See ``store(_:to:type:for:at:isStandIn:origin:)``.
+        /// See ``store(_:to:type:for:at:isStandIn:origin:basis:)``.
         public var isStandIn: Bool
         /// The origin passed to `store`; 0 also for an answer that was restored from a file.
         public var origin: UInt16
@@ -208,7 +208,7 @@ public final class DNSCache: @unchecked Sendable {
     private static let mostForgotten = 64
 
     /// Removes the answers to a question that are substitutes for a better answer, for all audiences: see
-    /// ``store(_:to:type:for:at:isStandIn:origin:)``.
+    /// ``store(_:to:type:for:at:isStandIn:origin:basis:)``.
     public func removeStandIn(_ name: Name, type: RecordType) {
         withSegment(of: name, type) { $0.removeStandIn(hash: $1, name, type: type) }
     }

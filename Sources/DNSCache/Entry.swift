@@ -57,7 +57,7 @@ struct Entry {
     /// Octets of extended errors at the end of the body.
     var extendedErrorLength: UInt16 = 0
     var responseCode: UInt8 = 0
-    /// See ``DNSCache/store(_:to:type:for:at:isStandIn:origin:)``.
+    /// See ``DNSCache/store(_:to:type:for:at:isStandIn:origin:basis:)``.
     var isStandIn = false
     /// The group that answered, as `GroupID.rawValue` + 1; 0 if unknown.
     var origin: UInt16 = 0

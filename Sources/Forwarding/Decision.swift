@@ -3,7 +3,7 @@ import DNSCache
 import DNSWire
 
 /// The fate of a question at a moment, with its reason:
-/// ``Forwarder/receive(_:_:for:from:of:isProven:recursionDesired:at:)`` acts on it, and
+/// ``Forwarder/receive(_:_:for:from:by:recursionDesired:at:)`` acts on it, and
 /// ``Forwarder/explain(_:_:_:of:at:)`` words it. Copying a decision would cost some 360 instructions a question.
 struct Decision: ~Copyable {
     let reason: RouteReason

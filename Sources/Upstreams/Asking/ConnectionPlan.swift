@@ -193,7 +193,7 @@ struct ConnectionPlan: ~Copyable {
     /// Takes the answer to a query.
     /// - Parameter isInSync: Whether the answer is certainly for this query. Otherwise it may be for another query, and
     ///   the connection takes no further query.
-    /// - Returns: Whether the answer came on the connection to which the query was moved because others were doubted.
+    /// - Returns: Whether the answer came on the second connection, used because the first ones were doubted.
     mutating func answered(
         _ query: QueryNumber, on number: ConnectionNumber, isInSync: Bool, at now: Tick
     ) -> Bool {

@@ -40,7 +40,7 @@ extension Settings {
         return group
     }
 
-    /// Whether the resolvers of `resolvConf` are used, whatever the network.
+    /// Whether the settings alone require the resolvers of `resolvConf`, without regard to the present network.
     package var isResolvConfNeeded: Bool {
         isFallbackNeeded && fallback.group.entries.contains(.resolvConf)
             || messageGroups.dropFirst().contains { $0.entries.contains(.resolvConf) } || isLookupNeeded

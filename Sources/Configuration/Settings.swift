@@ -114,7 +114,7 @@ public struct Settings: Sendable, Equatable {
         /// A name, which covers the names under it too.
         public struct Ranked: Sendable, Hashable {
             public var name: Name
-            /// The port to which the addresses are connected; never 0.
+            /// The TCP port to which a connection is made at each address, to measure its speed; never 0.
             public var port: UInt16
 
             public init(_ name: Name, port: UInt16) { (self.name, self.port) = (name, port) }

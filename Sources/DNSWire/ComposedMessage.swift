@@ -4,7 +4,7 @@ import Base
 struct ComposedMessage {
     private var body: [UInt8]
     private var head = AnswerHead(responseCode: .noError)
-    /// The number of octets after compression, if each owner but the first is a pointer.
+    /// The octets of the records after compression, if only the first use of each owner is written in full.
     private var compressed = 0
     private var owners: Set<Name> = []
 

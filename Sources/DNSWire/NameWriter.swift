@@ -6,7 +6,7 @@ import Base
 /// The work is bounded: a hostile message of 64 KiB can have thousands of names of a hundred labels each, all in
 /// pointers.
 struct NameWriter {
-    /// The end of a name, by its first label and the number of the rest.
+    /// The end of a name: its first label, and the number of the shorter end after the label.
     private struct End: Hashable {
         let label: ArraySlice<UInt8>
         let rest: Int

@@ -48,7 +48,7 @@ public final class Daemon: @unchecked Sendable {
     ///   - origins: The positions of the settings; nil if there are none.
     ///   - environment: The variables that may contain `http_proxy` and the like.
     ///   - logLinesLost: Returns the number of lost log lines; may be called from any thread.
-    ///   - reload: Reloads the configuration, for an operator; nil if there is none.
+    ///   - reload: Reloads the configuration at an operator's command; nil if that command is not offered.
     public init(
         _ settings: Settings, _ origins: Settings.Origins? = nil, environment: [String: String] = [:], log: Logger,
         logLinesLost: @escaping @Sendable () -> UInt64 = { 0 },

@@ -10,7 +10,7 @@ struct ServiceRequest {
     let family: Families
     /// The cipher for the answer; nil under TLS.
     let cipher: PayloadCipher?
-    /// `ip=`: the address sent as the client's network, echoed as the client's.
+    /// `ip=`: an address of the network of the client; echoed as the client's address.
     let routeIp: IPAddress?
     let wantsName: Bool
     let wantsTTL: Bool

@@ -3,8 +3,8 @@ import Base
 /// Decides about the store of a fleet: whether it is asked, how long a question waits, whether its entries are usable,
 /// and when it is dialled.
 ///
-/// One rule decides: with a store, no question is slower or less reliable than without. The inputs of the desk are
-/// events and the time. The desk appends orders for the shell to `actions`, and results for steps to the findings: see
+/// One rule decides: a store makes no question less reliable, and none slower by more than ``mostWait``. The inputs of
+/// the desk are events and the time. The desk appends orders for the shell to `actions`, and results for steps to the findings: see
 /// ``takeFinding()``.
 struct StoreDesk {
     /// The present settings; nil if no store is configured.
@@ -31,8 +31,8 @@ struct StoreDesk {
     static let readTime = 50
     /// The most replies owed: requests are answered in order, so further requests would only wait.
     static let maximumReads = 256
-    /// The shortest remaining lifetime of an answer that is shared (interface), and the longest that a stale copy is
-    /// retained; in seconds.
+    /// The shortest remaining lifetime with which an answer is written to the store, and the longest time that a stale
+    /// copy is retained; in seconds.
     static let leastLifetime: UInt32 = 5
     static let mostStale: UInt32 = 86_400
 
@@ -52,7 +52,7 @@ struct StoreDesk {
     // MARK: Looks
 
     /// The milliseconds that a client's question waits for a read that begins now. With 0 the question does not wait,
-    /// but a reply still counts; nil if the store is not asked.
+    /// but the reply is used; nil if the store is not asked.
     func budget(at now: Tick) -> Int? {
         guard isOn, owed < Self.maximumReads else { return nil }
         // Reads are answered in order: a read behind a late read is later still.
@@ -190,7 +190,7 @@ struct StoreDesk {
         if pace.isTooSlow { health.goAway("it takes longer than \(Self.mostWait) ms", at: now, &actions) }
         guard !read.isOutdated else { return storeHasNothing(read, at: now, &actions) }
         let flight = flights[read.subject.flight]
-        // A refresh takes the lease of an entry that is due, as of an absent entry.
+        // A refresh takes the lease for an entry that is due, just as for an absent entry.
         let isRefresh = flight?.isWanted == false && read.groupAskedAt != nil
         switch worth {
         case .fresh(let elapsed, _) where flight == nil: say(.known(content, elapsed: elapsed), to: read)
@@ -300,7 +300,7 @@ struct StoreDesk {
     }
 }
 
-/// A step of a flight that reads the store before its group is asked. The desk knows only the flight's number.
+/// A step of a flight that reads the store before its group is asked. It refers to its flight by number only.
 struct StoreSubject {
     let flight: TableID
     let step: Int
@@ -324,7 +324,7 @@ struct StoreFinding {
         case fresh(SharedContent, elapsed: UInt32, isDue: Bool)
         /// An entry that comes too late for the flight, or has expired: it is only cached.
         case known(SharedContent, elapsed: UInt32)
-        /// The store has no entry, or has not replied in time, and the group was asked before.
+        /// The group was asked already, and the store either has no entry or has not replied in time.
         case nothing
         /// The step goes on without the store, and its group is to be asked.
         case askGroup

@@ -7,7 +7,7 @@ import DNSWire
 /// Each subject puts the other question to the forwarder as a client would, under a number that the shell never gives.
 struct Translations {
     enum Subject {
-        /// - Parameter absence: The result for AAAA; nil if there is none, and the flight fails without an A record.
+        /// - Parameter absence: The negative result for AAAA; if nil, the flight fails when there is no A record.
         case synthesis(TableID, absence: StepAnswer?)
         /// The name and type that the client asks for.
         case alias(Name, RecordType, AskingClient)
@@ -28,7 +28,7 @@ struct Translations {
     private var arrivals: [Arrival] = []
     private var latest = Translations.first
 
-    /// The first number of a subject; further numbers go down from here, and the shell's numbers are above.
+    /// The bound of the subjects' numbers, which go down from just below; the shell's numbers are above.
     private static let first = ClientNumber.min / 2
 
     var isEmpty: Bool { subjects.isEmpty }

@@ -31,7 +31,7 @@ public final class AlibabaV1Account: ServiceAccount {
         signing.appendEnd(of: subject, until: unixSeconds &+ signing.validity, as: "&s=", to: &request)
     }
 
-    /// Reads `{"dns":[…]}` of several names, or for one name its element:
+    /// Reads `{"dns":[…]}` if several names were asked. For one name, the body is that list's element:
     /// `{"host":…,"ips":[…],"ipsv6":[…],"ttl":…,"type":…}`.
     public func parse(
         _ response: HTTPResponse, names: [Name], family: Families, reasons: inout [AbsenceReason]

@@ -39,7 +39,7 @@ public enum ServiceFailure: Error, Equatable, Sendable {
         case clock
         /// Names of the request are refused. A request without these names may be answered.
         case names
-        /// No remedy is known: another server may answer, or requests for single names.
+        /// No remedy is known: another server may answer, or requests for single names may be answered.
         case none
     }
 

@@ -3,7 +3,7 @@ internal import Glibc
 
 /// Unpredictable numbers from the kernel, read in pools so that most cost no system call.
 public struct Random: ~Copyable, Sendable {
-    /// Bytes in a pool: 128 query IDs a system call, which is never short for so few (getrandom(2)).
+    /// Bytes in a pool: 128 query IDs per getrandom(2), which returns a request of at most 256 bytes in full.
     private static let poolSize = 256
 
     private var pool: [UInt8] = []

@@ -77,7 +77,7 @@ extension StreamLimits {
 }
 
 extension TLSTarget {
-    /// The required peer of an encrypted server: a certificate with the server's name, or else its address.
+    /// The proof that an encrypted server must give: a certificate with the server's name, or else with its address.
     init(_ server: Server, protocols: [String], requiresProtocol: Bool = false) {
         self.init(hashes: server.hashes, protocols: protocols, requiresProtocol: requiresProtocol)
         switch server.host {

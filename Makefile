@@ -27,7 +27,7 @@ SWIFT_SOURCES := Package.swift Sources Tests
 # The system's Python, which sees Debian's packages. No byte code beside the sources.
 PYTHON := /usr/bin/python3 -B
 
-# The modules whose tests use sockets and time.
+# The modules whose tests use sockets and time: they come before the tests of the daemon, which load the machine.
 REAL_TIME := DaemonTests|UpstreamsTests|StreamsTests|LogTests|TransportTests|DemoServiceTests
 # Without debug information their build takes a third less.
 UNIT_TESTS := --scratch-path .build/unit -debug-info-format none

@@ -30,14 +30,14 @@ class Fault:
         self.before, self.behind = ("".join(line[1:] + "\n" for line in lines if line[0] == sign) for sign in "-+")
 
     def put(self, text):
-        """The source with the fault; nil: it does not have these lines once."""
+        """The source with the fault; None if the source does not have these lines exactly once."""
         if f"\n{text}".count(f"\n{self.before}") != 1:
             return None
         return text.replace(self.before, self.behind.replace("isFault", f"isMutant({self.number})"))
 
 
 def found(fault, binary):
-    """After how many hours the judge finds the fault, and what it says; nil: it does not."""
+    """The hours after which the judge finds the fault, and its words; None if the judge does not find it."""
     environment = {**os.environ, "MUTANT": str(fault.number), "SIMULATED_HOURS": str(HOURS), "SEED": os.environ.get("SEED", "")}
     process = subprocess.Popen([binary], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                errors="replace", start_new_session=True, cwd=mutants.TOP)

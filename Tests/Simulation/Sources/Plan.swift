@@ -509,12 +509,8 @@ struct Plan {
     }
 
     private func has(_ host: Host, in group: String) -> Bool {
-        switch group {
-        case "httpdns": account?.contains { $0 === host } ?? false
-        case "second": second?.contains { $0 === host } ?? false
-        case "fallback": (resolvers ?? files.resolvers).contains(host.name)
-        default: groups.contains { $0.hosts.contains { $0 === host } }
-        }
+        group == "fallback"
+            ? (resolvers ?? files.resolvers).contains(host.name) : hosts(of: group).contains { $0 === host }
     }
 
     private func takes(_ name: String, _ group: Group) -> Bool {

@@ -177,8 +177,8 @@ extension GroupDesk {
                 case .message(let messages):
                     !messages.flight.isCurrent && !mayAsk(query.group, messages.flight.key)
                 case .names(let lookups, _): lookups.contains { isBarred($0, query.group) }
-                // The answer to a measurement is not needed, so the query ends under any rules.
-                case .measurement: true
+                // The flight may have ended, so that it does not know whether it is current.
+                case .measurement(let messages): !mayAsk(query.group, messages.flight.key)
                 }
             guard isMeant, cancel(id, as: .withdrawn, at: now) != nil,
                 case .names(let lookups, _) = query.subject

@@ -23,8 +23,12 @@ final class Judge {
     private(set) var troubles = 0
     /// The end of the time in which servers may be full, so that their excess questions go to the next server.
     private var isCrowdedUntil: UInt64 = 0
-    /// When servers were asked first for a name that is answered, all being well, and when each was asked for which name.
+    /// When each name was asked of its first server, all being well.
     private var asksFirst: [String: UInt64] = [:]
+    /// Since when each first server has been known to answer: it was asked for a name that it answers, all being well.
+    private var answersSince: [String: UInt64] = [:]
+    /// Nanoseconds within which a server that is well answers.
+    private static let answered: UInt64 = 1_000_000_000
 
     struct Said {
         let host: Host
@@ -97,7 +101,8 @@ final class Judge {
         (faults, said, denied, bills, questions, plans, questionTimes) = ([], [], [:], [:], [:], [], [:])
         (lately, attempts, setBack, explanations, forgotten) = ([:], [:], [], [:], [])
         bogusNames = []
-        (isCalmAt, isCrowdedUntil, lastFlush, lastRouteChange, asksFirst) = (0, 0, 0, 0, [:])
+        (isCalmAt, isCrowdedUntil, lastFlush, lastRouteChange) = (0, 0, 0, 0)
+        (asksFirst, answersSince) = ([:], [:])
         digest = 14_695_981_039_346_656_037
         era = 0
     }
@@ -162,6 +167,8 @@ final class Judge {
     ///   could not be read, it has not taken over either.
     func works(by plan: Plan, within delay: UInt64 = 0) {
         plans.append((plan, kernel.now, max(kernel.now + delay, plans.last?.by ?? 0)))
+        // A server that was asked just now may have lost the question to the new plan before it answered.
+        answersSince = answersSince.filter { $0.value + Self.answered < kernel.now }
     }
 
     /// The first plan by which a question may be answered.
@@ -264,11 +271,11 @@ final class Judge {
         if recent.allSatisfy({ $0.target(of: name) != nil }) { fault("\(host.name) is asked for \(name), an alias") }
         let isExplained = explanations[name]?.contains { $0 + Self.underWay > awake } ?? false
         checkOrder(host, name, type, isExplained: isExplained)
-        if Truth(name, type).isSilent { asksFirst[host.name] = nil }
+        if Truth(name, type).isSilent { answersSince[host.name] = nil }
         // A group whose names were silent counts as down until it was asked for a name that it answers.
         let isKnownToAnswer = recent.allSatisfy { plan in
-            guard let first = plan.group(of: name)?.hosts.first, let since = asksFirst[first.name] else { return false }
-            return since > isCalmAt && since + 1_000_000_000 < now
+            guard let first = plan.group(of: name)?.hosts.first, let since = answersSince[first.name] else { return false }
+            return since > isCalmAt && since + Self.answered < now
         }
         if isCalmAt + Self.underWay < now, !isExplained, isKnownToAnswer,
             recent.allSatisfy({ $0.isAfterAnother(host, for: name, type) })
@@ -290,10 +297,10 @@ final class Judge {
         if host === first {
             asksFirst[what] = kernel.now
             // The daemon learns nothing from answers to the operator.
-            if !isExplained, asksFirst[first.name] ?? 0 <= isCalmAt { asksFirst[first.name] = kernel.now }
+            if !isExplained, answersSince[first.name] ?? 0 <= isCalmAt { answersSince[first.name] = kernel.now }
             return
         }
-        guard let since = asksFirst[first.name], since > isCalmAt, since + 1_000_000_000 < kernel.now,
+        guard let since = answersSince[first.name], since > isCalmAt, since + Self.answered < kernel.now,
             isCrowdedUntil < kernel.now, group.concurrency >= 64
         else { return }
         // A question may wait for a connection to it.

@@ -59,7 +59,9 @@ import Testing
     @Test(arguments: [false, true]) func aStopLetsGoOfAClientWithoutAnAnswer(isRead: Bool) throws {
         final class Listener: Sendable {}
         var settings = settings(nil)
-        settings.fallback.servers = [.server(Server(Endpoint(.v4(192, 0, 2, 1), port: 53)))]
+        let (silent, endpoint) = try loopbackSocket(SOCK_DGRAM)
+        defer { close(silent) }
+        settings.fallback.servers = [.server(Server(endpoint))]
         let forwarder = try started(settings)
         if isRead { forwarder.cacheIsRead() }
         var listener: Listener? = Listener()

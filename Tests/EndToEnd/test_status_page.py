@@ -17,7 +17,8 @@ from httpdns_service import Fault
 from resolvers import reply_to
 
 CONTROL = {"control": {"metrics": "127.0.0.1:9153"}}
-URL = "http://127.0.0.1:9153/"
+# A page that stands still: on a busy machine the browser takes longer than the page needs to reload itself.
+URL = "http://127.0.0.1:9153/?still"
 LINKS = ("/", "/?still", "/metrics", "/readyz", "/healthz")
 # The folder for pictures that a person can look at: STATUS_PAGE_PICTURES=/tmp/pictures
 PICTURES = os.environ.get("STATUS_PAGE_PICTURES")

@@ -33,8 +33,7 @@ final class Episode {
         for host in hosts { kernel.network.add(host) }
         kernel.files["/d/authority"] = certificates.trusted
         kernel.files["/proc/sys/kernel/random/boot_id"] = Array("0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0\n".utf8)
-        var chance = Chance(seed: script.seed)
-        plan = Plan(&chance, hosts: hosts, script, files)
+        plan = Plan(Draws(seed: script.seed), hosts: hosts, script, files)
         files.write(hosts)
     }
 
@@ -131,8 +130,9 @@ final class Episode {
         case .question, .pipeline, .blackHole, .youngResets, .silentZone, .goAway, .stutter, .fullDisk, .names, .hosted,
             .blocked, .control, .counters, .wrongReload:
             break
-        case .trouble(_, _, let seconds), .sleep(let seconds), .noDescriptors(let seconds), .moves(_, let seconds),
-            .network(let seconds), .ipv6(let seconds), .ipv4(let seconds), .noResolvers(let seconds):
+        case .noDescriptors(let seconds): judge.isTroubled(seconds: seconds, isShortage: true)
+        case .trouble(_, _, let seconds), .sleep(let seconds), .moves(_, let seconds), .network(let seconds),
+            .ipv6(let seconds), .ipv4(let seconds), .noResolvers(let seconds):
             judge.isTroubled(seconds: seconds)
         default: judge.isTroubled(seconds: 1)
         }
@@ -191,15 +191,15 @@ final class Episode {
         case .moves(let name, let seconds): kernel.network.move(host(name), seconds: seconds)
         case .control(let request, let name): Operator.ask(request, name)
         case .counters: daemon?.logCounters()
-        case .reload: reload(to: Plan(&chance, hosts: hosts, script, files))
-        case .moreGroups: addGroup(&chance)
-        case .wrongReload: reloadWrongly(Plan(&chance, hosts: hosts, script, files))
+        case .reload: reload(to: Plan(Draws(seed: item.seed), hosts: hosts, script, files))
+        case .oneSetting(let section): changeOneSetting(of: section, &chance)
+        case .wrongReload: reloadWrongly(Plan(Draws(seed: item.seed), hosts: hosts, script, files))
         case .crash(let part): crash(part)
         case .restart: restart()
         case .otherStart:
             judge.forgets()
             stop()
-            plan = Plan(&chance, hosts: hosts, script, files)
+            plan = Plan(Draws(seed: item.seed), hosts: hosts, script, files)
             start(.started)
         }
         Scheduler.settle()
@@ -224,7 +224,7 @@ final class Episode {
         case .blocked: .listChanged
         case .moves: .serverMoved
         case .control(let request, _): request.hasPrefix("POST /flush") ? .flushed : nil
-        case .reload, .moreGroups: .reloaded
+        case .reload, .oneSetting: .reloaded
         default: nil
         }
     }
@@ -251,18 +251,19 @@ final class Episode {
         judge.works(by: plan, within: noting)
     }
 
-    /// Answers for names whose way has not changed stay in the cache.
-    private func addGroup(_ chance: inout Chance) {
-        guard let more = plan.withGroup(&chance, hosts: hosts) else { return }
+    /// Answers on which the setting has no effect stay in the cache.
+    private func changeOneSetting(of section: String, _ chance: inout Chance) {
+        let (other, key) = plan.drawing(oneOf: section, &chance, hosts: hosts, script)
+        guard other.text != plan.text else { return }
         // Files that have changed are read by this reload at the latest.
-        let areFilesKnown = readBefore.allSatisfy { $0.until <= kernel.now }
+        let areFilesKnown = kernel.hasDescriptors && readBefore.allSatisfy { $0.until <= kernel.now }
         let known = judge.queries(ofEra: judge.era).filter {
-            areFilesKnown && isFresh($0, from: 2) && more.leads($0.name, as: plan)
+            areFilesKnown && isFresh($0, from: 2) && other.answers($0.name, as: plan, in: key)
         }
-        reload(to: more)
+        reload(to: other)
         Scheduler.settle()
         for query in known where !isFresh(query, from: 0) {
-            judge.fault("\(query.name) \(Script.name(ofType: query.type)) is forgotten because of another group")
+            judge.fault("\(query.name) \(Script.name(ofType: query.type)) is forgotten because of another \(key)")
         }
     }
 

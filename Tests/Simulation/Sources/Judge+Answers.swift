@@ -193,11 +193,18 @@ extension Judge {
         if isLeftOut, message.code != 0 || !message.records.isEmpty {
             fault("\(who) records of a type that is left out")
         }
-        if message.code == 3, answer.truth.exists, !isWithoutServer {
+        if message.code == 3, answer.truth.exists, !isWithoutServer || awaitsServers(of: asked.query.name) {
             return fault("\(who) NXDOMAIN, which nobody says")
         }
         checkDenial(answer)
         for record in message.records { check(record, answer) }
+    }
+
+    /// Whether the network has named no server for a private name since the daemon started.
+    private func awaitsServers(of name: String) -> Bool {
+        plans.indices.filter { $0 + 1 == plans.count || plans[$0 + 1].by >= figures.since }.allSatisfy {
+            plans[$0].plan.hasNone(name) && !plans[$0].plan.hasNoPrivateNames
+        }
     }
 
     /// A server of a group that all settings of a question have, and that would have answered it.

@@ -19,6 +19,8 @@ final class Judge {
 
     /// The moment at which all troubles will have been over for a while.
     private(set) var isCalmAt: UInt64 = 0
+    /// The same for the troubles that are not this machine's alone.
+    private var areServersCalmAt: UInt64 = 0
     /// The number of troubles so far.
     private(set) var troubles = 0
     /// The end of the time in which servers may be full, so that their excess questions go to the next server.
@@ -29,6 +31,10 @@ final class Judge {
     private var answersSince: [String: UInt64] = [:]
     /// Nanoseconds within which a server that is well answers.
     private static let answered: UInt64 = 1_000_000_000
+    /// Since when each group has asked its other servers alone, all being well.
+    private var asksOthersSince: [String: UInt64] = [:]
+    /// Nanoseconds after which a server that was set aside is tried at the latest.
+    private static let longestPause: UInt64 = 61_000_000_000
 
     struct Said {
         let host: Host
@@ -101,8 +107,8 @@ final class Judge {
         (faults, said, denied, bills, questions, plans, questionTimes) = ([], [], [:], [:], [:], [], [:])
         (lately, attempts, setBack, explanations, forgotten) = ([:], [:], [], [:], [])
         bogusNames = []
-        (isCalmAt, isCrowdedUntil, lastFlush, lastRouteChange) = (0, 0, 0, 0)
-        (asksFirst, answersSince) = ([:], [:])
+        (isCalmAt, areServersCalmAt, isCrowdedUntil, lastFlush, lastRouteChange) = (0, 0, 0, 0, 0)
+        (asksFirst, answersSince, asksOthersSince) = ([:], [:], [:])
         digest = 14_695_981_039_346_656_037
         era = 0
     }
@@ -146,10 +152,12 @@ final class Judge {
     static let stuckStatus: Int32 = 3
 
     /// A trouble lasts for so many seconds, and servers may be left alone for two minutes because of it.
-    func isTroubled(seconds: Int) {
+    /// - Parameter isShortage: This machine lacks something, for which no server is left alone.
+    func isTroubled(seconds: Int, isShortage: Bool = false) {
         troubles += 1
         lastChange = kernel.awake
         isCalmAt = max(isCalmAt, kernel.now + UInt64(seconds + 120) * 1_000_000_000)
+        if !isShortage { areServersCalmAt = isCalmAt }
     }
 
     /// For so many seconds there are more questions than servers have room for, and those under way then end later.
@@ -169,6 +177,7 @@ final class Judge {
         plans.append((plan, kernel.now, max(kernel.now + delay, plans.last?.by ?? 0)))
         // A server that was asked just now may have lost the question to the new plan before it answered.
         answersSince = answersSince.filter { $0.value + Self.answered < kernel.now }
+        asksOthersSince = [:]
     }
 
     /// The first plan by which a question may be answered.
@@ -274,10 +283,12 @@ final class Judge {
         if Truth(name, type).isSilent { answersSince[host.name] = nil }
         // A group whose names were silent counts as down until it was asked for a name that it answers.
         let isKnownToAnswer = recent.allSatisfy { plan in
-            guard let first = plan.group(of: name)?.hosts.first, let since = answersSince[first.name] else { return false }
-            return since > isCalmAt && since + Self.answered < now
+            guard let first = plan.group(of: name)?.hosts.first, let since = answersSince[first.name] else {
+                return false
+            }
+            return since > areServersCalmAt && since + Self.answered < now
         }
-        if isCalmAt + Self.underWay < now, !isExplained, isKnownToAnswer,
+        if areServersCalmAt + Self.underWay < now, !isExplained, isKnownToAnswer,
             recent.allSatisfy({ $0.isAfterAnother(host, for: name, type) })
         {
             fault(
@@ -286,29 +297,45 @@ final class Judge {
         }
     }
 
-    /// While all is well a name goes to the first server of its group before it goes to another one, whatever else that is asked
-    /// for: a server that is silent about some names is not at fault. What was the matter with it before is over once it was
-    /// asked for a name that it answers.
+    /// While all servers are well a name goes to the first one of its group before it goes to another one, whatever else that is
+    /// asked for: a server that is silent about some names is not at fault. What was the matter with it before is over once it
+    /// was asked for a name that it answers, and it is asked soon.
     private func checkOrder(_ host: Host, _ name: String, _ type: UInt16, isExplained: Bool) {
-        guard isCalmAt < kernel.now, !Truth(name, type).isSilent, !Topology.serverNames.contains(name),
+        guard areServersCalmAt < kernel.now, !Truth(name, type).isSilent, !Topology.serverNames.contains(name),
             let group = plans.last?.plan.group(of: name), group.name == host.group, let first = group.hosts.first
         else { return }
         let what = "\(name) \(type)"
         if host === first {
             asksFirst[what] = kernel.now
+            asksOthersSince[group.name] = nil
             // The daemon learns nothing from answers to the operator.
-            if !isExplained, answersSince[first.name] ?? 0 <= isCalmAt { answersSince[first.name] = kernel.now }
+            if !isExplained, answersSince[first.name] ?? 0 <= areServersCalmAt { answersSince[first.name] = kernel.now }
             return
         }
-        guard let since = answersSince[first.name], since > isCalmAt, since + Self.answered < kernel.now,
-            isCrowdedUntil < kernel.now, group.concurrency >= 64
-        else { return }
         // A question may wait for a connection to it.
-        let (now, era, count) = (kernel.now, era, plans.count)
-        kernel.after(2_000_000_000) { [self] in
-            guard era == self.era, count == plans.count, isCalmAt < now else { return }
-            let isAsked = asksFirst[what].map { $0 + Self.underWay > now } ?? false
-            if !isAsked { fault("\(host.name) is asked for \(name) and \(first.name), which answers, is not") }
+        func afterwards(_ check: @escaping () -> Void) {
+            let (now, era, count) = (kernel.now, era, plans.count)
+            kernel.after(2_000_000_000) { [self] in
+                if era == self.era, count == plans.count, areServersCalmAt < now { check() }
+            }
+        }
+        guard !kernel.lackedDescriptors(within: 0), isCrowdedUntil < kernel.now, group.concurrency >= 64
+        else { return }
+        let now = kernel.now
+        if asksOthersSince[group.name, default: now] + Self.longestPause < now {
+            afterwards { [self] in
+                if asksOthersSince[group.name] != nil {
+                    fault("\(host.name) is asked for \(name), and \(first.name), which was left alone, is not tried")
+                }
+            }
+        } else if !isExplained {
+            asksOthersSince[group.name] = asksOthersSince[group.name] ?? now
+        }
+        if let since = answersSince[first.name], since > areServersCalmAt, since + Self.answered < now {
+            afterwards { [self] in
+                let isAsked = asksFirst[what].map { $0 + Self.underWay > now } ?? false
+                if !isAsked { fault("\(host.name) is asked for \(name) and \(first.name), which answers, is not") }
+            }
         }
     }
 
@@ -384,19 +411,22 @@ final class Judge {
     }
 
     /// Addresses that some groups take for those of a search page, and whether a record has one.
-    static let bogus = "32.0.2.0/23"
-    static func isBogus(_ serial: UInt32, _ type: UInt16) -> Bool { type == 1 && serial >> 9 == 1 }
+    static let bogus = "40.0.0.0/5"
+    static func isBogus(_ serial: UInt32, _ type: UInt16) -> Bool { type == 1 && serial % 16 == 1 }
+    private static let firstBogus: UInt32 = 0x2800_0000
     /// The names that got such an address.
     var bogusNames: Set<String> = []
 
     static func address(_ serial: UInt32, _ type: UInt16) -> IPAddress {
-        type == 1 ? IPAddress(v4: 0x2000_0000 + serial) : IPAddress(v6: 0x2A00_0001_0002_0003, UInt64(serial))
+        type == 1 ? IPAddress(v4: ipv4(serial)) : IPAddress(v6: 0x2A00_0001_0002_0003, UInt64(serial))
     }
+
+    private static func ipv4(_ serial: UInt32) -> UInt32 { (isBogus(serial, 1) ? firstBogus : 0x2000_0000) + serial }
 
     static func data(_ serial: UInt32, _ type: UInt16, padding: Int) -> [UInt8] {
         var data: [UInt8] = []
         switch type {
-        case 1: data.append(0x2000_0000 + serial, octets: 4)
+        case 1: data.append(ipv4(serial), octets: 4)
         case 28:
             data.append(0x2A00_0001_0002_0003 as UInt64, octets: 8)
             data.append(UInt64(serial), octets: 8)
@@ -409,7 +439,9 @@ final class Judge {
 
     static func serial(_ data: ArraySlice<UInt8>, _ type: UInt16) -> UInt32? {
         switch type {
-        case 1 where data.count == 4: return data.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } &- 0x2000_0000
+        case 1 where data.count == 4:
+            let address = data.reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+            return address &- (address >> 27 == firstBogus >> 27 ? firstBogus : 0x2000_0000)
         case 28 where data.count == 16: return data.suffix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
         case 16:
             let text = String(decoding: data.dropFirst(2), as: UTF8.self)

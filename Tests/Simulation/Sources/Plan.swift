@@ -114,6 +114,37 @@ struct MachineFiles {
     }
 }
 
+/// The draws of a configuration, each by the seed of its key, so that one key can be drawn again while the others stay.
+struct Draws {
+    private let seed: UInt64
+    private var again: [String: UInt64] = [:]
+    /// The keys that were drawn.
+    private(set) var keys: [String] = []
+
+    init(seed: UInt64) { self.seed = seed }
+
+    mutating func chance(_ key: String) -> Chance {
+        keys.append(key)
+        return Chance(seed: key.utf8.reduce(again[key] ?? seed) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 })
+    }
+
+    mutating func one<T>(of all: [T], _ key: String) -> T {
+        var chance = self.chance(key)
+        return all[chance.below(all.count)]
+    }
+
+    /// Whether one of `count` equal chances comes about.
+    mutating func oneIn(_ count: Int, _ key: String) -> Bool { one(of: Array(0..<count), key) == 0 }
+
+    /// The same draws before any is made, but for one key.
+    func drawing(_ key: String, by seed: UInt64) -> Draws {
+        var others = Draws(seed: self.seed)
+        others.again = again
+        others.again[key] = seed
+        return others
+    }
+}
+
 /// A random configuration, and its meaning in few words.
 struct Plan {
     struct Group {
@@ -170,6 +201,7 @@ struct Plan {
     /// The resolvers by name; nil: those of `resolv.conf`.
     private var resolvers: [String]?
     private var lines: [String] = []
+    private var draws: Draws
     /// Whose answers the names of one zone have; nil: no group takes them.
     private var aliasTarget: String?
     /// The types that groups leave out, by the group's name, and the groups that take some addresses for those of a search page.
@@ -180,93 +212,98 @@ struct Plan {
     private var featuresOfAccounts: Set<Feature> = []
 
     /// - Parameter hosts: All there are.
-    init(_ chance: inout Chance, hosts: [Host], _ script: Script, _ files: MachineFiles) {
-        self.files = files
+    init(_ drawn: Draws, hosts: [Host], _ script: Script, _ files: MachineFiles) {
+        (draws, self.files) = (drawn, files)
         func some(_ group: String) -> [Host] {
+            var chance = draws.chance("\(group).servers")
             let all = hosts.filter { $0.group == group }.shuffled(using: &chance)
             return Array(all.prefix(1 + chance.below(all.count)))
         }
-        staleSeconds = [0, 60, 3600, 86_400][chance.below(4)]
-        let prefetchAt = [0, 75][chance.below(2)]
-        minTTL = [0, 0, 120][chance.below(3)]
+        staleSeconds = draws.one(of: [0, 60, 3600, 86_400], "cache.staleSeconds")
+        let prefetchAt = draws.one(of: [0, 75], "cache.prefetchAt")
+        minTTL = draws.one(of: [0, 0, 120], "cache.minTTL")
+        let negativeTTL = draws.one(of: [0, 5, Self.longestNegativeTTL], "cache.negativeTTL")
         lines = ["[listen]", "addresses = [\"127.0.0.1:53\"]", "allow = [\"0.0.0.0/0\"]", "workers = 1"]
         lines += ["[control]", "socket = \"\(Operator.socket)\""]
         lines += [
             "[cache]", "megabytes = 1", "staleSeconds = \(staleSeconds)", "prefetchAt = \(prefetchAt)",
-            "negativeTTL = \([0, 5, Self.longestNegativeTTL][chance.below(3)])", "minTTL = \(minTTL)",
+            "negativeTTL = \(negativeTTL)", "minTTL = \(minTTL)",
             "negativeMinTTL = 0",
         ]
         if script.hasFile { lines.append("file = \"/d/cache\"") }
-        isTranslated = chance.below(3) > 0
-        seeksPrefix = isTranslated && chance.below(2) == 0
-        lines += ["[nat64]", "prefix = \"\(seeksPrefix ? "auto" : isTranslated ? "\(Network.prefix)" : "")\""]
-        let own = Self.ownGroups.filter { _ in chance.below(4) > 0 }
-        if script.hasStore, chance.below(8) > 0 {
+        let prefix = draws.one(of: ["", "auto", "\(Network.prefix)"], "nat64.prefix")
+        (isTranslated, seeksPrefix) = (!prefix.isEmpty, prefix == "auto")
+        lines += ["[nat64]", "prefix = \"\(prefix)\""]
+        let own = Self.ownGroups.filter { !draws.oneIn(4, $0) }
+        if script.hasStore, !draws.oneIn(8, "sharedCache") {
             hasStore = true
             let store = hosts.first { $0.group == "store" }!
             lines += ["[sharedCache]", "server = \"\(store.text)\"", "keyFile = \"/d/key\""]
             if store.isEncrypted { lines.append("caFile = \"/d/authority\"") }
         }
-        if chance.below(5) > 0 {
+        if !draws.oneIn(5, "httpdns") {
             account = some("httpdns")
-            isHTTPOnly = chance.below(5) == 0
-            isIPv4Only = chance.below(4) == 0
-            hasBudget = chance.below(4) == 0
-            followsRoutes = !isIPv4Only && chance.below(2) == 0
+            isHTTPOnly = draws.oneIn(5, "httpdns.httpOnly")
+            let family = draws.one(
+                of: ["ipv4", "ipv4", "dual", "dual", "dual", "auto", "auto", "auto"], "httpdns.addressType")
+            (isIPv4Only, followsRoutes) = (family == "ipv4", family == "auto")
+            hasBudget = draws.oneIn(4, "httpdns.queriesPerSecond")
             let fallback = isHTTPOnly ? [] : ["fallback"]
-            if chance.below(2) == 0 {
+            if draws.oneIn(2, "second") {
                 second = some("second")
-                let routes = [nil, nil, [], ["httpdns"], ["httpdns"] + fallback]
-                behindSecond = routes[chance.below(routes.count)]
-                isSecondBehind = behindSecond == nil || chance.below(2) == 0
+                behindSecond = draws.one(
+                    of: [nil, nil, [], ["httpdns"], ["httpdns"] + fallback], "second.thenTry")
+                isSecondBehind = behindSecond == nil || draws.oneIn(2, "httpdns.second")
             }
-            isShopBehind = !isHTTPOnly && own.contains("shop") && chance.below(2) == 0
+            isShopBehind = !isHTTPOnly && own.contains("shop") && draws.oneIn(2, "httpdns.shop")
             let others =
                 (second == nil || !isSecondBehind ? [] : ["second"]) + (isShopBehind ? ["shop"] : []) + fallback
             lines += ["[httpdns]"] + Self.credentials(script, script.provider)
             lines += [
-                "dnsIp = [\(Self.list(account!.map(\.text)))]", "timeout = \(Self.timeout(&chance))",
+                "dnsIp = [\(Self.list(account!.map(\.text)))]", timeout("httpdns"),
                 "addressType = \"\(isIPv4Only ? "ipv4" : followsRoutes ? "auto" : "dual")\"",
-                "batch = \(min([1, 3, 8][chance.below(3)], script.provider.facts.namesPerRequest))",
-                "retryTimesBeforeSwitchServer = \([1, 3][chance.below(2)])",
-                "minutesBeforeSwitchToMain = \([1, 10][chance.below(2)])", "thenTry = [\(Self.list(others))]",
-                "queriesPerSecond = \(hasBudget ? 2 : 0)", leftOut("httpdns", &chance),
-                "enableReport = \(script.provider == .tencent && chance.below(4) == 0)",
+                "batch = \(min(draws.one(of: [1, 3, 8], "httpdns.batch"), script.provider.facts.namesPerRequest))",
+                "retryTimesBeforeSwitchServer = \(draws.one(of: [1, 3], "httpdns.retries"))",
+                "minutesBeforeSwitchToMain = \(draws.one(of: [1, 10], "httpdns.toMain"))",
+                "thenTry = [\(Self.list(others))]",
+                "queriesPerSecond = \(hasBudget ? 2 : 0)", leftOut("httpdns"),
+                "enableReport = \(draws.oneIn(4, "httpdns.enableReport") && script.provider == .tencent)",
             ]
             if script.isSecure { lines += ["[tls]", "caFile = \"/d/authority\""] }
         }
         if let second {
             let providers = script.isSecure ? Provider.allCases : [script.provider]
             lines += ["[upstreams.second]"]
-            lines += Self.credentials(script, providers[chance.below(providers.count)])
+            lines += Self.credentials(script, draws.one(of: providers, "second.provider"))
             if let behindSecond {
                 lines += ["domains = [\"\(Topology.secondZone)\"]", "thenTry = [\(Self.list(behindSecond))]"]
             }
             lines += [
-                "dnsIp = [\(Self.list(second.map(\.text)))]", "timeout = \(Self.timeout(&chance))",
+                "dnsIp = [\(Self.list(second.map(\.text)))]", timeout("second"),
                 "addressType = \"dual\"",
             ]
             if script.isSecure { lines.append("caFile = \"/d/authority\"") }
         }
         let local = some("fallback")
-        resolvers = chance.below(2) == 0 ? local.map(\.name) : nil
-        hasHosts = chance.below(2) == 0
+        resolvers = draws.oneIn(2, "fallback.named") ? local.map(\.name) : nil
+        hasHosts = draws.oneIn(2, "fallback.hosts")
         lines += [
             "[fallback]", "servers = [\(resolvers == nil ? "" : Self.list(local.map(\.text)))]",
             "resolvConf = [\"\(Topology.resolvConf)\"]", "hosts = \"\(hasHosts ? Topology.hostsFile : "")\"",
-            "hedgeAfter = \([0, 200, 1000, 5000][chance.below(4)])", "timeout = \(Self.timeout(&chance))",
-            leftOut("fallback", &chance), bogus("fallback", &chance),
+            "hedgeAfter = \(draws.one(of: [0, 200, 1000, 5000], "fallback.hedgeAfter"))", timeout("fallback"),
+            leftOut("fallback"), bogus("fallback"),
         ]
-        privateServers = [.ofFallback, .ofFallback, .ofNetwork, .none][chance.below(4)]
+        privateServers = draws.one(of: [.ofFallback, .ofFallback, .ofNetwork, .none], "private.servers")
         switch privateServers {
         // With an empty `thenTry` of the account nobody is asked, unless the settings say so.
         case .ofFallback: if isHTTPOnly, second == nil || !isSecondBehind { privateServers = .none }
         case .ofNetwork: lines += ["[private]", "servers = [\"resolvConf\"]"]
         case .none: lines += ["[private]", "servers = []"]
         }
-        if chance.below(3) > 0 {
+        if !draws.oneIn(3, "blocked") {
             let blocking = Blocking(
-                answer: ["nxdomain", "nodata", Self.blockedAddress][chance.below(3)], hasFile: chance.below(3) > 0)
+                answer: draws.one(of: ["nxdomain", "nodata", Self.blockedAddress], "blocked.answer"),
+                hasFile: !draws.oneIn(3, "blocked.domainsFile"))
             lines += [
                 "[upstreams.blocked]", "answer = \"\(blocking.answer)\"", "domains = [\"\(Topology.blockedZone)\"]",
             ]
@@ -275,12 +312,12 @@ struct Plan {
             }
             self.blocking = blocking
         }
-        if chance.below(2) == 0 {
-            let target = Topology.aliasTargets[chance.below(Topology.aliasTargets.count)]
+        if draws.oneIn(2, "alias") {
+            let target = draws.one(of: Topology.aliasTargets, "alias.alias")
             aliasTarget = target
             lines += ["[upstreams.alias]", "alias = \"\(target)\"", "domains = [\"\(Topology.aliasZone)\"]"]
         }
-        for name in own { add(name, some(name), &chance) }
+        for name in own { add(name, some(name)) }
         func note(_ feature: Feature, _ isOn: Bool) { if isOn { features.insert(feature) } }
         note(.cacheFile, script.hasFile)
         note(.sharedCache, hasStore)
@@ -299,32 +336,34 @@ struct Plan {
     private static let ownGroups = ["office", "shop", "lab"]
     private static let blockedAddress = "192.0.2.9"
 
-    private mutating func add(_ name: String, _ hosts: [Host], _ chance: inout Chance) {
-        let others: [[String]] = [[], [], ["fallback"], account == nil ? [] : ["httpdns", "fallback"]]
+    private mutating func add(_ name: String, _ hosts: [Host]) {
+        let others: [[String]] =
+            [[], [], ["fallback"]] + (account == nil ? [] : [["httpdns"], ["httpdns", "fallback"]])
         let group = Group(
-            name: name, hosts: hosts, thenTry: others[chance.below(4)],
-            on: [["failure"], ["failure", "nxdomain", "nodata", "refused"]][chance.below(2)],
-            hasFile: name == "office" && chance.below(2) == 0, concurrency: [1, 4, 64][chance.below(3)])
+            name: name, hosts: hosts, thenTry: draws.one(of: others, "\(name).thenTry"),
+            on: draws.one(of: [["failure"], ["failure", "nxdomain", "nodata", "refused"]], "\(name).thenTryOn"),
+            hasFile: draws.oneIn(2, "\(name).domainsFile") && name == "office",
+            concurrency: draws.one(of: [1, 4, 64], "\(name).concurrency"))
         groups.append(group)
         lines += [
             "[upstreams.\(name)]", "servers = [\(Self.list(group.hosts.map(\.text)))]",
-            "domains = [\"\(Topology.zones[name]!)\"]", "timeout = \(Self.timeout(&chance))",
+            "domains = [\"\(Topology.zones[name]!)\"]", timeout(name),
             "thenTry = [\(Self.list(group.thenTry))]", "thenTryOn = [\(Self.list(group.on))]",
-            "concurrency = \(group.concurrency)", "share = \(chance.below(4) > 0)", leftOut(name, &chance),
-            bogus(name, &chance),
+            "concurrency = \(group.concurrency)", "share = \(!draws.oneIn(4, "\(name).share"))", leftOut(name),
+            bogus(name),
         ]
         if name != "lab" { lines.append("caFile = \"/d/authority\"") }
         if group.hasFile { lines.append("domainsFile = \"\(Topology.namesFile)\"") }
     }
 
-    private mutating func leftOut(_ group: String, _ chance: inout Chance) -> String {
-        let types: Set<UInt16> = [[], [], [], [28], [16, 65], [1]][chance.below(6)]
+    private mutating func leftOut(_ group: String) -> String {
+        let types: Set<UInt16> = draws.one(of: [[], [], [], [28], [16, 65], [1]], "\(group).without")
         without[group] = types
         return "without = [\(Self.list(types.sorted().map(Script.name(ofType:))))]"
     }
 
-    private mutating func bogus(_ group: String, _ chance: inout Chance) -> String {
-        let isOn = chance.below(3) == 0
+    private mutating func bogus(_ group: String) -> String {
+        let isOn = draws.oneIn(3, "\(group).bogusAddresses")
         if isOn { withBogus.insert(group) }
         return "bogusAddresses = [\(isOn ? "\"\(Judge.bogus)\"" : "")]"
     }
@@ -352,18 +391,19 @@ struct Plan {
 
     func isBogus(_ host: Host, _ name: String) -> Bool { !isPrivate(name) && withBogus.contains(host.group) }
 
-    /// The same with a group more; nil: it has all there are.
-    func withGroup(_ chance: inout Chance, hosts: [Host]) -> Plan? {
-        let lacking = Self.ownGroups.filter { name in !groups.contains { $0.name == name } }
-        guard !lacking.isEmpty else { return nil }
-        let name = lacking[chance.below(lacking.count)]
-        var plan = self
-        plan.add(name, hosts.filter { $0.group == name }.shuffled(using: &chance), &chance)
-        return plan
+    /// The same but for one key, in the words of ``Draws``.
+    func drawing(oneOf section: String, _ chance: inout Chance, hosts: [Host], _ script: Script) -> (
+        plan: Plan, key: String
+    ) {
+        let ofSection = draws.keys.filter { $0.prefix { $0 != "." } == section }
+        let key = ofSection.isEmpty ? section : ofSection[chance.below(ofSection.count)]
+        return (Plan(draws.drawing(key, by: chance.next()), hosts: hosts, script, files), key)
     }
 
     /// Milliseconds for one attempt.
-    private static func timeout(_ chance: inout Chance) -> Int { [500, 2000][chance.below(2)] }
+    private mutating func timeout(_ group: String) -> String {
+        "timeout = \(draws.one(of: [500, 2000], "\(group).timeout"))"
+    }
 
     private static func credentials(_ script: Script, _ provider: Provider) -> [String] {
         ["encryptType = \"\(script.isSecure ? "https" : "aes")\"", "provider = \"\(provider.rawValue)\""]
@@ -548,10 +588,20 @@ struct Plan {
             + (isHTTPOnly ? [] : ["fallback"])
     }
 
-    /// Whether a name is asked at the same groups, in the same order, by another plan.
-    func leads(_ name: String, as other: Plan) -> Bool {
-        route(name) == other.route(name)
+    /// Whether a name has the same answers by another plan that differs in one key.
+    func answers(_ name: String, as other: Plan, in key: String) -> Bool {
+        let parts = key.split(separator: ".").map(String.init)
+        let isWithin = route(name).contains(parts[0]) || [1, 255].contains { blocked(name, $0) != nil }
+        let hasSameAnswers = parts.count > 1 && Self.withoutEffect.contains(parts[1])
+        let isOfOthers = (Self.ownGroups + ["second", "blocked", "alias"]).contains(parts[0]) && !isWithin
+        return route(name) == other.route(name) && target(of: name) == nil && other.target(of: name) == nil
+            && (hasSameAnswers || isOfOthers && other.blocked(name, 255) == nil)
     }
+
+    /// Keys that do not decide what an answer contains.
+    private static let withoutEffect: Set = [
+        "batch", "concurrency", "enableReport", "hedgeAfter", "prefetchAt", "retries", "timeout", "toMain",
+    ]
 
     /// Whether what a group says of a name can only stand in for what one before it, which has failed, would say.
     func standsIn(_ group: String, for name: String) -> Bool {

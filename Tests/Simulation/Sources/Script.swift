@@ -79,8 +79,8 @@ struct Script {
         /// The counts are logged, as after SIGUSR1.
         case counters
         case reload
-        /// The settings get another group.
-        case moreGroups
+        /// One key of the settings has another value, or a group comes or goes. The key is one of this section, if it has any.
+        case oneSetting(of: String)
         /// The settings are wrong, and refused.
         case wrongReload
         case crash(part: Int)
@@ -94,6 +94,8 @@ struct Script {
             case .hosted: Topology.hostsFiles.joined().sorted()
             case .blocked: Topology.blockFiles.joined().filter { !$0.hasPrefix("@") }.sorted()
             case .control(_, let name): [name]
+            case .oneSetting(of: "nat64"): ["v0.\(Topology.publicZone)"]
+            case .oneSetting(let section): Topology.zones[section].map { ["h0.\($0)", "v1.\($0)", "x2.\($0)"] } ?? []
             default: []
             }
         }
@@ -150,7 +152,7 @@ struct Script {
         return (0..<4 + chance.below(12)).map { _ in
             chance.below(4) == 0
                 ? listed[chance.below(listed.count)]
-                : "\(["h", "h", "h", "v", "v", "x", "l", "g", "f"][chance.below(9)])\(chance.below(3)).\(zones[chance.below(zones.count)])"
+                : "\(["h", "h", "h", "v", "v", "x", "x", "l", "g", "f"][chance.below(10)])\(chance.below(3)).\(zones[chance.below(zones.count)])"
         }
     }
 
@@ -234,13 +236,15 @@ struct Script {
                 add(&chance, at: moment, .question(client: chance.below(5), name: name, type: 28, Manner(&chance)))
             }
         }
-        // A setting that decides about cached answers changes.
+        // A setting that decides about cached answers changes, most times one of the groups that are asked.
+        let sections = asked + ["nat64", "cache", "private", "blocked", "alias", "second"]
         for _ in 0..<2 {
             let change: What =
                 switch chance.below(12) {
                 case 0: .restart
                 case 9: .otherStart
-                case 1, 10, 11: .reload
+                case 1: .reload
+                case 8, 10, 11: .oneSetting(of: sections[chance.below(sections.count)])
                 case 2: .control("POST /flush?name=NAME", name: names[chance.below(names.count)])
                 case 3: .control("POST /flush?under=.", name: names[0])
                 case 4: .network(gone: chance.below(2))
@@ -252,12 +256,25 @@ struct Script {
             let at = moment(&chance)
             add(&chance, at: at, change)
             ask(&chance, around: at, about: change.names.isEmpty ? names : change.names)
+            if case .oneSetting(let section) = change, asked.contains(section), chance.below(3) == 0 {
+                let trouble: Trouble = [.silent, .slow, .fails][chance.below(3)]
+                add(&chance, at: at - min(at, 1_500_000_000), .trouble(host: section, trouble, seconds: 2))
+            }
         }
         if chance.below(3) == 0 { silentZone(&chance, at: moment(&chance)) }
-        if chance.below(8) == 0 { add(&chance, at: moment(&chance), .moreGroups) }
+        if chance.below(6) == 0 {
+            // A start before the network has named its resolvers.
+            let at = moment(&chance)
+            add(&chance, at: at, .noResolvers(seconds: 10 + chance.below(40)))
+            add(&chance, at: at + 4_000_000_000, .restart)
+            let name = "h\(chance.below(3)).\(Topology.privateZone)"
+            add(&chance, at: at + 6_000_000_000, .question(client: chance.below(5), name: name, type: 1, Manner()))
+        }
         if chance.below(4) == 0 { add(&chance, at: moment(&chance), .wrongReload) }
         // This is late enough for the daemon to have forgotten the troubles.
-        if chance.below(2) == 0 { load(&chance, at: start + UInt64(seconds + 500) * 1_000_000_000) }
+        let calm = start + UInt64(seconds + 500) * 1_000_000_000
+        if chance.below(2) == 0 { load(&chance, at: calm) }
+        if chance.below(2) == 0 { shortage(&chance, at: calm + 300_000_000_000) }
         for _ in 0..<max(0, chance.below(12) - 6) {
             let type = Self.questionTypes[chance.below(Self.questionTypes.count)]
             let name = names[chance.below(names.count)]
@@ -332,6 +349,20 @@ struct Script {
         }
     }
 
+    /// Questions for new names of few groups, before and after this machine has no descriptors left, and meanwhile.
+    private mutating func shortage(_ chance: inout Chance, at moment: UInt64) {
+        let seconds = 1 + chance.below(3)
+        add(&chance, at: moment, .noDescriptors(seconds: seconds))
+        let zones = (Topology.zones.values.sorted() + [Topology.publicZone]).shuffled(using: &chance).prefix(2)
+        for second in [-100, -80, 0, 1, 1, 2, 2, 3, 3, 20] + (0..<chance.below(8)).map({ $0 / 2 }) {
+            let name = "h\(2000 + chance.below(1000)).\(zones[chance.below(2)])"
+            let at = Int(moment) + (second * 1000 + chance.below(1000)) * 1_000_000
+            add(
+                &chance, at: UInt64(max(0, at)),
+                .question(client: chance.below(5), name: name, type: [1, 28][chance.below(2)], Manner()))
+        }
+    }
+
     static func time(_ nanoseconds: UInt64) -> String {
         let milliseconds = nanoseconds / 1_000_000
         let rest = String(milliseconds % 1000 + 1000).dropFirst()
@@ -378,7 +409,7 @@ struct Script {
             case .control(let request, let name): "the operator asks \(request.replacing("NAME", with: name))"
             case .counters: "the operator wants the counts in the log"
             case .wrongReload: "settings that are refused (\(item.seed % 10_000))"
-            case .moreGroups: "a group more (\(item.seed % 10_000))"
+            case .oneSetting(let section): "one other setting, of \(section) (\(item.seed % 10_000))"
             case .reload: "other settings (\(item.seed % 10_000))"
             case .crash(let part): "the daemon is killed, \(part)% of its file are left"
             case .restart: "the daemon is stopped, and started"

@@ -395,7 +395,11 @@ struct Plan {
     func drawing(oneOf section: String, _ chance: inout Chance, hosts: [Host], _ script: Script) -> (
         plan: Plan, key: String
     ) {
-        let ofSection = draws.keys.filter { $0.prefix { $0 != "." } == section }
+        let isAny = chance.below(4) == 0
+        let ofSection = draws.keys.filter {
+            $0.prefix { $0 != "." } == section
+                && (isAny || !Self.withoutEffect.contains($0.split(separator: ".").last!))
+        }
         let key = ofSection.isEmpty ? section : ofSection[chance.below(ofSection.count)]
         return (Plan(draws.drawing(key, by: chance.next()), hosts: hosts, script, files), key)
     }
@@ -590,16 +594,17 @@ struct Plan {
 
     /// Whether a name has the same answers by another plan that differs in one key.
     func answers(_ name: String, as other: Plan, in key: String) -> Bool {
-        let parts = key.split(separator: ".").map(String.init)
-        let isWithin = route(name).contains(parts[0]) || [1, 255].contains { blocked(name, $0) != nil }
+        let parts = key.split(separator: ".")
+        let section = String(parts[0])
+        let isWithin = route(name).contains(section) || [1, 255].contains { blocked(name, $0) != nil }
         let hasSameAnswers = parts.count > 1 && Self.withoutEffect.contains(parts[1])
-        let isOfOthers = (Self.ownGroups + ["second", "blocked", "alias"]).contains(parts[0]) && !isWithin
+        let isOfOthers = (Self.ownGroups + ["second", "blocked", "alias"]).contains(section) && !isWithin
         return route(name) == other.route(name) && target(of: name) == nil && other.target(of: name) == nil
             && (hasSameAnswers || isOfOthers && other.blocked(name, 255) == nil)
     }
 
     /// Keys that do not decide what an answer contains.
-    private static let withoutEffect: Set = [
+    private static let withoutEffect: Set<Substring> = [
         "batch", "concurrency", "enableReport", "hedgeAfter", "prefetchAt", "retries", "timeout", "toMain",
     ]
 

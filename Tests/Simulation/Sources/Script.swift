@@ -131,7 +131,7 @@ struct Script {
         let names = Self.names(&chance)
         for _ in 0..<4 + chance.below(6) {
             burst(&chance, hosts, names, at: at)
-            at += UInt64([30, 120, 600, 3000, 6000][chance.below(5)] + chance.below(600)) * 1_000_000_000
+            at += UInt64([0, 30, 60, 120, 600, 6000][chance.below(6)] + chance.below(300)) * 1_000_000_000
         }
         length = at
         items = items.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)
@@ -238,7 +238,7 @@ struct Script {
         }
         // A setting that decides about cached answers changes, most times one of the groups that are asked.
         let sections = asked + ["nat64", "cache", "private", "blocked", "alias", "second"]
-        for _ in 0..<2 {
+        for _ in 0..<3 {
             let change: What =
                 switch chance.below(12) {
                 case 0: .restart
@@ -255,7 +255,8 @@ struct Script {
                 }
             let at = moment(&chance)
             add(&chance, at: at, change)
-            ask(&chance, around: at, about: change.names.isEmpty ? names : change.names)
+            let isOne = if case .oneSetting = change { true } else { false }
+            ask(&chance, isOne ? 8 : chance.below(4), around: at, about: change.names.isEmpty ? names : change.names)
             if case .oneSetting(let section) = change, asked.contains(section), chance.below(3) == 0 {
                 let trouble: Trouble = [.silent, .slow, .fails][chance.below(3)]
                 add(&chance, at: at - min(at, 1_500_000_000), .trouble(host: section, trouble, seconds: 2))
@@ -307,8 +308,8 @@ struct Script {
     }
 
     /// The same questions before a change, where the answers are cached or under way, and behind it.
-    private mutating func ask(_ chance: inout Chance, around moment: UInt64, about names: [String]) {
-        for _ in 0..<chance.below(4) {
+    private mutating func ask(_ chance: inout Chance, _ count: Int, around moment: UInt64, about names: [String]) {
+        for _ in 0..<count {
             let (name, type) = (names[chance.below(names.count)], [1, 1, 28, 16][chance.below(4)] as UInt16)
             let (client, manner) = (chance.below(5), Manner(&chance))
             let before = UInt64([5, 40, 1200, 20_000][chance.below(4)]) * 1_000_000

@@ -13,9 +13,8 @@ struct SelfSignedCertificateTests {
     @Test(arguments: ["demo.example", "any.demo.example", "127.0.0.1", "::1", nil])
     func verifiesAsItsOwnAnchor(name: String?) throws {
         let (certificate, key) = try make()
-        let link = try TLSLink(
+        let link = try carried(
             client(name, anchors: certificate), TLSServerContext(certificatePEM: certificate, keyPEM: key))
-        link.carry()
         #expect(link.client.state == .open)
         #expect(link.server.state == .open)
     }
@@ -31,8 +30,7 @@ struct SelfSignedCertificateTests {
                 .certificateName(wanted: "x.example", has: ["demo.example", "*.demo.example", "127.0.0.1", "::1"])
             ),
         ] {
-            let link = try TLSLink(context, server)
-            link.carry()
+            let link = try carried(context, server)
             #expect(link.client.failure == error)
         }
     }
@@ -78,9 +76,8 @@ struct SelfSignedCertificateTests {
         let label = String(repeating: "a", count: 60)
         let name = [label, label, label, "example"].joined(separator: ".")
         let (certificate, key) = try SelfSignedCertificate.make(names: [name], addresses: [], days: 1)
-        let link = try TLSLink(
+        let link = try carried(
             client(name, anchors: certificate), TLSServerContext(certificatePEM: certificate, keyPEM: key))
-        link.carry()
         #expect(link.client.state == .open)
     }
 }

@@ -70,6 +70,17 @@ struct TLSLink {
     }
 }
 
+/// A client and a server that have carried all they had for each other.
+@discardableResult
+func carried(
+    _ client: TLSClientContext, _ server: TLSServerContext, to address: IPAddress = loopback,
+    _ target: TLSTarget = TLSTarget(), at now: UInt64 = anyTime
+) throws -> TLSLink {
+    let link = try TLSLink(client, server, to: address, target, at: now)
+    link.carry()
+    return link
+}
+
 /// The pin of a certificate as text, encoded independently of the code under test.
 func pinText(_ pin: [UInt8]) -> String { "sha256/\(Data(pin).base64EncodedString())" }
 

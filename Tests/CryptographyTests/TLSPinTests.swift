@@ -30,8 +30,7 @@ struct TLSPinTests {
     func oneOfSeveralPinsIsEnough(newest: Int32) throws {
         let (now, backup) = (try certificates.pin("good"), try certificates.pin("underold"))
         for pins in [[now, backup], [backup, now], [backup, now, now]] {
-            let link = try TLSLink(client(pins: pins), server(newest: newest))
-            link.carry()
+            let link = try carried(client(pins: pins), server(newest: newest))
             #expect(link.client.state == .open)
         }
     }
@@ -56,8 +55,7 @@ struct TLSPinTests {
     }
 
     @Test func theRefusalSaysWhatCouldBePinned() throws {
-        let link = try TLSLink(client(pins: [certificates.pin("otherroot")]), server())
-        link.carry()
+        let link = try carried(client(pins: [certificates.pin("otherroot")]), server())
         let has = try ["good", "intermediate", "root"].map { try pinText(certificates.pin($0)) }
         #expect(
             link.client.failure?.description
@@ -69,12 +67,10 @@ struct TLSPinTests {
         let names = ["underdeep"] + (1...9).reversed().map { "deep\($0)" }
         let server = try TLSServerContext(
             certificatePEM: names.flatMap { certificates["\($0).pem"] }, keyPEM: certificates["underdeep.key"])
-        let link = try TLSLink(client(pins: [certificates.pin("good")]), server)
-        link.carry()
+        let link = try carried(client(pins: [certificates.pin("good")]), server)
         let has = try names.prefix(8).map { try pinText(certificates.pin($0)) }
         #expect(link.client.failure == .pinMismatch(has: has + ["…"]))
-        let far = try TLSLink(client(pins: [certificates.pin("root")]), server)
-        far.carry()
+        let far = try carried(client(pins: [certificates.pin("root")]), server)
         #expect(far.client.state == .open)
     }
 
@@ -86,24 +82,20 @@ struct TLSPinTests {
             keyPEM: certificates["stranger.key"], newestVersion: newest)
         let anchors = certificates["root.pem"] + certificates["otherroot.pem"]
         for pinned in ["good", "intermediate", "root"] {
-            let link = try TLSLink(client(pins: [certificates.pin(pinned)], anchors: anchors), impostor)
-            link.carry()
+            let link = try carried(client(pins: [certificates.pin(pinned)], anchors: anchors), impostor)
             #expect(try link.client.failure == mismatch(["stranger", "otherroot"]))
         }
-        let link = try TLSLink(client(pins: [certificates.pin("stranger")], anchors: anchors), impostor)
-        link.carry()
+        let link = try carried(client(pins: [certificates.pin("stranger")], anchors: anchors), impostor)
         #expect(link.client.state == .open)
     }
 
     @Test func theChainEndsWhereTrustBegins() throws {
         let anchors = certificates["intermediate.pem"]
-        let link = try TLSLink(client(pins: [certificates.pin("root")], anchors: anchors), server())
-        link.carry()
+        let link = try carried(client(pins: [certificates.pin("root")], anchors: anchors), server())
         #expect(try link.client.failure == mismatch(["good", "intermediate"]))
-        let alone = try TLSLink(
+        let alone = try carried(
             client(pins: [certificates.pin("selfsigned")], anchors: certificates["selfsigned.pem"]),
             server("selfsigned", alone: true))
-        alone.carry()
         #expect(alone.client.state == .open)
     }
 
@@ -114,8 +106,7 @@ struct TLSPinTests {
             ("stranger", .unknownAuthority(issuer: "CN=the otherroot", depth: 0)),
             ("hostile", .certificateName(wanted: "dns.example", has: ["bad?name"])),
         ] {
-            let link = try TLSLink(client(pins: pins), server(name))
-            link.carry()
+            let link = try carried(client(pins: pins), server(name))
             #expect(link.client.failure == expected)
         }
     }
@@ -127,12 +118,10 @@ struct TLSPinTests {
             try client(pins: [certificates.pin("root")]), try client(pins: [certificates.pin("many")])
         )
         for round in 0..<3 {
-            let link = try TLSLink(right, server)
-            link.carry()
+            let link = try carried(right, server)
             #expect(link.client.state == .open)
             #expect(link.client.isResumed == (round > 0))
-            let refused = try TLSLink(wrong, server)
-            refused.carry()
+            let refused = try carried(wrong, server)
             #expect(try refused.client.failure == mismatch(["good", "intermediate", "root"]))
             #expect(wrong.remembered == 0)
         }
@@ -170,12 +159,10 @@ struct TLSPinTests {
                 (TLSPolicy(serverName: "dns.example", anchors: anchors, anchorsOnly: true, pins: pins), unknown),
             ] {
                 let context = try TLSClientContext(policy)
-                let intercepted = try TLSLink(context, server("stranger"))
-                intercepted.carry()
+                let intercepted = try carried(context, server("stranger"))
                 #expect(intercepted.client.failure == refusal)
                 #expect((intercepted.client.state == .open) == (refusal == nil))
-                let straight = try TLSLink(context, server())
-                straight.carry()
+                let straight = try carried(context, server())
                 #expect(straight.client.state == .open)
             }
         }

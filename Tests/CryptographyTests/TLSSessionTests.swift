@@ -30,8 +30,7 @@ struct TLSSessionTests {
     /// Several records at once, one of them longer than a piece, and the end right behind them.
     @Test(arguments: [tls12, tls13])
     func everythingAtOnce(newest: Int32) throws {
-        let link = try TLSLink(client(), server(newest: newest))
-        link.carry()
+        let link = try carried(client(), server(newest: newest))
         let long = (0..<16_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
         link.server.send("first ")
         link.server.send(long)
@@ -123,8 +122,7 @@ struct TLSSessionTests {
 
     @Test(arguments: [tls12, tls13])
     func closeNotifyEndsBothSides(newest: Int32) throws {
-        let link = try TLSLink(client(), server(newest: newest))
-        link.carry()
+        let link = try carried(client(), server(newest: newest))
         link.server.send("last words")
         link.server.close()
         #expect(link.server.state == .closed)
@@ -152,14 +150,12 @@ struct TLSSessionTests {
         let (client, server) = (try client(), try server(newest: newest))
         for round in 0..<4 {
             // Dropped without close_notify, as connections are that were kept alive.
-            let link = try TLSLink(client, server)
-            link.carry()
+            let link = try carried(client, server)
             #expect(link.client.state == .open)
             #expect(link.client.isResumed == (round > 0))
             #expect(link.server.isResumed == (round > 0))
         }
-        let elsewhere = try TLSLink(client, server, to: .v4(127, 0, 0, 2))
-        elsewhere.carry()
+        let elsewhere = try carried(client, server, to: .v4(127, 0, 0, 2))
         #expect(elsewhere.client.state == .open)
         #expect(!elsewhere.client.isResumed)
     }
@@ -170,8 +166,7 @@ struct TLSSessionTests {
         let (client, server) = (try client(), try server(newest: newest))
         for (round, isResumed) in [false, true, false, true].enumerated() {
             if round == 2 { server.changeTicketKeys() }
-            let link = try TLSLink(client, server)
-            link.carry()
+            let link = try carried(client, server)
             #expect(link.client.state == .open && link.client.isResumed == isResumed, "\(round)")
         }
     }
@@ -179,8 +174,7 @@ struct TLSSessionTests {
     @Test func afterAFailureTheNextSessionIsNew() throws {
         let (client, server) = (try client(), try server())
         for round in 0..<3 {
-            let link = try TLSLink(client, server)
-            link.carry()
+            let link = try carried(client, server)
             #expect(link.client.isResumed == (round == 1))
             if round == 1 {
                 link.client.receive([UInt8](repeating: 0xFF, count: 100))
@@ -191,11 +185,9 @@ struct TLSSessionTests {
 
     @Test func aRememberedSessionDoesNotVouchForAnotherCertificate() throws {
         let client = try client()
-        let link = try TLSLink(client, server())
-        link.carry()
+        try carried(client, server())
         #expect(client.remembered == 1)
-        let other = try TLSLink(client, server("expired"))
-        other.carry()
+        let other = try carried(client, server("expired"))
         #expect(other.client.failure == .certificateExpired(at: "2021-02-03 04:05:06 UTC", depth: 0))
         #expect(client.remembered == 0)
     }
@@ -203,15 +195,11 @@ struct TLSSessionTests {
     @Test func onlySoManySessionsAreRemembered() throws {
         let (client, server) = (try client(), try server())
         for last in 1...68 {
-            let link = try TLSLink(client, server, to: .v4(127, 0, 0, UInt8(last)))
-            link.carry()
+            try carried(client, server, to: .v4(127, 0, 0, UInt8(last)))
         }
         #expect(client.remembered == 64)
-        let (newest, oldest) = (
-            try TLSLink(client, server, to: .v4(127, 0, 0, 68)), try TLSLink(client, server, to: loopback)
-        )
-        newest.carry()
-        oldest.carry()
+        let newest = try carried(client, server, to: .v4(127, 0, 0, 68))
+        let oldest = try carried(client, server, to: loopback)
         #expect(newest.client.isResumed)
         #expect(!oldest.client.isResumed)
     }
@@ -223,15 +211,13 @@ struct TLSSessionTests {
         early.send([1])
         #expect(early.failure == .backlog)
 
-        let link = try TLSLink(client(), server())
-        link.carry()
+        let link = try carried(client(), server())
         link.client.send([UInt8](repeating: 1, count: TLSSession.backlogLimit - 100_000))
         #expect(link.client.state == .open)
         link.client.send([UInt8](repeating: 1, count: 100_001))
         #expect(link.client.failure == .backlog)
 
-        let deaf = try TLSLink(client(), server())
-        deaf.carry()
+        let deaf = try carried(client(), server())
         for _ in 0..<2 {
             deaf.client.send([UInt8](repeating: 1, count: TLSSession.backlogLimit / 2))
             deaf.carry()

@@ -14,8 +14,7 @@ struct TLSTrustTests {
             (0, false), (1, true), (Self.day / 2, true), (Self.day - 1, true), (Self.day, false), (Self.day + 1, true),
             (2 * Self.day - 1, true), (2 * Self.day, false),
         ] {
-            let link = try TLSLink(client, server, at: anyTime + seconds)
-            link.carry()
+            let link = try carried(client, server, at: anyTime + seconds)
             #expect(link.client.state == .open)
             #expect(link.client.isResumed == isResumed, "after \(seconds) s")
         }
@@ -26,8 +25,7 @@ struct TLSTrustTests {
     func aClockThatGoesBackEndsTheTrust(newest: Int32) throws {
         let (client, server) = (try client(), try server(newest: newest))
         for (now, isResumed) in [(anyTime, false), (anyTime - 1, false), (anyTime - 1, true)] {
-            let link = try TLSLink(client, server, at: now)
-            link.carry()
+            let link = try carried(client, server, at: now)
             #expect(link.client.isResumed == isResumed)
         }
     }
@@ -43,8 +41,7 @@ struct TLSTrustTests {
         let client = try client()
         let end = TestCertificates.soon
         for (now, isResumed) in [(end - 1800, false), (end - 1, true), (end, false), (end + 1, false)] {
-            let link = try TLSLink(client, server, at: now)
-            link.carry()
+            let link = try carried(client, server, at: now)
             #expect(link.client.state == .open)
             #expect(link.client.isResumed == isResumed, "\(Int64(now) - Int64(end)) s after the end")
             // That is the server's own certificate's end, not its chain's, also of a session that is resumed.
@@ -59,8 +56,7 @@ struct TLSTrustTests {
         let first = try TLSLink(client, server, at: anyTime)
         #expect(!first.client.isTrusted(at: anyTime))
         first.carry()
-        let later = try TLSLink(client, server, at: anyTime + 80_000)
-        later.carry()
+        let later = try carried(client, server, at: anyTime + 80_000)
         #expect(later.client.isResumed)
         for session in [first.client, later.client] {
             #expect(session.isTrusted(at: anyTime + Self.day - 1))

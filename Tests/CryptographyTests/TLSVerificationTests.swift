@@ -11,8 +11,7 @@ struct TLSVerificationTests {
     private func refusal(_ client: TLSClientContext, _ server: TLSServerContext, to address: IPAddress = loopback)
         throws -> TLSError?
     {
-        let link = try TLSLink(client, server, to: address)
-        link.carry()
+        let link = try carried(client, server, to: address)
         if link.client.failure == nil {
             #expect(link.client.state == .open)
             #expect(link.server.state == .open)
@@ -82,9 +81,8 @@ struct TLSVerificationTests {
         let server = try TLSServerContext(
             certificatePEM: certificates["selfsigned.pem"], keyPEM: certificates["selfsigned.key"],
             newestVersion: newest, protocols: ["h2", "http/1.1"], refusesOthers: true)
-        let link = try TLSLink(
+        let link = try carried(
             client(anchors: certificates["selfsigned.pem"]), server, TLSTarget(protocols: offered))
-        link.carry()
         #expect(link.client.applicationProtocol == "h2" && link.server.applicationProtocol == "h2")
     }
 
@@ -136,8 +134,7 @@ struct TLSVerificationTests {
             let client = try TLSClientContext(
                 TLSPolicy(
                     serverName: "dns.example", anchors: certificates["root.pem"], refusesUnsetClock: refusing))
-            let link = try TLSLink(client, server(name), at: now)
-            link.carry()
+            let link = try carried(client, server(name), at: now)
             return link.client.failure
         }
         let expired = TLSError.certificateExpired(at: "2021-02-03 04:05:06 UTC", depth: 0)
@@ -160,8 +157,7 @@ struct TLSVerificationTests {
     }
 
     @Test func aCertificateCannotForgeALogLine() throws {
-        let link = try TLSLink(client(), server("hostile"))
-        link.carry()
+        let link = try carried(client(), server("hostile"))
         #expect(link.client.failure == .certificateName(wanted: "dns.example", has: ["bad?name"]))
     }
 
@@ -211,8 +207,7 @@ struct TLSVerificationTests {
                 (TLSPolicy(serverName: "dns.example", anchors: other, anchorsOnly: true), ["stranger"]),
             ] {
                 for name in ["good", "stranger"] {
-                    let link = try TLSLink(TLSClientContext(policy), server(name))
-                    link.carry()
+                    let link = try carried(TLSClientContext(policy), server(name))
                     #expect((link.client.state == .open) == names.contains(name), "\(policy.anchorsOnly) \(name)")
                 }
             }
@@ -230,8 +225,7 @@ struct TLSVerificationTests {
             let context = try TLSClientContext(TLSPolicy(serverName: "dns.example"))
             let server = try server("good")
             func refusal() throws -> TLSError? {
-                let link = try TLSLink(context, server)
-                link.carry()
+                let link = try carried(context, server)
                 if case .failed(let error) = link.client.state { return error }
                 return nil
             }

@@ -122,31 +122,23 @@ struct ClientCertificateTests {
 
     // MARK: Servers
 
-    /// What `server` answered to a request, and the session.
-    private func exchange(_ client: TLSClientContext, _ server: CommandServer) throws -> (TLSSession, page: String) {
-        let session = try client.session(to: loopback)
-        session.send("GET / HTTP/1.0\r\n\r\n")
-        let page = try LoopbackSocket(port: server.port).carry(session) { $0.contains("</BODY>") }
-        return (session, page)
-    }
-
     @Test(arguments: ["-tls1_2", "-tls1_3"])
     func theServerSeesTheCertificate(version: String) throws {
         let server = try CommandServer(version, clientAuthority: "otherroot")
         let client = try context(certificates.pkcs12("client"))
         for round in 0..<3 {
-            let (session, page) = try exchange(client, server)
+            let (session, page) = try server.exchange(with: client)
             #expect(page.contains("Subject: CN = the client\n") || page.contains("Subject: CN=the client\n"), "\(page)")
             #expect(session.isResumed == (round > 0))
         }
         let under = try context(certificates.pkcs12("clientunder", authorities: ["clientauthority"]))
-        #expect(try exchange(under, server).page.contains("the clientunder"))
+        #expect(try server.exchange(with: under).page.contains("the clientunder"))
     }
 
     @Test(arguments: [("-tls1_2", UInt8(40), "handshake failure"), ("-tls1_3", 116, "certificate required")])
     func aServerThatWantsACertificateAndGetsNone(version: String, alert: UInt8, name: String) throws {
         let server = try CommandServer(version, clientAuthority: "otherroot")
-        let (session, page) = try exchange(context(nil), server)
+        let (session, page) = try server.exchange(with: context(nil))
         #expect(page == "")
         #expect(session.failure == .clientCertificateWanted(alert: alert))
         #expect(
@@ -161,7 +153,7 @@ struct ClientCertificateTests {
             ("clientonly", UInt8(48), "unknown authority"), ("oldclient", 45, "certificate expired"),
             ("clientunder", 48, "unknown authority"), ("stranger", 43, "unsupported certificate"),
         ] {
-            let (session, page) = try exchange(context(certificates.pkcs12(name)), server)
+            let (session, page) = try server.exchange(with: context(certificates.pkcs12(name)))
             #expect(page == "")
             #expect(session.failure == .clientCertificateRefused(alert: alert), "\(name)")
             #expect(
@@ -173,12 +165,12 @@ struct ClientCertificateTests {
     @Test(arguments: ["-tls1_2", "-tls1_3"])
     func theCertificateIsShownOnlyWhenAskedFor(version: String) throws {
         let silent = try CommandServer(version)
-        let (session, page) = try exchange(context(certificates.pkcs12("client")), silent)
+        let (session, page) = try silent.exchange(with: context(certificates.pkcs12("client")))
         #expect(session.failure == nil)
         #expect(page.contains("no client certificate available"))
         // One that asks and does not insist.
         let polite = try CommandServer(version, "-verify", "1")
-        let (without, withoutPage) = try exchange(context(nil), polite)
+        let (without, withoutPage) = try polite.exchange(with: context(nil))
         #expect(without.failure == nil)
         #expect(withoutPage.contains("no client certificate available"))
     }

@@ -37,6 +37,14 @@ final class CommandServer {
         }
     }
 
+    /// What it answered to a request, and the session.
+    func exchange(with client: TLSClientContext) throws -> (TLSSession, page: String) {
+        let session = try client.session(to: loopback)
+        session.send("GET / HTTP/1.0\r\n\r\n")
+        let page = try LoopbackSocket(port: port).carry(session) { $0.contains("</BODY>") }
+        return (session, page)
+    }
+
     deinit {
         // Started from a thread that blocks SIGTERM, it inherits that.
         kill(process.processIdentifier, SIGKILL)

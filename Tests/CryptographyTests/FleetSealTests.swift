@@ -9,14 +9,10 @@ struct FleetSealTests {
     private static let secret = [UInt8](0..<32)
     private static let question: [UInt8] = [3] + "www".utf8 + [7] + "example".utf8 + [3] + "com".utf8 + [0, 0, 1]
 
-    private static func hexadecimal(_ octets: [UInt8]) -> String {
-        octets.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
-    }
-
     @Test("a question has the name that HKDF and HMAC give it")
     func name() throws {
         let seal = try FleetSeal(secret: Self.secret)
-        #expect(Self.hexadecimal(seal.name(of: Self.question)) == "aaeb3d65d4f9f728c1e9b21f96cff5df")
+        #expect(seal.name(of: Self.question) == bytes("aaeb3d65d4f9f728c1e9b21f96cff5df"))
         #expect(seal.name(of: []) != seal.name(of: [0]))
     }
 
@@ -30,7 +26,7 @@ struct FleetSealTests {
         let seal = try FleetSeal(secret: Self.secret)
         let name = seal.name(of: Self.question)
         let value = try seal.seal(Array(plaintext.utf8), as: name, nonce: [UInt8](0x10..<0x1C))
-        #expect(Self.hexadecimal(value) == sealed)
+        #expect(value == bytes(sealed))
         #expect(seal.open(value, as: name) == Array(plaintext.utf8))
         #expect(value.count == plaintext.utf8.count + FleetSeal.overhead)
     }

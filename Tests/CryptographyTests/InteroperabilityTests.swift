@@ -11,9 +11,7 @@ struct InteroperabilityTests {
         let server = try CommandServer(option)
         let client = try client()
         for round in 0..<3 {
-            let session = try client.session(to: loopback)
-            session.send("GET / HTTP/1.0\r\n\r\n")
-            let page = try LoopbackSocket(port: server.port).carry(session) { $0.contains("</pre>") }
+            let (session, page) = try server.exchange(with: client)
             #expect(session.protocolVersion == version)
             #expect(page.hasPrefix("HTTP/1.0 200 ok"))
             // The server's own view of the session.
@@ -38,9 +36,7 @@ struct InteroperabilityTests {
     ])
     func forwardSecrecyAlone(cipher: String, isTaken: Bool) throws {
         let theirs = try CommandServer("-tls1_2", "-cipher", cipher, certificate: "rsa")
-        let session = try client().session(to: loopback)
-        session.send("GET / HTTP/1.0\r\n\r\n")
-        let page = try LoopbackSocket(port: theirs.port).carry(session) { $0.contains("</pre>") }
+        let (session, page) = try theirs.exchange(with: client())
         #expect(page.hasPrefix("HTTP/1.0 200 ok") == isTaken)
         // handshake_failure, RFC 5246 §7.2.2.
         #expect(session.failure == (isTaken ? nil : .alert(40)))

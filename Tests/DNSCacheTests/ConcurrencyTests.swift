@@ -12,7 +12,7 @@ import Testing
     /// with a pthread mutex in its place it is silent.)
     @Test func eightThreadsAtOnce() {
         let cache = DNSCache(bytes: 1 << 20, staleSeconds: 10, prefetchAt: 50, seed: (8, 9))
-        let names = (0..<512).map { Name("host-\($0).example.com")! }
+        let names = hosts(512)
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
             var chance = Chance(seed: UInt64(thread))
             for step in 0..<4_000 {

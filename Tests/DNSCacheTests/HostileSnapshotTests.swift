@@ -94,10 +94,7 @@ import Testing
     /// Blocks before the first that is not at its offset, or not as it was written, are taken over; none behind it is.
     @Test func whatStandsBeforeTheFaultIsTakenOver() throws {
         let old = DNSCache(bytes: 4 << 20, seed: (1, 2))
-        for number in 0..<8000 {
-            let name = Name("host-\(number).example.com")!
-            old.store(address(UInt32(number), of: name), to: name, type: .a, for: everyone, at: 1000)
-        }
+        old.store(addressesOf: hosts(8000), at: 1000)
         var parts: [[UInt8]] = []
         old.writeSnapshot(at: Self.then) { parts.append($0) }
         #expect(parts.count > 6)

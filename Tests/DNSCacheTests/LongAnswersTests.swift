@@ -17,10 +17,7 @@ import Testing
     }
 
     private func storeShort(_ numbers: Range<Int>, in cache: DNSCache) {
-        for number in numbers {
-            let name = Self.shortName(number)
-            cache.store(address(UInt32(number), of: name), to: name, type: .a, for: everyone, at: 0)
-        }
+        cache.store(addressesOf: numbers.map(Self.shortName), at: 0)
     }
 
     private func countShort(_ numbers: Range<Int>, in cache: DNSCache) -> Int {

@@ -43,10 +43,7 @@ import Testing
 
     @Test func theBytesOfLiveEntriesStayBelowItsBytes() {
         let cache = DNSCache(bytes: 1 << 20, seed: (3, 4))
-        for number in 0..<50_000 {
-            let name = Name("host-\(number).example.com")!
-            cache.store(address(UInt32(number), of: name), to: name, type: .a, for: everyone, at: 0)
-        }
+        cache.store(addressesOf: hosts(50_000), at: 0)
         let statistics = cache.statistics
         #expect(statistics.bytes < 1 << 20)
         #expect(statistics.bytes > (1 << 20) * 9 / 10)

@@ -326,9 +326,7 @@ import Testing
     @Test func ofMoreThanThereIsRoomForTheNewestAreTaken() throws {
         let old = Self.cache(megabytes: 8)
         let names = (0..<40_000).map { Name("host-\(100_000 + $0).example.com")! }
-        for (number, name) in names.enumerated() {
-            old.store(address(UInt32(number), of: name), to: name, type: .a, for: everyone, at: 1000)
-        }
+        old.store(addressesOf: names, at: 1000)
         #expect(old.statistics.evictions == 0)
         let new = Self.cache(megabytes: 1, seed: 2)
         let own = Name("learnt.meanwhile.example")!
@@ -347,19 +345,13 @@ import Testing
 
     @Test func aFullCacheComesBack() throws {
         let old = Self.cache()
-        for number in 0..<30_000 {
-            let name = Name("host-\(number).example.com")!
-            old.store(address(UInt32(number), of: name), to: name, type: .a, for: everyone, at: 1000)
-        }
+        old.store(addressesOf: hosts(30_000), at: 1000)
         let new = Self.cache(seed: 2)
         let taken = try new.restore(old.snapshot(at: Self.then), at: Self.then)
         #expect(taken > old.statistics.entries * 85 / 100)
         new.checkBooks()
         // Then it goes on as any cache.
-        for number in 0..<30_000 {
-            let name = Name("other-\(number).example.com")!
-            new.store(address(UInt32(number), of: name), to: name, type: .a, for: everyone, at: 1010)
-        }
+        new.store(addressesOf: (0..<30_000).map { Name("other-\($0).example.com")! }, at: 1010)
         #expect(new.ask("other-29999.example.com", at: 1010) != nil)
         new.checkBooks()
     }
@@ -447,10 +439,8 @@ import Testing
 
     @Test func fourThreadsAskWhileItIsReadAndWritten() throws {
         let old = Self.cache(megabytes: 4)
-        let names = (0..<10_000).map { Name("host-\($0).example.com")! }
-        for (number, name) in names.enumerated() {
-            old.store(address(UInt32(number), of: name), to: name, type: .a, for: everyone, at: 1000)
-        }
+        let names = hosts(10_000)
+        old.store(addressesOf: names, at: 1000)
         let bytes = old.snapshot(at: Self.then)
         let new = Self.cache(megabytes: 4, seed: 2)
         let flag = Flag()

@@ -35,7 +35,17 @@ struct Seen: Equatable {
     var ttls: [UInt32] { answer.records().map(\.ttl) }
 }
 
+/// Names that differ in their numbers.
+func hosts(_ count: Int) -> [Name] { (0..<count).map { Name("host-\($0).example.com")! } }
+
 extension DNSCache {
+    /// Stores an address of each name, which is its number among them.
+    func store(addressesOf names: [Name], at now: UInt32) {
+        for (number, name) in names.enumerated() {
+            store(address(UInt32(number), of: name), to: name, type: .a, for: everyone, at: now)
+        }
+    }
+
     /// Makes it as it was in the beginning.
     func removeAll() {
         for index in 0..<Self.segmentCount { unsafe segments[index].withLock { _ = $0.removeAll(in: .all) } }

@@ -9,6 +9,8 @@ import Testing
 
 /// What the cache does with the memory it is given.
 @Suite struct MemoryTests {
+    private let cache = DNSCache(bytes: 1 << 20, seed: (3, 4))
+
     @Test func anEntryIs40OctetsAndItsFieldsFitIn() {
         #expect(Entry.size == 40)
         #expect(MemoryLayout<Entry>.size <= Entry.size)
@@ -18,7 +20,6 @@ import Testing
     /// Else two listeners would write the same line at names that have nothing to do with each other.
     @Test func aSegmentSharesNoCacheLineWithItsNeighbours() {
         #expect(MemoryLayout<Mutex<Segment>>.stride == 2 * RingMap.cacheLine)
-        let cache = DNSCache(bytes: 1 << 20, seed: (3, 4))
         #expect(UInt(bitPattern: cache.segments) % UInt(RingMap.cacheLine) == 0)
     }
 
@@ -42,7 +43,6 @@ import Testing
     }
 
     @Test func theBytesOfLiveEntriesStayBelowItsBytes() {
-        let cache = DNSCache(bytes: 1 << 20, seed: (3, 4))
         cache.store(addressesOf: hosts(50_000), at: 0)
         let statistics = cache.statistics
         #expect(statistics.bytes < 1 << 20)
@@ -51,7 +51,6 @@ import Testing
     }
 
     @Test func anAddressPairTakesAtMost200Octets() {
-        let cache = DNSCache(bytes: 1 << 20, seed: (3, 4))
         for number in 100_000..<120_000 {
             let name = Name("www.example-\(number).com")!
             let six = Answer.addresses(name, type: .aaaa, [IPAddress("2001:db8::1")!], ttl: 60)
@@ -62,7 +61,6 @@ import Testing
     }
 
     @Test func anAnswerTooLargeForItsSegmentIsNotKeptAndHarmsNothing() {
-        let cache = DNSCache(bytes: 1 << 20, seed: (3, 4))
         let largest = Ring(bytes: DNSCache.share(of: 1 << 20)).largestRecord / 8 * 8
         let name = Name("large.example.com")!
         let small = Name("small.example.com")!
@@ -95,7 +93,6 @@ import Testing
     }
 
     @Test func theOldestGoesFirst() {
-        let cache = DNSCache(bytes: 1 << 20, seed: (3, 4))
         let names = Self.namesOfOneSegment(2000, seed: (3, 4))
         for name in names { cache.store(address(1, of: name), to: name, type: .a, for: everyone, at: 0) }
         let isKept = names.map { cache.find($0, type: .a, for: plain, at: 0) != nil }
@@ -106,7 +103,6 @@ import Testing
     }
 
     @Test func anEntryAskedForAgainGetsASecondRoundAndNoThird() {
-        let cache = DNSCache(bytes: 1 << 20, seed: (3, 4))
         let names = Self.namesOfOneSegment(4000, seed: (3, 4))
         cache.store(address(1, of: names[0]), to: names[0], type: .a, for: everyone, at: 0)
         cache.store(address(1, of: names[1]), to: names[1], type: .a, for: everyone, at: 0)

@@ -6,59 +6,49 @@ import Testing
 /// Answers that stand in for others: gone when their TTL ends, in no snapshot, never in the place of a better one.
 @Suite struct StandInTests {
     private let name = Name("www.example.com")!
-    private let plain = Audience.those(dnssecOK: false, checkingDisabled: false)
+    private let cache = DNSCache(bytes: 1 << 20, staleSeconds: 1000, prefetchAt: 75, seed: (1, 2))
 
-    private func cache(staleSeconds: UInt32 = 1000) -> DNSCache {
-        DNSCache(bytes: 1 << 20, staleSeconds: staleSeconds, prefetchAt: 75, seed: (1, 2))
-    }
-
-    private func found(_ cache: DNSCache, at now: UInt32) -> Answer? {
-        cache.find(name, type: .a, for: plain, at: now)?.answer
-    }
+    private func found(at now: UInt32) -> Answer? { cache.find(name, type: .a, for: plain, at: now)?.answer }
 
     @Test func itIsGivenForItsTTLAndNotStale() {
-        let cache = cache()
         cache.store(address(1, of: name), to: name, type: .a, for: plain, at: 100, isStandIn: true)
         #expect(cache.ask("www.example.com", at: 159)?.ttls == [1])
         #expect(cache.ask("www.example.com", at: 160) == nil)
-        #expect(found(cache, at: 159) == address(1, of: name))
-        #expect(found(cache, at: 160) == nil)
+        #expect(found(at: 159) == address(1, of: name))
+        #expect(found(at: 160) == nil)
     }
 
     @Test func itTakesNoPlaceFromAnAnswerForEveryone() {
-        let cache = cache()
         let changes = cache.changes
         cache.store(address(1, of: name), to: name, type: .a, for: everyone, at: 100)
         for now: UInt32 in [101, 160, 1159] {
             cache.store(address(2, of: name), to: name, type: .a, for: plain, at: now, isStandIn: true)
-            #expect(found(cache, at: now) == address(1, of: name))
+            #expect(found(at: now) == address(1, of: name))
         }
         #expect(cache.changes == changes + 1)
         // That cannot be given any more.
         cache.store(address(2, of: name), to: name, type: .a, for: plain, at: 1160, isStandIn: true)
-        #expect(found(cache, at: 1160) == address(2, of: name))
+        #expect(found(at: 1160) == address(2, of: name))
         #expect(cache.statistics.entries == 1)
     }
 
     @Test func itTakesThePlaceOfOneOfItsOwnKindAndGivesItToABetterOne() {
-        let cache = cache()
         cache.store(address(1, of: name), to: name, type: .a, for: plain, at: 100)
         cache.store(address(2, of: name), to: name, type: .a, for: plain, at: 100, isStandIn: true)
-        #expect(found(cache, at: 101) == address(2, of: name))
+        #expect(found(at: 101) == address(2, of: name))
         cache.store(address(3, of: name), to: name, type: .a, for: plain, at: 100, isStandIn: true)
-        #expect(found(cache, at: 101) == address(3, of: name))
+        #expect(found(at: 101) == address(3, of: name))
         cache.store(address(4, of: name), to: name, type: .a, for: everyone, at: 101)
-        #expect(found(cache, at: 500) == address(4, of: name))
+        #expect(found(at: 500) == address(4, of: name))
         #expect(cache.statistics.entries == 1)
     }
 
     @Test func noSnapshotHoldsIt() throws {
         let now = DNSCache.Moment(wall: 1_700_000_000, tick: 110)
-        let cache = cache()
         cache.store(address(1, of: name), to: name, type: .a, for: plain, at: 100, isStandIn: true)
         let other = Name("other.example.com")!
         cache.store(address(2, of: other), to: other, type: .a, for: plain, at: 100)
-        let copy = self.cache()
+        let copy = DNSCache(bytes: 1 << 20, seed: (3, 4))
         #expect(try copy.restore(cache.snapshot(at: now), at: now) == 1)
         #expect(copy.ask("www.example.com", at: 110) == nil)
         #expect(copy.ask("other.example.com", at: 110) != nil)

@@ -1,15 +1,13 @@
 import HTTP
 import Testing
 
-/// The codes of RFC 9113 §7 that the tests name.
+/// The further codes of RFC 9113 §7 that the tests name.
 extension HTTP2Code {
-    static let noError = HTTP2Code(rawValue: 0)
     static let protocolError = HTTP2Code(rawValue: 1)
     static let internalError = HTTP2Code(rawValue: 2)
     static let flowControlError = HTTP2Code(rawValue: 3)
     static let frameSizeError = HTTP2Code(rawValue: 6)
     static let compressionError = HTTP2Code(rawValue: 9)
-    static let enhanceYourCalm = HTTP2Code(rawValue: 11)
     static let http11Required = HTTP2Code(rawValue: 13)
 }
 

@@ -118,14 +118,7 @@ import Testing
         let text = Array((Self.chunked + body + "GET /next HTTP/1.1\r\nHost: h\r\n\r\n").utf8)
         for cut in 0...text.count {
             let server = HTTP1Server(bodyLimit: 10)
-            var requests: [HTTPServerRequest] = []
-            for piece in [text[..<cut], text[cut...]] {
-                server.receive(Array(piece).span)
-                while let request = server.nextRequest() {
-                    requests.append(request)
-                    server.answer(0, HTTPAnswer(.ok))
-                }
-            }
+            let requests = requests(server, text, cutAt: cut)
             #expect(requests.map(\.refusal) == [nil, nil] && server.held == 0)
             #expect(requests.first?.body == Array(expected.utf8))
             #expect(requests.last?.path == Array("/next".utf8))
@@ -216,15 +209,21 @@ import Testing
         let cuts = octets.count < 200 ? Array(1..<octets.count) : [octets.count / 2]
         for cut in [octets.count] + cuts {
             let server = HTTP1Server(bodyLimit: 10)
-            var refusals: [HTTPStatus?] = []
-            for piece in [octets[..<cut], octets[cut...]] {
-                server.receive(Array(piece).span)
-                while let request = server.nextRequest() {
-                    refusals.append(request.refusal)
-                    server.answer(0, HTTPAnswer(request.refusal ?? .ok))
-                }
-            }
-            #expect(refusals.map { $0?.rawValue } == [status] && server.isFinished)
+            let requests = requests(server, octets, cutAt: cut)
+            #expect(requests.map { $0.refusal?.rawValue } == [status] && server.isFinished)
         }
+    }
+
+    /// The requests that come in two pieces, each answered at once.
+    private func requests(_ server: HTTP1Server, _ octets: [UInt8], cutAt cut: Int) -> [HTTPServerRequest] {
+        var requests: [HTTPServerRequest] = []
+        for piece in [octets[..<cut], octets[cut...]] {
+            server.receive(Array(piece).span)
+            while let request = server.nextRequest() {
+                requests.append(request)
+                server.answer(0, HTTPAnswer(request.refusal ?? .ok))
+            }
+        }
+        return requests
     }
 }

@@ -7,7 +7,6 @@ import Testing
 
 @Suite struct EncryptedAnswerTests {
     private let www = names("www.example.com")
-    private let batch = names("a.example", "b.example")
     private let iv = "f0e1d2c3b4a5968778695a4b3c2d1e0f"
 
     private func aes(_ body: String, _ names: [Name], _ family: Families) throws -> [NameAddresses] {
@@ -39,39 +38,6 @@ import Testing
     @Test func upperCaseAndWhiteSpaceAreTaken() throws {
         #expect(try aes(" \r\n" + (iv + aesBody).uppercased() + "\r\n", www, .ipv4) == wwwIPv4)
         #expect(try des("\t" + desBody.uppercased() + "\n", www, .ipv4) == wwwIPv4)
-    }
-
-    @Test func bothFamilies() throws {
-        let expected = [
-            NameAddresses(
-                name: www[0], ipv4: .addresses(addresses("192.0.2.1"), ttl: 120),
-                ipv6: .addresses(addresses("2001:db8::1", "2001:db8::2"), ttl: 60))
-        ]
-        #expect(
-            try des(
-                "b9a896128400c10c262edfa949dd9e1590fee9f660550227009883c52df888082506fa8170738d8b607ee5cd7f580da193186c7de049f9c9a0cfe776ae03b8c39146031482dd85ec",
-                www, .both) == expected)
-        #expect(
-            try aes(
-                iv
-                    + "71db44e2074562b56ed324b5a4986c705495f49cdcd63d888aa3958467b875a63738be0ebb9bf26ce98ad490fca27c6aac4253cd8163acf86fbd8da4d645ab86949e385ff4e96d954590a0aaba5e9f60",
-                www, .both) == expected)
-    }
-
-    @Test func batchOfTwo() throws {
-        let expected = [
-            NameAddresses(name: batch[0], ipv4: .addresses(addresses("192.0.2.1"), ttl: 60), ipv6: .notAsked),
-            NameAddresses(name: batch[1], ipv4: .noRecord, ipv6: .notAsked),
-        ]
-        #expect(
-            try des(
-                "54d4bbee79df5bc2ffbea84f553d12aa8678f67c12479c86b70421366ccc01068b8659e4d587bcf72899a9946b62abf066adc3a107c42cc9d7baf42beed711f5",
-                batch, .ipv4) == expected)
-        #expect(
-            try aes(
-                iv
-                    + "d4388fdb3bf34008f72c4eed72dbe825a522c87928121ecc47aba27512c7414ce5795757ad4c75a25a548e11c49a735e73d92b21dffe17a79fdcaeb662b652ed",
-                batch, .ipv4) == expected)
     }
 
     @Test func nothingInAnyForm() throws {

@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct HostileAnswerTests {
+    private let account = try! TencentAccount(.https(token: Array("1".utf8)))
     private static let bodies = [
         "www.example.com.:192.0.2.1;192.0.2.2,120|203.0.113.7",
         "www.example.com.:192.0.2.1,120-2001:db8::1;2001:db8::2,60|203.0.113.7",
@@ -47,7 +48,6 @@ import Testing
     }
 
     @Test func everyTruncation() throws {
-        let account = try TencentAccount(.https(token: Array("1".utf8)))
         for body in Self.bodies {
             for length in 0...body.utf8.count {
                 for family in [Families.ipv4, .ipv6, .both] {
@@ -60,7 +60,6 @@ import Testing
 
     @Test func mutations() throws {
         var generator = Chance.announced("HostileAnswerTests.mutations")
-        let account = try TencentAccount(.https(token: Array("1".utf8)))
         let asked = [
             names("www.example.com"), names("a.example", "b.example"), names("a.example", "www.example.com"),
             names("f"),
@@ -98,7 +97,6 @@ import Testing
     /// As long as a body may be, made to be slow.
     @Test(arguments: ["|", ":", ";", ",", "-", "\n", ".:", "1.1.1.1;", "a.example.:\n", "0;", "a"])
     func longRepetitions(unit: String) throws {
-        let account = try TencentAccount(.https(token: Array("1".utf8)))
         let body = Array(String(repeating: unit, count: HTTPResponseReader.bodyLimit / unit.utf8.count).utf8)
         let eight = (0..<8).map { Name("n\($0).example")! }
         for family in [Families.ipv4, .both] {

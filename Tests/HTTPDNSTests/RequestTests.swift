@@ -11,6 +11,7 @@ let desKey = Array("Swift!01".utf8)
 let aesKey = Array("Swift-HTTPDNS-16".utf8)
 
 @Suite struct RequestTests {
+    private let https = try! TencentAccount(.https(token: Array("1".utf8)))
     private let fields = "User-Agent: httpdnsd\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n"
 
     @Test func httpsAsksInClear() throws {
@@ -71,8 +72,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     }
 
     @Test func aBatchInClearKeepsItsCommas() throws {
-        let account = try TencentAccount(.https(token: Array("1".utf8)))
-        let request = try account.request(names("a.example", "b-c_d.example"), family: .ipv6, host: "dns.example")
+        let request = try https.request(names("a.example", "b-c_d.example"), family: .ipv6, host: "dns.example")
         #expect(text(request).hasPrefix("GET /d?dn=a.example,b-c_d.example&token=1&type=aaaa&ttl=1"))
     }
 
@@ -128,10 +128,9 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
         let request = try account.request(names("qq.com"), family: .ipv4, host: "h", at: 1_744_701_968)
         #expect(text(request).hasPrefix("GET /d?dn=qq.com;1744702568&token=1&ttl=1"))
         // Without the setting the time does not matter.
-        let plain = try TencentAccount(.https(token: Array("1".utf8)))
         #expect(
-            try plain.request(names("qq.com"), family: .ipv4, host: "h", at: 1)
-                == plain.request(names("qq.com"), family: .ipv4, host: "h", at: 2))
+            try https.request(names("qq.com"), family: .ipv4, host: "h", at: 1)
+                == https.request(names("qq.com"), family: .ipv4, host: "h", at: 2))
     }
 
     @Test func listTargets() throws {
@@ -173,18 +172,16 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     }
 
     @Test func aRefusedRequestLeavesNothingBehind() throws {
-        let account = try TencentAccount(.https(token: Array("1".utf8)))
         #expect(throws: RequestError.self) {
-            try account.request(names("secret.example", "b,c.example"), family: .ipv4, host: "h")
+            try https.request(names("secret.example", "b,c.example"), family: .ipv4, host: "h")
         }
-        let request = try account.request(names("a.example"), family: .ipv4, host: "h")
+        let request = try https.request(names("a.example"), family: .ipv4, host: "h")
         #expect(text(request).hasPrefix("GET /d?dn=a.example&token=1"))
     }
 
     @Test(arguments: [0, 9]) func nameCounts(count: Int) throws {
-        let account = try TencentAccount(.https(token: Array("1".utf8)))
         #expect(throws: RequestError.nameCount(count)) {
-            try account.request((0..<count).map { Name("n\($0).example")! }, family: .ipv4, host: "h")
+            try https.request((0..<count).map { Name("n\($0).example")! }, family: .ipv4, host: "h")
         }
     }
 

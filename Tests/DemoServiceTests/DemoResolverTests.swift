@@ -16,10 +16,6 @@ import Testing
         case get = "h2 with GET"
     }
 
-    private func stopped(_ service: DemoService) async {
-        await withCheckedContinuation { done in service.stop { done.resume() } }
-    }
-
     @Test(arguments: Asked.allCases) func itsOwnNames(by asked: Asked) async throws {
         let service = try DemoService()
         let client = try EncryptedClient(service, asked)
@@ -78,7 +74,7 @@ private final class EncryptedClient {
     }
 
     init(_ service: DemoService, _ asked: DemoResolverTests.Asked) throws {
-        let policy = TLSPolicy(serverName: nil, anchors: service.certificatePEM, anchorsOnly: true)
+        let policy = TLSPolicy(anchors: service.certificatePEM)
         let endpoint = asked == .tls ? service.dnsOverTLS : service.dnsOverHTTPS
         socket = try BlockingSocket.connected(to: endpoint)
         tls = try TLSClientContext(policy).session(

@@ -17,10 +17,6 @@ import Testing
         }
     }
 
-    private func stopped(_ service: DemoService) async {
-        await withCheckedContinuation { done in service.stop { done.resume() } }
-    }
-
     @Test(arguments: ["aes", "des"]) func http(algorithm: String) async throws {
         let service = try DemoService()
         let account = try TencentAccount(
@@ -48,8 +44,7 @@ import Testing
 
     @Test func https() async throws {
         let service = try DemoService()
-        let context = try TLSClientContext(
-            TLSPolicy(serverName: nil, anchors: service.certificatePEM, anchorsOnly: true))
+        let context = try TLSClientContext(TLSPolicy(anchors: service.certificatePEM))
         let account = try TencentAccount(.https(token: service.account.token))
         let socket = try BlockingSocket.connected(to: service.https)
         let session = try context.session(to: service.https.address, at: 0)

@@ -16,6 +16,10 @@ func names(_ texts: String...) -> [Name] { texts.map { Name($0)! } }
 
 func addresses(_ texts: String...) -> [IPAddress] { texts.map { IPAddress($0)! } }
 
+func stopped(_ service: DemoService) async {
+    await withCheckedContinuation { done in service.stop { done.resume() } }
+}
+
 /// One conversation with an engine, and what it answered.
 final class Talk {
     private(set) var responses: [String] = []

@@ -178,13 +178,7 @@ import Testing
         ].map { Array($0.utf8) }
         let syntax = Array("\r\n &=?;,.% /".utf8)
         for round in 0..<20_000 {
-            var bytes = seeds[round % 2]
-            for _ in 0...chance.below(3) {
-                let position = chance.below(bytes.count)
-                bytes[position] = chance.below(2) == 0 ? syntax[chance.below(syntax.count)] : UInt8(chance.below(256))
-                if chance.below(8) == 0 { bytes.removeSubrange(position...) }
-                if bytes.isEmpty { bytes = [0] }
-            }
+            let bytes = mutate(seeds[round % 2], with: syntax, &chance)
             let talk = Talk(engine, isSecure: round % 2 == 0)
             let split = chance.below(bytes.count)
             talk.say(Array(bytes[..<split]))

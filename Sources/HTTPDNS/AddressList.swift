@@ -5,9 +5,9 @@ internal import DNSWire
 struct AddressList {
     private(set) var ipv4: [IPAddress] = []
     private(set) var ipv6: [IPAddress] = []
-    /// Whether the list has an address that no machine can have, so that the list counts as empty. The owner of a zone
-    /// can write such an address, so it is not a failure of the service.
-    private(set) var isOfNoMachine = false
+    /// Whether the list was given an address that no machine can have, so that it stays empty. The owner of a zone can
+    /// write such an address, so it is not a failure of the service.
+    private var isOfNoMachine = false
     /// The TTL in seconds; nil for a list without a TTL.
     var ttl: UInt32?
 
@@ -15,13 +15,9 @@ struct AddressList {
 
     /// Adds an address unless the list has it already, since an RRset contains no record twice (RFC 2181 §5).
     mutating func add(_ address: IPAddress) {
-        isOfNoMachine = isOfNoMachine || !address.isOfOneMachine
+        if !address.isOfOneMachine { (isOfNoMachine, ipv4, ipv6) = (true, [], []) }
+        guard !isOfNoMachine else { return }
         if address.isIPv4 { Self.append(address, to: &ipv4) } else { Self.append(address, to: &ipv6) }
-    }
-
-    /// Ends the list. To be called when all addresses were added.
-    mutating func finish() {
-        if isOfNoMachine { (ipv4, ipv6) = ([], []) }
     }
 
     private static func append(_ address: IPAddress, to addresses: inout [IPAddress]) {

@@ -25,7 +25,6 @@ struct JSONAnswer {
         var list = AddressList()
         try Self.read(json, object, member, of: families, into: &list)
         if let other { try Self.read(json, object, other, of: .ipv6, into: &list) }
-        list.finish()
         let ttl = try json.member("ttl", of: object)
         if !json.isMissing(ttl) {
             let most = isEncrypted ? ServiceProtocol.maximumEncryptedTTL : ServiceProtocol.maximumTTL

@@ -89,7 +89,6 @@ struct TencentAnswer {
             guard family.contains(address.isIPv4 ? .ipv4 : .ipv6) else { throw .unparsable }
             list.add(address)
         }
-        list.finish()
         // A short text could fill the single block that an attacker can write at will, so addresses must have a TTL.
         guard !isEncrypted || list.ttl != nil || list.isEmpty else { throw .unparsable }
         return list

@@ -28,19 +28,14 @@ public final class PayloadCipher {
 
     /// A cipher for `key`, which has 8 (des) or 16 (aes) bytes and is used without derivation.
     public init(_ algorithm: Algorithm, key: [UInt8]) throws(CryptographyError) {
+        // With both algorithms the key is as long as a block.
         let wanted = algorithm == .aes ? 16 : 8
         guard key.count == wanted else { throw .keyLength(key.count, wanted: wanted) }
-        switch algorithm {
-        case .aes:
-            (blockLength, ivLength) = (16, 16)
-            encryption = try .cipher("AES-128-CBC", key: key, encrypts: 1)
-            decryption = try .cipher("AES-128-CBC", key: key, encrypts: 0)
-        case .des:
-            // Triple DES with one key three times is DES; single DES is only in OpenSSL 3's legacy provider.
-            (blockLength, ivLength) = (8, 0)
-            encryption = try .cipher("DES-EDE3-ECB", key: key + key + key, encrypts: 1)
-            decryption = try .cipher("DES-EDE3-ECB", key: key + key + key, encrypts: 0)
-        }
+        (blockLength, ivLength) = (wanted, algorithm == .aes ? 16 : 0)
+        // Triple DES with one key three times is DES; single DES is only in OpenSSL 3's legacy provider.
+        let (name, whole) = algorithm == .aes ? ("AES-128-CBC", key) : ("DES-EDE3-ECB", key + key + key)
+        encryption = try .cipher(name, key: whole, encrypts: 1)
+        decryption = try .cipher(name, key: whole, encrypts: 0)
     }
 
     /// The payload for `plaintext`: a new IV and the ciphertext for aes, only the ciphertext for des.

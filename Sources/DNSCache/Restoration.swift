@@ -2,7 +2,7 @@ import DNSWire
 import Synchronization
 
 /// Why a snapshot was not restored, or only in part.
-public enum SnapshotError: Error, Equatable, Sendable {
+public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The file does not begin with a snapshot's magic number.
     case foreign
     /// Another version of the daemon has written the file.
@@ -13,9 +13,7 @@ public enum SnapshotError: Error, Equatable, Sendable {
     case damaged(at: Int)
     /// The file could not be read.
     case unreadable
-}
 
-extension SnapshotError: CustomStringConvertible {
     /// Text to follow the name of the file.
     public var description: String {
         switch self {

@@ -13,31 +13,27 @@ struct DemoZone {
 
     private var entries: [Name: Entry] = [:]
 
-    private init() {}
-
     /// The names of the HTTPDNS service.
-    static let service: DemoZone = {
-        var zone = DemoZone()
-        zone.add("www.example.com", ttl: 120, ipv4: [1, 2], ipv6: [1, 2])
-        zone.add("example.com", ttl: 300, ipv4: [3], ipv6: [3])
-        zone.add("ipv4.example.com", ttl: 120, ipv4: [4], ipv6: [])
-        zone.add("ipv6.example.com", ttl: 120, ipv4: [], ipv6: [6])
-        zone.add("short.example.com", ttl: 5, ipv4: [7], ipv6: [7])
-        zone.add("many.example.com", ttl: 600, ipv4: Array(101...108), ipv6: Array(0x101...0x108))
-        return zone
-    }()
+    static let service = DemoZone([
+        ("www.example.com", ttl: 120, ipv4: [1, 2], ipv6: [1, 2]),
+        ("example.com", ttl: 300, ipv4: [3], ipv6: [3]),
+        ("ipv4.example.com", ttl: 120, ipv4: [4], ipv6: []),
+        ("ipv6.example.com", ttl: 120, ipv4: [], ipv6: [6]),
+        ("short.example.com", ttl: 5, ipv4: [7], ipv6: [7]),
+        ("many.example.com", ttl: 600, ipv4: Array(101...108), ipv6: Array(0x101...0x108)),
+    ])
 
     /// The names of the DNS servers only.
-    static let resolver: DemoZone = {
-        var zone = DemoZone()
-        zone.add("example.net", ttl: 120, ipv4: [9], ipv6: [9])
-        return zone
-    }()
+    static let resolver = DemoZone([("example.net", ttl: 120, ipv4: [9], ipv6: [9])])
 
-    private mutating func add(_ text: String, ttl: UInt32, ipv4: [UInt8], ipv6: [UInt64]) {
-        guard let name = Name(text) else { return }
-        entries[name] = Entry(
-            ipv4: ipv4.map { .v4(192, 0, 2, $0) }, ipv6: ipv6.map { IPAddress(v6: 0x2001_0db8 << 32, $0) }, ttl: ttl)
+    /// - Parameter names: Each name with its TTL and the ends of its addresses.
+    private init(_ names: [(String, ttl: UInt32, ipv4: [UInt8], ipv6: [UInt64])]) {
+        for (text, ttl, ipv4, ipv6) in names {
+            guard let name = Name(text) else { continue }
+            entries[name] = Entry(
+                ipv4: ipv4.map { .v4(192, 0, 2, $0) }, ipv6: ipv6.map { IPAddress(v6: 0x2001_0db8 << 32, $0) },
+                ttl: ttl)
+        }
     }
 
     /// The service's result for a name, which is "no record" for an unknown name.

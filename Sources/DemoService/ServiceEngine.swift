@@ -59,12 +59,10 @@ public final class ServiceEngine {
     func answer(_ request: HTTPRequest, isSecure: Bool, client: IPAddress) throws(HTTPStatus) -> [UInt8] {
         guard request.method == .get else { throw .notImplemented }
         if isSecure, let body = try other?(request.target) { return body }
-        switch try accounts.parse(request.target, isSecure: isSecure) {
-        case .configuration(let cipher): return try body(configuration, cipher)
-        case .lookup(let lookup):
-            let lines = lookup.names.map { line(lookup, $0, result($0, lookup.family), client) }
-            return try body(lines.joined(separator: "\n"), lookup.cipher)
-        }
+        let (lookup, cipher) = try accounts.parse(request.target, isSecure: isSecure)
+        guard let lookup else { return try body(configuration, cipher) }
+        let lines = lookup.names.map { line(lookup, $0, result($0, lookup.family), client) }
+        return try body(lines.joined(separator: "\n"), cipher)
     }
 
     private func body(_ text: String, _ cipher: PayloadCipher?) throws(HTTPStatus) -> [UInt8] {

@@ -8,20 +8,11 @@ internal import HTTPDNS
 struct ServiceRequest {
     let names: [Name]
     let family: Families
-    /// The cipher for the answer; nil under TLS.
-    let cipher: PayloadCipher?
     /// `ip=`: an address of the network of the client; echoed as the client's address.
     let routeIp: IPAddress?
     let wantsName: Bool
     let wantsTTL: Bool
     let wantsClient: Bool
-}
-
-/// The resource that a request asks for.
-enum ServiceTarget {
-    case lookup(ServiceRequest)
-    /// The service's own configuration, encrypted with this cipher; with nil, the configuration is not encrypted.
-    case configuration(PayloadCipher?)
 }
 
 /// Checks credentials and holds the account's ciphers.
@@ -39,14 +30,18 @@ final class ServiceAccounts {
     }
 
     /// Parses `/d?…` or `/conf?…`. The credential is the token under TLS, and otherwise the id and one of the keys.
-    func parse(_ target: [UInt8], isSecure: Bool) throws(HTTPStatus) -> ServiceTarget {
+    /// - Returns: The lookup, nil if the service's own configuration is asked for; and the cipher for the answer, nil
+    ///   under TLS.
+    func parse(
+        _ target: [UInt8], isSecure: Bool
+    ) throws(HTTPStatus) -> (lookup: ServiceRequest?, cipher: PayloadCipher?) {
         let bytes = target.span
         let query = firstIndex(of: UInt8(ascii: "?"), in: bytes, 0..<bytes.count) ?? bytes.count
         let isConfiguration = isEqual(bytes, 0..<query, to: "/conf")
         guard isConfiguration || isEqual(bytes, 0..<query, to: "/d") else { throw .notFound }
         let parameters = Parameters(query: target.dropFirst(query + 1))
         let cipher = try cipher(parameters, isSecure: isSecure)
-        return isConfiguration ? .configuration(cipher) : .lookup(try lookup(parameters, cipher))
+        return (try isConfiguration ? nil : lookup(parameters, cipher), cipher)
     }
 
     private func lookup(_ parameters: Parameters, _ cipher: PayloadCipher?) throws(HTTPStatus) -> ServiceRequest {
@@ -56,7 +51,7 @@ final class ServiceAccounts {
             text = decrypted
         }
         return ServiceRequest(
-            names: try names(text), family: try family(parameters["type"]), cipher: cipher,
+            names: try names(text), family: try family(parameters["type"]),
             routeIp: parameters["ip"].flatMap { Self.address($0, cipher) },
             wantsName: parameters.isSet("query"), wantsTTL: parameters.isSet("ttl"),
             wantsClient: parameters.isSet("clientip"))

@@ -28,18 +28,25 @@ public final class TencentAccount: ServiceAccount {
         _ credential: ServiceCredential, routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false,
         authExpirySeconds: Int = 0, timeout: Int? = nil
     ) throws(RequestError) {
+        var encryption: (PayloadCipher.Algorithm, [UInt8])?
         switch credential {
         case .https(let token):
             guard !token.isEmpty, token.allSatisfy(isUnreserved) else { throw .badToken }
             credentials = Array("token=".utf8) + token
-        case .aes(let id, _):
+        case .aes(let id, let key):
             credentials = Array("id=\(id)&alg=aes".utf8)
-        case .des(let id, _):
+            encryption = (.aes, key)
+        case .des(let id, let key):
             credentials = Array("id=\(id)&alg=des".utf8)
+            encryption = (.des, key)
         case .signed: throw .badToken
         }
+        do throws(CryptographyError) {
+            cipher = if let (algorithm, key) = encryption { try PayloadCipher(algorithm, key: key) } else { nil }
+        } catch {
+            throw .encryption(error)
+        }
         self.authExpirySeconds = UInt64(max(0, authExpirySeconds))
-        cipher = try Self.cipher(credential)
         let route = routeIp.map { Array($0.description.utf8) }
         routeIpToEncrypt = routeIpEncrypted && cipher != nil ? route : nil
         var tail = Array(ServiceProtocol.flags.utf8)
@@ -53,18 +60,6 @@ public final class TencentAccount: ServiceAccount {
     }
 
     public var hasExpiry: Bool { authExpirySeconds > 0 }
-
-    private static func cipher(_ credential: ServiceCredential) throws(RequestError) -> PayloadCipher? {
-        do throws(CryptographyError) {
-            switch credential {
-            case .https, .signed: return nil
-            case .aes(_, let key): return try PayloadCipher(.aes, key: key)
-            case .des(_, let key): return try PayloadCipher(.des, key: key)
-            }
-        } catch {
-            throw .encryption(error)
-        }
-    }
 
     public func appendTarget(
         _ names: [Name], family: Families, at unixSeconds: UInt64, to request: inout [UInt8]

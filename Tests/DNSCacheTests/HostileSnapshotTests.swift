@@ -61,12 +61,7 @@ import Testing
     @Test func whatIsWrongIsSaid() throws {
         let cache = Self.cache(seed: 2)
         func error(_ bytes: [UInt8]) -> SnapshotError? {
-            do throws(SnapshotError) {
-                _ = try cache.restore(bytes, at: Self.then)
-                return nil
-            } catch {
-                return error
-            }
+            cache.restoreSnapshot(length: bytes.count, at: Self.then) { Array(bytes[$0]) }.fault
         }
         func changed(_ offset: Int, to octet: UInt8) -> [UInt8] {
             var bytes = Self.small
@@ -213,11 +208,8 @@ extension DNSCache {
             }
         }
         for (name, type, flags) in questions {
-            let (dnssecOK, checkingDisabled) =
-                flags.contains(.plain)
-                ? (false, false)
-                : flags.contains(.checkingDisabled)
-                    ? (false, true) : flags.contains(.dnssecOK) ? (true, false) : (true, true)
+            let dnssecOK = flags.isDisjoint(with: [.plain, .checkingDisabled])
+            let checkingDisabled = flags.isDisjoint(with: [.plain, .dnssecOK])
             let client = Audience.those(dnssecOK: dnssecOK, checkingDisabled: checkingDisabled)
             let found = find(name, type: type, for: client, at: now)
             #expect(found != nil)

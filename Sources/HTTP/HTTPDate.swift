@@ -21,8 +21,7 @@ package enum HTTPDate {
         else { return nil }
         let past = year - 1
         let leapDays = past / 4 - past / 100 + past / 400 - (1969 / 4 - 1969 / 100 + 1969 / 400)
-        let days =
-            (year - 1970) * 365 + leapDays + begin(of: month, in: year) + day - 1
+        let days = (year - 1970) * 365 + leapDays + begin(of: month, in: year) + day - 1
         return UInt64(((days * 24 + hour) * 60 + minute) * 60 + second)
     }
 
@@ -37,12 +36,9 @@ package enum HTTPDate {
         let month = months.indices.last { begin(of: $0, in: year) <= left } ?? 0
         let second = Int(unixSeconds % 86_400)
         var text: [UInt8] = []
-        func add(_ number: Int, _ digits: Int, _ end: StaticString) {
-            var unit = digits == 4 ? 1000 : 10
-            while unit > 0 {
-                text.append(UInt8(ascii: "0") + UInt8(number / unit % 10))
-                unit /= 10
-            }
+        func add(_ number: Int, _ end: StaticString) {
+            if number < 10 { text.append("0") }
+            text.appendDecimal(UInt64(number))
             text.append(end)
         }
         func add(_ name: StaticString, _ end: StaticString) {
@@ -52,12 +48,12 @@ package enum HTTPDate {
         }
         // 1 January 1970 was a Thursday.
         add(Self.days[(days + 4) % 7], ", ")
-        add(left - begin(of: month, in: year) + 1, 2, " ")
+        add(left - begin(of: month, in: year) + 1, " ")
         add(months[month], " ")
-        add(year, 4, " ")
-        add(second / 3600, 2, ":")
-        add(second / 60 % 60, 2, ":")
-        add(second % 60, 2, " GMT")
+        add(year, " ")
+        add(second / 3600, ":")
+        add(second / 60 % 60, ":")
+        add(second % 60, " GMT")
         return text
     }
 

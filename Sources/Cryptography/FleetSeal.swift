@@ -64,10 +64,8 @@ public final class FleetSeal {
         let end = value.count - Self.tagLength
         var tag = Array(value[end...])
         var output = [UInt8](repeating: 0, count: end - Self.nonceLength)
-        guard
-            run(
-                key, Array(value[..<Self.nonceLength]), name, Array(value[Self.nonceLength..<end]), into: &output,
-                encrypts: 0),
+        let (nonce, text) = (Array(value[..<Self.nonceLength]), Array(value[Self.nonceLength..<end]))
+        guard run(key, nonce, name, text, into: &output, encrypts: 0),
             unsafe EVP_CIPHER_CTX_ctrl(context.pointer, EVP_CTRL_AEAD_SET_TAG, Int32(Self.tagLength), &tag) == 1,
             finish()
         else { return nil }

@@ -19,11 +19,7 @@ final class DNSConversation: DemoConversation {
     func receive(_ bytes: Span<UInt8>) {
         var events: [ConversationEvent] = []
         try? conversation.receive(bytes, into: &events)
-        var output = conversation.takeOutput()
-        while !output.isEmpty {
-            send(output, false)
-            output = conversation.takeOutput()
-        }
+        while case let output = conversation.takeOutput(), !output.isEmpty { send(output, false) }
         if conversation.isFinished { send([], true) }
     }
 }

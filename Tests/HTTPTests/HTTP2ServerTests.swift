@@ -20,11 +20,7 @@ import Testing
             answer(request)
         }
         var sent: [UInt8] = []
-        var output = server.takeOutput()
-        while !output.isEmpty {
-            sent += output
-            output = server.takeOutput()
-        }
+        while case let part = server.takeOutput(), !part.isEmpty { sent += part }
         return (requests, sent)
     }
 

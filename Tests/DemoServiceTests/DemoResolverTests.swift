@@ -64,7 +64,6 @@ private final class EncryptedClient {
     private let socket: BlockingSocket
     private let tls: TLSSession
     private var conversation: any ClientConversation
-    private var names: [(Name, RecordType)] = []
     /// What goes out over HTTPS for a message.
     private var makeRequest: ([UInt8]) -> HTTP2Request? = { message in
         let fields = [(name: "content-type", value: "application/dns-message")]
@@ -94,28 +93,17 @@ private final class EncryptedClient {
         }
     }
 
-    func ask(_ name: String, _ type: RecordType = .a) throws -> Response.Reply? {
-        try send([name], type)
-        return try answers().first
-    }
+    func ask(_ name: String, _ type: RecordType = .a) throws -> Response.Reply? { try ask([name], type).first }
 
-    func ask(_ names: [String]) throws -> [Response.Reply] {
-        try send(names)
-        return try answers()
-    }
-
-    func send(_ texts: [String], _ type: RecordType = .a) throws {
-        names = texts.map { (Name($0)!, type) }
-        for (index, (name, type)) in names.enumerated() {
+    /// The answers for all of the names, in their order.
+    func ask(_ texts: [String], _ type: RecordType = .a) throws -> [Response.Reply] {
+        let names = texts.map { Name($0)! }
+        for (index, name) in names.enumerated() {
             conversation.open(
                 Query.message(id: 0, name, type: type, dnssecOK: false, checkingDisabled: false, paddedTo: 128),
                 as: UInt64(index))
         }
         try flush()
-    }
-
-    /// The answers to all that was sent, in the order of the questions.
-    func answers() throws -> [Response.Reply] {
         var replies: [UInt64: Response.Reply] = [:]
         while replies.count < names.count {
             for event in try events() {
@@ -126,7 +114,7 @@ private final class EncryptedClient {
                     case .http(let response): response.body
                     case .store: throw SocketFailure(call: "\(event)")
                     }
-                let (name, type) = names[Int(id)]
+                let name = names[Int(id)]
                 replies[id] = try Response.read(message.span, id: 0, to: name, type: type, defaultNegativeTTL: 0)
             }
         }

@@ -83,7 +83,7 @@ extension WatchClient: StreamOwner {
         end(isWatching ? "the daemon has ended" : "no daemon answers at \(path): closed by the server")
     }
 
-    func failed(_ stream: Stream, _ failure: StreamFailure) {
+    func failed(_ stream: Stream, _ failure: LinkEnd) {
         end(isWatching ? "the daemon has ended: \(failure)" : "no daemon answers at \(path): \(failure)")
     }
 }

@@ -22,7 +22,7 @@ package final class HTTPExchange {
     package init(
         _ request: [UInt8], to server: Endpoint, by egress: Egress = Egress(), _ security: Security, loop: EventLoop,
         done: @escaping (HTTPExchange, Outcome) -> Void
-    ) throws(StreamFailure) {
+    ) throws(LinkEnd) {
         self.done = done
         link = StreamLink(client: HTTP1(), owner: self)
         let tls = try security.session(to: server.address, at: WallClock.unixSeconds())

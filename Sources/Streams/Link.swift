@@ -10,7 +10,7 @@ package enum LinkState: Equatable {
     case closed
 }
 
-/// Why a link has ended.
+/// Why a link has ended, or a stream is unusable.
 package enum LinkEnd: Error, Equatable, CustomStringConvertible {
     /// ``StreamLink/finish()`` was called, and the peer has closed since.
     case finished
@@ -27,23 +27,16 @@ package enum LinkEnd: Error, Equatable, CustomStringConvertible {
     /// The peer leaves more octets unread than may wait for the peer.
     case tooSlow
 
-    package init(_ failure: StreamFailure) {
-        switch failure {
-        case .system(let error): self = error.isTimeout ? .timedOut(error) : .reset(error)
-        case .tls(let error): self = .tls(error)
-        case .closed: self = .closedByPeer(cleanly: false)
-        case .unread: self = .tooSlow
-        }
-    }
+    package init(_ error: SystemError) { self = error.isTimeout ? .timedOut(error) : .reset(error) }
 
     package var description: String {
         switch self {
         case .finished: "finished"
-        case .closedByPeer: StreamFailure.closed.description
+        case .closedByPeer: "closed by the server"
         case .reset(let error), .timedOut(let error): error.description
         case .tls(let error): error.description
         case .protocolBroken(let reason): reason
-        case .tooSlow: StreamFailure.unread.description
+        case .tooSlow: "the server takes no more bytes"
         }
     }
 }

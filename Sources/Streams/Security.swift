@@ -12,7 +12,7 @@ package enum Security {
 
     /// A new session to an address of the server; nil for plain text.
     /// - Parameter now: Seconds since 1970.
-    package func session(to address: IPAddress, at now: UInt64) throws(StreamFailure) -> TLSSession? {
+    package func session(to address: IPAddress, at now: UInt64) throws(LinkEnd) -> TLSSession? {
         guard case .tls(let context, let target) = self else { return nil }
         do throws(TLSError) {
             return try context.session(to: address, target, at: now)

@@ -15,7 +15,7 @@ package protocol StreamOwner: AnyObject {
     func ended(_ stream: Stream, isCut: Bool)
     /// The stream is unusable from now on. The call may come during a send, unless the peer has reset the connection:
     /// then earlier octets are received first.
-    func failed(_ stream: Stream, _ failure: StreamFailure)
+    func failed(_ stream: Stream, _ failure: LinkEnd)
     /// The peer has read some of the waiting octets.
     func written(_ stream: Stream)
     /// After ``Stream/finish()``: all octets are written, and the peer knows that no more will come.
@@ -27,25 +27,6 @@ extension StreamOwner {
     package func secured(_ stream: Stream) {}
     package func written(_ stream: Stream) {}
     package func finished(_ stream: Stream) {}
-}
-
-/// Why a stream is unusable.
-package enum StreamFailure: Error, Equatable, CustomStringConvertible {
-    case system(SystemError)
-    case tls(TLSError)
-    /// The peer has closed the connection without a proper end.
-    case closed
-    /// The peer leaves more octets unread than may wait for the peer.
-    case unread
-
-    package var description: String {
-        switch self {
-        case .system(let error): error.description
-        case .tls(let error): error.description
-        case .closed: "closed by the server"
-        case .unread: "the server takes no more bytes"
-        }
-    }
 }
 
 /// A connection, dialled or accepted, plain or through TLS. It connects, encrypts, queues and closes, and knows no
@@ -103,13 +84,13 @@ package final class Stream: EventHandler {
     package convenience init(
         to endpoint: Endpoint, by egress: Egress = Egress(), tls: TLSSession?, limit: Int, scratch: Scratch,
         loop: EventLoop, owner: any StreamOwner
-    ) throws(StreamFailure) {
+    ) throws(LinkEnd) {
         do throws(SystemError) {
             try self.init(
                 StreamSocket.connect(to: endpoint, by: egress), isConnected: false, tls: tls, limit: limit,
                 scratch: scratch, loop: loop, owner: owner)
         } catch {
-            throw .system(error)
+            throw LinkEnd(error)
         }
     }
 
@@ -163,13 +144,13 @@ package final class Stream: EventHandler {
             }
         } else if isConnected {
             do throws(SystemError) {
-                guard try outgoing.send(bytes, to: socket) else { return fail(.unread) }
+                guard try outgoing.send(bytes, to: socket) else { return fail(.tooSlow) }
                 updateInterest()
             } catch {
                 cannotWrite(error)
             }
         } else if !outgoing.append(bytes) {
-            fail(.unread)
+            fail(.tooSlow)
         }
     }
 
@@ -202,7 +183,7 @@ package final class Stream: EventHandler {
             do throws(SystemError) {
                 try socket.connectResult()
             } catch {
-                return fail(.system(error))
+                return fail(LinkEnd(error))
             }
             isConnected = true
             owner.connected(self)
@@ -219,14 +200,14 @@ package final class Stream: EventHandler {
             switch try socket.receive(into: scratch) {
             case .wouldBlock: return
             case .endOfStream:
-                if let broken { fail(.system(broken)) } else { owner.ended(self, isCut: tls != nil) }
+                if let broken { fail(LinkEnd(broken)) } else { owner.ended(self, isCut: tls != nil) }
             case .bytes(let count):
                 guard ending == .none else { return discard(count) }
                 let buffer = unsafe scratch.first(count)
                 decrypt(unsafe buffer.span)
             }
         } catch {
-            fail(.system(error))
+            fail(LinkEnd(error))
         }
     }
 
@@ -264,7 +245,7 @@ package final class Stream: EventHandler {
         guard isConnected else { return }
         do throws(SystemError) {
             let isDone = try outgoing.flush(to: socket)
-            if outgoing.isOverLimit { return fail(.unread) }
+            if outgoing.isOverLimit { return fail(.tooSlow) }
             updateInterest()
             guard isDone, ending == .writing else { return }
             ending = .written
@@ -277,7 +258,7 @@ package final class Stream: EventHandler {
 
     /// After a reset, reading comes to the octets received before it, and then to the end.
     private func cannotWrite(_ error: SystemError) {
-        guard error.isReset, isReading else { return fail(.system(error)) }
+        guard error.isReset, isReading else { return fail(LinkEnd(error)) }
         broken = error
         updateInterest()
     }
@@ -289,7 +270,7 @@ package final class Stream: EventHandler {
         loop.update(registration, interest)
     }
 
-    private func fail(_ failure: StreamFailure) {
+    private func fail(_ failure: LinkEnd) {
         if !isClosed { owner.failed(self, failure) }
     }
 }

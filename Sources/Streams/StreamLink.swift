@@ -221,11 +221,11 @@ extension StreamLink: StreamOwner {
     }
 
     /// After a failure of TLS the answering side waits until the peer has read the alert, which contains the reason.
-    package func failed(_ stream: Stream, _ failure: StreamFailure) {
+    package func failed(_ stream: Stream, _ failure: LinkEnd) {
         // A later failure, such as a reset, is not the reason for the link's end.
         if case .tls? = finishEnd, let finishEnd { return end(finishEnd) }
-        guard client == nil, case .tls = failure, finishEnd == nil else { return end(LinkEnd(failure)) }
-        finishEnd = LinkEnd(failure)
+        guard client == nil, case .tls = failure, finishEnd == nil else { return end(failure) }
+        finishEnd = failure
         stream.finish()
     }
 

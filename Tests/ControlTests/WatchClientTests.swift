@@ -45,6 +45,6 @@ import Transport
 
         func received(_ bytes: Span<UInt8>, on stream: Stream) { asked.open() }
         func ended(_ stream: Stream, isCut: Bool) { stream.close() }
-        func failed(_ stream: Stream, _ failure: StreamFailure) { stream.close() }
+        func failed(_ stream: Stream, _ failure: LinkEnd) { stream.close() }
     }
 }

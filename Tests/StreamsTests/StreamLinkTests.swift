@@ -434,6 +434,6 @@ import Testing
         init(_ received: Arrivals<[UInt8]>) { self.received = received }
         func received(_ bytes: Span<UInt8>, on stream: Stream) { received.append(bytes.indices.map { bytes[$0] }) }
         func ended(_ stream: Stream, isCut: Bool) {}
-        func failed(_ stream: Stream, _ failure: StreamFailure) {}
+        func failed(_ stream: Stream, _ failure: LinkEnd) {}
     }
 }

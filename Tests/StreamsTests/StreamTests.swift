@@ -15,7 +15,7 @@ import Transport
         case connected, secured, finished
         case received([UInt8])
         case ended(isCut: Bool)
-        case failed(StreamFailure)
+        case failed(LinkEnd)
     }
 
     /// An owner that notes everything; closes at the end, unless it is to go on.
@@ -35,7 +35,7 @@ import Transport
             told.append(.ended(isCut: isCut))
             stream.close()
         }
-        func failed(_ stream: Stream, _ failure: StreamFailure) {
+        func failed(_ stream: Stream, _ failure: LinkEnd) {
             told.append(.failed(failure))
             if finishesOnFailure { stream.finish() } else { stream.close() }
         }
@@ -180,7 +180,7 @@ import Transport
                 pair.server.stream?.send(piece.span)
             }
         }
-        #expect(pair.server.told.next() == .failed(.unread))
+        #expect(pair.server.told.next() == .failed(.tooSlow))
         pair.end()
     }
 
@@ -207,7 +207,7 @@ import Transport
             owner.stream = try? Stream(
                 to: endpoint, tls: nil, limit: 10, scratch: Scratch(16), loop: loop, owner: owner)
         }
-        guard case .failed(.system(let error)) = owner.told.next() else { return #expect(Bool(false)) }
+        guard case .failed(.reset(let error)) = owner.told.next() else { return #expect(Bool(false)) }
         #expect(error.description.hasSuffix("Connection refused"))
         let gate = Gate()
         loop.stop { gate.open() }

@@ -128,7 +128,7 @@ package final class AbnormalReporter {
         guard let destination else { return }
         let request = HTTPRequestWriter(host: destination.url.authority, keepsConnection: false)
             .post(Array(destination.url.path.utf8), body: ("application/x-ndjson", body))
-        do throws(StreamFailure) {
+        do throws(LinkEnd) {
             exchange = try HTTPExchange(
                 request, to: endpoint, by: destination.egress, destination.security, loop: loop
             ) { [weak self] in self?.settle($0, $1, at: endpoint) }

@@ -88,7 +88,7 @@ package final class ServiceList {
                 self?.settle($0, $1)
             }
             return
-        } catch let error as StreamFailure {
+        } catch let error as LinkEnd {
             failure = Failure(error)
         } catch {
             failure = Failure(.badAnswer, "\(error)")

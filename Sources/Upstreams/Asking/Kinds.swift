@@ -17,7 +17,7 @@ struct ServerKind: ~Copyable {
     }
 
     /// The failure of a connection that could not be made.
-    func describe(_ failure: StreamFailure) -> Failure {
+    func describe(_ failure: LinkEnd) -> Failure {
         guard failure == .tls(.noApplicationProtocol), case .tls(_, let target) = security, target.requiresProtocol
         else { return Failure(failure) }
         return Failure(.insecure, "the server does not offer HTTP/2 (ALPN h2), which DNS over HTTPS is asked by")

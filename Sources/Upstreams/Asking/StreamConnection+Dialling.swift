@@ -51,7 +51,7 @@ extension StreamConnection {
     func tryNext(at now: Tick) {
         dialling.next = nil
         while let endpoint = dialling.untried.popFirst() {
-            do throws(StreamFailure) {
+            do throws(LinkEnd) {
                 let tls = try pool.kind.security.session(to: endpoint.address, at: upstream.wall())
                 let stream = try Stream(
                     to: endpoint, by: upstream.egress, tls: tls, limit: StreamLimits.maximumQueued,
@@ -96,8 +96,8 @@ extension StreamConnection {
         if pool.server.endpoints != [endpoint] { dialling.failure?.detail += " (\(endpoint))" }
     }
 
-    func attemptFailed(_ stream: Stream, _ failure: StreamFailure) {
-        let endsInHandshake = stream.isConnected && failure.isEnd
+    func attemptFailed(_ stream: Stream, _ failure: LinkEnd) {
+        let endsInHandshake = stream.isConnected && failure.isConnectionEnd
         guard let endpoint = removeAttempt(stream) else { return }
         if failure == .tls(.noApplicationProtocol), pool.kind.security.withdrawProtocols() {
             dialling.untried.insert(endpoint, at: dialling.untried.startIndex)

@@ -125,6 +125,6 @@ extension StreamConnection: StreamOwner {
 
     /// This is never called before the connection is secured.
     func received(_ bytes: Span<UInt8>, on stream: Stream) {}
-    func ended(_ stream: Stream, isCut: Bool) { attemptFailed(stream, .closed) }
-    func failed(_ stream: Stream, _ failure: StreamFailure) { attemptFailed(stream, failure) }
+    func ended(_ stream: Stream, isCut: Bool) { attemptFailed(stream, .closedByPeer(cleanly: false)) }
+    func failed(_ stream: Stream, _ failure: LinkEnd) { attemptFailed(stream, failure) }
 }

@@ -5,12 +5,12 @@ import Transport
 
 // Failures of connections in the forwarder's form.
 
-extension StreamFailure {
+extension LinkEnd {
     /// Whether the peer, or a machine on the way to it, has ended the connection.
-    var isEnd: Bool {
+    var isConnectionEnd: Bool {
         switch self {
-        case .closed, .system: true
-        case .tls, .unread: false
+        case .closedByPeer, .reset, .timedOut: true
+        case .finished, .tls, .protocolBroken, .tooSlow: false
         }
     }
 }
@@ -27,8 +27,6 @@ extension Failure {
             }
         self.init(kind, end.description)
     }
-
-    init(_ failure: StreamFailure) { self.init(LinkEnd(failure)) }
 
     /// There is no way to the server, or this machine is short of a resource.
     init(_ error: SystemError) { self.init(error.isOwn ? .here : .unreachable, error.description) }

@@ -179,7 +179,7 @@ extension StoreUpstream {
         }
         open(command("CLIENT".utf8, "SETNAME".utf8, Self.clientName.utf8), .name)
         lookForGeneration()
-        do throws(StreamFailure) {
+        do throws(LinkEnd) {
             let stream = try connect(link, wall: wall)
             dialled += 1
             link.begin(stream)
@@ -193,7 +193,7 @@ extension StoreUpstream {
         if awaited.isEmpty { dial(wall: wall) } else { lost("its certificate was verified too long ago") }
     }
 
-    private func connect(_ link: StreamLink, wall: UInt64) throws(StreamFailure) -> Stream {
+    private func connect(_ link: StreamLink, wall: UInt64) throws(LinkEnd) -> Stream {
         switch access.address {
         case .plain(let endpoint): return try connect(link, endpoint, tls: nil)
         case .tls(let server, let context):
@@ -206,14 +206,14 @@ extension StoreUpstream {
                     StreamSocket.connect(toPath: path), isConnected: true, tls: nil, limit: Self.maximumQueued,
                     scratch: scratch, loop: loop, owner: link)
             } catch {
-                throw .system(error)
+                throw LinkEnd(error)
             }
         }
     }
 
     private func connect(
         _ link: StreamLink, _ endpoint: Endpoint, tls: TLSSession?
-    ) throws(StreamFailure) -> Stream {
+    ) throws(LinkEnd) -> Stream {
         try Stream(to: endpoint, tls: tls, limit: Self.maximumQueued, scratch: scratch, loop: loop, owner: link)
     }
 

@@ -80,30 +80,16 @@ final class ServiceDialect: Dialect {
 
     /// Whether the service refused the request because of a clock that is corrected now.
     private func isDueToClock(_ failure: ServiceFailure, _ response: HTTPResponse) -> Bool {
-        guard access.account.hasExpiry, case .suspected(let time) = failure.clockDoubt(response) else { return false }
-        return access.clock.learn(time, at: WallClock.unixSeconds(), isProven: access.security.isSecure)
-    }
-}
-
-extension ServiceFailure {
-    /// Whether this failure may be due to a wrong clock here.
-    fileprivate enum ClockDoubt {
-        case none
-        /// The clock may be wrong. The service's time is in seconds since 1970, if the answer has it.
-        case suspected(serviceTime: UInt64?)
-    }
-
-    fileprivate func clockDoubt(_ response: HTTPResponse) -> ClockDoubt {
-        switch remedy {
-        case .account where response.status == 401 || response.status == 403:
-            return .suspected(serviceTime: response.date)
+        guard access.account.hasExpiry else { return false }
+        /// The service's time in seconds since 1970, if the answer has it.
+        var time = response.date
+        switch failure.remedy {
+        case .account where response.status == 401 || response.status == 403: break
         case .clock:
-            if case .refused(let refusal) = self {
-                return .suspected(serviceTime: refusal.serviceTime ?? response.date)
-            }
-            return .suspected(serviceTime: response.date)
-        default: return .none
+            if case .refused(let refusal) = failure { time = refusal.serviceTime ?? time }
+        default: return false
         }
+        return access.clock.learn(time, at: WallClock.unixSeconds(), isProven: access.security.isSecure)
     }
 }
 

@@ -14,7 +14,8 @@ package final class ServerLookup: @unchecked Sendable {
     private var addresses: ServerAddresses
     private let file: ServerAddressFile?
     private let report: Report?
-    private var waiting: [Name: [Waiting]] = [:]
+    /// The callers that wait for a name.
+    private var waiting: [Name: [(port: UInt16, then: (ServerEndpoints) -> Void)]] = [:]
     private var questions: [ClientNumber: (name: Name, type: RecordType)] = [:]
     private var lastNumber = 0
     /// The question for the network's NAT64 prefix, and the receiver of the answer.
@@ -22,11 +23,6 @@ package final class ServerLookup: @unchecked Sendable {
     private let loop: EventLoop
     /// Increases when the machine's own addresses must be read: an earlier list is ignored.
     private var networkChanges = 0
-
-    private struct Waiting {
-        let port: UInt16
-        let then: (ServerEndpoints) -> Void
-    }
 
     /// The most callers that wait for one name.
     private static let maximumWaiting = 256
@@ -68,7 +64,7 @@ package final class ServerLookup: @unchecked Sendable {
             return then(.unknown(Failure(.unreachable, "too many wait for the address of \(name)")))
         }
         let endpoints = addresses.want(name, port: server.port, at: now)
-        if endpoints == nil { waiting[name, default: []].append(Waiting(port: server.port, then: then)) }
+        if endpoints == nil { waiting[name, default: []].append((server.port, then)) }
         perform()
         if let endpoints { then(endpoints) }
     }

@@ -79,8 +79,7 @@ extension StoreUpstream {
             guard let key = seals[0].key(purpose, of: question),
                 let value = try? seals[0].value(content, stored: wall, lifetime: lifetime, as: key)
             else { continue }
-            writes.append(
-                Write(key: key.text, command: command("SET".utf8, key.text, value, "EX".utf8, "\(time)".utf8)))
+            writes.append((key.text, command("SET".utf8, key.text, value, "EX".utf8, "\(time)".utf8)))
         }
         if writes.count > Self.maximumWrites {
             let excess = writes.count - Self.maximumWrites

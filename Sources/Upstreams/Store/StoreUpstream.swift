@@ -27,7 +27,7 @@ package final class StoreUpstream: Sender {
     var isReady = false
     /// The number of dialled connections, each of which goes to the next address.
     var dialled = 0
-    var writes: [Write] = []
+    var writes: [(key: [UInt8], command: [UInt8])] = []
     var writesUnderWay = (count: 0, octets: 0)
     /// Keys whose values are ignored until the store has confirmed their DEL: a lost reply, or an error, may have left
     /// the values there; and the keys of these whose DEL is to be sent.
@@ -98,11 +98,6 @@ package final class StoreUpstream: Sender {
         init(_ id: SharedReadID, _ question: SharedQuestion, _ onlooker: ((SharedEvent) -> Void)?, left: Int) {
             (self.id, self.question, self.onlooker, self.left) = (id, question, onlooker, left)
         }
-    }
-
-    struct Write {
-        let key: [UInt8]
-        let command: [UInt8]
     }
 
     /// The most writes that wait; the oldest writes beyond this number are dropped.

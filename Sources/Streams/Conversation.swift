@@ -46,15 +46,15 @@ package protocol ClientConversation: Conversation {
     var isIdle: Bool { get }
     /// Takes a request, for which there must be room.
     func open(_ request: [UInt8], as id: RequestID)
-    /// Cancels a request, whose answer is no longer needed.
-    /// - Returns: False if the answer would be taken for another request's, so that the connection must be closed.
-    func cancel(_ id: RequestID) -> Bool
+    /// Cancels a request, whose answer is no longer needed. Without effect where only their order identifies answers.
+    func cancel(_ id: RequestID)
     /// Whether part of the answer has come, so that the connection's end would leave a broken answer.
     func hasBegun(_ id: RequestID) -> Bool
 }
 
 extension ClientConversation {
     package var mostAtOnce: Int { .max }
+    package func cancel(_ id: RequestID) {}
     package func hasBegun(_ id: RequestID) -> Bool { false }
 }
 

@@ -46,15 +46,14 @@ package final class DNSFrames: ClientConversation {
         output.append(request.span.extracting(2...))
     }
 
-    package func cancel(_ id: RequestID) -> Bool {
-        guard let index = underWay.firstIndex(where: { $0.request == id }) else { return true }
+    package func cancel(_ id: RequestID) {
+        guard let index = underWay.firstIndex(where: { $0.request == id }) else { return }
         underWay[index].request = nil
         cancelled += 1
         if cancelled > Self.maximumCancelled, let oldest = underWay.firstIndex(where: { $0.request == nil }) {
             underWay.remove(at: oldest)
             cancelled -= 1
         }
-        return true
     }
 
     package func receive(

@@ -24,9 +24,6 @@ package final class HTTP1: ClientConversation {
         output = request
     }
 
-    /// False for the open request: its response could not be distinguished from the next response.
-    package func cancel(_ id: RequestID) -> Bool { request != id }
-
     package func hasBegun(_ id: RequestID) -> Bool { !reader.isIdle }
 
     package func receive(

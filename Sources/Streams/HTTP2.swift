@@ -28,10 +28,7 @@ package final class HTTP2: ClientConversation {
         if let request = makeRequest(request) { _ = session?.open(request, as: id) }
     }
 
-    package func cancel(_ id: RequestID) -> Bool {
-        session?.cancel(id)
-        return true
-    }
+    package func cancel(_ id: RequestID) { session?.cancel(id) }
 
     package func receive(
         _ bytes: Span<UInt8>, into events: inout [ConversationEvent]

@@ -6,8 +6,8 @@ import Base
 /// longer than ``maximumValueLength`` breaks it too: this fleet has not written the value, and to skip it would take as
 /// long as to read it.
 package final class RESP: ClientConversation {
-    /// The commands that await their replies, the oldest first; nil if the reply is no longer needed.
-    private var underWay: [RequestID?] = []
+    /// The commands that await their replies, the oldest first.
+    private var underWay: [RequestID] = []
     private var incoming: [UInt8] = []
     private var output: [UInt8] = []
     private var isEnded = false
@@ -45,12 +45,6 @@ package final class RESP: ClientConversation {
         output += request
     }
 
-    package func cancel(_ id: RequestID) -> Bool {
-        // The newest commands are at the end.
-        if let index = underWay.lastIndex(of: id) { underWay[index] = nil }
-        return true
-    }
-
     package func receive(
         _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
@@ -63,7 +57,7 @@ package final class RESP: ClientConversation {
         while let (reply, length) = try read(at: offset) {
             offset += length
             guard answered < underWay.count else { throw ConversationFailure("an unsolicited reply") }
-            if let id = underWay[answered] { events.append(.answered(id, .store(reply))) }
+            events.append(.answered(underWay[answered], .store(reply)))
             answered += 1
         }
     }

@@ -79,9 +79,8 @@ package final class StreamLink {
         if isApart { apart.append(client.takeOutput()) }
     }
 
-    /// Cancels a request, whose answer is no longer needed.
-    /// - Returns: False if the answer would be taken for another request's answer, so that the link must be closed.
-    package func cancel(_ id: RequestID) -> Bool { client?.cancel(id) ?? true }
+    /// Cancels a request, whose answer is no longer needed; see ``ClientConversation/cancel(_:)``.
+    package func cancel(_ id: RequestID) { client?.cancel(id) }
 
     /// Whether part of the answer has come.
     package func hasBegun(_ id: RequestID) -> Bool { client?.hasBegun(id) ?? false }

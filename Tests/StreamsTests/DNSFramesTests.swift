@@ -69,7 +69,8 @@ import Testing
         _ = try Self.receive(Self.frame(5, 0), conversation)
         #expect(conversation.room == 1)
         // What was given up takes no room, and its answer is nobody's.
-        #expect(conversation.cancel(7) && conversation.room == 2)
+        conversation.cancel(7)
+        #expect(conversation.room == 2)
         #expect(try Self.receive(Self.frame(8, 0), conversation).isEmpty)
         #expect(conversation.room == 2)
     }
@@ -120,7 +121,8 @@ import Testing
         }
         for number in 0..<5000 as Range<UInt64> {
             conversation.open(Self.query(0), as: number)
-            #expect(conversation.cancel(number) && conversation.isIdle)
+            conversation.cancel(number)
+            #expect(conversation.isIdle)
         }
         #expect(conversation.room == DNSFrames.maximumUnderWay)
         conversation.open(Self.query(7), as: 5000)

@@ -38,7 +38,8 @@ import Testing
 
     @Test func aRequestCannotBeTakenBack() {
         let conversation = Self.asked()
-        #expect(!conversation.cancel(7) && conversation.cancel(8))
+        conversation.cancel(7)
+        #expect(conversation.room == 0 && !conversation.isIdle)
     }
 
     @Test(arguments: ["x", "\r\n", "HTTP/1.1 100 Continue\r\n\r\n", response])

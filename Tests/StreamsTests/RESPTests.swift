@@ -54,16 +54,6 @@ import Testing
         #expect(events == [.answered(0, .store(.error(error))), .answered(1, .store(.error(error)))])
     }
 
-    @Test func theReplyToWhatWasCancelledIsDropped() throws {
-        let conversation = Self.asking(3)
-        #expect(conversation.cancel(1) && conversation.cancel(9))
-        #expect(conversation.room == RESP.maximumUnderWay - 3)
-        #expect(
-            try Self.receive("$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n", conversation) == [
-                .answered(0, .store(.value([97]))), .answered(2, .store(.value([99]))),
-            ])
-    }
-
     @Test func roomIsTakenAndGivenBackHoweverLongItLasts() throws {
         let conversation = Self.asking(RESP.maximumUnderWay)
         #expect(conversation.room == 0)

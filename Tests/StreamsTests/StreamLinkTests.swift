@@ -39,10 +39,7 @@ import Testing
             underWay.append(id)
             output += request
         }
-        func cancel(_ id: RequestID) -> Bool {
-            underWay.removeAll { $0 == id }
-            return true
-        }
+        func cancel(_ id: RequestID) { underWay.removeAll { $0 == id } }
         func receive(_ bytes: Span<UInt8>, into events: inout [ConversationEvent]) throws(ConversationFailure) {
             for index in bytes.indices {
                 switch Octet(rawValue: bytes[index]) {
@@ -85,7 +82,7 @@ import Testing
                 link.flush()
                 link.read()
             case .cancel:
-                _ = link.cancel(3)
+                link.cancel(3)
                 link.flush()
             }
         }
@@ -383,7 +380,7 @@ import Testing
             for _ in 0..<10_000 where world.link.state == .open {
                 world.link.open([UInt8](repeating: 1, count: 900), as: 1)
                 world.link.flush()
-                _ = world.link.cancel(1)
+                world.link.cancel(1)
             }
         }
         #expect(world.owner.told == [.ended(.tooSlow)])

@@ -45,7 +45,7 @@ final class StreamConnection {
     }
 
     func cancel(_ query: QueryNumber) {
-        _ = link.cancel(query)
+        link.cancel(query)
         sendLater()
     }
 

@@ -39,7 +39,7 @@ private func converse(_ pieces: [ArraySlice<UInt8>]) -> FramesOutcome {
         return next - 1
     }
     for number in 0..<8 as Range<UInt64> { conversation.open([UInt8](repeating: 1, count: 12), as: 100 + number) }
-    check(conversation.cancel(103), "a question cannot be given up")
+    conversation.cancel(103)
     var outcome = FramesOutcome()
     do throws(ConversationFailure) {
         for piece in pieces {

@@ -49,13 +49,13 @@ package protocol ClientConversation: Conversation {
     /// Cancels a request, whose answer is no longer needed. Without effect where only their order identifies answers.
     func cancel(_ id: RequestID)
     /// Whether part of the answer has come, so that the connection's end would leave a broken answer.
-    func hasBegun(_ id: RequestID) -> Bool
+    var hasBegun: Bool { get }
 }
 
 extension ClientConversation {
     package var mostAtOnce: Int { .max }
     package func cancel(_ id: RequestID) {}
-    package func hasBegun(_ id: RequestID) -> Bool { false }
+    package var hasBegun: Bool { false }
 }
 
 /// The owner's ID of a request.

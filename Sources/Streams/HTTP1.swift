@@ -24,7 +24,7 @@ package final class HTTP1: ClientConversation {
         output = request
     }
 
-    package func hasBegun(_ id: RequestID) -> Bool { !reader.isIdle }
+    package var hasBegun: Bool { !reader.isIdle }
 
     package func receive(
         _ bytes: Span<UInt8>, into events: inout [ConversationEvent]

@@ -83,7 +83,7 @@ package final class StreamLink {
     package func cancel(_ id: RequestID) { client?.cancel(id) }
 
     /// Whether part of the answer has come.
-    package func hasBegun(_ id: RequestID) -> Bool { client?.hasBegun(id) ?? false }
+    package var hasBegun: Bool { client?.hasBegun ?? false }
 
     /// Reads the waiting octets, if any, without waiting for the loop's event. The call has no effect while an event is
     /// being reported.

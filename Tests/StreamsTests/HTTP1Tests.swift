@@ -27,9 +27,9 @@ import Testing
         conversation.open(Array("GET".utf8), as: 7)
         #expect(conversation.takeOutput() == Array("GET".utf8) && conversation.takeOutput().isEmpty)
         #expect(conversation.room == 0 && !conversation.isIdle && conversation.mayTakeMore)
-        #expect(!conversation.hasBegun(7))
+        #expect(!conversation.hasBegun)
         #expect(try Self.receive("HTTP/1.1 200 OK\r\nContent-Le", conversation).isEmpty)
-        #expect(conversation.hasBegun(7))
+        #expect(conversation.hasBegun)
         #expect(
             try Self.receive("ngth: 2\r\n\r\nhi", conversation)
                 == [.answered(7, .http(HTTPResponse(status: 200, body: Array("hi".utf8))))])

@@ -103,7 +103,7 @@ extension StreamConnection: LinkOwner {
 
     func ended(_ link: StreamLink, _ end: LinkEnd) {
         isClosed = true
-        pool.ended(self, end, Failure(end), hasBegun: link.hasBegun(0))
+        pool.ended(self, end, Failure(end), hasBegun: link.hasBegun)
     }
 }
 

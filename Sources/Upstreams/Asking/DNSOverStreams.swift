@@ -7,12 +7,12 @@ import Streams
 final class DNSOverStreams: Dialect {
     private let server: Server
     private let answers: DNSAnswers
+    /// Whether queries are padded, since their lengths would reveal some of the contents of TLS.
     private let isPadded: Bool
     private(set) var keepAlive: UInt16?
 
-    /// - Parameter isPadded: Whether queries are padded, since their lengths would reveal some of the contents of TLS.
-    init(_ server: Server, _ answers: DNSAnswers, isPadded: Bool) {
-        (self.server, self.answers, self.isPadded) = (server, answers, isPadded)
+    init(_ server: Server, _ answers: DNSAnswers) {
+        (self.server, self.answers, isPadded) = (server, answers, server.kind == .tls)
     }
 
     func conversation() -> any ClientConversation { DNSFrames { [answers] in answers.nextID() } }

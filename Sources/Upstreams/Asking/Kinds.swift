@@ -10,10 +10,9 @@ struct ServerKind: ~Copyable {
     var security: Security
     let dialect: any Dialect
     let limits: StreamLimits
-    let isSecure: Bool
 
     init(_ security: Security, _ dialect: any Dialect, _ limits: StreamLimits) {
-        (self.security, self.dialect, self.limits, isSecure) = (security, dialect, limits, security.isSecure)
+        (self.security, self.dialect, self.limits) = (security, dialect, limits)
     }
 
     /// The failure of a connection that could not be made.
@@ -35,12 +34,11 @@ extension ServerKind {
             return .tls(tls, TLSTarget(server, protocols: [protocols], requiresProtocol: isRequired))
         }
         switch server.kind {
-        case .plain: self.init(.plain, DNSOverStreams(server, answers, isPadded: false), .oneQueryEach)
-        case .tcp: self.init(.plain, DNSOverStreams(server, answers, isPadded: false), .frames)
+        case .plain: self.init(.plain, DNSOverStreams(server, answers), .oneQueryEach)
+        case .tcp: self.init(.plain, DNSOverStreams(server, answers), .frames)
         // Some servers support ALPN but not this protocol name, so it is not required.
         case .tls:
-            self.init(
-                try secured(ApplicationProtocol.dnsOverTLS), DNSOverStreams(server, answers, isPadded: true), .frames)
+            self.init(try secured(ApplicationProtocol.dnsOverTLS), DNSOverStreams(server, answers), .frames)
         case .https(let path, let usesGET):
             self.init(
                 try secured(ApplicationProtocol.http2, isRequired: true),

@@ -82,7 +82,7 @@ final class StreamConnection {
         link.begin(stream)
         // Many servers write a session ticket first, and their answer waits until the ticket is acknowledged (RFC 896),
         // for which the kernel would take 40 ms. The next write ends the option, so the option is set after it.
-        if pool.kind.isSecure { stream.acknowledgeAtOnce() }
+        if pool.kind.security.isSecure { stream.acknowledgeAtOnce() }
     }
 }
 
@@ -114,7 +114,7 @@ extension StreamConnection: StreamOwner {
             let silent = dialling.attempts.filter { !$0.stream.isConnected }.map(\.endpoint)
             upstream.progressed(.connected(attempt.endpoint, silent: silent))
         }
-        if !pool.kind.isSecure { use(stream) }
+        if !pool.kind.security.isSecure { use(stream) }
     }
 
     func secured(_ stream: Stream) {

@@ -20,7 +20,7 @@ extension ConnectionPlan {
         // to end.
         let isDue =
             queries[number].racedAt.map { $0 <= now } ?? false
-            || queries[number].isOn { connections[$0].isDraining }
+            || queries[number].connections.contains { connections[$0].isDraining }
         guard isDue else { return }
         endRace(number)
         guard queries[number].connections.count < Self.maximumRacing else { return }
@@ -67,7 +67,7 @@ extension ConnectionPlan {
             if let connection = connection(after: 0, since: 0) {
                 stopWaiting(query)
                 // A connection that is no longer doubted may carry the query already.
-                guard !queries[query].isOn({ $0 == connection }) else { continue }
+                guard !queries[query].connections.contains(where: { $0 == connection }) else { continue }
                 send(query, on: connection, at: now)
             } else if isPaused(at: now) {
                 failWaiting(.paused)

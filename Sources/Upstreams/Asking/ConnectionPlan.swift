@@ -256,7 +256,7 @@ struct ConnectionPlan: ~Copyable {
 
     /// Whether a connection carries a query.
     func isOn(_ query: QueryNumber, _ connection: ConnectionNumber) -> Bool {
-        queries.contains(query) && queries[query].isOn { $0 == connection }
+        queries.contains(query) && queries[query].connections.contains { $0 == connection }
     }
 }
 

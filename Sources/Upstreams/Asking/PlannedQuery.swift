@@ -61,9 +61,6 @@ struct PlannedQuery {
         // A reset may destroy answers to other queries that had come and were not read yet.
         return unanswered < (losses > unanswered ? Self.mostLosses : 1)
     }
-
-    /// Whether a condition holds for one of the query's connections.
-    func isOn(_ isMeant: (ConnectionNumber) -> Bool) -> Bool { connections.contains(where: isMeant) }
 }
 
 /// A few connections, at most ``ConnectionPlan/maximumRacing``: a list would take heap memory for each query.

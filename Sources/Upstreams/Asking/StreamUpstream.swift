@@ -25,7 +25,8 @@ package final class StreamUpstream: Upstream {
     private var kind: (Server) throws(Unaskable) -> ServerKind
     /// The source address, network device and mark of the sockets.
     private(set) var egress: Egress
-    private let clock: () -> Tick
+    /// Returns the present time, for events whose caller gives no time.
+    let now: () -> Tick
     /// Returns the seconds since 1970.
     var wall: () -> UInt64 = { WallClock.unixSeconds() }
     private var underWay = Numbered<StreamQuery?>(none: nil)
@@ -43,14 +44,13 @@ package final class StreamUpstream: Upstream {
         case secured(String)
     }
 
-    /// - Parameter clock: Returns the present time, for events whose caller gives no time.
     init(
         loop: EventLoop, tallies: UpstreamTallies, lookup: ServerFinder? = nil, outbox: Outbox? = nil,
         egress: Egress = Egress(), clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) },
         kind: @escaping (Server) throws(Unaskable) -> ServerKind
     ) {
         (self.loop, self.tallies, self.lookup, self.outbox) = (loop, tallies, lookup, outbox)
-        (self.egress, self.clock, self.kind) = (egress, clock, kind)
+        (self.egress, now, self.kind) = (egress, clock, kind)
     }
 
     /// Applies changed settings to later queries; queries under way end under the former settings.
@@ -110,8 +110,6 @@ package final class StreamUpstream: Upstream {
         underWay.remove(query.number)
         settle(query.id, outcome, toRepeat)
     }
-
-    func now() -> Tick { clock() }
 
     // MARK: Time
 

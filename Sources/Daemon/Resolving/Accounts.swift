@@ -100,10 +100,10 @@ final class Accounts {
     /// A query has failed.
     /// - Parameter areAllFailing: Whether the last attempt at each of the group's servers failed.
     func failed(_ group: GroupID, areAllFailing: @autoclosure () -> Bool, at now: Tick) {
-        if let list = lists[group], areAllFailing() { list.serversFailed(at: now) }
+        if let list = lists[group], areAllFailing() { list.askSoon(at: now) }
     }
 
-    func networkChanged(at now: Tick) { for list in lists.values { list.networkChanged(at: now) } }
+    func networkChanged(at now: Tick) { for list in lists.values { list.askSoon(at: now) } }
 
     func expire(at now: Tick) {
         for list in lists.values { list.expire(at: now) }

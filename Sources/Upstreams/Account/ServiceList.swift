@@ -47,15 +47,8 @@ package final class ServiceList {
         perform(at: now)
     }
 
-    /// This machine's addresses or routes have changed.
-    package func networkChanged(at now: Tick) {
-        schedule.askSoon(at: now)
-    }
-
-    /// Each server of the list in use has failed.
-    package func serversFailed(at now: Tick) {
-        schedule.askSoon(at: now)
-    }
+    /// This machine's addresses or routes have changed, or each server of the list in use has failed.
+    package func askSoon(at now: Tick) { schedule.askSoon(at: now) }
 
     package func close() {
         exchange?.close()
@@ -79,7 +72,6 @@ package final class ServiceList {
     }
 
     private func ask(_ server: Endpoint, at now: Tick) {
-        let failure: Failure
         do {
             let request = access.writer(to: server, keepsConnection: false).get(
                 try access.account.listTarget(at: access.clock.time(at: WallClock.unixSeconds())))
@@ -87,14 +79,10 @@ package final class ServiceList {
                 [weak self] in
                 self?.settle($0, $1)
             }
-            return
-        } catch let error as LinkEnd {
-            failure = Failure(error)
         } catch {
-            failure = Failure(.badAnswer, "\(error)")
+            lastFailure = (error as? LinkEnd).map { Failure($0) } ?? Failure(.badAnswer, "\(error)")
+            schedule.failed(at: now)
         }
-        lastFailure = failure
-        schedule.failed(at: now)
     }
 
     private func settle(_ exchange: HTTPExchange, _ outcome: HTTPExchange.Outcome) {

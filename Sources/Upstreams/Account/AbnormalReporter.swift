@@ -93,9 +93,9 @@ package final class AbnormalReporter {
             guard let deadline = queue.nextDeadline, deadline <= now else { return }
             endExchange()
             settle(.failed, "no answer within \(ReportQueue.attemptTime) ms", at: now)
-        } else if let batch = queue.nextBatch(at: now) {
+        } else if let batch = queue.nextBatch(at: now), let destination {
             body = batch
-            send(at: now)
+            finder.find(destination.server, now) { [weak self] in self?.found($0, of: destination) }
         }
     }
 
@@ -106,26 +106,19 @@ package final class AbnormalReporter {
         exchange = nil
     }
 
-    private func send(at now: Tick) {
-        guard let destination else { return }
-        finder.find(destination.server, now) { [weak self] in self?.found($0) }
-    }
-
-    private func found(_ endpoints: ServerEndpoints) {
-        guard let destination else { return }
+    private func found(_ endpoints: ServerEndpoints, of destination: Destination) {
         let now = Tick(nanoseconds: Clock.now())
         switch endpoints {
         case .known(let endpoints):
             // After a failure the next endpoint is tried.
             let index = queue.failures % endpoints.count
             if queue.failures > 0, index == 0 { finder.allFailed(destination.server, now) }
-            post(to: endpoints[index], at: now)
+            post(to: endpoints[index], of: destination, at: now)
         case .unknown(let failure): settle(.failed, failure.detail, at: now)
         }
     }
 
-    private func post(to endpoint: Endpoint, at now: Tick) {
-        guard let destination else { return }
+    private func post(to endpoint: Endpoint, of destination: Destination, at now: Tick) {
         let request = HTTPRequestWriter(host: destination.url.authority, keepsConnection: false)
             .post(Array(destination.url.path.utf8), body: ("application/x-ndjson", body))
         do throws(LinkEnd) {

@@ -90,8 +90,7 @@ struct ReportQueue {
     private mutating func schedule(at now: Tick) {
         guard !isSending, !waiting.isEmpty else { return }
         let gathered = waitingSize >= Self.batchSize ? now : now.advanced(milliseconds: Self.gatherTime)
-        let at = max(notBefore ?? now, min(nextDeadline ?? gathered, gathered))
-        nextDeadline = at
+        nextDeadline = max(notBefore ?? now, min(nextDeadline ?? gathered, gathered))
     }
 
     private static func pause(after failures: Int) -> Int {

@@ -106,7 +106,7 @@ public enum Outcome: Sendable, Equatable {
 }
 
 /// Why an attempt failed: `kind` for decisions, `detail` for the log (one line, no secrets, no query names).
-public struct Failure: Sendable, Equatable {
+public struct Failure: Error, Sendable, Equatable {
     /// The meaning of the failure for the server, and for the names of the query.
     public enum Kind: Sendable, Equatable {
         case timedOut

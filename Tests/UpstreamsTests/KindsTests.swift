@@ -35,12 +35,12 @@ import Testing
     /// A missing setting never means "in the clear".
     @Test(arguments: [Server.Kind.tls, .https(path: "/", usesGET: true)])
     func anEncryptedServerIsNotAskedWithoutRules(kind: Server.Kind) {
-        #expect(throws: Unaskable.self) { _ = try ServerKind(server(kind), answers, nil) }
+        #expect(throws: Failure.self) { _ = try ServerKind(server(kind), answers, nil) }
     }
 
     @Test func anAccountIsNotAskedWithMessages() throws {
         let context = try TLSClientContext(TLSPolicy())
-        #expect(throws: Unaskable.self) { _ = try ServerKind(server(.account), answers, context) }
+        #expect(throws: Failure.self) { _ = try ServerKind(server(.account), answers, context) }
         let account = try TencentAccount(.https(token: Array("67890".utf8)))
         let access = ServiceAccess(
             account: account, AccountKeys("httpdns", names: "domains.intercept", .https(token: [])),

@@ -69,7 +69,7 @@ import Transport
                 if moment == .lookedUp { waiting.value.append(then) } else { then(.known(server.endpoints)) }
             }, worked: { _, _ in }, allFailed: { _, _ in })
         let upstream = OnLoop<StreamUpstream?>(
-            StreamUpstream(loop: loop, tallies: UpstreamTallies(), lookup: finder) { server throws(Unaskable) in
+            StreamUpstream(loop: loop, tallies: UpstreamTallies(), lookup: finder) { server throws(Failure) in
                 let kind = try ServerKind(server, answers, tls)
                 watched.watch("pool", kind.dialect)
                 return kind

@@ -36,7 +36,7 @@ final class StreamAsking: @unchecked Sendable {
         let clock = Clockwork()
         upstream = StreamUpstream(
             loop: loop, tallies: tallies, lookup: lookup(), outbox: outbox, clock: { clock.now() },
-            kind: { [answers] server throws(Unaskable) in try ServerKind(server, answers, tls) })
+            kind: { [answers] server throws(Failure) in try ServerKind(server, answers, tls) })
         clock.asking = self
         let ended = ended
         let numbers = (1...2000 as ClosedRange<UInt32>).map { ($0, QueryID(standalone: $0, of: .fallback)) }

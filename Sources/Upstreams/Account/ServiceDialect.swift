@@ -47,9 +47,9 @@ final class ServiceDialect: Dialect {
 
     func conversation() -> any ClientConversation { HTTP1() }
 
-    func request(_ ask: Ask, isRewritten: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
+    func request(_ ask: Ask, isRewritten: Bool, at now: Tick, wall: UInt64) throws(Failure) -> [UInt8] {
         guard case .addresses(let names, let families) = ask else {
-            throw Unaskable(.badAnswer, "HTTPDNS knows addresses alone")
+            throw Failure(.badAnswer, "HTTPDNS knows addresses alone")
         }
         do throws(RequestError) {
             return try writer.get { request throws(RequestError) in
@@ -57,7 +57,7 @@ final class ServiceDialect: Dialect {
                     names, family: families, at: access.clock.time(at: wall), to: &request)
             }
         } catch {
-            throw Unaskable(.badAnswer, error.description)
+            throw Failure(.badAnswer, error.description)
         }
     }
 

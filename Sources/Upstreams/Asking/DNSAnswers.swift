@@ -44,8 +44,8 @@ package final class DNSAnswers {
     ///   - isPadded: Whether to pad the query, since its length would reveal some of the contents of TLS.
     func message(
         _ ask: Ask, to server: Server, isRewritten: Bool, keepAlive: Bool = false, isPadded: Bool, at now: Tick
-    ) throws(Unaskable) -> [UInt8] {
-        guard case .message(let question) = ask else { throw Unaskable(.badAnswer, "a resolver is asked questions") }
+    ) throws(Failure) -> [UInt8] {
+        guard case .message(let question) = ask else { throw Failure(.badAnswer, "a resolver is asked questions") }
         return Query.message(
             id: 0, question.name, type: question.type, dnssecOK: question.dnssecOK,
             checkingDisabled: question.checkingDisabled, hasEDNS: !isRewritten && edns.includes(server, at: now),

@@ -43,7 +43,7 @@ final class DNSOverHTTPS: Dialect {
         }
     }
 
-    func request(_ ask: Ask, isRewritten: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
+    func request(_ ask: Ask, isRewritten: Bool, at now: Tick, wall: UInt64) throws(Failure) -> [UInt8] {
         try answers.message(ask, to: server, isRewritten: isRewritten, isPadded: true, at: now)
     }
 

@@ -18,7 +18,7 @@ final class DNSOverStreams: Dialect {
     func conversation() -> any ClientConversation { DNSFrames { [answers] in answers.nextID() } }
 
     /// The conversation sets the ID.
-    func request(_ ask: Ask, isRewritten: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
+    func request(_ ask: Ask, isRewritten: Bool, at now: Tick, wall: UInt64) throws(Failure) -> [UInt8] {
         try answers.message(
             ask, to: server, isRewritten: isRewritten, keepAlive: server.kind != .plain, isPadded: isPadded, at: now)
     }

@@ -10,8 +10,8 @@ protocol Dialect: AnyObject {
     func conversation() -> any ClientConversation
     /// The request for a query.
     /// - Parameter isRewritten: Whether the previous answer was ``Reading/retryRewritten``.
-    /// - Throws: An error if the server cannot be asked this.
-    func request(_ ask: Ask, isRewritten: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8]
+    /// - Throws: Why the server cannot be asked this.
+    func request(_ ask: Ask, isRewritten: Bool, at now: Tick, wall: UInt64) throws(Failure) -> [UInt8]
     func read(_ answer: ConversationAnswer, to ask: Ask, isRewritten: Bool, at now: Tick) -> Reading
     /// How long the server keeps idle connections open, by the last answer, in tenths of a second.
     var keepAlive: UInt16? { get }
@@ -19,13 +19,6 @@ protocol Dialect: AnyObject {
 
 extension Dialect {
     var keepAlive: UInt16? { nil }
-}
-
-/// Why a server cannot be asked a query.
-struct Unaskable: Error {
-    let failure: Failure
-
-    init(_ kind: Failure.Kind, _ detail: String) { failure = Failure(kind, detail) }
 }
 
 /// The meaning of an answer.

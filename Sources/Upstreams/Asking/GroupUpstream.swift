@@ -38,7 +38,7 @@ package final class GroupUpstream: Upstream {
         plain = PlainUpstream(answers, loop: loop, tallies: tallies, outbox: outbox)
         plain.egress = egress
         streams = StreamUpstream(loop: loop, tallies: tallies, lookup: lookup, outbox: outbox, egress: egress) {
-            server throws(Unaskable) in
+            server throws(Failure) in
             try ServerKind(server, answers, tls)
         }
         plain.truncated = { [unowned self] id, server, ask, now in streams.ask(id, server, ask, at: now) }
@@ -58,7 +58,7 @@ package final class GroupUpstream: Upstream {
         guard tls != nil || egress != streams.egress else { return }
         self.tls = tls ?? self.tls
         plain.egress = egress
-        streams.renew(egress) { [answers, tls = self.tls] server throws(Unaskable) in
+        streams.renew(egress) { [answers, tls = self.tls] server throws(Failure) in
             try ServerKind(server, answers, tls)
         }
     }

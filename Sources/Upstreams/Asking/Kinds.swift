@@ -28,9 +28,9 @@ struct ServerKind: ~Copyable {
 extension ServerKind {
     /// A server that is asked with DNS messages.
     /// - Parameter tls: The verification of encrypted servers; nil if the group has none.
-    init(_ server: Server, _ answers: DNSAnswers, _ tls: TLSClientContext?) throws(Unaskable) {
-        func secured(_ protocols: String, isRequired: Bool = false) throws(Unaskable) -> Security {
-            guard let tls else { throw Unaskable(.untrusted, "nothing says whom to trust") }
+    init(_ server: Server, _ answers: DNSAnswers, _ tls: TLSClientContext?) throws(Failure) {
+        func secured(_ protocols: String, isRequired: Bool = false) throws(Failure) -> Security {
+            guard let tls else { throw Failure(.untrusted, "nothing says whom to trust") }
             return .tls(tls, TLSTarget(server, protocols: [protocols], requiresProtocol: isRequired))
         }
         switch server.kind {
@@ -43,7 +43,7 @@ extension ServerKind {
             self.init(
                 try secured(ApplicationProtocol.http2, isRequired: true),
                 DNSOverHTTPS(server, path, usesGET: usesGET, answers), .http2)
-        case .account: throw Unaskable(.badAnswer, "it is not asked with messages")
+        case .account: throw Failure(.badAnswer, "it is not asked with messages")
         }
     }
 

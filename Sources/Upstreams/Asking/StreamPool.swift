@@ -75,12 +75,12 @@ final class StreamPool {
 
     private func rewrite(_ query: StreamQuery, on connection: ConnectionNumber, at now: Tick) {
         query.isRewritten = true
-        do throws(Unaskable) {
+        do throws(Failure) {
             query.request = try kind.dialect.request(query.ask, isRewritten: true, at: now, wall: upstream.wall())
             plan.rewritten(query.number, on: connection, at: now)
         } catch {
             plan.cancel(query.number, at: now)
-            upstream.end(query, .failed(error.failure))
+            upstream.end(query, .failed(error))
         }
     }
 

@@ -22,7 +22,7 @@ package final class StreamUpstream: Upstream {
     /// Memory into which the octets of all connections are first read.
     let scratch = Scratch(16_384)
     /// Returns the kind of a server that is asked for the first time.
-    private var kind: (Server) throws(Unaskable) -> ServerKind
+    private var kind: (Server) throws(Failure) -> ServerKind
     /// The source address, network device and mark of the sockets.
     private(set) var egress: Egress
     /// Returns the present time, for events whose caller gives no time.
@@ -47,14 +47,14 @@ package final class StreamUpstream: Upstream {
     init(
         loop: EventLoop, tallies: UpstreamTallies, lookup: ServerFinder? = nil, outbox: Outbox? = nil,
         egress: Egress = Egress(), clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) },
-        kind: @escaping (Server) throws(Unaskable) -> ServerKind
+        kind: @escaping (Server) throws(Failure) -> ServerKind
     ) {
         (self.loop, self.tallies, self.lookup, self.outbox) = (loop, tallies, lookup, outbox)
         (self.egress, now, self.kind) = (egress, clock, kind)
     }
 
     /// Applies changed settings to later queries; queries under way end under the former settings.
-    func renew(_ egress: Egress, _ kind: @escaping (Server) throws(Unaskable) -> ServerKind) {
+    func renew(_ egress: Egress, _ kind: @escaping (Server) throws(Failure) -> ServerKind) {
         (self.egress, self.kind) = (egress, kind)
         keep([])
     }
@@ -70,7 +70,7 @@ package final class StreamUpstream: Upstream {
     }
 
     /// The pool of a server, made at its first query, so that servers which are only listed have no counters.
-    private func pool(_ server: Server) throws(Unaskable) -> StreamPool {
+    private func pool(_ server: Server) throws(Failure) -> StreamPool {
         if let latest, latest.server == server { return latest }
         latest = pools[server]
         if let latest { return latest }
@@ -80,14 +80,14 @@ package final class StreamUpstream: Upstream {
     }
 
     package func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {
-        do throws(Unaskable) {
+        do throws(Failure) {
             let pool = try pool(server)
             let request = try pool.kind.dialect.request(ask, isRewritten: false, at: now, wall: wall())
             let query = StreamQuery(id, pool, ask, request, at: now)
             underWay.insert(query, as: query.number)
             pool.ask(query, at: now)
         } catch {
-            settle(id, .failed(error.failure), false)
+            settle(id, .failed(error), false)
         }
     }
 

@@ -128,8 +128,7 @@ extension StoreUpstream {
         switch purpose {
         case .authentication:
             if case .error(let error) = reply { lost(error.text) }
-        // The name only helps an operator who reads the store's list of clients.
-        case .name: break
+        case .anyReply: break
         case .generation(let index): generation(reply, of: seals[index], isLast: index == seals.count - 1)
         case .read(let read, let lookup): replied(reply, to: read, lookup)
         case .lease(let id):
@@ -147,7 +146,6 @@ extension StoreUpstream {
             // After an error the deletion is repeated with the next read of the generation.
             if case .error = reply { break }
             pendingDeletes.remove(key)
-        case .generationWritten: break
         }
     }
 
@@ -209,8 +207,7 @@ extension StoreUpstream {
         if seal.generation > known, room > 0,
             let value = try? seal.value(generation: seal.generation, as: key)
         {
-            open(
-                command("SET".utf8, key.text, value, "EX".utf8, "\(Self.generationTime)".utf8), .generationWritten)
+            open(command("SET".utf8, key.text, value, "EX".utf8, "\(Self.generationTime)".utf8), .anyReply)
             outbox.add(self)
         }
         guard isLast else { return }

@@ -66,13 +66,13 @@ package final class StoreUpstream: Sender {
     /// The purpose of a command.
     enum Awaited {
         case authentication
-        case name
+        /// Nothing follows from its reply.
+        case anyReply
         case generation(seal: Int)
         case read(Read, Lookup)
         case lease(SharedReadID)
         case write(octets: Int)
         case deletion([UInt8])
-        case generationWritten
     }
 
     /// One of the keys of a question.
@@ -113,6 +113,7 @@ package final class StoreUpstream: Sender {
     static let leaseTime = 300
     /// Seconds for which a generation is stored: longer than any entry lives.
     static let generationTime = 30 * 86_400
+    /// The name only helps an operator who reads the store's list of clients.
     static let clientName = "httpdnsd"
 
     /// - Parameters:
@@ -172,7 +173,7 @@ extension StoreUpstream {
             let user = access.user.isEmpty ? [] : [Array(access.user.utf8)]
             open(RESP.command([Array("AUTH".utf8)] + user + [password]), .authentication)
         }
-        open(command("CLIENT".utf8, "SETNAME".utf8, Self.clientName.utf8), .name)
+        open(command("CLIENT".utf8, "SETNAME".utf8, Self.clientName.utf8), .anyReply)
         lookForGeneration()
         do throws(LinkEnd) {
             let stream = try connect(link, wall: wall)

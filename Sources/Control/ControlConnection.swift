@@ -78,14 +78,14 @@ final class ControlConnection: @unchecked Sendable {
     }
 
     private func send(_ response: ControlResponse) {
-        guard link.state != .closed else { return }
+        guard !link.isClosed else { return }
         output.add(response.head.span)
         if let watch = response.watch, !isHead {
             current = .watching
             link.isReading = true
             link.flush()
             // The send may have found the connection broken.
-            if link.state != .closed { server.watch(self, watch) }
+            if !link.isClosed { server.watch(self, watch) }
             return
         }
         current = .writing

@@ -1,15 +1,6 @@
 package import Cryptography
 package import Transport
 
-package enum LinkState: Equatable {
-    /// The link is not established yet, its TLS handshake included.
-    case dialling
-    case open
-    /// No more requests are taken; requests under way may still be answered.
-    case draining
-    case closed
-}
-
 /// Why a link has ended, or a stream is unusable.
 package enum LinkEnd: Error, Equatable, CustomStringConvertible {
     /// ``StreamLink/finish()`` was called, and the peer has closed since.

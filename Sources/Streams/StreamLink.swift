@@ -14,7 +14,8 @@ package final class StreamLink {
     private let client: (any ClientConversation)?
     /// Nil before ``begin(_:)``, and when the link is closed.
     private(set) var stream: Stream?
-    private var isClosed = false
+    /// Whether the link has ended or was closed.
+    package private(set) var isClosed = false
     /// The end to report when the peer has closed after ``finish()``.
     private var finishEnd: LinkEnd?
     /// The end to report when all requests are answered; nothing more is read.
@@ -42,11 +43,8 @@ package final class StreamLink {
         flush()
     }
 
-    package var state: LinkState {
-        if isClosed { return .closed }
-        guard stream?.isOpen ?? false else { return .dialling }
-        return finishEnd != nil || lastEnd != nil || !(client?.mayTakeMore ?? true) ? .draining : .open
-    }
+    /// Whether no more requests are taken; requests under way may still be answered.
+    package var isDraining: Bool { finishEnd != nil || lastEnd != nil || !(client?.mayTakeMore ?? true) }
 
     /// The number of further requests that the link takes now. While it is being dialled, these wait. With 0 it takes
     /// no request for the moment, or never again.

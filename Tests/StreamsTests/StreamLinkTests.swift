@@ -91,7 +91,7 @@ import Testing
             told.append(.advanced)
         }
         func ended(_ link: StreamLink, _ end: LinkEnd) {
-            #expect(!isTelling && link.state == .closed)
+            #expect(!isTelling && link.isClosed)
             told.append(.ended(end))
         }
     }
@@ -252,7 +252,7 @@ import Testing
         let world = try World()
         defer { world.stop() }
         world.onLoop {
-            #expect(world.link.state == .open && world.link.room == 10 && world.link.isIdle)
+            #expect(!world.link.isDraining && world.link.room == 10 && world.link.isIdle)
             world.link.open([1], as: 1)
             world.link.open([2], as: 2, isApart: true)
             world.link.open([3], as: 3)
@@ -273,9 +273,9 @@ import Testing
         defer { world.stop() }
         world.onLoop {
             world.end(.close)
-            #expect(world.link.state == .open)
+            #expect(!world.link.isClosed)
             world.link.read()
-            #expect(world.link.state == .closed && world.link.room == 0)
+            #expect(world.link.isClosed && world.link.room == 0)
         }
         #expect(world.owner.told == [.goingAway, .ended(.closedByPeer(cleanly: true))])
     }
@@ -286,7 +286,7 @@ import Testing
         world.onLoop {
             world.link.open([7], as: 7)
             world.link.finish()
-            #expect(world.link.state == .draining)
+            #expect(world.link.isDraining)
             #expect(world.sent() == [7])
             // What still comes is dropped.
             world.send([Octet.nonsense.rawValue])
@@ -320,13 +320,13 @@ import Testing
         }
         world.turns()
         world.onLoop {
-            #expect(echo.asked == [[7], [8]] && world.link.state == .draining)
+            #expect(echo.asked == [[7], [8]] && world.link.isDraining)
             frames.answer([7].span, to: 0)
             world.link.flush()
-            #expect(world.sent() == [0, 1, 7] && world.link.state == .draining)
+            #expect(world.sent() == [0, 1, 7] && world.link.isDraining)
             frames.answer([8].span, to: 0)
             world.link.flush()
-            #expect(world.sent() == [0, 1, 8] && world.link.state == .closed)
+            #expect(world.sent() == [0, 1, 8] && world.link.isClosed)
         }
         #expect(world.owner.told == [.advanced, .ended(.closedByPeer(cleanly: true))])
     }
@@ -346,7 +346,7 @@ import Testing
             #expect(echo.asked == [[7], [8]])
             // Nothing more is taken, and as all is answered but these two the link stays.
             world.link.drain()
-            #expect(world.link.state == .draining)
+            #expect(world.link.isDraining)
         }
     }
 
@@ -377,7 +377,7 @@ import Testing
         let world = try World()
         defer { world.stop() }
         world.onLoop {
-            for _ in 0..<10_000 where world.link.state == .open {
+            for _ in 0..<10_000 where !world.link.isClosed {
                 world.link.open([UInt8](repeating: 1, count: 900), as: 1)
                 world.link.flush()
                 world.link.cancel(1)
@@ -408,7 +408,7 @@ import Testing
                 links.append(link)
                 link.open([5], as: 5)
                 link.flush()
-                #expect(link.state == .dialling)
+                #expect(!link.isClosed)
                 let stream = try? Stream(
                     to: endpoint, tls: nil, limit: 1000, scratch: Scratch(100), loop: world.loop, owner: link)
                 if let stream { link.begin(stream) }
@@ -417,7 +417,7 @@ import Testing
         #expect(received.next() == [5])
         world.turns()
         world.onLoop {
-            #expect(links[0].state == .open && links[1].state == .closed)
+            #expect(!links[0].isClosed && links[1].isClosed)
             guard case .ended(.reset(let error)) = owner.told.first else { return #expect(Bool(false)) }
             #expect(error.description.hasSuffix("Connection refused") && owner.told.count == 1)
             for link in links { link.close() }

@@ -96,7 +96,7 @@ extension StreamConnection: LinkOwner {
     func advanced(_ link: StreamLink) {
         let now = heard.take() ?? upstream.now()
         pool.tell(at: now) { [number] plan in
-            if link.state == .draining { plan.drain(number) }
+            if link.isDraining { plan.drain(number) }
             plan.advanced(number, mostAtOnce: link.mostAtOnce, at: now)
         }
     }

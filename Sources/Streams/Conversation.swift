@@ -27,6 +27,7 @@ package protocol Conversation: AnyObject {
 
 extension Conversation {
     package func opened(_ applicationProtocol: String?) {}
+    package func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure) {}
     package func announceEnd() {}
     package var isAnswering: Bool { false }
     package var mayGoOn: Bool { false }

@@ -15,6 +15,5 @@ package final class RawConversation: Conversation {
 
     package func add(_ bytes: Span<UInt8>) { output.append(bytes) }
     package func receive(_ bytes: Span<UInt8>, into events: inout [ConversationEvent]) { owner.received(bytes) }
-    package func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) {}
     package func takeOutput() -> [UInt8] { exchange(&output, with: []) }
 }

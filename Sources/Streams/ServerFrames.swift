@@ -44,7 +44,5 @@ package final class ServerFrames: ServerConversation {
         }
     }
 
-    package func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure) {}
-
     package func takeOutput() -> [UInt8] { exchange(&output, with: []) }
 }

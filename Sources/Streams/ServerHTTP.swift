@@ -68,8 +68,6 @@ package final class ServerHTTP: ServerConversation {
             ))
     }
 
-    package func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure) {}
-
     package func announceEnd() { server?.announceEnd() }
 
     package func takeOutput() -> [UInt8] { server?.takeOutput() ?? [] }

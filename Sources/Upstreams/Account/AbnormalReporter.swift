@@ -91,7 +91,7 @@ package final class AbnormalReporter {
     package func expire(at now: Tick) {
         if queue.isSending {
             guard let deadline = queue.nextDeadline, deadline <= now else { return }
-            endExchange()
+            close()
             settle(.failed, "no answer within \(ReportQueue.attemptTime) ms", at: now)
         } else if let batch = queue.nextBatch(at: now), let destination {
             body = batch
@@ -99,9 +99,7 @@ package final class AbnormalReporter {
         }
     }
 
-    package func close() { endExchange() }
-
-    private func endExchange() {
+    package func close() {
         exchange?.close()
         exchange = nil
     }

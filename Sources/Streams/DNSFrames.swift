@@ -56,18 +56,14 @@ package final class DNSFrames: ClientConversation {
         }
     }
 
-    package func receive(
-        _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
-    ) throws(ConversationFailure) {
+    package func receive(_ bytes: Span<UInt8>, into events: inout [ConversationEvent]) throws(ConversationFailure) {
         try incoming.receive(bytes) { message throws(ConversationFailure) in
             try readMessage(message, &events)
             return true
         }
     }
 
-    private func readMessage(
-        _ message: Span<UInt8>, _ events: inout [ConversationEvent]
-    ) throws(ConversationFailure) {
+    private func readMessage(_ message: Span<UInt8>, _ events: inout [ConversationEvent]) throws(ConversationFailure) {
         let wireID = UInt16(message[0]) << 8 | UInt16(message[1])
         guard let index = underWay.firstIndex(where: { $0.wireID == wireID }) else {
             straysLeft -= 1
@@ -85,9 +81,7 @@ package final class DNSFrames: ClientConversation {
         events.append(.answered(request, .message(answer)))
     }
 
-    package func endOfStream(
-        isCut: Bool, into events: inout [ConversationEvent]
-    ) throws(ConversationFailure) {
+    package func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure) {
         // An incomplete message is no answer, and the next message cannot be found.
         straysLeft = -1
     }

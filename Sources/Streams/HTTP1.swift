@@ -26,16 +26,12 @@ package final class HTTP1: ClientConversation {
 
     package var hasBegun: Bool { !reader.isIdle }
 
-    package func receive(
-        _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
-    ) throws(ConversationFailure) {
+    package func receive(_ bytes: Span<UInt8>, into events: inout [ConversationEvent]) throws(ConversationFailure) {
         guard request != nil else { throw ConversationFailure("unsolicited bytes") }
         try report(into: &events) { reader throws(HTTPError) in try reader.receive(bytes) }
     }
 
-    package func endOfStream(
-        isCut: Bool, into events: inout [ConversationEvent]
-    ) throws(ConversationFailure) {
+    package func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure) {
         mayTakeMore = false
         try report(into: &events) { reader throws(HTTPError) in try reader.endOfStream(isCut: isCut) }
     }

@@ -30,16 +30,12 @@ package final class HTTP2: ClientConversation {
 
     package func cancel(_ id: RequestID) { session?.cancel(id) }
 
-    package func receive(
-        _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
-    ) throws(ConversationFailure) {
+    package func receive(_ bytes: Span<UInt8>, into events: inout [ConversationEvent]) throws(ConversationFailure) {
         session?.receive(bytes)
         try takeEvents(into: &events)
     }
 
-    package func endOfStream(
-        isCut: Bool, into events: inout [ConversationEvent]
-    ) throws(ConversationFailure) {
+    package func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure) {
         session?.endOfStream()
         // The stream reports the end of the connection, so errors are not needed here.
         do throws(ConversationFailure) { try takeEvents(into: &events) } catch {}

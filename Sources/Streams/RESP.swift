@@ -45,9 +45,7 @@ package final class RESP: ClientConversation {
         output += request
     }
 
-    package func receive(
-        _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
-    ) throws(ConversationFailure) {
+    package func receive(_ bytes: Span<UInt8>, into events: inout [ConversationEvent]) throws(ConversationFailure) {
         incoming.append(bytes)
         var (offset, answered) = (0, 0)
         defer {
@@ -62,9 +60,7 @@ package final class RESP: ClientConversation {
         }
     }
 
-    package func endOfStream(
-        isCut: Bool, into events: inout [ConversationEvent]
-    ) throws(ConversationFailure) {
+    package func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure) {
         isEnded = true
     }
 

@@ -30,9 +30,7 @@ package final class ServerFrames: ServerConversation {
         output.append(reply)
     }
 
-    package func receive(
-        _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
-    ) throws(ConversationFailure) {
+    package func receive(_ bytes: Span<UInt8>, into events: inout [ConversationEvent]) throws(ConversationFailure) {
         var messages = exchange(&incoming, with: FramedMessages())
         defer { incoming = messages }
         let owner = owner!

@@ -36,9 +36,7 @@ package final class ServerHTTP: ServerConversation {
     package var isAnswering: Bool { underWay > 0 || server?.hasRequest ?? false }
     package var mayGoOn: Bool { server?.hasRequest ?? false && owner.takesMessages }
 
-    package func receive(
-        _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
-    ) throws(ConversationFailure) {
+    package func receive(_ bytes: Span<UInt8>, into events: inout [ConversationEvent]) throws(ConversationFailure) {
         guard let server else { return }
         server.receive(bytes)
         while owner.takesMessages, let request = server.nextRequest() {

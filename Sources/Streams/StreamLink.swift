@@ -166,9 +166,7 @@ package final class StreamLink {
     }
 
     /// Gives the conversation input, reports its events and sends its output.
-    private func hear(
-        isLast: Bool = false, _ give: (inout [ConversationEvent]) throws(ConversationFailure) -> Void
-    ) {
+    private func hear(isLast: Bool = false, _ give: (inout [ConversationEvent]) throws(ConversationFailure) -> Void) {
         let failure = tell(give)
         if !isSentByOwner || isLast || failure != nil { flush() }
         if let failure {
@@ -178,9 +176,7 @@ package final class StreamLink {
         }
     }
 
-    private func tell(
-        _ give: (inout [ConversationEvent]) throws(ConversationFailure) -> Void
-    ) -> ConversationFailure? {
+    private func tell(_ give: (inout [ConversationEvent]) throws(ConversationFailure) -> Void) -> ConversationFailure? {
         var failure: ConversationFailure?
         var events: [ConversationEvent] = []
         isHearing = true

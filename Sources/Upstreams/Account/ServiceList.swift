@@ -30,9 +30,7 @@ package final class ServiceList {
     /// No server is asked before the first ``expire(at:)``.
     /// - Parameters:
     ///   - access: The access to the account, which may be the access of the lookups on the same loop.
-    package init(
-        _ settings: Settings.Group, access: ServiceAccess, loop: EventLoop, report: Report, at now: Tick
-    ) {
+    package init(_ settings: Settings.Group, access: ServiceAccess, loop: EventLoop, report: Report, at now: Tick) {
         startUpServers = settings.confIp
         configured = settings.dnsIp
         inUse = settings.dnsIp

@@ -142,9 +142,7 @@ extension ConnectionPlan {
 
     /// Handles a query that the server has failed to answer: another connection may do better, and this connection
     /// takes no further query.
-    mutating func givenUp(
-        _ query: QueryNumber, on number: ConnectionNumber, _ failure: Failure, at now: Tick
-    ) {
+    mutating func givenUp(_ query: QueryNumber, on number: ConnectionNumber, _ failure: Failure, at now: Tick) {
         drain(number)
         guard queries.contains(query), queries[query].losses == 0 else {
             return failed(query, on: number, failure)
@@ -155,9 +153,7 @@ extension ConnectionPlan {
     }
 
     /// Only this query has failed; if the query is under way elsewhere as well, it still has a chance.
-    mutating func failed(
-        _ query: QueryNumber, on number: ConnectionNumber, _ failure: Failure
-    ) {
+    mutating func failed(_ query: QueryNumber, on number: ConnectionNumber, _ failure: Failure) {
         guard unload(query, from: number), queries[query].connections.isEmpty else { return }
         fail(query, failure, wasAnswered: true)
     }

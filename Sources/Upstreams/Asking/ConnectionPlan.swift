@@ -194,9 +194,7 @@ struct ConnectionPlan: ~Copyable {
     /// - Parameter isInSync: Whether the answer is certainly for this query. Otherwise it may be for another query, and
     ///   the connection takes no further query.
     /// - Returns: Whether the answer came on the second connection, used because the first ones were doubted.
-    mutating func answered(
-        _ query: QueryNumber, on number: ConnectionNumber, isInSync: Bool, at now: Tick
-    ) -> Bool {
+    mutating func answered(_ query: QueryNumber, on number: ConnectionNumber, isInSync: Bool, at now: Tick) -> Bool {
         guard unload(query, from: number) else { return false }
         refusing = nil
         if !isInSync { drain(number) }

@@ -86,9 +86,7 @@ package final class DNSAnswers {
     ///
     /// AD means that the server has validated the answer. AD proves nothing if the answer came over a network, where an
     /// attacker on the path can set it (RFC 4035 §4.9.3); over loopback AD counts.
-    func classify(
-        _ reply: consuming Response.Reply, from server: Server, asked: EDNSUse, at now: Tick
-    ) -> Meaning {
+    func classify(_ reply: consuming Response.Reply, from server: Server, asked: EDNSUse, at now: Tick) -> Meaning {
         if reply.responseCode.mayBeAboutEDNS {
             if asked == .used { return .withoutEDNS }
         } else if asked == .tried {

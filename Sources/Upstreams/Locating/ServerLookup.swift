@@ -31,9 +31,7 @@ package final class ServerLookup: @unchecked Sendable {
     ///   - listening: The endpoints of the daemon itself.
     ///   - file: Stores the addresses that worked over a restart; nil if they are not stored.
     ///   - report: Where errors are reported; nil if the caller reports them.
-    package init(
-        loop: EventLoop, listening: [Endpoint] = [], file: ServerAddressFile? = nil, report: Report? = nil
-    ) {
+    package init(loop: EventLoop, listening: [Endpoint] = [], file: ServerAddressFile? = nil, report: Report? = nil) {
         (self.loop, self.file, self.report) = (loop, file, report)
         addresses = ServerAddresses(listening: listening, remembered: file?.read() ?? [])
         addresses.own = Self.ownAddresses

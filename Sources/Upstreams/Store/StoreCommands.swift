@@ -70,9 +70,7 @@ extension StoreUpstream {
         outbox.add(self)
     }
 
-    func write(
-        _ question: SharedQuestion, _ content: SharedContent, lifetime: UInt32, stale: UInt32, wall: UInt64
-    ) {
+    func write(_ question: SharedQuestion, _ content: SharedContent, lifetime: UInt32, stale: UInt32, wall: UInt64) {
         var copies = [(StoreSeal.Purpose.fresh, UInt64(lifetime))]
         if stale > 0 { copies.append((.stale, UInt64(lifetime) + UInt64(stale))) }
         for (purpose, time) in copies {

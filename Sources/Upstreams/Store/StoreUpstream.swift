@@ -119,9 +119,7 @@ package final class StoreUpstream: Sender {
     /// - Parameters:
     ///   - seals: The present seal first, then the seals of keys that are still accepted.
     ///   - generations: The generations that were seen before; nil if there are none.
-    package init(
-        _ access: Access, seals: [StoreSeal], generations: Generations?, loop: EventLoop, outbox: Outbox
-    ) {
+    package init(_ access: Access, seals: [StoreSeal], generations: Generations?, loop: EventLoop, outbox: Outbox) {
         (self.access, self.seals, self.loop, self.outbox) = (access, seals, loop, outbox)
         self.generations = generations
         for seal in seals { seal.generation = generations?.highest(of: seal.generationKey) ?? 0 }
@@ -207,9 +205,7 @@ extension StoreUpstream {
         }
     }
 
-    private func connect(
-        _ link: StreamLink, _ endpoint: Endpoint, tls: TLSSession?
-    ) throws(LinkEnd) -> Stream {
+    private func connect(_ link: StreamLink, _ endpoint: Endpoint, tls: TLSSession?) throws(LinkEnd) -> Stream {
         try Stream(to: endpoint, tls: tls, limit: Self.maximumQueued, scratch: scratch, loop: loop, owner: link)
     }
 

@@ -5,8 +5,8 @@ package import Transport
 package enum LinkEnd: Error, Equatable, CustomStringConvertible {
     /// ``StreamLink/finish()`` was called, and the peer has closed since.
     case finished
-    /// - Parameter cleanly: False if TLS's close_notify was missing: any host on the path may have closed the link.
-    case closedByPeer(cleanly: Bool)
+    /// The peer has closed, or, without TLS's close_notify, any host on the path.
+    case closedByPeer
     /// The peer or a machine on the way has reset the link, or the link could not be made.
     case reset(SystemError)
     /// The peer has acknowledged no data for too long.

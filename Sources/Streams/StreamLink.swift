@@ -206,11 +206,7 @@ extension StreamLink: StreamOwner {
         hear(isLast: true) { events throws(ConversationFailure) in
             try conversation.endOfStream(isCut: isCut, into: &events)
         }
-        if client == nil, !isClosed {
-            drain(.closedByPeer(cleanly: !isCut))
-        } else {
-            end(.closedByPeer(cleanly: !isCut))
-        }
+        if client == nil, !isClosed { drain(.closedByPeer) } else { end(.closedByPeer) }
     }
 
     /// After a failure of TLS the answering side waits until the peer has read the alert, which contains the reason.

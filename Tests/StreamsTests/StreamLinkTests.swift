@@ -240,7 +240,7 @@ import Testing
         if !isClosed, !hasNonsense {
             switch (end, ends.first) {
             case (.none, _): break
-            case (.close, .closedByPeer(cleanly: true)): #expect(told.contains(.goingAway), name)
+            case (.close, .closedByPeer): #expect(told.contains(.goingAway), name)
             case (.close, .reset(let error)): #expect(error.isReset && (isBroken || act == .request), name)
             case (.reset, .reset(let error)): #expect(error.isReset, name)
             case (_, let end): Issue.record("\(name): \(String(describing: end))")
@@ -277,7 +277,7 @@ import Testing
             world.link.read()
             #expect(world.link.isClosed && world.link.room == 0)
         }
-        #expect(world.owner.told == [.goingAway, .ended(.closedByPeer(cleanly: true))])
+        #expect(world.owner.told == [.goingAway, .ended(.closedByPeer)])
     }
 
     @Test func aFinishedLinkWaitsForThePeer() throws {
@@ -328,7 +328,7 @@ import Testing
             world.link.flush()
             #expect(world.sent() == [0, 1, 8] && world.link.isClosed)
         }
-        #expect(world.owner.told == [.advanced, .ended(.closedByPeer(cleanly: true))])
+        #expect(world.owner.told == [.advanced, .ended(.closedByPeer)])
     }
 
     /// What waits for room is taken as soon as there is some, without further octets.

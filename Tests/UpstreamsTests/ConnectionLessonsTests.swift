@@ -125,7 +125,7 @@ import Testing
         (3, 0, 0, true), (3, 0, 1, false), (0, 1, 1, true),
     ])
     func lossesWithoutAnyAnswerCountApart(answered: Int, unanswered: Int, answers: Int, isAgain: Bool) {
-        func goesOutAgain(after end: LinkEnd = .closedByPeer(cleanly: true), isAlone: Bool = false) -> Bool {
+        func goesOutAgain(after end: LinkEnd = .closedByPeer, isAlone: Bool = false) -> Bool {
             var query = PlannedQuery(at: Self.at(10))
             (query.losses, query.unanswered) = (answered + unanswered, unanswered)
             return query.goesOutAgain(after: end, answers: answers, isAlone: isAlone)

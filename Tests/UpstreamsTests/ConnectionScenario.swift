@@ -204,7 +204,7 @@ final class ConnectionScenario {
         case .isMade: plan.established(number, at: now)
         case .cannotBeMade: end(number, .finished)
         case .cannotBeMadeHere: plan.ended(number, .finished, Failure(.here, "short"), at: now)
-        case .closes: end(number, .closedByPeer(cleanly: true))
+        case .closes: end(number, .closedByPeer)
         case .resets: end(number, .reset(SystemError("read", code: 104)))
         case .resetsInAnswer: end(number, .reset(SystemError("read", code: 104)), hasBegun: true)
         case .breaksOff: end(number, .tooSlow)

@@ -125,6 +125,6 @@ extension StreamConnection: StreamOwner {
 
     /// This is never called before the connection is secured.
     func received(_ bytes: Span<UInt8>, on stream: Stream) {}
-    func ended(_ stream: Stream, isCut: Bool) { attemptFailed(stream, .closedByPeer(cleanly: false)) }
+    func ended(_ stream: Stream, isCut: Bool) { attemptFailed(stream, .closedByPeer) }
     func failed(_ stream: Stream, _ failure: LinkEnd) { attemptFailed(stream, failure) }
 }

@@ -96,20 +96,19 @@ final class ServiceDialect: Dialect {
 extension Failure {
     fileprivate init(_ error: ServiceFailure, _ response: HTTPResponse, _ keys: AccountKeys) {
         let words = error.words(keys)
+        // 503 with `Retry-After` means that the service wants a pause; without it the meaning is unknown.
+        let wantsPause = response.status == 503 && response.retryAfter != nil
         switch error.remedy {
         case .account, .clock:
             // A refusal without a text may be due to this one server; a text is valid for all servers.
             let pause: Int? = if case .refused = error { Self.pauseAfterRefusal } else { nil }
             self.init(.unauthorized, words, statusCode: response.status, retryAfter: response.retryAfter ?? pause)
-        case .leaveAlone:
+        case .leaveAlone,
+            .names where wantsPause,
+            .none where wantsPause:
             self.init(.tooOften, words, statusCode: response.status, retryAfter: response.retryAfter)
         case .askAnother: self.init(.denied, words, statusCode: response.status)
-        case .names, .none:
-            // 503 with `Retry-After` means that the service wants a pause; without it the meaning is unknown.
-            let isLeftAlone = response.status == 503 && response.retryAfter != nil
-            self.init(
-                isLeftAlone ? .tooOften : .badAnswer, words, statusCode: response.status,
-                retryAfter: isLeftAlone ? response.retryAfter : nil)
+        case .names, .none: self.init(.badAnswer, words, statusCode: response.status)
         }
     }
 

@@ -53,8 +53,7 @@ final class ServiceDialect: Dialect {
         }
         do throws(RequestError) {
             return try writer.get { request throws(RequestError) in
-                try access.account.appendTarget(
-                    names, family: families, at: access.clock.time(at: wall), to: &request)
+                try access.account.appendTarget(names, family: families, at: access.clock.time(at: wall), to: &request)
             }
         } catch {
             throw Failure(.badAnswer, error.description)

@@ -65,13 +65,11 @@ extension StreamLimits {
 
     /// Limits for answers that do not fit a datagram: such answers are rare, and some servers answer only one question
     /// on a connection.
-    static let oneQueryEach = StreamLimits(
-        connections: 256, mostConnections: 512, queriesPerConnection: 1, idleTime: 0)
+    static let oneQueryEach = StreamLimits(connections: 256, mostConnections: 512, queriesPerConnection: 1, idleTime: 0)
 
     /// Limits for HTTP/1.1. Idle connections stay open for less than the minute after which servers and NATs begin to
     /// drop them.
-    static let oneRequestAtATime = StreamLimits(
-        connections: 384, mostConnections: 384, idleTime: 50_000_000_000)
+    static let oneRequestAtATime = StreamLimits(connections: 384, mostConnections: 384, idleTime: 50_000_000_000)
 }
 
 extension TLSTarget {

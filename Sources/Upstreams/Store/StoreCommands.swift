@@ -65,8 +65,7 @@ extension StoreUpstream {
         guard isReady, room > 0, let key = seals[0].key(.lease, of: question) else {
             return handle(.failed(id, "it has too much to do"))
         }
-        open(
-            command("SET".utf8, key.text, "1".utf8, "NX".utf8, "PX".utf8, "\(Self.leaseTime)".utf8), .lease(id))
+        open(command("SET".utf8, key.text, "1".utf8, "NX".utf8, "PX".utf8, "\(Self.leaseTime)".utf8), .lease(id))
         outbox.add(self)
     }
 

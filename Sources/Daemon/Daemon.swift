@@ -157,7 +157,7 @@ public final class Daemon: @unchecked Sendable {
             }
             forwarderLoop.loop.start()
             for server in streams { try server.start() }
-            for listener in datagrams { try listener.start() }
+            for listener in datagrams { try listener.reader.start() }
             try control?.start()
         }
         if let cacheFile {
@@ -185,7 +185,7 @@ public final class Daemon: @unchecked Sendable {
         report.stopping(reason)
         observer.stopping()
         let listening: [End] =
-            datagrams.map { part in { part.stop($0) } }
+            datagrams.map { part in { part.reader.stop($0) } }
             + streams.map { part in { part.stopListening($0) } }
         // All received questions have been submitted by then, unless the time was over.
         Self.end(listening, within: Self.longestEnd) { [self] in

@@ -37,7 +37,7 @@ extension Observer.Sources {
                 (ping: { loop.submit($0) }, progress: { loop.turns })
             }
                 + datagrams.map { listener in
-                    (ping: { listener.ping($0) }, progress: { listener.tallies[0].answered })
+                    (ping: { listener.reader.ping($0) }, progress: { listener.tallies[0].answered })
                 },
             listeners: datagrams.flatMap(\.tallies) + streams.map(\.tally), forwarderLoop: forwarderLoop.tally,
             logLinesLost: logLinesLost)

@@ -6,10 +6,9 @@ import Transport
 /// One UDP socket and the queue that reads it: hits are answered here, in batches; misses go to the forwarder's loop
 /// together.
 final class DatagramListener: Sendable {
-    let socket: DatagramSocket
     let notes = WatchNotes()
+    let reader: LingeringReader<QueryReceiver>
     private let tally = Tally(.udp)
-    private let reader: LingeringReader<QueryReceiver>
     private let loopReader: LoopReader
 
     /// A listener, before the forwarder's loop starts.
@@ -18,7 +17,6 @@ final class DatagramListener: Sendable {
         _ socket: DatagramSocket, label: String, forwarderLoop: ForwarderLoop,
         failed: @escaping @Sendable (SystemError) -> Void
     ) {
-        self.socket = socket
         let loopReader = LoopReader(socket, forwarderLoop)
         self.loopReader = loopReader
         reader = LingeringReader(
@@ -29,19 +27,6 @@ final class DatagramListener: Sendable {
 
     /// The counts of the listener's own queue, and of the loop when it reads instead.
     var tallies: [Tally] { [tally, loopReader.tally] }
-
-    func start() throws(SystemError) {
-        try reader.start()
-    }
-
-    func stop(_ stopped: @escaping @Sendable () -> Void) {
-        reader.stop(stopped)
-    }
-
-    /// Calls `answer` on the listener's queue as soon as it makes a turn.
-    func ping(_ answer: @escaping @Sendable () -> Void) {
-        reader.ping(answer)
-    }
 }
 
 /// Handles a listener's datagrams, on one thread.

@@ -5,17 +5,13 @@ import Synchronization
 /// - Parameter begin: Starts the work; it must call the given closure once.
 package func waiting<Result: Sendable>(for begin: (@escaping @Sendable (Result) -> Void) -> Void) -> Result {
     let arrived = DispatchSemaphore(value: 0)
-    let said = Said<Result>()
+    let said = Mutex<Result?>(nil)
     begin { result in
-        said.result.withLock { $0 = result }
+        said.withLock { $0 = result }
         arrived.signal()
     }
     while true {
         arrived.wait()
-        if let result = said.result.withLock({ $0 }) { return result }
+        if let result = said.withLock({ $0 }) { return result }
     }
-}
-
-private final class Said<Result: Sendable>: Sendable {
-    let result = Mutex<Result?>(nil)
 }

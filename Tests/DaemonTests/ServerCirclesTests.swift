@@ -51,7 +51,7 @@ import Upstreams
         settings.listen.tls = [Endpoint("0.0.0.0:853")!]
         settings.listen.https = [Endpoint("[::]:443")!]
         settings.fallback.servers = [.server(Server(Endpoint(server)!)), .server(Server(Endpoint("192.0.2.1:853")!))]
-        let found = LocalReading(settings, [.resolvers]).fallback(of: settings)
+        let found = LocalReading(settings, [.resolvers]).servers(of: settings.fallback.group)
         #expect(found.usable == [Server(Endpoint("192.0.2.1:853")!)])
         #expect(found.leftOut == [LeftOutServer(Endpoint(server)!, in: "fallback.servers", .loop)])
     }

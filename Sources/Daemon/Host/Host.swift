@@ -224,7 +224,7 @@ public struct Host {
         if let others = others(try facts()) { throw .system(others) }
         guard settings.isFallbackNeeded else { return }
         let local = LocalReading(settings, [.resolvers])
-        if local.fallback(of: settings).usable.isEmpty { throw .unreachable(Report.noFallback) }
+        if local.servers(of: settings.fallback.group).usable.isEmpty { throw .unreachable(Report.noFallback) }
     }
 
     private func facts() throws(Failed) -> HostFacts {

@@ -60,8 +60,8 @@ struct LocalReading: Sendable {
         resolvedAsks = Self.servers(of: Self.resolvedServers, &isShort) ?? []
         found = []
         findServers(resolvConf, asksResolved: asksResolved, &isShort)
-        network = Self.network(of: found ?? [])
         if isShort { (found, leftOut, self.isShort) = (nil, [], true) }
+        network = Self.network(of: found ?? [])
         if parts.contains(.hosts) { readHosts(hosts) }
     }
 
@@ -126,13 +126,12 @@ struct LocalReading: Sendable {
 
     /// The servers of a group: with the servers found by `resolvConf` instead of that word, each once, and none that
     /// leads back to this daemon; and the servers left out.
-    /// - Parameter found: The servers found by `resolvConf`.
-    func servers(of group: Settings.Group, found: [Endpoint]) -> (usable: [Server], leftOut: [LeftOutServer]) {
+    func servers(of group: Settings.Group) -> (usable: [Server], leftOut: [LeftOutServer]) {
         var servers: [Server] = []
         var leftOut = group.entries.contains(.resolvConf) ? leftOut : []
         for entry in group.entries {
             switch entry {
-            case .resolvConf: servers += found.map { Server($0) }
+            case .resolvConf: servers += (found ?? []).map { Server($0) }
             case .server(let server):
                 let (usable, loops) = split(server.endpoints)
                 if loops.isEmpty || !usable.isEmpty { servers.append(server) }
@@ -146,17 +145,12 @@ struct LocalReading: Sendable {
     /// The key that names a group's servers.
     private static func key(_ group: Settings.Group) -> String { "\(group.section).servers" }
 
-    /// The servers of `[fallback]`, and the servers left out.
-    func fallback(of settings: Settings) -> (usable: [Server], leftOut: [LeftOutServer]) {
-        servers(of: settings.fallback.group, found: found ?? [])
-    }
-
     /// The servers left out of each group that has any, by the group's name. A file that names only this daemon is
     /// reported; one that also names others is not.
     func leftOut(of settings: Settings) -> [String: [LeftOutServer]] {
         var all: [String: [LeftOutServer]] = [:]
         for group in settings.groups where group.account == nil {
-            let (usable, leftOut) = servers(of: group, found: found ?? [])
+            let (usable, leftOut) = servers(of: group)
             let news = leftOut.filter { usable.isEmpty || $0.reason != .loop || $0.source == Self.key(group) }
             if !news.isEmpty { all[group.name] = news }
         }

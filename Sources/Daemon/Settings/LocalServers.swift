@@ -14,13 +14,11 @@ final class LocalServers: @unchecked Sendable {
     /// Called when the hosts file has changed.
     var hostsChanged: (HostsTable) -> Void = { _ in }
     /// The servers of `resolvConf`; empty while they are not used.
-    private(set) var found: [Endpoint] = [] {
-        didSet { if !found.isEmpty { hasFound = true } }
-    }
+    private var found: [Endpoint] { reading?.found ?? [] }
     /// Whether ``found`` has had a server since `resolvConf` is used.
     private var hasFound = false
     /// See ``LocalReading/network``.
-    private(set) var network: UInt64 = 0
+    var network: UInt64 { reading?.network ?? 0 }
     private(set) var hosts = HostsTable()
     /// The endpoints of the daemon itself.
     let listening: [Endpoint]
@@ -116,7 +114,7 @@ final class LocalServers: @unchecked Sendable {
     /// leads back to this daemon.
     func servers(of group: Settings.Group) -> [Server] {
         guard let reading else { return [] }
-        let (usable, leftOut) = reading.servers(of: group, found: found)
+        let (usable, leftOut) = reading.servers(of: group)
         say(leftOut)
         return usable
     }
@@ -164,11 +162,9 @@ final class LocalServers: @unchecked Sendable {
 
     /// While files cannot be read for a lack of descriptors, the earlier servers stay.
     private func take(resolvers reading: LocalReading) {
-        guard let found = reading.found else {
-            if self.reading == nil { self.reading = reading.withoutHosts }
-            return
-        }
-        (self.reading, self.found, network) = (reading.withoutHosts, found, reading.network)
+        if reading.found == nil, self.reading != nil { return }
+        self.reading = reading.withoutHosts
+        if !found.isEmpty { hasFound = true }
         said = said.filter { $0.reason == .loop || reading.leftOut.contains($0) }
         say(reading.leftOut)
     }

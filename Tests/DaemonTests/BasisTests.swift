@@ -56,14 +56,11 @@ import Transport
         var reach = IPv4Reach()
     }
 
-    private static func settings(_ text: Text, files: [String: String] = [:]) throws -> Settings {
+    private static func settings(_ text: Text) throws -> Settings {
         let lines = text.sorted { $0.key < $1.key }.map { section, keys in
             "[\(section)]\n" + keys.sorted { $0.key < $1.key }.map { "\($0) = \($1)\n" }.joined()
         }
-        return try Settings.load(
-            file: "/etc/test.toml", contents: lines.joined(), environment: [:],
-            readFile: { .bytes(Array((files[$0] ?? "").utf8)) }
-        ).settings
+        return try Settings.load(lines.joined())
     }
 
     private static func forwarder(

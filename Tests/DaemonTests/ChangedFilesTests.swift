@@ -72,19 +72,17 @@ import Testing
     @Test func aFileThatTwoGroupsReadIsNamedOnce() throws {
         let path = try write("old.example\n", "names")
         let settings = try Settings.load(
-            file: "/etc/test.toml",
-            contents: """
-                [fallback]
-                hosts = ""
-                servers = ["192.0.2.1"]
-                [upstreams.ads]
-                answer = "nxdomain"
-                domainsFile = "\(path)"
-                [upstreams.others]
-                answer = "nodata"
-                domainsFile = "\(path)"
-                """, environment: [:], readFile: { _ in FileReading(nil) }
-        ).settings
+            """
+            [fallback]
+            hosts = ""
+            servers = ["192.0.2.1"]
+            [upstreams.ads]
+            answer = "nxdomain"
+            domainsFile = "\(path)"
+            [upstreams.others]
+            answer = "nodata"
+            domainsFile = "\(path)"
+            """)
         let isRead = try becomes(settings) { [lines] _ in
             lines.all.contains { $0.hasSuffix("the files of names were read again: \(path)") }
         } between: {

@@ -101,14 +101,10 @@ import Testing
 
     private func settings(_ keys: [String: String]) throws -> Settings {
         let lines = keys.filter { !$0.value.isEmpty }.map { "\($0.key) = \($0.value)\n" }.sorted().joined()
-        return try Settings.load(
-            file: "/etc/test.toml", contents: "[upstreams.office]\n\(lines)", environment: [:],
-            readFile: { path in
-                let isKey = path.hasSuffix("digits")
-                return .bytes(
-                    Array((isKey ? "fedcba9876543210fedcba9876543210" : path.replacing("/", with: "-")).utf8))
-            }
-        ).settings
+        return try Settings.load("[upstreams.office]\n\(lines)") { path in
+            let isKey = path.hasSuffix("digits")
+            return .bytes(Array((isKey ? "fedcba9876543210fedcba9876543210" : path.replacing("/", with: "-")).utf8))
+        }
     }
 
     private func identity(_ keys: [String: String]) throws -> GroupIdentity {
@@ -151,10 +147,7 @@ import Testing
     }
 
     @Test func anAccountLeftOutForAProxyIsAnotherGroup() throws {
-        var settings = try Settings.load(
-            file: "/etc/test.toml", contents: "[httpdns]\ntoken = \"101\"\n", environment: [:],
-            readFile: { _ in FileReading(nil) }
-        ).settings
+        var settings = try Settings.load("[httpdns]\ntoken = \"101\"\n")
         let before = GroupIdentity.all(settings)
         settings.bypass("httpdns")
         #expect(GroupIdentity.all(settings)["httpdns"] != before["httpdns"])

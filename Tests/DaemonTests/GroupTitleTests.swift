@@ -14,17 +14,15 @@ import Testing
     ])
     func isItsName(_ keys: String) throws {
         let settings = try Settings.load(
-            file: "/e/httpdnsd.toml",
-            contents: """
-                [fallback]
-                \(keys)
-                [httpdns]
-                token = "0123456789"
-                [upstreams.office]
-                servers = ["10.1.0.53"]
-                domains = ["corp.example"]
-                """, environment: [:], readFile: { _ in FileReading([]) }
-        ).settings
+            """
+            [fallback]
+            \(keys)
+            [httpdns]
+            token = "0123456789"
+            [upstreams.office]
+            servers = ["10.1.0.53"]
+            domains = ["corp.example"]
+            """)
         var numbers = GroupNumbers()
         numbers.add(settings)
         let groups = UpstreamGroups(settings, numbers, services: [:], servers: { _ in [] }).groups

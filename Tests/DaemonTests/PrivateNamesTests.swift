@@ -62,10 +62,7 @@ import Testing
     }
 
     private func load(_ example: Example) throws -> Settings {
-        try Settings.load(
-            file: "/e/\(example.name)", contents: example.text, environment: [:],
-            readFile: { FileReading(Self.read($0)) }
-        ).settings
+        try Settings.load(example.text) { FileReading(Self.read($0)) }
     }
 
     /// Of the documents, only whole files: a part of one cannot be loaded.
@@ -146,11 +143,7 @@ import Testing
         defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appending(path: "resolv.conf").path
         try "nameserver \(address)\n".write(toFile: path, atomically: true, encoding: .utf8)
-        let settings = try Settings.load(
-            file: "/e/x.toml", contents: "[fallback]\nresolvConf = [\"\(path)\"]\n[private]\n\(key)\n",
-            environment: [:],
-            readFile: { FileReading(Self.read($0)) }
-        ).settings
+        let settings = try Settings.load("[fallback]\nresolvConf = [\"\(path)\"]\n[private]\n\(key)\n")
         let asking = try Asking(settings)
         #expect(asking.asked(Name("nas.lan")!, .a).isEmpty == (key == "servers = []"))
         let isPublic = key.isEmpty && !IPAddress(address)!.isPrivate
@@ -160,9 +153,7 @@ import Testing
     }
 
     @Test func aNameThatLeadsToThisMachineIsRemarkedOn() throws {
-        var settings = try Settings.load(
-            file: "/e/x.toml", contents: "", environment: [:], readFile: { FileReading(Self.read($0)) }
-        ).settings
+        var settings = try Settings.load("")
         let hosts = HostsTable(
             parsing: Array(
                 "127.0.1.1 dns.example\n::1 six.example\n127.0.0.1 both.example\n192.0.2.1 both.example".utf8

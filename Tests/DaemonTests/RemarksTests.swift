@@ -30,11 +30,7 @@ struct RemarksTests {
 
     @Test func everyNameIsBilledWhileNoneIsNamed() throws {
         func words(_ domains: String = "") throws -> String? {
-            let settings = try Settings.load(
-                file: "/etc/test.toml", contents: "[httpdns]\ntoken = \"101\"\n\(domains)", environment: [:],
-                readFile: { _ in FileReading(nil) }
-            ).settings
-            return Report.billsAll(settings)
+            Report.billsAll(try Settings.load("[httpdns]\ntoken = \"101\"\n\(domains)"))
         }
         #expect(try words()?.hasPrefix("domains.intercept is empty") == true)
         #expect(try words("[domains]\nintercept = [\"shop.example\"]\n") == nil)

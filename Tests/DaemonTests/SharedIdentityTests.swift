@@ -13,9 +13,7 @@ import Testing
     private func identities(
         _ text: String, _ servers: [Server] = []
     ) throws -> (of: [GroupID: [UInt8]], numbers: GroupNumbers) {
-        let settings = try Settings.load(
-            file: "/etc/test.toml", contents: text, environment: [:], readFile: { _ in FileReading(nil) }
-        ).settings
+        let settings = try Settings.load(text)
         var numbers = GroupNumbers()
         numbers.add(settings)
         return (settings.sharedIdentities(numbers) { _ in servers }, numbers)

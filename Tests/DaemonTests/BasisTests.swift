@@ -300,10 +300,8 @@ import Transport
     }
 
     @Test func numbersOfGroupsAndTheirOrderInTheFileDoNotMatter() throws {
-        var numbers = GroupNumbers()
         var settings = try Self.settings(Self.usual)
         settings.upstreams.reverse()
-        numbers.add(settings)
         #expect(try Self.wrong(Self.forwarder(Self.settings(Self.usual)).policy, Self.forwarder(settings).policy) == [])
     }
 
@@ -311,7 +309,7 @@ import Transport
 
     /// A file that was written under some settings, and read under others.
     private static func restart(
-        _ first: Text, _ then: Text, _ found: Found = Found(), _ later: Found = Found(), _ lines: LogLines = LogLines()
+        _ first: Text, _ then: Text, found: Found = Found(), later: Found = Found(), lines: LogLines = LogLines()
     ) throws -> Set<String> {
         let path = NSTemporaryDirectory() + "cache-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: path) }
@@ -360,16 +358,7 @@ import Transport
         var (first, later) = (Found(), Found())
         first.prefix = NAT64Prefix(Network("64:ff9b::/96")!)
         (later.prefix, later.hosts) = (first.prefix, "192.0.2.1 www.example.com\n")
-        #expect(try Self.restart(Self.usual, Self.usual, first, later) == Self.all.subtracting(Self.ofAccount))
-    }
-}
-
-extension BasisTests {
-    private static func restart(_ first: Text, _ then: Text, lines: LogLines) throws -> Set<String> {
-        try restart(first, then, Found(), Found(), lines)
-    }
-
-    private static func restart(_ first: Text, _ then: Text, later: Found) throws -> Set<String> {
-        try restart(first, then, Found(), later)
+        let held = try Self.restart(Self.usual, Self.usual, found: first, later: later)
+        #expect(held == Self.all.subtracting(Self.ofAccount))
     }
 }

@@ -4,8 +4,6 @@ import Testing
 @testable import Daemon
 
 @Suite struct ProxyEnvironmentTests {
-    private let service = Endpoint(.v4(119, 29, 29, 99), port: 443)
-
     private func variable(
         _ environment: [String: String], _ server: String = "119.29.29.99:443", isSecure: Bool = true,
         serverName: String = ""

@@ -317,12 +317,9 @@ import Transport
             let cache = DNSCache(bytes: 1 << 20, seed: (1, 2))
             let forwarder = try Self.forwarder(Self.settings(text), found, cache)
             let file = try CacheFile(path: path, cache: cache, report: lines.report)
-            let (isRead, isStopped) = (Gate(), Gate())
-            file.start { isRead.open() }
-            #expect(isRead.wait())
+            expectEnd { file.start($0) }
             work(cache)
-            file.stop { isStopped.open() }
-            #expect(isStopped.wait())
+            expectEnd { file.stop($0) }
             _ = forwarder
         }
         let now = Tick(nanoseconds: Clock.now()).seconds

@@ -1,6 +1,5 @@
 import Base
 import Configuration
-import DNSCache
 import DNSWire
 import Foundation
 import ShellTestSupport
@@ -9,7 +8,6 @@ import Testing
 @testable import Daemon
 @testable import Forwarding
 @testable import Transport
-@testable import Upstreams
 
 /// Files that change while their contents are taken over: after they were read, and before they are watched.
 @Suite final class ChangedFilesTests {
@@ -31,21 +29,16 @@ import Testing
         _ settings: Settings, _ isSo: @escaping @Sendable (borrowing Forwarder) -> Bool,
         preparing: (Prepare) throws -> SettingsInEffect.Prepared = { try $0() }, between: () throws -> Void = {}
     ) throws -> Bool {
-        let loop = try EventLoop(label: "test")
-        let forwarder = ForwarderLoop(
-            loop: loop, cache: DNSCache(bytes: 1 << 20, seed: (1, 2)),
-            local: LocalServers(listening: [], loop: loop, report: lines.report), lookup: ServerLookup(loop: loop),
-            report: lines.report)
+        let forwarder = try ForwarderLoop(report: lines.report)
+        let loop = forwarder.loop
         var numbers = GroupNumbers()
         let prepared = try preparing { try forwarder.prepare(settings, after: nil, &numbers, Provenance()) }
         try between()
         forwarder.begin(prepared)
         loop.start()
         defer {
-            let isStopped = Gate()
             loop.submit { forwarder.close() }
-            loop.stop { isStopped.open() }
-            #expect(isStopped.wait())
+            expectEnd { loop.stop($0) }
         }
         for _ in 0..<1000 {
             let seen = Arrivals<Bool>()

@@ -25,15 +25,12 @@ import Testing
         return settings
     }
 
-    private func started(_ settings: Settings) throws -> ForwarderLoop {
-        let loop = try EventLoop(label: "test")
-        let forwarder = ForwarderLoop(
-            loop: loop, cache: cache,
-            local: LocalServers(listening: [], loop: loop, report: lines.report), lookup: ServerLookup(loop: loop),
-            report: lines.report)
-        var numbers = GroupNumbers()
-        forwarder.begin(try forwarder.prepare(settings, after: nil, &numbers, Provenance()))
-        loop.start()
+    /// - Parameter isRead: Whether the cache's file is read, so that questions are accepted.
+    private func started(_ settings: Settings, isRead: Bool = true) throws -> ForwarderLoop {
+        let forwarder = try ForwarderLoop(cache: cache, report: lines.report)
+        try forwarder.begin(settings)
+        forwarder.loop.start()
+        if isRead { forwarder.cacheIsRead() }
         return forwarder
     }
 
@@ -50,9 +47,7 @@ import Testing
     }
 
     private func end(_ forwarder: ForwarderLoop) {
-        let gate = Gate()
-        forwarder.drain(within: 10_000_000_000) { forwarder.stop { gate.open() } }
-        #expect(gate.wait())
+        expectEnd { done in forwarder.drain(within: 10_000_000_000) { forwarder.stop(done) } }
     }
 
     /// A client waits while the cache's file is read, or for a server that is silent.
@@ -62,16 +57,13 @@ import Testing
         let (silent, endpoint) = try loopbackSocket(SOCK_DGRAM)
         defer { close(silent) }
         settings.fallback.servers = [.server(Server(endpoint))]
-        let forwarder = try started(settings)
-        if isRead { forwarder.cacheIsRead() }
+        let forwarder = try started(settings, isRead: isRead)
         var listener: Listener? = Listener()
         let isHeld = { [weak listener] in listener != nil }
         ask(forwarder) { [listener] _ in withExtendedLifetime(listener) {} }
         listener = nil
         #expect(isHeld())
-        let gate = Gate()
-        forwarder.drain(within: 0) { forwarder.stop { gate.open() } }
-        #expect(gate.wait())
+        expectEnd { done in forwarder.drain(within: 0) { forwarder.stop(done) } }
         #expect(!isHeld())
     }
 
@@ -80,7 +72,6 @@ import Testing
     @Test func aQuestionIsAnsweredByTheResolverAndKept() throws {
         let resolver = try NameServer(v4: [.v4(192, 0, 2, 9)], v6: [])
         let forwarder = try started(settings(resolver))
-        forwarder.cacheIsRead()
         ask(forwarder)
         #expect(lastAddress(replies.next()) == [192, 0, 2, 9])
         #expect(holdsExample)
@@ -89,7 +80,7 @@ import Testing
 
     @Test func beforeTheCachesFileIsReadOnlyWhatIsAnsweredHereIs() throws {
         let resolver = try NameServer(v4: [.v4(192, 0, 2, 9)], v6: [])
-        let forwarder = try started(settings(resolver))
+        let forwarder = try started(settings(resolver), isRead: false)
         ask(forwarder)
         ask(forwarder, Name("localhost")!)
         #expect(lastAddress(replies.next()) == [127, 0, 0, 1])
@@ -104,16 +95,14 @@ import Testing
             try NameServer(v4: [.v4(192, 0, 2, 1)], v6: []), try NameServer(v4: [.v4(192, 0, 2, 2)], v6: [])
         )
         let before = settings(first)
-        let forwarder = try started(before)
+        let forwarder = try started(before, isRead: false)
         var numbers = GroupNumbers()
         numbers.add(before)
         var after = settings(second)
         after.listen.allow.append(Network("192.0.2.0/24")!)
         let isApplied = Gate()
         forwarder.apply(try forwarder.prepare(after, after: before, &numbers, Provenance())) { isApplied.open() }
-        let isQueued = Gate()
-        forwarder.loop.submit { isQueued.open() }
-        #expect(isQueued.wait())
+        expectEnd { forwarder.loop.submit($0) }
         // Listeners follow in the same turn.
         #expect(forwarder.refuses(IPAddress("192.0.2.7")!))
         forwarder.cacheIsRead()
@@ -128,9 +117,8 @@ import Testing
     private func reload(_ forwarder: ForwarderLoop, _ new: Settings, after old: Settings, _ numbers: inout GroupNumbers)
         throws
     {
-        let isApplied = Gate()
-        forwarder.apply(try forwarder.prepare(new, after: old, &numbers, Provenance())) { isApplied.open() }
-        #expect(isApplied.wait())
+        let prepared = try forwarder.prepare(new, after: old, &numbers, Provenance())
+        expectEnd { forwarder.apply(prepared, $0) }
     }
 
     private func hasUpstream(_ forwarder: ForwarderLoop, _ group: GroupID) -> Bool? {
@@ -149,7 +137,6 @@ import Testing
         let resolver = try NameServer(v4: [.v4(192, 0, 2, 9)], v6: [])
         let before = settings(resolver)
         let forwarder = try started(before)
-        forwarder.cacheIsRead()
         ask(forwarder)
         #expect(replies.next() != nil)
         var numbers = GroupNumbers()
@@ -194,7 +181,6 @@ import Testing
     @Test func aRefreshIsAnsweredToNobody() throws {
         let resolver = try NameServer(v4: [.v4(192, 0, 2, 9)], v6: [])
         let forwarder = try started(settings(resolver))
-        forwarder.cacheIsRead()
         ask(forwarder, isRefresh: true)
         end(forwarder)
         #expect(replies.isEmpty)
@@ -202,7 +188,6 @@ import Testing
 
     @Test func withNobodyToAskTheAnswerIsServFail() throws {
         let forwarder = try started(settings(nil))
-        forwarder.cacheIsRead()
         ask(forwarder)
         #expect(replies.next().map { $0[3] & 0x0F } == 2)
         end(forwarder)
@@ -214,15 +199,10 @@ import Testing
         var settings = settings(nil)
         settings.fallback.servers = [.server(Server(silent.endpoint))]
         let forwarder = try started(settings)
-        forwarder.cacheIsRead()
         ask(forwarder)
-        let isDrained = Gate()
-        forwarder.drain(within: 0) { isDrained.open() }
-        #expect(isDrained.wait())
+        expectEnd { forwarder.drain(within: 0, $0) }
         #expect(replies.isEmpty)
-        let isStopped = Gate()
-        forwarder.stop { isStopped.open() }
-        #expect(isStopped.wait())
+        expectEnd { forwarder.stop($0) }
     }
 
     @Test func whatIsAskedInTheLastTurnLeavesNoPortOpen() throws {
@@ -231,7 +211,6 @@ import Testing
         var settings = settings(nil)
         settings.fallback.servers = [.server(Server(silent.endpoint))]
         let forwarder = try started(settings)
-        forwarder.cacheIsRead()
         let (isHeld, mayGoOn, isStopped) = (Gate(), Gate(), Gate())
         forwarder.loop.submit {
             isHeld.open()

@@ -1,6 +1,5 @@
 import Base
 import Configuration
-import DNSCache
 import DNSWire
 import Forwarding
 import Glibc
@@ -9,29 +8,18 @@ import Testing
 
 @testable import Daemon
 @testable import Transport
-@testable import Upstreams
 
 /// A listener's questions that the forwarder's loop reads in the midst of a turn.
 @Suite struct LoopReaderTests {
     private let lines = LogLines()
 
     private func forwarder() throws -> ForwarderLoop {
-        let loop = try EventLoop(label: "test")
-        let forwarder = ForwarderLoop(
-            loop: loop, cache: DNSCache(bytes: 1 << 20, seed: (1, 2)),
-            local: LocalServers(listening: [], loop: loop, report: lines.report), lookup: ServerLookup(loop: loop),
-            report: lines.report)
-        var (numbers, settings) = (GroupNumbers(), Settings())
+        let forwarder = try ForwarderLoop(report: lines.report)
+        var settings = Settings()
         settings.fallback.hosts = []
         settings.fallback.resolvConf = []
-        forwarder.begin(try forwarder.prepare(settings, after: nil, &numbers, Provenance()))
+        try forwarder.begin(settings)
         return forwarder
-    }
-
-    private func end(_ forwarder: ForwarderLoop) {
-        let gate = Gate()
-        forwarder.stop { gate.open() }
-        #expect(gate.wait())
     }
 
     /// Has one question come to a socket, in the midst of a turn of so many steps, and returns how many were answered.
@@ -58,7 +46,7 @@ import Testing
             done.open()
         }
         #expect(done.wait())
-        end(forwarder)
+        expectEnd { forwarder.stop($0) }
         return reader.tally.answered
     }
 

@@ -40,9 +40,7 @@ import Transport
         {
             #expect(seen[line] == true, "\(seen)")
         }
-        let isStopped = Gate()
-        daemon.stop(because: "the end") { isStopped.open() }
-        #expect(isStopped.wait())
+        expectEnd { daemon.stop(because: "the end", $0) }
     }
 }
 

@@ -1,14 +1,11 @@
 import Base
 import Configuration
-import DNSCache
 import DNSWire
 import Forwarding
 import Foundation
 import Names
 import ShellTestSupport
 import Testing
-import Transport
-import Upstreams
 
 @testable import Daemon
 
@@ -106,12 +103,7 @@ import Upstreams
     }
 
     @Test func aReloadThatWouldMakeOneChangesNothing() throws {
-        let loop = try EventLoop(label: "test")
-        let lines = LogLines()
-        let forwarder = ForwarderLoop(
-            loop: loop, cache: DNSCache(bytes: 1 << 20, seed: (1, 2)),
-            local: LocalServers(listening: [], loop: loop, report: lines.report), lookup: ServerLookup(loop: loop),
-            report: lines.report)
+        let forwarder = try ForwarderLoop(report: LogLines().report)
         let before = Self.settings(["a": ["dns.net"]])
         var numbers = GroupNumbers()
         forwarder.begin(try forwarder.prepare(before, after: nil, &numbers, Provenance()))

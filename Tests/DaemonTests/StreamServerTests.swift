@@ -11,7 +11,6 @@ import Testing
 @testable import Daemon
 @testable import Streams
 @testable import Transport
-@testable import Upstreams
 
 /// TCP clients, each the other end of a socket pair, turned by hand.
 @Suite struct StreamServerTests {
@@ -26,11 +25,8 @@ import Testing
     }
 
     init() throws {
-        let loop = try EventLoop(label: "test")
         let report = LogLines().report
-        forwarder = ForwarderLoop(
-            loop: loop, cache: cache, local: LocalServers(listening: [], loop: loop, report: report),
-            lookup: ServerLookup(loop: loop), report: report)
+        forwarder = try ForwarderLoop(cache: cache, report: report)
         // Behind the forwarder, which begins an epoch.
         let now = Tick(nanoseconds: Clock.now()).seconds
         let answer = Answer.addresses(example, type: .a, [.v4(192, 0, 2, 1)], ttl: 600)

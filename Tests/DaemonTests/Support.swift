@@ -1,8 +1,40 @@
 import Base
 import Configuration
+import DNSCache
 import Forwarding
+import Log
+import ShellTestSupport
+import Testing
 
 @testable import Daemon
+@testable import Transport
+@testable import Upstreams
+
+/// Expects that work comes to its end.
+/// - Parameter begin: Begins the work; what it gets is to be called at the end.
+func expectEnd(
+    sourceLocation: SourceLocation = #_sourceLocation, _ begin: (@escaping @Sendable () -> Void) -> Void
+) {
+    let gate = Gate()
+    begin { gate.open() }
+    #expect(gate.wait(), sourceLocation: sourceLocation)
+}
+
+extension ForwarderLoop {
+    /// A loop without listeners, which has no settings yet.
+    convenience init(cache: DNSCache = DNSCache(bytes: 1 << 20, seed: (1, 2)), report: Report) throws {
+        let loop = try EventLoop(label: "test")
+        self.init(
+            loop: loop, cache: cache, local: LocalServers(listening: [], loop: loop, report: report),
+            lookup: ServerLookup(loop: loop), report: report)
+    }
+
+    /// Applies the first settings, before the loop starts.
+    func begin(_ settings: Settings) throws {
+        var numbers = GroupNumbers()
+        begin(try prepare(settings, after: nil, &numbers, Provenance()))
+    }
+}
 
 extension Settings {
     /// The settings in a text, without an environment.

@@ -249,8 +249,7 @@ extension Daemon {
     /// valid but doubtful settings.
     public static func check(_ settings: Settings) throws(StartFailure) -> [String] {
         var words: [String] = []
-        var numbers = GroupNumbers()
-        numbers.add(settings)
+        let numbers = GroupNumbers(settings)
         _ = try UpstreamRegistry.Prepared(settings)
         let names = try NameLists(settings, numbers)
         words += names.contents + names.remarks

@@ -66,11 +66,8 @@ import Transport
     private static func forwarder(
         _ settings: Settings, _ found: Found = Found(), _ cache: DNSCache = DNSCache(bytes: 1 << 20, seed: (1, 2))
     ) throws -> Forwarder {
-        var numbers = GroupNumbers()
-        numbers.add(settings)
-        let groups = UpstreamGroups(settings, numbers, services: settings.services(numbers)) { group in
-            group.entries.flatMap { if case .server(let server) = $0 { [server] } else { found.resolvers } }
-        }
+        let numbers = GroupNumbers(settings)
+        let groups = UpstreamGroups(settings, numbers, resolvers: found.resolvers)
         let policy = Policy(
             settings, numbers, groups, try NameLists(settings, numbers),
             hosts: HostsTable(parsing: Array(found.hosts.utf8).span), network: found.network, reach: found.reach)

@@ -18,9 +18,7 @@ import Testing
     private let cache = DNSCache(bytes: 1 << 20, seed: (1, 2))
 
     private func settings(_ resolver: NameServer?) -> Settings {
-        var settings = Settings()
-        settings.fallback.hosts = []
-        settings.fallback.resolvConf = []
+        var settings = Settings.withoutFiles
         settings.fallback.servers = resolver.map { [.server($0.server)] } ?? []
         return settings
     }
@@ -96,8 +94,7 @@ import Testing
         )
         let before = settings(first)
         let forwarder = try started(before, isRead: false)
-        var numbers = GroupNumbers()
-        numbers.add(before)
+        var numbers = GroupNumbers(before)
         var after = settings(second)
         after.listen.allow.append(Network("192.0.2.0/24")!)
         let isApplied = Gate()
@@ -139,8 +136,7 @@ import Testing
         let forwarder = try started(before)
         ask(forwarder)
         #expect(replies.next() != nil)
-        var numbers = GroupNumbers()
-        numbers.add(before)
+        var numbers = GroupNumbers(before)
         var new = before
         var office = Settings.Group(name: "office")
         office.servers = [.server(resolver.server)]

@@ -114,11 +114,7 @@ import Testing
     /// What the forwarder knows of the group.
     private func group(_ keys: [String: String]) throws -> UpstreamGroup {
         let settings = try settings(keys)
-        var numbers = GroupNumbers()
-        numbers.add(settings)
-        let groups = UpstreamGroups(settings, numbers, services: settings.services(numbers)) { group in
-            group.servers.compactMap { if case .server(let server) = $0 { server } else { nil } }
-        }
+        let groups = UpstreamGroups(settings, GroupNumbers(settings), resolvers: [])
         return try #require(groups.groups.first { $0.name == "office" })
     }
 

@@ -23,9 +23,7 @@ import Testing
             servers = ["10.1.0.53"]
             domains = ["corp.example"]
             """)
-        var numbers = GroupNumbers()
-        numbers.add(settings)
-        let groups = UpstreamGroups(settings, numbers, services: [:], servers: { _ in [] }).groups
+        let groups = UpstreamGroups(settings, GroupNumbers(settings), resolvers: []).groups
         #expect(Set(groups.map(\.title)) == ["HTTPDNS", "fallback", "private", "office", "resolv.conf"])
         #expect(groups.first { $0.id == .fallback }?.title == settings.fallback.group.title)
         #expect(Report.noService(settings) == "no [httpdns] section: fallback answers what no [upstreams] group takes")

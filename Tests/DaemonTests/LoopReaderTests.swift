@@ -11,21 +11,11 @@ import Testing
 
 /// A listener's questions that the forwarder's loop reads in the midst of a turn.
 @Suite struct LoopReaderTests {
-    private let lines = LogLines()
-
-    private func forwarder() throws -> ForwarderLoop {
-        let forwarder = try ForwarderLoop(report: lines.report)
-        var settings = Settings()
-        settings.fallback.hosts = []
-        settings.fallback.resolvConf = []
-        try forwarder.begin(settings)
-        return forwarder
-    }
-
     /// Has one question come to a socket, in the midst of a turn of so many steps, and returns how many were answered.
     /// - Parameter waiting: how many misses the listener sees under way.
     private func answered(waiting: Int, steps: Int) throws -> UInt64 {
-        let forwarder = try forwarder()
+        let forwarder = try ForwarderLoop(report: LogLines().report)
+        try forwarder.begin(.withoutFiles)
         let socket = try DatagramSocket.bind(Endpoint(.v4(127, 0, 0, 1), port: 0), count: 1)[0]
         let reader = LoopReader(socket, forwarder)
         let client = try DatagramSocket.bind(Endpoint(.v4(127, 0, 0, 1), port: 0), count: 1)[0]

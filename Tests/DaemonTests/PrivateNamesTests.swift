@@ -74,19 +74,9 @@ import Testing
         let policy: Policy
 
         init(_ settings: Settings) throws {
-            var numbers = GroupNumbers()
-            numbers.add(settings)
+            let numbers = GroupNumbers(settings)
             let router = Server(Endpoint(.v4(192, 168, 1, 1), port: 53))
-            func servers(of group: Settings.Group) -> [Server] {
-                group.entries.map { entry in
-                    switch entry {
-                    case .server(let server): server
-                    case .resolvConf: router
-                    }
-                }
-            }
-            let described = UpstreamGroups(
-                settings, numbers, services: settings.services(numbers), servers: servers(of:))
+            let described = UpstreamGroups(settings, numbers, resolvers: [router])
             groups = described.groups
             policy = Policy(
                 settings, numbers, described, try NameLists(settings.withoutLists, numbers), hosts: HostsTable())

@@ -14,12 +14,10 @@ import Transport
 /// A reload of a whole daemon, on loopback.
 @Suite struct ReloadTests {
     @Test func whatIsLoggedIsInEffectAlready() throws {
-        var settings = Settings()
+        var settings = Settings.withoutFiles
         settings.listen.addresses = [Endpoint(.v4(127, 0, 0, 1), port: 0)]
         settings.listen.workers = 1
         settings.control.socket = ""
-        settings.fallback.hosts = []
-        settings.fallback.resolvConf = []
         let running = Mutex<Daemon?>(nil)
         let lines = Arrivals<(line: String, isInEffect: Bool)>()
         let logger = Logger(.debug) { line in

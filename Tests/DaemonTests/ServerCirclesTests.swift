@@ -17,9 +17,7 @@ import Testing
 
     /// Settings whose groups take `NAME.example`.
     private static func settings(_ groups: KeyValuePairs<String, [String]>, fallback: [String] = []) -> Settings {
-        var settings = Settings()
-        settings.fallback.hosts = []
-        settings.fallback.resolvConf = []
+        var settings = Settings.withoutFiles
         settings.fallback.servers = fallback.map(server)
         settings.upstreams = groups.map { name, servers in
             var group = Settings.Group(name: name)

@@ -14,8 +14,7 @@ import Testing
         _ text: String, _ servers: [Server] = []
     ) throws -> (of: [GroupID: [UInt8]], numbers: GroupNumbers) {
         let settings = try Settings.load(text)
-        var numbers = GroupNumbers()
-        numbers.add(settings)
+        let numbers = GroupNumbers(settings)
         return (settings.sharedIdentities(numbers) { _ in servers }, numbers)
     }
 

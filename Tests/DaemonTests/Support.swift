@@ -45,8 +45,21 @@ extension Settings {
         try load(file: "/etc/test.toml", contents: contents, environment: [:], readFile: readFile).settings
     }
 
-    /// The servers of each account as the settings give them, before any list of the service.
-    func services(_ numbers: GroupNumbers) -> [GroupID: [Server]] {
-        accounts.reduce(into: [:]) { services, account in services[numbers[account.name]] = account.services }
+    /// Settings that name no file of this machine.
+    static var withoutFiles: Settings {
+        var settings = Settings()
+        (settings.fallback.hosts, settings.fallback.resolvConf) = ([], [])
+        return settings
+    }
+}
+
+extension UpstreamGroups {
+    /// The groups as settings give them, before any list of a service.
+    /// - Parameter resolvers: What `resolvConf` stands for.
+    init(_ settings: Settings, _ numbers: GroupNumbers, resolvers: [Server]) {
+        let services = settings.accounts.map { (numbers[$0.name], $0.services) }
+        self.init(settings, numbers, services: Dictionary(uniqueKeysWithValues: services)) { group in
+            group.entries.flatMap { if case .server(let server) = $0 { [server] } else { resolvers } }
+        }
     }
 }

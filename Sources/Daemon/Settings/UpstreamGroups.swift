@@ -9,6 +9,11 @@ struct GroupNumbers: Sendable {
     private var numbers: [String: (id: GroupID, isAccount: Bool)] = [:]
     private var next = GroupID.fallback.rawValue + 1
 
+    init() {}
+
+    /// Numbers for the groups of these settings.
+    init(_ settings: Settings) { add(settings) }
+
     /// Assigns the next numbers to new names, and to groups that have changed their kind; all others retain theirs.
     mutating func add(_ settings: Settings) {
         for group in [settings.privateNames] + settings.upstreams + (settings.resolvers.map { [$0] } ?? []) {

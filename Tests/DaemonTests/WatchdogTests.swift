@@ -11,12 +11,13 @@ struct WatchdogTests {
     private final class Queues: Sendable {
         private let results: Mutex<[Bool]>
         let signs = Mutex(0)
-        let alive = DispatchSemaphore(value: 0)
+        private let alive = DispatchSemaphore(value: 0)
 
         init(_ results: [Bool]) { self.results = Mutex(results) }
 
-        func watchdog(_ lines: LogLines) -> Watchdog {
-            Watchdog(
+        /// Runs a watchdog until it has given a sign of life.
+        func run(_ lines: LogLines) {
+            let watchdog = Watchdog(
                 Watchdog.Sources(
                     liveness: { done in
                         let result = self.results.withLock { $0.isEmpty ? nil : $0.removeFirst() }
@@ -28,24 +29,21 @@ struct WatchdogTests {
                     self.signs.withLock { $0 += 1 }
                     self.alive.signal()
                 }, report: lines.report)
+            watchdog.start()
+            alive.wait()
+            watchdog.stop()
         }
     }
 
     @Test func queuesThatTurnAreEnough() {
         let (queues, lines) = (Queues([true]), LogLines())
-        let watchdog = queues.watchdog(lines)
-        watchdog.start()
-        queues.alive.wait()
-        watchdog.stop()
+        queues.run(lines)
         #expect(queues.signs.withLock { $0 } == 1 && lines.all == [])
     }
 
     @Test func aQueueThatStandsStillIsSaidOnceAndLookedAtUntilItTurns() {
         let (queues, lines) = (Queues([false, false, false, true]), LogLines())
-        let watchdog = queues.watchdog(lines)
-        watchdog.start()
-        queues.alive.wait()
-        watchdog.stop()
+        queues.run(lines)
         #expect(queues.signs.withLock { $0 } == 1)
         #expect(
             lines.all == [

@@ -17,9 +17,9 @@ import Testing
     private let replies = Arrivals<[UInt8]>()
     private let cache = DNSCache(bytes: 1 << 20, seed: (1, 2))
 
-    private func settings(_ resolver: NameServer?) -> Settings {
+    private func settings(_ resolver: Server?) -> Settings {
         var settings = Settings.withoutFiles
-        settings.fallback.servers = resolver.map { [.server($0.server)] } ?? []
+        settings.fallback.servers = resolver.map { [.server($0)] } ?? []
         return settings
     }
 
@@ -51,11 +51,9 @@ import Testing
     /// A client waits while the cache's file is read, or for a server that is silent.
     @Test(arguments: [false, true]) func aStopLetsGoOfAClientWithoutAnAnswer(isRead: Bool) throws {
         final class Listener: Sendable {}
-        var settings = settings(nil)
         let (silent, endpoint) = try loopbackSocket(SOCK_DGRAM)
         defer { close(silent) }
-        settings.fallback.servers = [.server(Server(endpoint))]
-        let forwarder = try started(settings, isRead: isRead)
+        let forwarder = try started(settings(Server(endpoint)), isRead: isRead)
         var listener: Listener? = Listener()
         let isHeld = { [weak listener] in listener != nil }
         ask(forwarder) { [listener] _ in withExtendedLifetime(listener) {} }
@@ -69,7 +67,7 @@ import Testing
 
     @Test func aQuestionIsAnsweredByTheResolverAndKept() throws {
         let resolver = try NameServer(v4: [.v4(192, 0, 2, 9)], v6: [])
-        let forwarder = try started(settings(resolver))
+        let forwarder = try started(settings(resolver.server))
         ask(forwarder)
         #expect(lastAddress(replies.next()) == [192, 0, 2, 9])
         #expect(holdsExample)
@@ -78,7 +76,7 @@ import Testing
 
     @Test func beforeTheCachesFileIsReadOnlyWhatIsAnsweredHereIs() throws {
         let resolver = try NameServer(v4: [.v4(192, 0, 2, 9)], v6: [])
-        let forwarder = try started(settings(resolver), isRead: false)
+        let forwarder = try started(settings(resolver.server), isRead: false)
         ask(forwarder)
         ask(forwarder, Name("localhost")!)
         #expect(lastAddress(replies.next()) == [127, 0, 0, 1])
@@ -92,10 +90,10 @@ import Testing
         let (first, second) = (
             try NameServer(v4: [.v4(192, 0, 2, 1)], v6: []), try NameServer(v4: [.v4(192, 0, 2, 2)], v6: [])
         )
-        let before = settings(first)
+        let before = settings(first.server)
         let forwarder = try started(before, isRead: false)
         var numbers = GroupNumbers(before)
-        var after = settings(second)
+        var after = settings(second.server)
         after.listen.allow.append(Network("192.0.2.0/24")!)
         let isApplied = Gate()
         forwarder.apply(try forwarder.prepare(after, after: before, &numbers, Provenance())) { isApplied.open() }
@@ -132,7 +130,7 @@ import Testing
 
     @Test func aGroupThatComesAndGoesCostsNoAnswerOfOthersAndLeavesNothing() throws {
         let resolver = try NameServer(v4: [.v4(192, 0, 2, 9)], v6: [])
-        let before = settings(resolver)
+        let before = settings(resolver.server)
         let forwarder = try started(before)
         ask(forwarder)
         #expect(replies.next() != nil)
@@ -176,7 +174,7 @@ import Testing
 
     @Test func aRefreshIsAnsweredToNobody() throws {
         let resolver = try NameServer(v4: [.v4(192, 0, 2, 9)], v6: [])
-        let forwarder = try started(settings(resolver))
+        let forwarder = try started(settings(resolver.server))
         ask(forwarder, isRefresh: true)
         end(forwarder)
         #expect(replies.isEmpty)
@@ -192,9 +190,7 @@ import Testing
     @Test func drainingWaitsForThoseWhoWaitAndNotForEver() throws {
         // A socket that nobody reads from: a resolver that is silent.
         let silent = try loopbackSocket(SOCK_DGRAM)
-        var settings = settings(nil)
-        settings.fallback.servers = [.server(Server(silent.endpoint))]
-        let forwarder = try started(settings)
+        let forwarder = try started(settings(Server(silent.endpoint)))
         ask(forwarder)
         expectEnd { forwarder.drain(within: 0, $0) }
         #expect(replies.isEmpty)
@@ -204,9 +200,7 @@ import Testing
     @Test func whatIsAskedInTheLastTurnLeavesNoPortOpen() throws {
         let silent = try loopbackSocket(SOCK_DGRAM)
         defer { close(silent.descriptor) }
-        var settings = settings(nil)
-        settings.fallback.servers = [.server(Server(silent.endpoint))]
-        let forwarder = try started(settings)
+        let forwarder = try started(settings(Server(silent.endpoint)))
         let (isHeld, mayGoOn, isStopped) = (Gate(), Gate(), Gate())
         forwarder.loop.submit {
             isHeld.open()

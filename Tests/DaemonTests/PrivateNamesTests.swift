@@ -128,10 +128,8 @@ import Testing
         ("192.168.1.1", ""), ("183.60.83.19", ""), ("168.63.129.16", ""), ("10.0.0.2", "servers = []"),
         ("8.8.8.8", "servers = []"), ("8.8.8.8", "servers = [\"192.168.1.1\"]"),
     ]) func aPublicResolverOfTheNetworkIsRemarkedOn(_ address: String, _ key: String) throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "resolvers-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let path = folder.appending(path: "resolv.conf").path
+        let path = NSTemporaryDirectory() + "resolv.conf-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: path) }
         try "nameserver \(address)\n".write(toFile: path, atomically: true, encoding: .utf8)
         let settings = try Settings.load("[fallback]\nresolvConf = [\"\(path)\"]\n[private]\n\(key)\n")
         let asking = try Asking(settings)

@@ -61,10 +61,10 @@ import Testing
     }
 
     @Test func groupsThatTakeEachOthersServers() {
-        for names in [["dns.b.example", "dns.a.example"], ["dns.b.example", "dns.c.example", "dns.a.example"]] {
-            let groups = Self.settings(
-                names.count == 2
-                    ? ["a": [names[0]], "b": [names[1]]] : ["a": [names[0]], "b": [names[1]], "c": [names[2]]])
+        for groups in [
+            Self.settings(["a": ["dns.b.example"], "b": ["dns.a.example"]]),
+            Self.settings(["a": ["dns.b.example"], "b": ["dns.c.example"], "c": ["dns.a.example"]]),
+        ] {
             #expect(
                 Self.refusal(groups)
                     == .setting(

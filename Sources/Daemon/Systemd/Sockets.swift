@@ -24,19 +24,12 @@ struct Sockets {
         var sockets = Sockets()
         for kind in kinds {
             for address in listen[keyPath: kind.addresses] {
-                let stream = try StreamListener.listen(address)
-                sockets.streams[kind.transport, default: []].append(stream)
-                sockets.bindIPv4(beside: address, stream.local.port, listen) { sockets, ipv4 throws(SystemError) in
-                    sockets.streams[kind.transport, default: []].append(try StreamListener.listen(ipv4))
-                }
+                try sockets.bind(address, kind.transport, listen, workers)
             }
         }
         for address in listen.addresses {
             do throws(SystemError) {
-                let port = try sockets.bind(address, workers)
-                sockets.bindIPv4(beside: address, port, listen) { sockets, ipv4 throws(SystemError) in
-                    _ = try sockets.bind(ipv4, workers)
-                }
+                try sockets.bind(address, .tcp, listen, workers)
             } catch {
                 // A machine without IPv6 has no [::1]. That is no error in settings which do not name it.
                 guard error.isAddressMissing, !sockets.datagrams.isEmpty,
@@ -50,30 +43,31 @@ struct Sockets {
 
     /// Why the sockets cannot be bound, and which keys name them.
     static func words(_ error: SystemError) -> String {
-        let isMissing = error.isAddressMissing
-        return isMissing
+        error.isAddressMissing
             ? "\(error.explained); listen.addresses, tls and https name those" : error.explainedOfSockets
     }
 
-    /// UDP and TCP on one address.
-    /// - Returns: The port; with port 0 both get the port that the system chose for TCP.
-    private mutating func bind(_ address: Endpoint, _ workers: Int) throws(SystemError) -> UInt16 {
+    /// Binds an address, and `0.0.0.0` beside `[::]`; another program may have the port at one IPv4 address.
+    private mutating func bind(
+        _ address: Endpoint, _ transport: Tally.Transport, _ listen: Settings.Listen, _ workers: Int
+    ) throws(SystemError) {
+        let port = try bind(address, transport, workers)
+        guard var ipv4 = listen.alsoIPv4(address) else { return }
+        ipv4.port = port
+        do throws(SystemError) { _ = try bind(ipv4, transport, workers) } catch { leftOut.append(error) }
+    }
+
+    /// A transport on one address, and UDP beside TCP.
+    /// - Returns: The port; with port 0 UDP gets the port that the system chose for TCP.
+    private mutating func bind(
+        _ address: Endpoint, _ transport: Tally.Transport, _ workers: Int
+    ) throws(SystemError) -> UInt16 {
         let stream = try StreamListener.listen(address)
         var bound = address
         bound.port = stream.local.port
-        datagrams += try DatagramSocket.bind(bound, count: workers)
-        streams[.tcp, default: []].append(stream)
+        if transport == .tcp { datagrams += try DatagramSocket.bind(bound, count: workers) }
+        streams[transport, default: []].append(stream)
         return bound.port
-    }
-
-    /// Binds `0.0.0.0` beside `[::]`; another program may have the port at one IPv4 address.
-    private mutating func bindIPv4(
-        beside address: Endpoint, _ port: UInt16, _ listen: Settings.Listen,
-        _ bind: (inout Sockets, Endpoint) throws(SystemError) -> Void
-    ) {
-        guard var ipv4 = listen.alsoIPv4(address) else { return }
-        ipv4.port = port
-        do throws(SystemError) { try bind(&self, ipv4) } catch { leftOut.append(error) }
     }
 
     /// The addresses of the listeners.

@@ -69,9 +69,6 @@ struct NameLists: Sendable, Equatable {
                 sources.append(Source(key: key, path: path, owner: owner, list: list))
             }
         }
-        func add(_ key: String, _ owner: DomainRules.Owner, _ patterns: [DomainPattern]) {
-            add(key, owner, DomainList(patterns))
-        }
         func add(_ key: String, _ owner: DomainRules.Owner, files paths: [String]) throws(StartFailure) {
             for path in paths {
                 let file = File(key, path, .servers, known)
@@ -82,16 +79,16 @@ struct NameLists: Sendable, Equatable {
         }
         let domains = settings.domains
         if settings.httpdns != nil {
-            add("domains.intercept", .group(.httpdns), domains.intercept.map { .subtree($0) })
+            add("domains.intercept", .group(.httpdns), DomainList(domains.intercept.map(DomainPattern.subtree)))
             try add("domains.interceptFile", .group(.httpdns), files: domains.interceptFile)
         }
-        add("domains.bypass", .group(.fallback), domains.bypass.map { .subtree($0) })
+        add("domains.bypass", .group(.fallback), DomainList(domains.bypass.map(DomainPattern.subtree)))
         try add("domains.bypassFile", .group(.fallback), files: domains.bypassFile)
         for group in settings.upstreams {
             let id = numbers[group.name]
-            add("\(group.section).domains", .group(id), group.domains)
+            add("\(group.section).domains", .group(id), DomainList(group.domains))
             if group.answer == nil { try add("\(group.section).domainsFile", .group(id), files: group.domainsFile) }
-            add("\(group.section).except", .except(id), group.except)
+            add("\(group.section).except", .except(id), DomainList(group.except))
         }
         // Lists come last: for equal patterns the settings win.
         for group in settings.upstreams where group.answer != nil {

@@ -15,7 +15,8 @@ final class CertificateFiles: @unchecked Sendable {
     /// A certificate for the servers, made from settings; made on any thread.
     struct Prepared: @unchecked Sendable {
         // Unchecked: made on one thread; each context is used on the loop of its server.
-        private let contexts: [Tally.Transport: TLSServerContext]
+        /// For each transport that is encrypted.
+        let contexts: [Tally.Transport: TLSServerContext]
         let shown: ShownCertificate
         /// The settings without the contents of the files, of which changes are still detected.
         fileprivate let settings: Settings.Listen
@@ -42,9 +43,6 @@ final class CertificateFiles: @unchecked Sendable {
             settings.forgetFiles()
             self.settings = settings
         }
-
-        /// Nil for a transport that is not encrypted.
-        func context(for transport: Tally.Transport) -> TLSServerContext? { contexts[transport] }
     }
 
     /// The certificate for clients; nil if TLS and HTTPS are not served.

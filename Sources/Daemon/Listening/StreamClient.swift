@@ -71,7 +71,7 @@ final class StreamClient: @unchecked Sendable {
     private func way(_ message: Span<UInt8>, _ id: RequestID) -> Client.Way {
         let isPadded = server.isPadded(message)
         return .stream { [server, number] reply in
-            server.loop.submit { server.client(number)?.send(reply, isPadded, id) }
+            server.loop.submit { server.clients[number]?.send(reply, isPadded, id) }
         }
     }
 

@@ -20,7 +20,7 @@ final class StreamServer: @unchecked Sendable {
     /// The clients with output to send at the end of the turn.
     private var gathered: [StreamClient] = []
     /// The connected clients, by number.
-    private var clients: [UInt64: StreamClient] = [:]
+    private(set) var clients: [UInt64: StreamClient] = [:]
     private(set) var counters = StreamCounters()
     let tally: Tally
     /// The certificate for clients; nil if they use DNS in the clear.
@@ -96,7 +96,7 @@ final class StreamServer: @unchecked Sendable {
     func show(_ certificate: CertificateFiles.Prepared) { loop.submit { [self] in take(certificate) } }
 
     private func take(_ prepared: CertificateFiles.Prepared?) {
-        if let context = prepared?.context(for: tally.transport) { certificate?.show(context) }
+        if let context = prepared?.contexts[tally.transport] { certificate?.show(context) }
     }
 
     /// Takes no more clients or queries; waiting clients still get their answers until `stop`.
@@ -213,9 +213,6 @@ final class StreamServer: @unchecked Sendable {
     func asker(_ address: IPAddress, isProven: Bool) -> Asker {
         frontend.asker(address, over: tally.transport, isProven: isProven)
     }
-
-    /// The client with a number; nil if it has left.
-    func client(_ number: UInt64) -> StreamClient? { clients[number] }
 
     func remove(_ client: StreamClient) {
         if clients.removeValue(forKey: client.number) != nil { room.left(client.guest) }

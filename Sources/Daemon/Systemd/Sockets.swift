@@ -95,7 +95,7 @@ struct Sockets {
     func streamListeners(_ certificate: CertificateFiles.Prepared?) throws(StartFailure) -> [StreamServer.Listeners] {
         try Tally.Transport.allCases.filter { $0 == .tcp || !endpoints($0).isEmpty }.map {
             transport throws(StartFailure) in
-            let certificate = certificate?.context(for: transport)
+            let certificate = certificate?.contexts[transport]
             if transport.isEncrypted, certificate == nil { throw Self.withoutCertificate(endpoints(transport)[0]) }
             return StreamServer.Listeners(
                 transport: transport, listeners: streams[transport, default: []], certificate: certificate)

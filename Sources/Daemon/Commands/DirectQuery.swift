@@ -41,8 +41,7 @@ public struct DirectQuery {
     /// - Parameter said: Called before each request with its server and the progress.
     public func ask(_ names: [Name], asking said: (String) -> Void = { _ in }) throws(Failed) -> [NameAddresses] {
         defer { straight.close() }
-        var seen: Set<Name> = []
-        let distinct = names.filter { seen.insert($0).inserted }
+        let distinct = names.eachOnce
         var (pending, servers) = (requests(distinct), group.servers[...])
         var (known, failures): ([Name: NameAddresses], [String]) = ([:], [])
         while let request = pending.first {

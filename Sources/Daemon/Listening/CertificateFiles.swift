@@ -159,8 +159,7 @@ extension ShownCertificate {
         let name = settings.name.map { $0.description.hasSuffix(".") ? String($0.description.dropLast()) : "\($0)" }
         // Clients that discover the daemon compare the address at which they have asked (RFC 9462 §4.2).
         let discovered = name == nil ? [] : plain.map(\.address).filter { !$0.isLoopback && !$0.isUnspecified }
-        var lacked: [IPAddress] = []
-        for address in discovered where !context.isFor(address) && !lacked.contains(address) { lacked.append(address) }
+        let lacked = discovered.filter { !context.isFor($0) }.eachOnce
         self.init(
             file: settings.certificateFile, begins: begins, ends: ends,
             lackedName: name.flatMap { context.isFor(name: $0) ? nil : $0 }, lackedAddresses: lacked)

@@ -137,8 +137,7 @@ extension Report {
         let others = new.files.filter { file in
             !file.isSame(as: old?.files.first { $0.key == file.key && $0.path == file.path })
         }
-        var right: [String] = []
-        for file in others where file.fault == nil && !right.contains(file.path) { right.append(file.path) }
+        let right = others.filter { $0.fault == nil }.map(\.path).eachOnce
         if old != nil, !right.isEmpty {
             say(
                 .notice, .reloaded, about: "files of names",

@@ -138,8 +138,7 @@ struct LocalReading: Sendable {
                 leftOut += loops.map { LeftOutServer($0, in: Self.key(group), .loop) }
             }
         }
-        var seen: Set<Server> = []
-        return (servers.filter { seen.insert($0).inserted }, leftOut)
+        return (servers.eachOnce, leftOut)
     }
 
     /// The key that names a group's servers.

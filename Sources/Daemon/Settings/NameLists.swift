@@ -125,7 +125,7 @@ struct NameLists: Sendable, Equatable {
     }
 
     /// The paths of the files, each once.
-    var paths: [String] { files.map(\.path).reduce(into: []) { if !$0.contains($1) { $0.append($1) } } }
+    var paths: [String] { files.map(\.path).eachOnce }
 
     /// Whether a file must be checked again.
     var isWaiting: Bool { files.contains(where: \.isWaiting) }

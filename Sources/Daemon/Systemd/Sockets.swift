@@ -72,12 +72,8 @@ struct Sockets {
 
     /// The addresses of the listeners.
     var endpoints: [Endpoint] {
-        var all: [Endpoint] = []
-        for endpoint in datagrams.map(\.local) + Tally.Transport.allCases.flatMap(endpoints)
-        where !all.contains(endpoint) {
-            all.append(endpoint)
-        }
-        return all
+        let all = datagrams.map(\.local) + Tally.Transport.allCases.flatMap(endpoints)
+        return all.eachOnce
     }
 
     /// The addresses of the listeners of one transport with connections.

@@ -7,7 +7,7 @@ import Transport
 /// This machine from the view of programs that ask the daemon, for the command `host`.
 public struct Host {
     private let settings: Settings
-    private let changes: HostChanges
+    private let changes = HostChanges()
     /// The address of the daemon at port 53 of loopback; nil if there is none.
     private let address: IPAddress?
 
@@ -29,10 +29,8 @@ public struct Host {
     private static let patience: UInt32 = 10_000
 
     /// - Parameter settings: The settings of the daemon; ``disable`` needs none of them.
-    public init(_ settings: Settings) { self.init(settings, HostChanges()) }
-
-    init(_ settings: Settings, _ changes: HostChanges) {
-        (self.settings, self.changes) = (settings, changes)
+    public init(_ settings: Settings) {
+        self.settings = settings
         address = Self.usable(settings).first
     }
 

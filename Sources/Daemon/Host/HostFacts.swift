@@ -82,7 +82,7 @@ struct HostFacts: Sendable, Equatable {
 
     /// Reads the facts.
     /// - Parameter root: A prefix of each path; empty on a machine, a folder in tests.
-    init(root: String = "") throws(SystemError) {
+    init(root: String) throws(SystemError) {
         let path = root + Self.resolvConfPath
         resolvConf = try FileState(at: path)
         content = Self.text(path)

@@ -149,10 +149,7 @@ final class LocalServers: @unchecked Sendable {
                 hosts = read
                 hostsChanged(read)
                 // Freeing the memory of a million names takes a while too.
-                loop.elsewhere {
-                    withExtendedLifetime(gone) {}
-                } then: {
-                }
+                loop.elsewhere({ withExtendedLifetime(gone) {} }, then: {})
             }
             reportHosts(read, reading.hostsFailures)
         }

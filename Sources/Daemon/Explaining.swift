@@ -20,7 +20,7 @@ extension Explained {
         accounts = settings.waysOfAccounts
         hostsFile = settings.fallback.hosts.joined(separator: " or ")
         if case .group(let taker) = explanation.rule.taker {
-            remark = provenance.proxies.first { numbers[$0.account] == taker }?.text
+            remark = provenance.proxies.first { numbers[$0.group.name] == taker }?.text
         }
         let origins = provenance.origins
         func rule(_ location: PatternLocation) -> Rule {

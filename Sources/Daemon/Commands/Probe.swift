@@ -51,7 +51,7 @@ public struct Probe {
             let name = name ?? named?.domains.lazy.compactMap(\.nameToAsk).first ?? settings.nameToLookUp
             steps += group.servers.map { Step(group: group, server: $0, name: name) }
         }
-        remarks += settings.applyingProxy(in: environment).found.filter { $0.account == chosen }.map(\.text)
+        remarks += settings.applyingProxy(in: environment).found.filter { $0.group.name == chosen }.map(\.text)
         if !isUsual {
             guard let group = steps.first?.group else { throw settings.noServerToAsk(chosen) }
             only = group

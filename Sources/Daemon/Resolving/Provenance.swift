@@ -17,8 +17,6 @@ struct ProxyFound: Equatable {
     /// The group that is asked first instead; nil if there is none, so the account is still asked.
     let next: Settings.Group?
 
-    var account: String { group.name }
-
     /// One line for an operator.
     var text: String {
         let (who, section) = (group.title, group.section)
@@ -29,7 +27,6 @@ struct ProxyFound: Equatable {
         return
             "\(variable) is set, and \(section).proxy is \"bypass\": \(who) is not asked, \(next.title) answers its names"
     }
-
 }
 
 extension Report {

@@ -267,9 +267,8 @@ import Transport
         let clear = Self.usual.merging(["fallback": ["servers": "[\"192.0.2.1\"]"]]) { $1 }
         let encrypted = clear.merging(["fallback": ["servers": "[\"tls://192.0.2.1\"]"]]) { $1 }
         let (before, after) = try (Self.settings(clear), Self.settings(encrypted))
-        let name = Name("www.example.com")!
         func basis(_ settings: Settings, _ audience: Audience) throws -> Basis {
-            try Self.forwarder(settings).policy.basis(name, .a, audience)
+            try Self.forwarder(settings).policy.basis(example, .a, audience)
         }
         #expect(try basis(before, .everyone) != basis(after, .everyone))
         #expect(try basis(before, .exceptValidators) == basis(after, .exceptValidators))

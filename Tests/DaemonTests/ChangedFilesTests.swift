@@ -53,9 +53,8 @@ import Testing
         var settings = Settings()
         settings.fallback.hosts = []
         settings.domains.bypassFile = [try write("old.example\n", "names")]
-        let line = "the files of names were read again"
         let isRead = try becomes(settings) { [lines] _ in
-            lines.all.contains { $0.contains(line) }
+            lines.all.contains { $0.contains("the files of names were read again") }
         } between: {
             _ = try write("new.example\n", "names")
         }

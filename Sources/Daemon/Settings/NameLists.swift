@@ -268,15 +268,12 @@ struct NameCopy: Sendable {
     let path: String
     let text: [UInt8]
 
-    /// The text between the path of `cache.file` and the digest of the file's path.
-    private static let infix = ".names-"
-
-    /// The path of a file's copy; empty if there is none, without a `cache.file`.
+    /// The path of a file's copy, with a digest of the file's path; empty if there is none, without a `cache.file`.
     static func path(of path: String, beside cacheFile: String) -> String {
         guard !cacheFile.isEmpty else { return "" }
         var hash = FNV()
         hash.add(path)
-        return "\(cacheFile)\(infix)\(String(hash.value, radix: 16))"
+        return "\(cacheFile).names-\(String(hash.value, radix: 16))"
     }
 
     /// Writes the copy, unless it exists. May take long.

@@ -4,64 +4,44 @@ import Testing
 
 /// Answers of which some addresses are unwanted: here those of 10/8, and fd00:: followed by anything.
 @Suite struct AddressFilterTests {
-    private static let asked = Name("www.example.com")!
-    private static let pointer: [UInt8] = [0xC0, 0x0C]
     private static let target = [6] + Array("target".utf8) + [0xC0, 0x10]
 
     private static func isUnwanted(_ address: IPAddress) -> Bool {
         address.isIPv4 ? address.low >> 24 == 10 : address.high >> 48 == 0xFD00
     }
 
-    private static func record(_ owner: [UInt8], _ type: RecordType, _ data: [UInt8], ttl: UInt8 = 60) -> [UInt8] {
-        owner + [UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF), 0, 1, 0, 0, 0, ttl]
-            + [UInt8(data.count >> 8), UInt8(data.count & 0xFF)] + data
-    }
-
-    private static func signature(of type: RecordType, _ owner: [UInt8] = pointer) -> [UInt8] {
-        record(
+    private static func signature(of type: RecordType, _ owner: [UInt8] = Wire.pointer) -> [UInt8] {
+        Wire.record(
             owner, .rrsig, [UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF)] + [UInt8](repeating: 7, count: 20))
     }
 
-    private static func answer(
-        _ type: RecordType, _ answers: [[UInt8]], authority: [[UInt8]] = [], additional: [[UInt8]] = []
-    ) -> Answer {
-        let head = AnswerHead(
-            responseCode: .noError, authenticData: true, answerCount: UInt16(answers.count),
-            authorityCount: UInt16(authority.count), additionalCount: UInt16(additional.count))
-        let question = asked.wire + [UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF), 0, 1]
-        return Answer(
-            head: head, body: question + (answers + authority + additional).flatMap { $0 }, keep: 60, isCacheable: true)
-    }
-
-    private static func texts(_ answer: Answer?) -> [String]? { answer?.records().map { "\($0.section) \($0)" } }
-
     @Test func whatHasNoneStaysAsItIs() {
-        let answer = Self.answer(
-            .a, [Self.record(Self.pointer, .a, [192, 0, 2, 1]), Self.signature(of: .a)],
-            additional: [Self.record(Self.pointer, .txt, [4, 10, 0, 0, 1])])
+        let answer = Wire.answer(
+            .a, [Wire.record(Wire.pointer, .a, [192, 0, 2, 1]), Self.signature(of: .a)],
+            additional: [Wire.record(Wire.pointer, .txt, [4, 10, 0, 0, 1])])
         #expect(answer.without(Self.isUnwanted) == nil)
         #expect(answer.answersToTheType == 1)
     }
 
     @Test func anAliasStaysAndWhatItLeadsToGoesWithItsSignature() throws {
         // `target` stands in the alias's data, and what comes behind points there.
-        let alias = Self.record(Self.pointer, .cname, Self.target)
-        let offset = UInt8(12 + Self.asked.wire.count + 4 + 12)
+        let alias = Wire.record(Wire.pointer, .cname, Self.target)
+        let offset = UInt8(12 + Wire.asked.wire.count + 4 + 12)
         let owner: [UInt8] = [0xC0, offset]
-        let answer = Self.answer(
+        let answer = Wire.answer(
             .a,
             [
-                alias, Self.record(owner, .a, [10, 0, 0, 1]), Self.signature(of: .a, owner),
-                Self.record(owner, .a, [192, 0, 2, 1]), Self.signature(of: .cname),
-            ], authority: [Self.record(owner, .ns, Self.pointer)],
+                alias, Wire.record(owner, .a, [10, 0, 0, 1]), Self.signature(of: .a, owner),
+                Wire.record(owner, .a, [192, 0, 2, 1]), Self.signature(of: .cname),
+            ], authority: [Wire.record(owner, .ns, Wire.pointer)],
             additional: [
-                Self.record(owner, .aaaa, [0xFD] + [UInt8](repeating: 0, count: 15)), Self.signature(of: .aaaa, owner),
-                Self.record(owner, .a, [10, 9, 9, 9]),
+                Wire.record(owner, .aaaa, [0xFD] + [UInt8](repeating: 0, count: 15)), Self.signature(of: .aaaa, owner),
+                Wire.record(owner, .a, [10, 9, 9, 9]),
             ])
         let rest = try #require(answer.without(Self.isUnwanted))
         let signature = try #require(answer.records().last { $0.type == .rrsig && $0.section == .answer })
         #expect(
-            Self.texts(rest) == [
+            Wire.texts(rest) == [
                 "answer www.example.com. 60 IN CNAME target.example.com.",
                 "answer target.example.com. 60 IN A 192.0.2.1", "answer \(signature)",
                 "authority target.example.com. 60 IN NS www.example.com.",
@@ -86,39 +66,39 @@ import Testing
     func hints(_ parameters: [UInt8], _ goes: Bool) {
         for type in [RecordType.https, .svcb] {
             for name: [UInt8] in [[0], [3, 0x66, 0x6F, 0x6F, 0]] {
-                let answer = Self.answer(
-                    type, [Self.record(Self.pointer, type, [0, 1] + name + parameters), Self.signature(of: type)])
+                let answer = Wire.answer(
+                    type, [Wire.record(Wire.pointer, type, [0, 1] + name + parameters), Self.signature(of: type)])
                 let rest = answer.without(Self.isUnwanted)
                 #expect((rest != nil) == goes)
                 if let rest { #expect(rest.records().isEmpty && rest.answersToTheType == 0) }
             }
         }
-        let cut = Self.answer(.https, [Self.record(Self.pointer, .https, [0, 1, 9, 1])])
+        let cut = Wire.answer(.https, [Wire.record(Wire.pointer, .https, [0, 1, 9, 1])])
         #expect(cut.without(Self.isUnwanted)?.records() == [])
     }
 
     /// Written in full, the names of a small answer are longer than any message.
     @Test func whatIsLeftIsCompressed() throws {
         let label = [63] + [UInt8](repeating: 0x61, count: 63)
-        let long = Self.record(Self.pointer, .ns, label + label + label + Self.pointer)
-        let offset = UInt8(12 + Self.asked.wire.count + 4 + 12)
+        let long = Wire.record(Wire.pointer, .ns, label + label + label + Wire.pointer)
+        let offset = UInt8(12 + Wire.asked.wire.count + 4 + 12)
         let owner: [UInt8] = [0xC0, offset]
-        let many = (0..<1000).map { _ in Self.record(owner, .txt, [0]) }
-        let unwanted = Self.record(Self.pointer, .a, [10, 0, 0, 1])
-        let first = Self.answer(
-            .a, [unwanted, Self.record(Self.pointer, .a, [192, 0, 2, 1])], authority: [], additional: [])
+        let many = (0..<1000).map { _ in Wire.record(owner, .txt, [0]) }
+        let unwanted = Wire.record(Wire.pointer, .a, [10, 0, 0, 1])
+        let first = Wire.answer(
+            .a, [unwanted, Wire.record(Wire.pointer, .a, [192, 0, 2, 1])], authority: [], additional: [])
         #expect(first.without(Self.isUnwanted)?.answersToTheType == 1)
-        let inAdditional = Self.answer(
-            .ns, [long, Self.record(Self.pointer, .a, [10, 0, 0, 1])], additional: many)
+        let inAdditional = Wire.answer(
+            .ns, [long, Wire.record(Wire.pointer, .a, [10, 0, 0, 1])], additional: many)
         #expect(try #require(inAdditional.without(Self.isUnwanted)).records().count == 1001)
-        let inAnswer = Self.answer(.ns, [long] + many + [unwanted])
+        let inAnswer = Wire.answer(.ns, [long] + many + [unwanted])
         #expect(try #require(inAnswer.without(Self.isUnwanted)).records().count == 1001)
     }
 
     /// Extended errors stand behind the records, and stay there.
     @Test func extendedErrorsStay() throws {
-        var answer = Self.answer(
-            .a, [Self.record(Self.pointer, .a, [10, 0, 0, 1]), Self.record(Self.pointer, .a, [192, 0, 2, 1])])
+        var answer = Wire.answer(
+            .a, [Wire.record(Wire.pointer, .a, [10, 0, 0, 1]), Wire.record(Wire.pointer, .a, [192, 0, 2, 1])])
         answer.add(.staleAnswer)
         answer.add(.blocked)
         var rest = try #require(answer.without(Self.isUnwanted))
@@ -133,7 +113,7 @@ import Testing
     }
 
     private static var errorsAlone: Answer {
-        var answer = answer(.a, [record(pointer, .a, [10, 0, 0, 1])])
+        var answer = Wire.answer(.a, [Wire.record(Wire.pointer, .a, [10, 0, 0, 1])])
         answer.add(.blocked)
         return answer
     }

@@ -17,9 +17,7 @@ struct AliasChainTests {
         }
         message += asked.wire + [UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF), 0, 1]
         for (owner, type, data) in answer + authority + additional {
-            message += (owner == "." ? .root : Name(owner)!).wire
-            message += [UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF), 0, 1, 0, 0, 0, 60]
-            message += [UInt8(data.count >> 8), UInt8(data.count & 0xFF)] + data
+            message += Wire.record(Name(owner)!.wire, type, data)
         }
         return message
     }

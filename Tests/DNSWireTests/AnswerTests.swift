@@ -105,9 +105,7 @@ struct AnswerTests {
     func dataThatDoesNotFitIsShownOpaque(type: RecordType, data: String) {
         let bytes = hex(data)
         let head = AnswerHead(responseCode: .noError, answerCount: 1)
-        let body =
-            hex(question + "c00c") + [UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF)]
-            + hex("0001 0000003c") + [0, UInt8(bytes.count)] + bytes
+        let body = hex(question) + Wire.record(Wire.pointer, type, bytes)
         let records = Answer(head: head, body: body, keep: 0, isCacheable: false).records()
         let digits = data.filter { $0 != " " }
         #expect(records.map(\.data) == [bytes.isEmpty ? "\\# 0" : "\\# \(bytes.count) \(digits)"])

@@ -133,16 +133,13 @@ struct ResponseTests {
     ])
     func namesInDataAreWrittenWhole(type: RecordType, before: String, behind: String) throws {
         let code = String(0x10000 + Int(type.rawValue), radix: 16).dropFirst()
-        func record(_ data: [UInt8]) -> [UInt8] {
-            hex("c00c" + code + "0001 0000003c") + [UInt8(data.count >> 8), UInt8(data.count & 0xFF)] + data
-        }
         let (first, last) = (hex(before), hex(behind))
         let target = hex("0a 737472616e67657273 2e 07 6578616d706c65 03 6e6574 00")
         var message = hex("1234 8180 0001 0003 0000 0000 03777777076578616d706c6503636f6d00") + hex(code + "0001")
         message += hex("0178 00 0001 0001 0000003c 0004 c0000263")
         let pointer = message.count + 12 + first.count + 11
-        message += record(first + target + last)
-        message += record(first + [4] + "sips".utf8 + [0xC0, UInt8(pointer)] + last)
+        message += Wire.record(Wire.pointer, type, first + target + last)
+        message += Wire.record(Wire.pointer, type, first + [4] + "sips".utf8 + [0xC0, UInt8(pointer)] + last)
         let records = try read(message, type: type).answer.records()
         #expect(records.map(\.rdata) == [first + target + last, first + hex("04 73697073") + target[11...] + last])
     }

@@ -4,30 +4,12 @@ import Testing
 
 /// HTTPS and SVCB records of names whose addresses come from elsewhere (RFC 9460).
 @Suite struct ServiceBindingTests {
-    private static let asked = Name("www.example.com")!
     private static let hints: [IPAddress] = [.v4(1, 2, 3, 4), .v4(1, 2, 3, 5), IPAddress("2001:db8::1")!]
 
-    private static func octets(_ hex: String) -> [UInt8] {
-        Hexadecimal.decode(Array(hex.filter { $0 != " " }.utf8).span)!
-    }
-
-    private static func record(_ owner: Name, _ type: RecordType, _ data: [UInt8], ttl: UInt8 = 60) -> [UInt8] {
-        owner.wire + [UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF), 0, 1, 0, 0, 0, ttl]
-            + [UInt8(data.count >> 8), UInt8(data.count & 0xFF)] + data
-    }
-
-    private static func answer(_ records: [[UInt8]], additional: [[UInt8]] = []) -> Answer {
-        let head = AnswerHead(
-            responseCode: .noError, authenticData: true, answerCount: UInt16(records.count),
-            additionalCount: UInt16(additional.count))
-        return Answer(
-            head: head, body: asked.wire + [0, 65, 0, 1] + (records + additional).flatMap { $0 }, keep: 60,
-            isCacheable: true)
-    }
-
     /// What becomes of one record of the name that is asked; nil: it is left out.
-    private static func bound(_ hex: String, to hints: [IPAddress] = hints) -> [UInt8]? {
-        answer([record(asked, .https, octets(hex))]).bound(to: hints, for: 30)?.records().first?.rdata
+    private static func bound(_ data: String, to hints: [IPAddress] = hints) -> [UInt8]? {
+        let record = Wire.record(Wire.pointer, .https, hex(data))
+        return Wire.answer(.https, [record]).bound(to: hints, for: 30)?.records().first?.rdata
     }
 
     @Test(
@@ -37,7 +19,7 @@ import Testing
             "0001 03666f6f076578616d706c6503636f6d00 029b 0005 68656c6c6f",
             "0001 03666f6f076578616d706c6503636f6d00 029b 0009 68656c6c6fd2716f6f",
         ])
-    func vectors(_ hex: String) { #expect(Self.bound(hex, to: []) == Self.octets(hex)) }
+    func vectors(_ data: String) { #expect(Self.bound(data, to: []) == hex(data)) }
 
     @Test("RFC 9460 §7.3: hints of the owner are replaced, and stand in the order of their keys")
     func replaced() {
@@ -45,31 +27,31 @@ import Testing
             "0001 00 0001 0003 026832 0004 0004 c0000201 0005 0004 deadbeef 0006 0010 20010db8000000000000000000000099"
         #expect(
             Self.bound(before)
-                == Self.octets(
+                == hex(
                     "0001 00 0001 0003 026832 0004 0008 01020304 01020305 0005 0004 deadbeef "
                         + "0006 0010 20010db8000000000000000000000001"))
-        #expect(Self.bound(before, to: []) == Self.octets("0001 00 0001 0003 026832 0005 0004 deadbeef"))
+        #expect(Self.bound(before, to: []) == hex("0001 00 0001 0003 026832 0005 0004 deadbeef"))
         // Where there were none, too: they say the same as A and AAAA.
         #expect(
             Self.bound("0001 00 0001 0003 026832", to: [.v4(1, 2, 3, 4)])
-                == Self.octets("0001 00 0001 0003 026832 0004 0004 01020304"))
+                == hex("0001 00 0001 0003 026832 0004 0004 01020304"))
     }
 
     @Test("RFC 9460 §2.5: those of another target are left out, for its addresses are looked up")
     func otherTarget() {
         let target = "03666f6f076578616d706c6503636f6d00"
-        #expect(Self.bound("0001 \(target) 0004 0004 c0000201") == Self.octets("0001 \(target)"))
+        #expect(Self.bound("0001 \(target) 0004 0004 c0000201") == hex("0001 \(target)"))
         let own = "03777777076578616d706c6503636f6d00"
         #expect(
             Self.bound("0001 \(own) 0004 0004 c0000201", to: [.v4(1, 2, 3, 4)])
-                == Self.octets("0001 \(own) 0004 0004 01020304"))
+                == hex("0001 \(own) 0004 0004 01020304"))
     }
 
     @Test("RFC 9460 §2.4.2: an alias leads to its target, and says nothing else")
     func alias() {
         let target = "03666f6f076578616d706c6503636f6d00"
-        #expect(Self.bound("0000 \(target)") == Self.octets("0000 \(target)"))
-        #expect(Self.bound("0000 \(target) 0004 0004 c0000201") == Self.octets("0000 \(target)"))
+        #expect(Self.bound("0000 \(target)") == hex("0000 \(target)"))
+        #expect(Self.bound("0000 \(target) 0004 0004 c0000201") == hex("0000 \(target)"))
     }
 
     @Test("RFC 9460 §8: what is left out is not mandatory")
@@ -77,11 +59,11 @@ import Testing
         let before = "0010 00 0000 0004 0001 0004 0001 0009 026832 0568332d3139 0004 0004 c0000201"
         #expect(
             Self.bound(before, to: [])
-                == Self.octets("0010 00 0000 0002 0001 0001 0009 026832 0568332d3139"))
+                == hex("0010 00 0000 0002 0001 0001 0009 026832 0568332d3139"))
         #expect(
             Self.bound(before, to: [.v4(1, 2, 3, 4)])
-                == Self.octets("0010 00 0000 0004 0001 0004 0001 0009 026832 0568332d3139 0004 0004 01020304"))
-        #expect(Self.bound("0001 00 0000 0002 0004 0004 0004 c0000201", to: []) == Self.octets("0001 00"))
+                == hex("0010 00 0000 0004 0001 0004 0001 0009 026832 0568332d3139 0004 0004 01020304"))
+        #expect(Self.bound("0001 00 0000 0002 0004 0004 0004 c0000201", to: []) == hex("0001 00"))
     }
 
     @Test(
@@ -103,19 +85,19 @@ import Testing
             // Hints that are no addresses, though others take their place.
             "0001 00 0004 0000", "0001 00 0004 0003 c00002", "0001 00 0006 0004 c0000201", "0001 00 0006 0000",
         ])
-    func invalid(_ hex: String) { #expect(Self.bound(hex) == nil) }
+    func invalid(_ data: String) { #expect(Self.bound(data) == nil) }
 
     @Test("RFC 9460 §2.4.1: an alias of the name that is asked is followed, and leads to its addresses")
     func behindAnAlias() throws {
         let target = Name("cdn.example.net")!
-        let bound = try #require(
-            Self.answer([
-                Self.record(Self.asked, .cname, target.wire),
-                Self.record(target, .https, Self.octets("0001 00 0004 0004 c0000201")),
-                Self.record(target, .rrsig, [0, 65] + [UInt8](repeating: 7, count: 20)),
-            ]).bound(to: [.v4(1, 2, 3, 4)], for: 30))
+        let records = [
+            Wire.record(Wire.pointer, .cname, target.wire),
+            Wire.record(target.wire, .https, hex("0001 00 0004 0004 c0000201")),
+            Wire.record(target.wire, .rrsig, [0, 65] + [UInt8](repeating: 7, count: 20)),
+        ]
+        let bound = try #require(Wire.answer(.https, records).bound(to: [.v4(1, 2, 3, 4)], for: 30))
         #expect(bound.records().map(\.type) == [.cname, .https])
-        #expect(bound.records()[1].rdata == Self.octets("0001 00 0004 0004 01020304"))
+        #expect(bound.records()[1].rdata == hex("0001 00 0004 0004 01020304"))
         #expect(bound.records().map(\.ttl) == [60, 30])
         #expect(bound.keep == 30)
         #expect(!bound.head.authenticData)
@@ -123,40 +105,36 @@ import Testing
 
     @Test("values that are right stay, and those of an alias are ignored")
     func valid() {
-        for hex in [
+        for data in [
             "0001 00 0001 0006 026832 026833 0002 0000", "0001 00 0003 0002 0000",
             "0001 00 0000 0004 0001 0003 0001 0003 026832 0003 0002 0035",
             "0001 00 0005 0000", "0001 00 fff0 0001 00",
-        ] { #expect(Self.bound(hex, to: []) == Self.octets(hex), "\(hex)") }
-        #expect(Self.bound("0000 03666f6f00 0001 0000") == Self.octets("0000 03666f6f00"))
+        ] { #expect(Self.bound(data, to: []) == hex(data), "\(data)") }
+        #expect(Self.bound("0000 03666f6f00 0001 0000") == hex("0000 03666f6f00"))
     }
 
     @Test("RFC 9460 §4.2: the resolver's addresses are not passed on, wherever it puts them", arguments: [0, 1, 2])
     func addressesBeside(_ section: Int) throws {
         let (v6, other) = ([UInt8](repeating: 6, count: 16), Name("b.example")!)
         let strangers = [
-            Self.record(Self.asked, .a, [6, 6, 6, 6]), Self.record(Self.asked, .aaaa, v6),
-            Self.record(other, .a, [6, 6, 6, 6]),
-            Self.record(Self.asked, .svcb, Self.octets("0001 00 0004 0004 06060606")),
-            Self.record(Self.asked, .txt, [1, 65]),
-            Self.record(Self.asked, .ns, other.wire), Self.record(Self.asked, .rrsig, [0, 1] + v6),
+            Wire.record(Wire.pointer, .a, [6, 6, 6, 6]), Wire.record(Wire.pointer, .aaaa, v6),
+            Wire.record(other.wire, .a, [6, 6, 6, 6]),
+            Wire.record(Wire.pointer, .svcb, hex("0001 00 0004 0004 06060606")),
+            Wire.record(Wire.pointer, .txt, [1, 65]),
+            Wire.record(Wire.pointer, .ns, other.wire), Wire.record(Wire.pointer, .rrsig, [0, 1] + v6),
         ]
         let own = [
-            Self.record(Self.asked, .cname, other.wire), Self.record(Self.asked, .dname, other.wire),
-            Self.record(Self.asked, .https, Self.octets("0001 00")),
+            Wire.record(Wire.pointer, .cname, other.wire), Wire.record(Wire.pointer, .dname, other.wire),
+            Wire.record(Wire.pointer, .https, hex("0001 00")),
         ]
         let proofs = [
-            Self.record(Self.asked, .soa, Self.octets("00 00 00000001 00000002 00000003 00000004 00000005")),
-            Self.record(Self.asked, .nsec, other.wire + [0, 1, 64]),
-            Self.record(Self.asked, .nsec3, [1, 0, 0, 0, 0, 0]),
+            Wire.record(Wire.pointer, .soa, hex("00 00 00000001 00000002 00000003 00000004 00000005")),
+            Wire.record(Wire.pointer, .nsec, other.wire + [0, 1, 64]),
+            Wire.record(Wire.pointer, .nsec3, [1, 0, 0, 0, 0, 0]),
         ]
         var sections = [own, proofs, []]
         sections[section] += strangers
-        let head = AnswerHead(
-            responseCode: .noError, answerCount: UInt16(sections[0].count), authorityCount: UInt16(sections[1].count),
-            additionalCount: UInt16(sections[2].count))
-        let answer = Answer(
-            head: head, body: Self.asked.wire + [0, 65, 0, 1] + sections.joined().joined(), keep: 60, isCacheable: true)
+        let answer = Wire.answer(.https, sections[0], authority: sections[1], additional: sections[2])
         let bound = try #require(answer.bound(to: [], for: 30))
         #expect(bound.records().map(\.type) == [.cname, .dname, .https, .soa, .nsec, .nsec3])
         #expect(bound.head.answerCount == 3 && bound.head.authorityCount == 3 && bound.head.additionalCount == 0)
@@ -165,9 +143,9 @@ import Testing
     @Test("RFC 9460 §4.2: addresses beside the record are not passed on")
     func additional() throws {
         let bound = try #require(
-            Self.answer(
-                [Self.record(Self.asked, .https, Self.octets("0001 00"))],
-                additional: [Self.record(Self.asked, .a, [192, 0, 2, 1])]
+            Wire.answer(
+                .https, [Wire.record(Wire.pointer, .https, hex("0001 00"))],
+                additional: [Wire.record(Wire.pointer, .a, [192, 0, 2, 1])]
             ).bound(to: [], for: 30))
         #expect(bound.head.additionalCount == 0)
         #expect(bound.records().map(\.type) == [.https])
@@ -177,7 +155,7 @@ import Testing
     @Test func eightOfAFamilyAreEnough() throws {
         let many = (1...20).map { IPAddress.v4(1, 2, 3, UInt8($0)) }
         let data = try #require(Self.bound("0001 00", to: many))
-        #expect(data == Self.octets("0001 00 0004 0020") + many.prefix(8).flatMap(\.octets))
+        #expect(data == hex("0001 00 0004 0020") + many.prefix(8).flatMap(\.octets))
     }
 
     /// RFC 9461 §5: the parameters of a DNS server, in the order of their keys.
@@ -187,11 +165,11 @@ import Testing
             hints: [.v4(1, 2, 3, 4), IPAddress("2001:db8::1")!])
         #expect(
             data
-                == Self.octets(
+                == hex(
                     "0002 026e73076578616d706c6500 0001 0007 02683203646f74 0003 0002 20fb 0004 0004 01020304"
                         + "0006 0010 20010db8000000000000000000000001 0007 0008 2f717b3f646e737d"))
         let least = Answer.serviceData(
             priority: 1, target: Name("ns.example")!, alpn: ["dot"], port: nil, dohPath: nil, hints: [])
-        #expect(least == Self.octets("0001 026e73076578616d706c6500 0001 0004 03646f74"))
+        #expect(least == hex("0001 026e73076578616d706c6500 0001 0004 03646f74"))
     }
 }

@@ -116,11 +116,9 @@ struct CookieTests {
         let edns = try #require(question.edns)
         let made = try made(edns, message, address ?? self.address, now)
         question.replyOptions = ReplyOptions(cookie: made.cookie)
-        var buffer = [UInt8](repeating: 0, count: Reply.maximumRefusalLength)
-        var out = buffer.mutableSpan
-        let length = Reply.refuse(.noError, question: question, query: message.span, into: &out)
-        #expect(Array(buffer[length - 39..<length - 24]) == hex("00 0029 04d0 00000000 001c 000a 0018"))
-        return (Array(buffer[length - 24..<length]), made.standing)
+        let reply = refused(.noError, question, message)
+        #expect(Array(reply.suffix(39).dropLast(24)) == hex("00 0029 04d0 00000000 001c 000a 0018"))
+        return (Array(reply.suffix(24)), made.standing)
     }
 
     private func made(
@@ -227,12 +225,10 @@ struct CookieTests {
         let edns = try #require(question.edns)
         let made = try made(edns, message, address, now)
         question.replyOptions = ReplyOptions(cookie: made.cookie)
-        var buffer = [UInt8](repeating: 0, count: 512)
-        var out = buffer.mutableSpan
-        let length = Reply.refuse(.badCookie, question: question, query: message.span, into: &out)
-        #expect(length == 12 + 11 + 28)
+        let reply = refused(.badCookie, question, message)
+        #expect(reply.count == 12 + 11 + 28)
         #expect(
-            Array(buffer[..<35])
+            Array(reply[..<35])
                 == hex("1234 8187 0000 0000 0000 0001 00 0029 04d0 01000000 001c 000a 0018 0102030405060708"))
         #expect(outcome(hex(header + opt + "0000")) == "FORMERR with question")
         #expect(outcome(hex("1234 0100 0000 0000 0000 0000")) == "FORMERR with question")
@@ -244,18 +240,6 @@ struct ReplyOptionsTests {
     private let name = Name("www.example.com")!
     private let cookie = Cookie(client: 0x0102_0304_0506_0708, head: 0x0100_0000_5CF7_9F11, hash: 0xF1F2_F3F4_F5F6_F7F8)
 
-    private func reply(_ options: ReplyOptions, _ answer: Answer, to query: [UInt8], limit: Int = 4096) throws
-        -> [UInt8]
-    {
-        var question = try question(query)
-        question.replyOptions = options
-        var buffer = [UInt8](repeating: 0xEE, count: limit)
-        var out = buffer.mutableSpan
-        let length = Reply.write(
-            answer, age: .elapsed(0), to: question, query: query.span, limit: limit, into: &out)
-        return Array(buffer[..<length])
-    }
-
     @Test func theyStandInTheOPT() throws {
         let opt = "00 0029 04d0 00008000"
         let cookieOption = "000a 0018 0102030405060708 010000005cf79f11 f1f2f3f4f5f6f7f8"
@@ -266,7 +250,7 @@ struct ReplyOptionsTests {
             (ReplyOptions(keepAlive: 100), "000c 000b 0002 0064 000f 0002 0017"),
             (ReplyOptions(cookie: cookie, keepAlive: 0xFFFF), "0028" + cookieOption + "000b 0002 ffff 000f 0002 0017"),
         ] {
-            let message = try reply(options, answer, to: Vectors.ednsQuery)
+            let message = try reply(answer, to: Vectors.ednsQuery, options: options)
             #expect(Array(message[33...]) == hex(opt + rdata))
             #expect(Array(message[10..<12]) == [0, 1])
         }
@@ -275,7 +259,7 @@ struct ReplyOptionsTests {
     @Test func noneWithoutOPT() throws {
         let answer = Answer.addresses(name, type: .a, [.v4(192, 0, 2, 1)], ttl: 60)
         let options = ReplyOptions(cookie: cookie, keepAlive: 1)
-        #expect(try reply(options, answer, to: Vectors.query) == reply(ReplyOptions(), answer, to: Vectors.query))
+        #expect(try reply(answer, to: Vectors.query, options: options) == reply(answer, to: Vectors.query))
     }
 
     /// They count against the client's size.
@@ -283,8 +267,8 @@ struct ReplyOptionsTests {
         let answer = Answer.addresses(name, type: .a, (0..<29).map { .v4(192, 0, 2, $0) }, ttl: 60)
         let options = ReplyOptions(cookie: cookie)
         let whole = 33 + 29 * 16 + 11 + 28
-        #expect(try reply(options, answer, to: Vectors.ednsQuery, limit: whole).count == whole)
-        let cut = try reply(options, answer, to: Vectors.ednsQuery, limit: whole - 1)
+        #expect(try reply(answer, to: Vectors.ednsQuery, limit: whole, options: options).count == whole)
+        let cut = try reply(answer, to: Vectors.ednsQuery, limit: whole - 1, options: options)
         #expect(cut.count == 33 + 11 + 28 && cut[2] & 2 != 0)
     }
 
@@ -302,10 +286,7 @@ struct ReplyOptionsTests {
         query[11] = 1
         var question = try question(query)
         question.replyOptions = ReplyOptions(cookie: cookie, keepAlive: 100)
-        var buffer = [UInt8](repeating: 0, count: Reply.maximumRefusalLength)
-        var out = buffer.mutableSpan
-        let length = Reply.refuse(
-            .refused, extendedError: .prohibited, question: question, query: query.span, into: &out)
-        #expect(length == Reply.maximumRefusalLength)
+        let reply = refused(.refused, question, query, error: .prohibited)
+        #expect(reply.count == Reply.maximumRefusalLength)
     }
 }

@@ -19,10 +19,7 @@ import Testing
         case .refuse(let code, let read): (question, given) = (read, given ?? code)
         case .silence: return nil
         }
-        var reply = [UInt8](repeating: 0, count: Reply.maximumUDPSize)
-        var out = reply.mutableSpan
-        let length = Reply.refuse(given ?? .servFail, question: question, query: query.span, into: &out)
-        return read(Array(reply[..<length]))
+        return read(refused(given ?? .servFail, question, query))
     }
 
     private func read(_ reply: [UInt8]) -> ReplySummary? { ReplySummary(reply.span) }
@@ -55,11 +52,8 @@ import Testing
             Answer.addresses(name, type: .a, [.v4(192, 0, 2, 1)], ttl: 60), .nxDomain(name, type: .a, negativeTTL: 5),
             .noData(name, type: .a, negativeTTL: 5),
         ] {
-            var reply = [UInt8](repeating: 0, count: Reply.maximumUDPSize)
-            var out = reply.mutableSpan
-            let length = Reply.write(
-                answer, age: .elapsed(0), to: question, query: query.span, limit: 1232, into: &out)
-            let summary = try #require(read(Array(reply[..<length])))
+            let reply = try reply(answer, to: query, limit: 1232)
+            let summary = try #require(read(reply))
             #expect(summary.code == answer.head.responseCode && summary.isAnswer && summary.type == .a)
             let asked = Name(wire: reply.span, at: summary.name.lowerBound, length: summary.name.count)
             #expect(asked == name)

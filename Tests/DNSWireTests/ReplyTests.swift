@@ -4,21 +4,31 @@ import Testing
 
 /// The reply to `query` as the client gets it.
 func reply(
-    _ answer: Answer, to query: [UInt8], age: Reply.Age = .elapsed(0), limit: Int = 4096, room: Int = 65535
+    _ answer: Answer, to query: [UInt8], age: Reply.Age = .elapsed(0), limit: Int = 4096, room: Int = 65535,
+    options: ReplyOptions = ReplyOptions()
 ) throws -> [UInt8] {
-    let question = try question(query)
+    var question = try question(query)
+    question.replyOptions = options
     var buffer = [UInt8](repeating: 0xEE, count: room)
     var out = buffer.mutableSpan
     let length = Reply.write(answer, age: age, to: question, query: query.span, limit: limit, into: &out)
     return Array(buffer[..<length])
 }
 
-private func refusal(_ query: [UInt8], room: Int = 288) -> [UInt8]? {
-    guard case .refuse(let code, let question) = Question.read(query.span) else { return nil }
+/// The refusal of `query` as the client gets it.
+func refused(
+    _ code: ResponseCode, _ question: Question?, _ query: [UInt8], error: ExtendedError? = nil,
+    room: Int = Reply.maximumRefusalLength
+) -> [UInt8] {
     var buffer = [UInt8](repeating: 0xEE, count: room)
     var out = buffer.mutableSpan
-    let length = Reply.refuse(code, question: question, query: query.span, into: &out)
+    let length = Reply.refuse(code, extendedError: error, question: question, query: query.span, into: &out)
     return Array(buffer[..<length])
+}
+
+private func refusal(_ query: [UInt8], room: Int = 288) -> [UInt8]? {
+    guard case .refuse(let code, let question) = Question.read(query.span) else { return nil }
+    return refused(code, question, query, room: room)
 }
 
 struct ReplyTests {
@@ -220,13 +230,9 @@ struct ReplyTests {
     @Test func refusalsFit288Octets() throws {
         var query = Vectors.longestName + hex("00 0029 04d0 00000000 0000")
         query[11] = 1
-        let question = try question(query)
-        var buffer = [UInt8](repeating: 0, count: 288)
-        var out = buffer.mutableSpan
-        let length = Reply.refuse(
-            .refused, extendedError: .prohibited, question: question, query: query.span, into: &out)
-        #expect(length == 288)
-        #expect(Array(buffer[2..<4]) == hex("8185"))
-        #expect(Array(buffer[(288 - 17)...]) == hex("00 0029 04d0 00000000 0006 000f 0002 0012"))
+        let reply = try refused(.refused, question(query), query, error: .prohibited, room: 288)
+        #expect(reply.count == 288)
+        #expect(Array(reply[2..<4]) == hex("8185"))
+        #expect(Array(reply[(288 - 17)...]) == hex("00 0029 04d0 00000000 0006 000f 0002 0012"))
     }
 }

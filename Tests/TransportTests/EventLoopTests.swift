@@ -8,29 +8,29 @@ import Testing
 
 @Suite struct EventLoopTests {
     @Test func aTurnWaitsForTheThreadsOfItsProcessorAlone() throws {
-        let fixture = try LoopFixture()
-        #expect(fixture.loop.waitsForThisThread == nil)
-        fixture.loop.start()
+        let loop = try EventLoop(label: "test loop")
+        #expect(loop.waitsForThisThread == nil)
+        loop.start()
         // The thread may move to another processor in the middle, and back.
-        #expect(try fixture.run { loop in (0..<1000).contains { _ in loop.waitsForThisThread == true } })
-        fixture.stop()
-        #expect(fixture.loop.waitsForThisThread == nil)
+        #expect(try loop.inTurn { loop in (0..<1000).contains { _ in loop.waitsForThisThread == true } })
+        loop.end()
+        #expect(loop.waitsForThisThread == nil)
     }
 
     @Test func whoIsAwayGoesOnWhenTheLoopHasNothingLeftToDo() throws {
-        let fixture = try LoopFixture()
+        let loop = try EventLoop(label: "test loop")
         let waiter = Waiter()
-        fixture.loop.waiters = [waiter]
-        fixture.loop.start()
+        loop.waiters = [waiter]
+        loop.start()
         let journal = Journal<Bool>()
-        try fixture.run { [loop = fixture.loop] _ in
+        try loop.inTurn { _ in
             waiter.leave()
             loop.submit { journal.append(waiter.isAway) }
         }
         #expect(waiter.gate.wait())
         // In the turn that followed at once it was still away.
         #expect(journal.all == [true])
-        fixture.stop()
+        loop.end()
     }
 
     private final class Waiter: LoopWaiter {
@@ -42,13 +42,13 @@ import Testing
     }
 
     @Test func aTurnWhoseEventsTakeLongEndsBeforeTheyAreAllDelivered() throws {
-        let fixture = try LoopFixture()
+        let loop = try EventLoop(label: "test loop")
         let journal = Journal<String>()
         let done = Gate()
         let pairs = (0..<4).map { _ in SocketPair() }
-        fixture.loop.turnEnded = { journal.append("turn") }
-        fixture.loop.start()
-        let before = try fixture.run { [loop = fixture.loop] _ in
+        loop.turnEnded = { journal.append("turn") }
+        loop.start()
+        let before = try loop.inTurn { _ in
             for (number, pair) in pairs.enumerated() {
                 pair.poke()
                 _ = try loop.register(
@@ -66,23 +66,23 @@ import Testing
             return loop.turns
         }
         #expect(done.wait())
-        let after = try fixture.run { $0.turns }
+        let after = try loop.inTurn { $0.turns }
         #expect(
             Array(journal.all.drop { $0 == "turn" }.prefix(10)) == [
                 "event", "work", "turn", "event", "event", "event", "work", "work", "work", "turn",
             ])
         #expect(after > before + 2)
-        fixture.stop()
+        loop.end()
     }
 
     @Test func oneEventATurnIsDeliveredOfThoseThatGiveWay() throws {
-        let fixture = try LoopFixture()
+        let loop = try EventLoop(label: "test loop")
         let journal = Journal<String>()
         let done = Gate()
         let pairs = (0..<5).map { _ in SocketPair() }
-        fixture.loop.turnEnded = { journal.append("turn") }
-        fixture.loop.start()
-        try fixture.run { loop in
+        loop.turnEnded = { journal.append("turn") }
+        loop.start()
+        try loop.inTurn { loop in
             for (number, pair) in pairs.enumerated() {
                 pair.poke()
                 // The last one gives way no more, as a client whose handshake is done.
@@ -98,32 +98,31 @@ import Testing
         }
         #expect(done.wait())
         // The turn of the last event has ended before another turn does this work.
-        try fixture.run { _ in }
+        try loop.inTurn { _ in }
         #expect(
             Array(journal.all.drop { $0 == "turn" }.prefix(8)) == [
                 "first", "first", "later", "turn", "later", "turn", "later", "turn",
             ])
-        fixture.stop()
+        loop.end()
     }
 
     @Test func whatIsThereBeforeADescriptorIsWaitedForIsReported() throws {
-        let fixture = try LoopFixture()
+        let loop = try EventLoop(label: "test loop")
         let sender = PlainClient()
         let socket = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
         let ready = Gate()
-        fixture.loop.start()
+        loop.start()
         sender.send([1], to: socket.local)
-        try fixture.run { loop in
+        try loop.inTurn { loop in
             let registration = try loop.register(socket.descriptor, [], ClosureHandler { _ in ready.open() })
             loop.update(registration, .readable)
         }
         #expect(ready.wait())
-        fixture.stop()
+        loop.end()
     }
 
     @Test func submissionsFromEightThreadsAllRunInOrder() throws {
-        let fixture = try LoopFixture()
-        let loop = fixture.loop
+        let loop = try EventLoop(label: "test loop")
         let journal = Journal<(thread: Int, number: Int)>()
         let done = Gate()
         loop.start()
@@ -137,31 +136,30 @@ import Testing
         for thread in 0..<8 {
             #expect(all.filter { $0.thread == thread }.map(\.number) == Array(0..<2000))
         }
-        fixture.stop()
+        loop.end()
     }
 
     @Test func manySubmissionsAreOneTurn() throws {
-        let fixture = try LoopFixture()
+        let loop = try EventLoop(label: "test loop")
         let journal = Journal<String>()
-        fixture.loop.turnEnded = { journal.append("turn") }
+        loop.turnEnded = { journal.append("turn") }
         let gate = Gate()
-        for number in 0..<3 { fixture.loop.submit { journal.append("work \(number)") } }
-        fixture.loop.submit { [loop = fixture.loop] in
+        for number in 0..<3 { loop.submit { journal.append("work \(number)") } }
+        loop.submit {
             // Submitted in a turn: the next one.
             loop.submit {
                 journal.append("next")
                 loop.submit { gate.open() }
             }
         }
-        fixture.loop.start()
+        loop.start()
         #expect(gate.wait())
         #expect(Array(journal.all.prefix(6)) == ["work 0", "work 1", "work 2", "turn", "next", "turn"])
-        fixture.stop()
+        loop.end()
     }
 
     @Test func aTurnIsEventsThenWorkThenTheDeadlineThenItsEnd() throws {
-        let fixture = try LoopFixture()
-        let loop = fixture.loop
+        let loop = try EventLoop(label: "test loop")
         let journal = Journal<String>()
         let gate = Gate()
         let pairs = [SocketPair(), SocketPair()]
@@ -187,12 +185,11 @@ import Testing
         loop.start()
         #expect(gate.wait())
         #expect(journal.all == ["event", "event", "work", "deadline", "end"])
-        fixture.stop()
+        loop.end()
     }
 
     @Test func aHandlerMayEndAnotherWhoseEventIsFetchedAlready() throws {
-        let fixture = try LoopFixture()
-        let loop = fixture.loop
+        let loop = try EventLoop(label: "test loop")
         let pairs = [SocketPair(), SocketPair()]
         let journal = Journal<Int>()
         let fresh = SocketPair()
@@ -225,12 +222,11 @@ import Testing
         #expect(gate.wait())
         // Whichever came first ended the other; nobody answered for the newcomer.
         #expect(journal.all.count == 1 && journal.all[0] < 100)
-        fixture.stop()
+        loop.end()
     }
 
     @Test func aHandlerMayEndAndCloseItself() throws {
-        let fixture = try LoopFixture()
-        let loop = fixture.loop
+        let loop = try EventLoop(label: "test loop")
         let pair = SocketPair()
         let journal = Journal<String>()
         nonisolated(unsafe) var registration: Registration?
@@ -246,14 +242,13 @@ import Testing
             })
         pair.poke()
         loop.start()
-        for _ in 0..<3 { try fixture.run { _ in } }
+        for _ in 0..<3 { try loop.inTurn { _ in } }
         #expect(journal.all == ["event"])
-        fixture.stop()
+        loop.end()
     }
 
     @Test func readinessIsLevelTriggeredAndFollowsTheInterest() throws {
-        let fixture = try LoopFixture()
-        let loop = fixture.loop
+        let loop = try EventLoop(label: "test loop")
         let pair = SocketPair()
         let journal = Journal<Readiness>()
         let gate = Gate()
@@ -274,14 +269,13 @@ import Testing
         pair.poke()
         loop.start()
         #expect(gate.wait())
-        for _ in 0..<3 { try fixture.run { _ in } }
+        for _ in 0..<3 { try loop.inTurn { _ in } }
         #expect(journal.all == [.readable, .readable, .readable, [.readable, .writable], .writable])
-        fixture.stop()
+        loop.end()
     }
 
     @Test func aHangUpShowsAsWhatWasAskedForAndIsSilentWithoutInterest() throws {
-        let fixture = try LoopFixture()
-        let loop = fixture.loop
+        let loop = try EventLoop(label: "test loop")
         let pair = SocketPair()
         let journal = Journal<Readiness>()
         nonisolated(unsafe) var registration: Registration?
@@ -293,17 +287,16 @@ import Testing
             })
         pair.theirs.close()
         loop.start()
-        for _ in 0..<5 { try fixture.run { _ in } }
+        for _ in 0..<5 { try loop.inTurn { _ in } }
         #expect(journal.all == [.readable])
-        try fixture.run { $0.update(registration!, .readable) }
-        for _ in 0..<3 { try fixture.run { _ in } }
+        try loop.inTurn { $0.update(registration!, .readable) }
+        for _ in 0..<3 { try loop.inTurn { _ in } }
         #expect(journal.all == [.readable, .readable])
-        fixture.stop()
+        loop.end()
     }
 
     @Test func aPauseIsSilenceForAWhile() throws {
-        let fixture = try LoopFixture()
-        let loop = fixture.loop
+        let loop = try EventLoop(label: "test loop")
         let pair = SocketPair()
         let times = Journal<UInt64>()
         let gate = Gate()
@@ -323,12 +316,11 @@ import Testing
         loop.start()
         #expect(gate.wait())
         #expect(times.all.count == 2 && times.all[1] - times.all[0] >= 5_000_000)
-        fixture.stop()
+        loop.end()
     }
 
     @Test func aPausedRegistrationThatEndsIsNotWokenUp() throws {
-        let fixture = try LoopFixture()
-        let loop = fixture.loop
+        let loop = try EventLoop(label: "test loop")
         let (first, second) = (SocketPair(), SocketPair())
         let journal = Journal<String>()
         let registration = try loop.register(first.ours, .readable, ClosureHandler { _ in journal.append("first") })
@@ -344,12 +336,11 @@ import Testing
         loop.start()
         #expect(gate.wait())
         #expect(journal.all == [])
-        fixture.stop()
+        loop.end()
     }
 
     @Test func theDeadlineIsNeverEarlyAndTheLastOneSetCounts() throws {
-        let fixture = try LoopFixture()
-        let loop = fixture.loop
+        let loop = try EventLoop(label: "test loop")
         let reached = Journal<UInt64>()
         let gate = Gate()
         nonisolated(unsafe) var expected: [UInt64] = []
@@ -385,7 +376,7 @@ import Testing
         loop.setDeadline(first)
         loop.start()
         #expect(gate.wait())
-        fixture.stop()
+        loop.end()
         #expect(reached.all.count == 5)
         for (time, earliest) in zip(reached.all, expected) {
             #expect(time >= earliest)
@@ -411,8 +402,7 @@ import Testing
     }
 
     @Test func workIsPerformedHereWhenTheLoopIsAtRest() throws {
-        let fixture = try LoopFixture()
-        let loop = fixture.loop
+        let loop = try EventLoop(label: "test loop")
         let journal = Journal<String>()
         let (event, time) = (Gate(), Gate())
         let caller = UInt(pthread_self())
@@ -437,12 +427,11 @@ import Testing
         #expect(journal.all == ["work", "end"])
         pair.poke()
         #expect(event.wait() && time.wait())
-        fixture.stop()
+        loop.end()
     }
 
     @Test func workPerformedInATurnHasOneOfItsOwnAfterwards() throws {
-        let fixture = try LoopFixture()
-        let loop = fixture.loop
+        let loop = try EventLoop(label: "test loop")
         let journal = Journal<String>()
         let gate = Gate()
         loop.turnEnded = { journal.append("end") }
@@ -462,28 +451,27 @@ import Testing
         let entries = journal.all.drop { $0 == "end" }
         #expect(entries.filter { $0 != "end" } == ["first", "still first", "second", "third"])
         #expect(Array(entries.prefix(3)) == ["first", "still first", "end"])
-        fixture.stop()
+        loop.end()
     }
 
     @Test func workIsNotPerformedBeforeTheStartNorAfterTheStop() throws {
-        let fixture = try LoopFixture()
+        let loop = try EventLoop(label: "test loop")
         let journal = Journal<String>()
         let gate = Gate()
-        fixture.loop.perform {
+        loop.perform {
             journal.append("early")
             gate.open()
         }
         #expect(journal.all == [])
-        fixture.loop.start()
+        loop.start()
         #expect(gate.wait())
-        fixture.stop()
-        fixture.loop.perform { journal.append("late") }
+        loop.end()
+        loop.perform { journal.append("late") }
         #expect(journal.all == ["early"])
     }
 
     @Test func turnsOfSeveralThreadsNeverOverlapAndLoseNothing() throws {
-        let fixture = try LoopFixture()
-        let loop = fixture.loop
+        let loop = try EventLoop(label: "test loop")
         let (threads, each) = (4, 2000)
         // Touched in turns only, by plain loads and stores: turns that overlapped would show, and the thread sanitizer sees it.
         final class Confined: @unchecked Sendable {
@@ -536,7 +524,7 @@ import Testing
         let last = Gate()
         loop.submit { last.open() }
         #expect(last.wait())
-        fixture.stop()
+        loop.end()
         #expect(confined.overlaps == 0)
         #expect(confined.order.allSatisfy { $0 == Array(0..<each) })
         #expect(confined.performed > 0 && confined.events > 0)
@@ -610,8 +598,7 @@ import Testing
     }
 
     @Test func moreEventsThanATurnHoldsAllCome() throws {
-        let fixture = try LoopFixture()
-        let loop = fixture.loop
+        let loop = try EventLoop(label: "test loop")
         let pairs = (0..<200).map { _ in SocketPair() }
         let seen = Counters(200)
         let gate = Gate()
@@ -628,6 +615,6 @@ import Testing
         loop.start()
         #expect(gate.wait())
         #expect(seen.all.allSatisfy { $0 == 1 })
-        fixture.stop()
+        loop.end()
     }
 }

@@ -6,24 +6,24 @@ import Testing
 
 @Suite final class FileWatchTests {
     private let folder: String
-    private let fixture: LoopFixture
+    private let loop: EventLoop
     private let changes = Counters(1)
 
     init() throws {
         folder = NSTemporaryDirectory() + "filewatch-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        fixture = try LoopFixture()
-        fixture.loop.start()
+        loop = try EventLoop(label: "test loop")
+        loop.start()
     }
 
     deinit {
-        fixture.stop()
+        loop.end()
         try? FileManager.default.removeItem(atPath: folder)
     }
 
     private func watch(_ paths: [String]) throws {
         let changes = changes
-        _ = try fixture.run { [folder] loop in
+        _ = try loop.inTurn { [folder] loop in
             _ = FileWatch(paths.map { folder + "/" + $0 }, in: loop, failed: { _ in }) { _ in changes.add(0) }
         }
     }
@@ -31,10 +31,10 @@ import Testing
     /// Whether the watch told anything about what `body` did. Events are queued when the calls return and come before
     /// submitted work.
     private func isTold(_ body: () throws -> Void) throws -> Bool {
-        try fixture.run { _ in }
+        try loop.inTurn { _ in }
         let before = changes.all[0]
         try body()
-        try fixture.run { _ in }
+        try loop.inTurn { _ in }
         return changes.all[0] > before
     }
 
@@ -131,16 +131,16 @@ import Testing
     @Test func manyChangesAtOnceAreToldOnceAndStopEndsIt() throws {
         let watch = Journal<FileWatch>()
         let changes = changes
-        try fixture.run { [folder] loop in
+        try loop.inTurn { [folder] loop in
             watch.append(FileWatch([folder + "/hosts"], in: loop, failed: { _ in }) { _ in changes.add(0) })
         }
         // On the loop, so that it cannot look in between.
-        try fixture.run { [folder] _ in
+        try loop.inTurn { [folder] _ in
             for _ in 0..<50 { #expect(mkdir(folder + "/hosts", 0o755) == 0 && rmdir(folder + "/hosts") == 0) }
         }
-        try fixture.run { _ in }
+        try loop.inTurn { _ in }
         #expect(changes.all == [1])
-        try fixture.run { _ in watch.all[0].stop() }
+        try loop.inTurn { _ in watch.all[0].stop() }
         #expect(try !isTold { try self.write("y", "hosts") })
     }
 
@@ -152,14 +152,14 @@ import Testing
         try succeed(symlink("d1", folder + "/d"))
         let told = Journal<Set<String>>()
         let names = ["a", "b", "d/f"]
-        _ = try fixture.run { [folder] loop in
+        _ = try loop.inTurn { [folder] loop in
             _ = FileWatch(names.map { folder + "/" + $0 }, in: loop, failed: { _ in }) { told.append($0) }
         }
         func written(_ body: () throws -> Void) throws -> Set<String>? {
-            try fixture.run { _ in }
+            try loop.inTurn { _ in }
             let before = told.all.count
             try body()
-            try fixture.run { _ in }
+            try loop.inTurn { _ in }
             let sets = told.all.dropFirst(before)
             return sets.isEmpty
                 ? nil : Set(sets.joined().map { String($0.dropFirst(self.folder.utf8.count + 1)) })

@@ -21,13 +21,13 @@ import Testing
         let client = PlainClient()
         for socket in sockets { client.send([1], to: socket.local) }
         for _ in readers { #expect(arrived.wait()) }
-        let fixture = try LoopFixture()
-        fixture.loop.start()
-        for number in 0..<5 { #expect(try fixture.run { _ in number } == number) }
+        let loop = try EventLoop(label: "test loop")
+        loop.start()
+        for number in 0..<5 { #expect(try loop.inTurn { _ in number } == number) }
         let other = Gate()
         DispatchQueue(label: "other").async { other.open() }
         #expect(other.wait())
-        fixture.stop()
+        loop.end()
         for _ in readers { leave.open() }
         let stopped = Gate()
         for reader in readers { reader.stop { stopped.open() } }

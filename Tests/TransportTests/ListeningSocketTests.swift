@@ -70,14 +70,14 @@ import Testing
             return
         }
         #expect(listener.local.address == loopback)
-        let fixture = try LoopFixture()
+        let loop = try EventLoop(label: "test loop")
         let gate = Gate()
-        try listener.start(in: fixture.loop, failed: { _ in }, accepted: { _, _ in gate.open() })
-        fixture.loop.start()
+        try listener.start(in: loop, failed: { _ in }, accepted: { _, _ in gate.open() })
+        loop.start()
         let socket = try StreamSocket.connect(to: listener.local)
         #expect(gate.wait())
         withExtendedLifetime(socket.descriptor.raw) {}
-        fixture.stop()
+        loop.end()
     }
 
     @Test func whatCannotBeListenedOnIsRefused() throws {

@@ -84,30 +84,29 @@ private final class Elsewhere: @unchecked Sendable {
 
 @Suite struct NetworkWatchTests {
     @Test func itOpensWithoutPrivilegesAndStops() throws {
-        let fixture = try LoopFixture()
-        fixture.loop.start()
-        try fixture.run { loop in
+        let loop = try EventLoop(label: "test loop")
+        loop.start()
+        try loop.inTurn { loop in
             let watch = try NetworkWatch(in: loop) {}
             watch.stop()
         }
-        fixture.stop()
+        loop.end()
     }
 
     @Test(.enabled(if: Elsewhere.isAllowed, Elsewhere.reason)) func changesAreToldAndRepetitionsAreNot() throws {
         let elsewhere = try #require(Elsewhere())
         defer { elsewhere.end() }
-        let fixture = try LoopFixture()
+        let loop = try EventLoop(label: "test loop")
         let changes = Counters(1)
-        let loop = fixture.loop
         _ = try elsewhere.run { try NetworkWatch(in: loop) { changes.add(0) } }
         loop.start()
-        defer { fixture.stop() }
+        defer { loop.end() }
 
         /// The kernel has queued its messages when `ip` ends, and they come before submitted work.
         func isTold(_ commands: String...) throws -> Bool {
             let before = changes.all[0]
             for command in commands { try elsewhere.ip(command) }
-            try fixture.run { _ in }
+            try loop.inTurn { _ in }
             return changes.all[0] > before
         }
         // Its addresses come with it.
@@ -135,9 +134,8 @@ private final class Elsewhere: @unchecked Sendable {
     @Test(.enabled(if: Elsewhere.isAllowed, Elsewhere.reason)) func whatIsLostIsAChange() throws {
         let elsewhere = try #require(Elsewhere())
         defer { elsewhere.end() }
-        let fixture = try LoopFixture()
+        let loop = try EventLoop(label: "test loop")
         let changes = Counters(1)
-        let loop = fixture.loop
         _ = try elsewhere.run { try NetworkWatch(in: loop) { changes.add(0) } }
         try elsewhere.ip("link set lo up")
         let batch = NSTemporaryDirectory() + "network-watch-\(UUID().uuidString)"
@@ -146,14 +144,14 @@ private final class Elsewhere: @unchecked Sendable {
         try lines.joined().write(toFile: batch, atomically: true, encoding: .utf8)
         try elsewhere.ip("-batch \(batch)")
         loop.start()
-        try fixture.run { _ in }
+        try loop.inTurn { _ in }
         #expect(changes.all[0] >= 1)
         // What it has learnt again is known.
         let before = changes.all[0]
         try elsewhere.ip("address change 127.0.0.1/8 dev lo valid_lft 900 preferred_lft 600")
-        try fixture.run { _ in }
+        try loop.inTurn { _ in }
         #expect(changes.all[0] == before)
-        fixture.stop()
+        loop.end()
     }
 
     @Test(.enabled(if: Elsewhere.isAllowed, Elsewhere.reason)) func routesOfEachFamily() throws {

@@ -53,8 +53,7 @@ private final class EchoConnection: EventHandler, @unchecked Sendable {
 
 @Suite struct StreamTests {
     @Test func partialWritesGoOnInOrder() throws {
-        let fixture = try LoopFixture()
-        let loop = fixture.loop
+        let loop = try EventLoop(label: "test loop")
         let waited = Counters(1)
         let listener = try StreamListener.listen(Endpoint(loopback, port: 0))
         nonisolated(unsafe) var connections: [EchoConnection] = []
@@ -90,11 +89,11 @@ private final class EchoConnection: EventHandler, @unchecked Sendable {
         #expect(received == message)
         #expect(waited.all[0] > 0)
         #expect(peers.all.map(\.address) == [loopback])
-        try fixture.run { _ in
+        try loop.inTurn { _ in
             listener.stop()
             connections = []
         }
-        fixture.stop()
+        loop.end()
     }
 
     @Test func aStreamBufferHoldsToItsLimitAndItsOrder() throws {
@@ -136,8 +135,7 @@ private final class EchoConnection: EventHandler, @unchecked Sendable {
 
     @Test func aRefusedConnectionIsToldWhenWritable() throws {
         let endpoint = try StreamListener.listen(Endpoint(loopback, port: 0)).local
-        let fixture = try LoopFixture()
-        let loop = fixture.loop
+        let loop = try EventLoop(label: "test loop")
         let socket = try StreamSocket.connect(to: endpoint)
         let results = Journal<SystemError?>()
         let gate = Gate()
@@ -165,7 +163,7 @@ private final class EchoConnection: EventHandler, @unchecked Sendable {
         #expect(gate.wait())
         #expect(results.all.count == 1)
         #expect(results.all[0]?.code == ECONNREFUSED)
-        fixture.stop()
+        loop.end()
     }
 
     @Test func halfClosedStillReceives() throws {

@@ -152,35 +152,24 @@ struct Gate: Sendable {
     func wait() -> Bool { semaphore.wait(timeout: .now() + 10) == .success }
 }
 
-/// A running loop, for the length of a test.
-final class LoopFixture {
-    let loop: EventLoop
-
-    init() throws { loop = try EventLoop(label: "test loop") }
-
-    /// Runs `body` on the loop and returns what it returns.
-    func run<R: Sendable>(_ body: @escaping @Sendable (EventLoop) throws -> R) throws -> R {
-        let result = Mutex<Result<R, any Error>?>(nil)
+extension EventLoop {
+    /// Runs `body` in a turn and returns what it returns.
+    func inTurn<R: Sendable>(_ body: @escaping @Sendable (EventLoop) throws -> R) throws -> R {
+        let results = Journal<Result<R, any Error>>()
         let gate = Gate()
-        let box = Box(result)
-        loop.submit { [loop] in
-            let value = Result { try body(loop) }
-            box.result.withLock { $0 = value }
+        submit { [self] in
+            results.append(Result { try body(self) })
             gate.open()
         }
         guard gate.wait() else { throw POSIXError(.ETIMEDOUT) }
-        return try box.result.withLock { try $0!.get() }
+        return try results.all[0].get()
     }
 
-    func stop() {
+    /// Stops, and returns when all is released.
+    func end() {
         let gate = Gate()
-        loop.stop { gate.open() }
+        stop { gate.open() }
         precondition(gate.wait())
-    }
-
-    private final class Box<R: Sendable>: Sendable {
-        let result: Mutex<Result<R, any Error>?>
-        init(_ result: consuming Mutex<Result<R, any Error>?>) { self.result = result }
     }
 }
 

@@ -51,17 +51,15 @@ import Testing
         let before = try loop.inTurn { _ in
             for (number, pair) in pairs.enumerated() {
                 pair.poke()
-                _ = try loop.register(
-                    pair.ours, .readable,
-                    ClosureHandler { _ in
-                        pair.drain()
-                        journal.append("event")
-                        // The first ends a turn of its own, the others fit into one.
-                        let end = Clock.now() + (number == 0 ? 10_000_000 : 0)
-                        while Clock.now() < end {}
-                        loop.submit { journal.append("work") }
-                        if number == 3 { loop.submit { done.open() } }
-                    })
+                try loop.observe(pair) { _ in
+                    pair.drain()
+                    journal.append("event")
+                    // The first ends a turn of its own, the others fit into one.
+                    let end = Clock.now() + (number == 0 ? 10_000_000 : 0)
+                    while Clock.now() < end {}
+                    loop.submit { journal.append("work") }
+                    if number == 3 { loop.submit { done.open() } }
+                }
             }
             return loop.turns
         }
@@ -86,13 +84,11 @@ import Testing
             for (number, pair) in pairs.enumerated() {
                 pair.poke()
                 // The last one gives way no more, as a client whose handshake is done.
-                let registration = try loop.register(
-                    pair.ours, .readable, givesWay: number < 3 || number == 4,
-                    ClosureHandler { _ in
-                        pair.drain()
-                        journal.append(number < 3 ? "later" : "first")
-                        if journal.all.count(where: { $0 == "later" }) == 3 { done.open() }
-                    })
+                let registration = try loop.observe(pair, givesWay: number < 3 || number == 4) { _ in
+                    pair.drain()
+                    journal.append(number < 3 ? "later" : "first")
+                    if journal.all.count(where: { $0 == "later" }) == 3 { done.open() }
+                }
                 if number == 4 { loop.giveWayNoMore(registration) }
             }
         }
@@ -165,12 +161,10 @@ import Testing
         let pairs = [SocketPair(), SocketPair()]
         for pair in pairs {
             pair.poke()
-            _ = try loop.register(
-                pair.ours, .readable,
-                ClosureHandler { _ in
-                    pair.drain()
-                    journal.append("event")
-                })
+            try loop.observe(pair) { _ in
+                pair.drain()
+                journal.append("event")
+            }
         }
         loop.setDeadline(1)
         // The timer is due before the loop begins.
@@ -204,20 +198,17 @@ import Testing
                 // The slot and, as likely as not, the number of the descriptor are used again at once.
                 pairs[other].ours.close()
                 let next = SocketPair()
-                registrations[other] = try! loop.register(
-                    next.ours, .readable, ClosureHandler { _ in journal.append(100 + other) })
+                registrations[other] = try! loop.observe(next) { _ in journal.append(100 + other) }
                 fresh.poke()
                 withExtendedLifetime(next) {}
                 pair.drain()
             }
             registrations.append(try loop.register(pair.ours, .readable, handler))
         }
-        _ = try loop.register(
-            fresh.ours, .readable,
-            ClosureHandler { _ in
-                fresh.drain()
-                gate.open()
-            })
+        try loop.observe(fresh) { _ in
+            fresh.drain()
+            gate.open()
+        }
         loop.start()
         #expect(gate.wait())
         // Whichever came first ended the other; nobody answered for the newcomer.
@@ -230,16 +221,14 @@ import Testing
         let pair = SocketPair()
         let journal = Journal<String>()
         nonisolated(unsafe) var registration: Registration?
-        registration = try loop.register(
-            pair.ours, .readable,
-            ClosureHandler { _ in
-                journal.append("event")
-                loop.unregister(registration!)
-                // The second time it means nobody.
-                loop.unregister(registration!)
-                loop.update(registration!, .writable)
-                pair.ours.close()
-            })
+        registration = try loop.observe(pair) { _ in
+            journal.append("event")
+            loop.unregister(registration!)
+            // The second time it means nobody.
+            loop.unregister(registration!)
+            loop.update(registration!, .writable)
+            pair.ours.close()
+        }
         pair.poke()
         loop.start()
         for _ in 0..<3 { try loop.inTurn { _ in } }
@@ -253,19 +242,17 @@ import Testing
         let journal = Journal<Readiness>()
         let gate = Gate()
         nonisolated(unsafe) var registration: Registration?
-        registration = try loop.register(
-            pair.ours, .readable,
-            ClosureHandler { readiness in
-                journal.append(readiness)
-                switch journal.all.count {
-                case 1, 2: break
-                case 3: loop.update(registration!, [.readable, .writable])
-                case 4: loop.update(registration!, .writable)
-                default:
-                    loop.update(registration!, [])
-                    gate.open()
-                }
-            })
+        registration = try loop.observe(pair) { readiness in
+            journal.append(readiness)
+            switch journal.all.count {
+            case 1, 2: break
+            case 3: loop.update(registration!, [.readable, .writable])
+            case 4: loop.update(registration!, .writable)
+            default:
+                loop.update(registration!, [])
+                gate.open()
+            }
+        }
         pair.poke()
         loop.start()
         #expect(gate.wait())
@@ -279,12 +266,10 @@ import Testing
         let pair = SocketPair()
         let journal = Journal<Readiness>()
         nonisolated(unsafe) var registration: Registration?
-        registration = try loop.register(
-            pair.ours, .readable,
-            ClosureHandler { readiness in
-                journal.append(readiness)
-                loop.update(registration!, [])
-            })
+        registration = try loop.observe(pair) { readiness in
+            journal.append(readiness)
+            loop.update(registration!, [])
+        }
         pair.theirs.close()
         loop.start()
         for _ in 0..<5 { try loop.inTurn { _ in } }
@@ -301,17 +286,15 @@ import Testing
         let times = Journal<UInt64>()
         let gate = Gate()
         nonisolated(unsafe) var registration: Registration?
-        registration = try loop.register(
-            pair.ours, .readable,
-            ClosureHandler { _ in
-                times.append(Clock.now())
-                if times.all.count == 1 {
-                    loop.pause(registration!, nanoseconds: 5_000_000)
-                } else {
-                    loop.unregister(registration!)
-                    gate.open()
-                }
-            })
+        registration = try loop.observe(pair) { _ in
+            times.append(Clock.now())
+            if times.all.count == 1 {
+                loop.pause(registration!, nanoseconds: 5_000_000)
+            } else {
+                loop.unregister(registration!)
+                gate.open()
+            }
+        }
         pair.poke()
         loop.start()
         #expect(gate.wait())
@@ -416,13 +399,11 @@ import Testing
                 loop.assertOnLoop()
                 // While the loop's own thread waits, in Dispatch or in epoll_wait.
                 loop.setDeadline(Clock.now() + 1_000_000)
-                _ = try! loop.register(
-                    pair.ours, .readable,
-                    ClosureHandler { _ in
-                        pair.drain()
-                        loop.assertOnLoop()
-                        event.open()
-                    })
+                try! loop.observe(pair) { _ in
+                    pair.drain()
+                    loop.assertOnLoop()
+                    event.open()
+                }
             })
         #expect(journal.all == ["work", "end"])
         pair.poke()
@@ -491,12 +472,10 @@ import Testing
         let confined = Confined(threads)
         let done = Counters(threads)
         let pair = SocketPair()
-        _ = try loop.register(
-            pair.ours, .readable,
-            ClosureHandler { _ in
-                pair.drain()
-                confined.turn { confined.events += 1 }
-            })
+        try loop.observe(pair) { _ in
+            pair.drain()
+            confined.turn { confined.events += 1 }
+        }
         loop.turnEnded = { confined.turn {} }
         loop.deadlineReached = { confined.turn {} }
         loop.start()
@@ -604,13 +583,11 @@ import Testing
         let gate = Gate()
         for (index, pair) in pairs.enumerated() {
             pair.poke()
-            _ = try loop.register(
-                pair.ours, .readable,
-                ClosureHandler { _ in
-                    pair.drain()
-                    seen.add(index)
-                    if seen.all.reduce(0, +) == 200 { gate.open() }
-                })
+            try loop.observe(pair) { _ in
+                pair.drain()
+                seen.add(index)
+                if seen.all.reduce(0, +) == 200 { gate.open() }
+            }
         }
         loop.start()
         #expect(gate.wait())

@@ -165,6 +165,14 @@ extension EventLoop {
         return try results.all[0].get()
     }
 
+    /// Calls `ready` when our end of a pair can be read.
+    @discardableResult
+    func observe(
+        _ pair: SocketPair, givesWay: Bool = false, _ ready: @escaping (Readiness) -> Void
+    ) throws -> Registration {
+        try register(pair.ours, .readable, givesWay: givesWay, ClosureHandler(ready))
+    }
+
     /// Stops, and returns when all is released.
     func end() {
         let gate = Gate()

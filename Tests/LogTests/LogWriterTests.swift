@@ -29,14 +29,17 @@ struct LogWriterTests {
         }
     }
 
-    private func line(_ text: String) -> LogText { LogText(level: .info, text: text) }
+    private let reader = Reader()
+    private let writer: LogWriter
 
-    private func write(_ text: String, to writer: LogWriter) { writer.write(line(text), at: 0) }
+    init() { writer = LogWriter(reader.sink) }
+
+    private func write(_ text: String, to writer: LogWriter) {
+        writer.write(LogText(level: .info, text: text), at: 0)
+    }
 
     @Test("lines come in their order")
     func order() {
-        let reader = Reader()
-        let writer = LogWriter(reader.sink)
         reader.open()
         for number in 0..<1000 { write("\(number)", to: writer) }
         for number in 0..<1000 { #expect(reader.lines.next() == "\(number)") }
@@ -45,8 +48,6 @@ struct LogWriterTests {
 
     @Test("whoever writes never waits; what is lost is counted, and said in its place")
     func lost() {
-        let reader = Reader()
-        let writer = LogWriter(reader.sink)
         write("first", to: writer)
         // The reader has it in hand, and takes no other.
         #expect(reader.lines.next() == "first")
@@ -62,8 +63,6 @@ struct LogWriterTests {
 
     @Test("what waits is bounded in octets, too, and nothing overtakes what was lost")
     func octets() {
-        let reader = Reader()
-        let writer = LogWriter(reader.sink)
         write("first", to: writer)
         #expect(reader.lines.next() == "first")
         let long = String(repeating: "x", count: LogWriter.mostOctets / 2)
@@ -78,9 +77,7 @@ struct LogWriterTests {
 
     @Test("a line that is longer than all that may wait is lost alone")
     func tooLong() {
-        let reader = Reader()
         reader.open()
-        let writer = LogWriter(reader.sink)
         write(String(repeating: "x", count: LogWriter.mostOctets + 1), to: writer)
         #expect(reader.lines.next() == "1 log line was lost: the log was not read")
         write("after", to: writer)
@@ -97,8 +94,6 @@ struct LogWriterTests {
 
     @Test("the end waits for the lines, and not for ever")
     func end() {
-        let reader = Reader()
-        let writer = LogWriter(reader.sink)
         write("first", to: writer)
         #expect(reader.lines.next() == "first")
         // Returns although the reader does not go on.

@@ -9,11 +9,6 @@ public struct SendBatch: ~Copyable {
 
     /// Replies that wait for ``flush(_:)``.
     public private(set) var count = 0
-    /// Datagrams passed to the kernel since the start.
-    public private(set) var sent: UInt64 = 0
-    /// Datagrams that the kernel refused: no room, no route, not permitted. Such datagrams are not repeated; the client
-    /// repeats its question.
-    public private(set) var dropped: UInt64 = 0
     /// The offset of the next reply: close after the last reply, so that short replies need few cache lines and pages.
     private var end = 0
     private let slots: MessageSlots
@@ -66,8 +61,8 @@ public struct SendBatch: ~Copyable {
     /// The most repetitions of a batch's datagrams after ICMP errors about earlier datagrams.
     private static let mostRepeats = 4
 
-    /// Sends the committed datagrams. The call never waits: a datagram that cannot be sent at once is dropped, and the
-    /// rest still go.
+    /// Sends the committed datagrams. The call never waits: a datagram that cannot be sent at once (no room, no route,
+    /// not permitted) is dropped, and the rest still go. The client repeats its question.
     public mutating func flush(_ socket: DatagramSocket) {
         _ = flush(through: socket.descriptor.raw)
     }
@@ -96,7 +91,6 @@ public struct SendBatch: ~Copyable {
             switch SystemCall.attempt({ send(slots, range) }) {
             case .done(let taken) where taken > 0:
                 next += taken
-                sent += UInt64(taken)
                 continue
             // Only this datagram is lost: the queue of the interface is full, or a firewall or its table refuses it.
             case .failed(ENOBUFS), .failed(ENOMEM), .failed(EPERM), .done, .wouldBlock: break
@@ -108,7 +102,6 @@ public struct SendBatch: ~Copyable {
             isDropped(next)
             // sendmmsg stops at the datagram that fails, and gives the reason only if that datagram is the first.
             next += 1
-            dropped += 1
         }
         (count, end) = (0, 0)
         return failure

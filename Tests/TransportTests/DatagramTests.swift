@@ -137,8 +137,6 @@ import Testing
         #expect(isFull)
         replies.flush(socket)
         #expect(replies.count == 0)
-        #expect(replies.sent == 2)
-        #expect(replies.dropped == 4)
         var batch = ReceiveBatch(slots: 8)
         #expect(try batch.receive(from: client, waiting: false) == 2)
         #expect((0..<2).map { Array(batch.bytes($0)) } == [[1], [4]])
@@ -295,7 +293,7 @@ import Testing
             return range.count
         }
         #expect(dropped == lost && said == failure)
-        #expect(batch.sent == UInt64(40 - lost.count) && batch.dropped == UInt64(lost.count) && batch.count == 0)
+        #expect(batch.count == 0)
     }
 
     @Test func querySocketsHavePortsOfTheirOwn() throws {

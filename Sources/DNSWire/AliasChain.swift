@@ -139,12 +139,8 @@ extension RecordHeader {
     /// Whether the record is NSEC or NSEC3, which prove that a name or type does not exist, or a signature of such a
     /// record (RFC 4034 §3.1, §4; RFC 5155).
     fileprivate func isProof(_ message: Span<UInt8>) -> Bool {
-        switch type {
-        case .nsec, .nsec3: return true
-        default:
-            let covered = self.covered(message)
-            return covered == .nsec || covered == .nsec3
-        }
+        let proven = covered(message) ?? type
+        return proven == .nsec || proven == .nsec3
     }
 
     /// The type of the records that a signature covers.

@@ -57,7 +57,7 @@ public struct ReplacementFile: ~Copyable {
             var locked = stat()
             // If the file was renamed between the two calls, it is the other writer's finished file.
             if unsafe fstat(file.raw, &locked) == 0, let named = SystemFile.status(of: path),
-                locked.st_ino == named.st_ino, locked.st_dev == named.st_dev
+                SystemFile.isSame(locked, named)
             {
                 return file
             }

@@ -48,6 +48,11 @@ public enum SystemFile {
         return unsafe lstat(path, &status) == 0 ? status : nil
     }
 
+    /// Whether two statuses are of one file.
+    static func isSame(_ one: stat, _ other: stat) -> Bool {
+        (one.st_dev, one.st_ino, one.st_mode & S_IFMT) == (other.st_dev, other.st_ino, other.st_mode & S_IFMT)
+    }
+
     /// Reads a file to its end. The call waits for no program, since the caller's thread may be one that all other work
     /// waits for.
     ///

@@ -7,7 +7,7 @@ public final class UnixListener: @unchecked Sendable {
     public let path: String
     private let listener: StreamListener
     /// The file that the listener made; another daemon may have replaced it with its own.
-    private let file: FileIdentity?
+    private let file: stat?
 
     private static let backlog: Int32 = 16
     /// The mode that lets owner and group connect; root always may.
@@ -16,7 +16,7 @@ public final class UnixListener: @unchecked Sendable {
 
     private init(_ listener: StreamListener, path: String) {
         (self.listener, self.path) = (listener, path)
-        file = FileIdentity(path)
+        file = SystemFile.status(ofLink: path)
     }
 
     /// Binds and listens, for the owner and the group of this process only. A missing folder is made; a socket on which
@@ -55,8 +55,8 @@ public final class UnixListener: @unchecked Sendable {
     }
 
     private static func removeDead(_ path: String, _ address: UnixAddress) throws(SystemError) {
-        guard let kind = FileIdentity(path)?.kind else { return }
-        guard kind == S_IFSOCK else { throw SystemError("bind", path, code: EEXIST) }
+        guard let status = SystemFile.status(ofLink: path) else { return }
+        guard status.st_mode & S_IFMT == S_IFSOCK else { throw SystemError("bind", path, code: EEXIST) }
         let caller = try Descriptor.socket(AF_UNIX, .stream)
         let code = caller.connect(address)
         guard code == ECONNREFUSED else { throw SystemError("bind", path, code: code == 0 ? EADDRINUSE : code) }
@@ -78,7 +78,8 @@ public final class UnixListener: @unchecked Sendable {
     /// Closes the socket and removes its file. Call on the loop.
     public func stop() {
         listener.stop()
-        if let file, FileIdentity(path) == file { _ = unsafe unlink(path) }
+        guard let file, let present = SystemFile.status(ofLink: path), SystemFile.isSame(present, file) else { return }
+        _ = unsafe unlink(path)
     }
 }
 
@@ -98,19 +99,6 @@ extension Descriptor {
     /// Connects and returns the error number, 0 for success; on a unix socket the outcome is known at once.
     fileprivate func connect(_ address: UnixAddress) -> Int32 {
         unsafe address.withStorage { unsafe Glibc.connect(raw, $0, $1) } == 0 ? 0 : errno
-    }
-}
-
-/// The identity of the file at a path, links not followed, and whether it is a socket.
-private struct FileIdentity: Equatable {
-    let device: dev_t
-    let number: ino_t
-    let kind: mode_t
-
-    /// Nil if there is no file, or it cannot be examined.
-    init?(_ path: String) {
-        guard let status = SystemFile.status(ofLink: path) else { return nil }
-        (device, number, kind) = (status.st_dev, status.st_ino, status.st_mode & S_IFMT)
     }
 }
 

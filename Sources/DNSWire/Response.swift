@@ -185,7 +185,8 @@ struct ResponseRecords: ~Copyable {
                 upperCodeBits = UInt16(truncatingIfNeeded: record.ttl >> 24)
                 try readOptions(message, record)
             }
-            rewritten.removeLast()
+            // The additional section is not passed on.
+            rewritten.records.removeLast()
         }
     }
 
@@ -218,7 +219,7 @@ struct ResponseRecords: ~Copyable {
         try readOwner(message, offset)
         guard let record = RecordHeader.read(message, at: offset) else { throw .truncated(at: offset) }
         guard isAdditional || record.type != .opt && record.type != .tsig else { throw .badOption(at: offset) }
-        rewritten.append(record)
+        rewritten.records.append(record)
         steps += try record.checkData(message, avoiding: rewritten)
         guard steps <= Self.maximumSteps else { throw .tooManyLabels }
         repeatedLabels.look(at: record, message)

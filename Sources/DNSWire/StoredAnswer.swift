@@ -31,7 +31,7 @@ public enum StoredAnswer {
             guard let record = RecordHeader.read(message, at: offset) else { throw .truncated(at: offset) }
             guard record.type != .opt, record.type != .tsig else { throw .badOption(at: offset) }
             guard record.ttl <= RecordHeader.maximumTTL else { throw .badData(at: record.ttlOffset) }
-            rewritten.append(record)
+            rewritten.records.append(record)
             try record.checkData(message, avoiding: rewritten)
             offset = record.end
         }

@@ -70,7 +70,7 @@ enum WireName {
 struct RewrittenFields: ~Copyable {
     private let questionEnd: Int
     /// The records in order.
-    private(set) var records: [RecordHeader] = []
+    var records: [RecordHeader] = []
 
     /// - Parameter questionEnd: The offset after the question's name; 0: no name is rewritten.
     /// - Parameter room: The most records.
@@ -78,11 +78,6 @@ struct RewrittenFields: ~Copyable {
         self.questionEnd = questionEnd
         if room > 0 { records.reserveCapacity(room) }
     }
-
-    mutating func append(_ record: RecordHeader) { records.append(record) }
-
-    /// Removes the last record, which is not passed on.
-    mutating func removeLast() { records.removeLast() }
 
     /// Whether rewriting could change the label's length or the pointer that begins with `octet` at `offset`. In the
     /// question a length is not a letter, but a pointer's second octet may be one.

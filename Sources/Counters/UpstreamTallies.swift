@@ -84,9 +84,6 @@ package struct LatestDurations: Sendable, Equatable {
     /// The number of durations that are remembered.
     package static let count = 100
 
-    /// No durations yet.
-    package init() {}
-
     /// Adds a duration, which replaces the oldest of ``count``.
     package mutating func add(_ nanoseconds: UInt64) {
         let microseconds = UInt32(clamping: nanoseconds / 1000)

@@ -1,7 +1,7 @@
 public import Base
 
 /// A group's own answer, without asking a server.
-public enum GroupAnswer: Sendable, Hashable {
+public enum GroupAnswer: Sendable, Hashable, CustomStringConvertible {
     /// The name does not exist.
     case nxdomain
     /// The name exists, and has no record of the type.
@@ -24,9 +24,7 @@ public enum GroupAnswer: Sendable, Hashable {
 
     /// The target of the group's names as aliases; nil: the names are no aliases.
     public var target: Name? { if case .alias(let target) = self { target } else { nil } }
-}
 
-extension GroupAnswer: CustomStringConvertible {
     /// The text without quotes and brackets: `nxdomain`, `alias of NAME`, or the addresses with commas between them.
     public var description: String {
         switch self {

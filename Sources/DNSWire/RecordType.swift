@@ -1,5 +1,5 @@
 /// A record or query type (RFC 1035 §3.2.2 and its successors); any value is allowed (RFC 3597).
-public struct RecordType: RawRepresentable, Hashable, Sendable {
+public struct RecordType: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     public let rawValue: UInt16
 
     public init(rawValue: UInt16) { self.rawValue = rawValue }
@@ -82,9 +82,7 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
         guard let value = known ?? number(in: upper, after: "TYPE") else { return nil }
         self.init(rawValue: value)
     }
-}
 
-extension RecordType: CustomStringConvertible {
     /// The mnemonic, or `TYPE123` (RFC 3597 §5).
     public var description: String {
         RecordType.mnemonics.first { $0.0 == self }?.1 ?? "TYPE\(rawValue)"

@@ -1,5 +1,5 @@
 /// The reason for which bytes are not the expected DNS message; `at` is an offset into the message.
-public enum WireError: Error, Equatable, Sendable {
+public enum WireError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The message ends inside the element at this offset.
     case truncated(at: Int)
     /// A label type other than RFC 1035's two (RFC 6891 §5 retired the extended ones).
@@ -19,9 +19,7 @@ public enum WireError: Error, Equatable, Sendable {
     case trailingBytes(at: Int)
     /// A well-formed message that does not answer the query: not a response, another ID or another question.
     case mismatch
-}
 
-extension WireError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .truncated(let offset): "message ends early, at octet \(offset)"

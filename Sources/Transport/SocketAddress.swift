@@ -2,7 +2,7 @@ public import Base
 internal import Glibc
 
 /// The source or destination of a datagram or connection: an endpoint, and for link-local IPv6 the interface.
-public struct SocketAddress: Hashable, Sendable {
+public struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
     public var address: IPAddress
     public var port: UInt16
     /// The index of the interface of a link-local IPv6 address (RFC 4007 §6), else 0.
@@ -32,9 +32,7 @@ public struct SocketAddress: Hashable, Sendable {
     func isReached(as sender: SocketAddress) -> Bool {
         sender.address == address && sender.port == port && (scope == 0 || sender.scope == scope)
     }
-}
 
-extension SocketAddress: CustomStringConvertible {
     public var description: String { endpoint.description }
 }
 

@@ -12,26 +12,23 @@ public struct ResponseCode: RawRepresentable, Hashable, Sendable, CustomStringCo
     public static let nxDomain = ResponseCode(rawValue: 3)
     public static let notImp = ResponseCode(rawValue: 4)
     public static let refused = ResponseCode(rawValue: 5)
-    public static let yxDomain = ResponseCode(rawValue: 6)
-    public static let notAuth = ResponseCode(rawValue: 9)
     public static let badVers = ResponseCode(rawValue: 16)
     public static let badCookie = ResponseCode(rawValue: 23)
 
-    private static let mnemonics: [(ResponseCode, String)] = [
-        (.noError, "NOERROR"), (.formErr, "FORMERR"), (.servFail, "SERVFAIL"), (.nxDomain, "NXDOMAIN"),
-        (.notImp, "NOTIMP"), (.refused, "REFUSED"), (.yxDomain, "YXDOMAIN"), (.notAuth, "NOTAUTH"),
-        (.badVers, "BADVERS"), (.badCookie, "BADCOOKIE"),
+    private static let mnemonics: [(UInt16, String)] = [
+        (0, "NOERROR"), (1, "FORMERR"), (2, "SERVFAIL"), (3, "NXDOMAIN"), (4, "NOTIMP"), (5, "REFUSED"),
+        (6, "YXDOMAIN"), (9, "NOTAUTH"), (16, "BADVERS"), (23, "BADCOOKIE"),
     ]
 
     /// The text that dig prints.
     public var description: String {
-        ResponseCode.mnemonics.first { $0.0 == self }?.1 ?? "RCODE\(rawValue)"
+        ResponseCode.mnemonics.first { $0.0 == rawValue }?.1 ?? "RCODE\(rawValue)"
     }
 
     /// The code from its description, in any case; nil for any other text, and for a number of more than 12 bits.
     public init?(parsing text: String) {
         let upper = text.uppercased()
-        let known = ResponseCode.mnemonics.first { $0.1 == upper }?.0.rawValue
+        let known = ResponseCode.mnemonics.first { $0.1 == upper }?.0
         guard let value = known ?? number(in: upper, after: "RCODE"), value < 1 << 12 else { return nil }
         self.init(rawValue: value)
     }

@@ -160,7 +160,7 @@ struct AnswerTests {
                 == hex(
                     "12340130000100000000000103777777076578616d706c6503636f6d000001000100002904d0000080000000"))
         let plain = Query.message(
-            id: 1, .root, type: .txt, recordClass: .chaos, dnssecOK: false, checkingDisabled: false)
+            id: 1, .root, type: .txt, recordClass: RecordClass(rawValue: 3), dnssecOK: false, checkingDisabled: false)
         #expect(plain == hex("0001 0120 0001 0000 0000 0001 00 0010 0003 00 0029 04d0 00000000 0000"))
     }
 }

@@ -147,7 +147,8 @@ import Testing
             (query(example, .axfr), 5), (query(example, .ixfr), 5), (query(example, recordClass: 3), 5),
             // OPT, the first and last types of what stands for no data, TKEY, TSIG, MAILB, MAILA.
             (query(example, .opt), 1), (query(example, RecordType(rawValue: 128)), 1),
-            (query(example, RecordType(rawValue: 248)), 1), (query(example, .tkey), 1), (query(example, .tsig), 1),
+            (query(example, RecordType(rawValue: 248)), 1), (query(example, RecordType(rawValue: 249)), 1),
+            (query(example, .tsig), 1),
             (query(example, RecordType(rawValue: 253)), 1), (query(example, RecordType(rawValue: 254)), 1),
             // Opcodes STATUS and NOTIFY.
             (query(example, flags: 0x1000), 4), (query(example, flags: 0x2000), 4),

@@ -108,13 +108,9 @@ import Testing
         #expect(rest.extendedErrors == [.networkError, .blocked, .staleAnswer])
         #expect(rest.records().count == 1)
         // And where nothing is left of it.
-        let none = try #require(Self.errorsAlone.without(Self.isUnwanted))
+        var errorsAlone = Wire.answer(.a, [Wire.record(Wire.pointer, .a, [10, 0, 0, 1])])
+        errorsAlone.add(.blocked)
+        let none = try #require(errorsAlone.without(Self.isUnwanted))
         #expect(none.records().isEmpty && none.extendedErrors == [.blocked])
-    }
-
-    private static var errorsAlone: Answer {
-        var answer = Wire.answer(.a, [Wire.record(Wire.pointer, .a, [10, 0, 0, 1])])
-        answer.add(.blocked)
-        return answer
     }
 }

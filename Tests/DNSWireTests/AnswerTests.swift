@@ -122,32 +122,30 @@ struct AnswerTests {
         }
     }
 
+    /// The options of a query, behind their length.
+    private func options(subnet: IPAddress? = nil, keepAlive: Bool = false, paddedTo block: Int = 1) -> [UInt8] {
+        let message = Query.message(
+            id: 0, name, type: .a, dnssecOK: false, checkingDisabled: false, subnet: subnet, keepAlive: keepAlive,
+            paddedTo: block)
+        #expect(message.count % block == 0)
+        // Header, question, and the OPT record up to the length of its data.
+        return Array(message[(12 + 17 + 4 + 9)...])
+    }
+
     /// RFC 7871 §6 and §11.1: 24 bits of an IPv4 address, 56 of an IPv6 one, and no scope. Padding stands behind it.
     @Test func aQueryTellsNoMoreOfAnAddressThanItsNetwork() {
-        func options(_ subnet: IPAddress, paddedTo block: Int = 1) -> [UInt8] {
-            let message = Query.message(
-                id: 0, name, type: .a, dnssecOK: false, checkingDisabled: false, subnet: subnet, paddedTo: block)
-            #expect(message.count % block == 0)
-            // Header, question, and the OPT record up to the length of its data.
-            return Array(message[(12 + 17 + 4 + 9)...])
-        }
-        #expect(options(.v4(203, 0, 113, 77)) == hex("000b 0008 0007 0001 18 00 cb0071"))
-        #expect(options(IPAddress("2001:db8:1234:56ff::1")!) == hex("000f 0008 000b 0002 38 00 20010db8123456"))
-        let padded = options(.v4(203, 0, 113, 77), paddedTo: 128)
+        #expect(options(subnet: .v4(203, 0, 113, 77)) == hex("000b 0008 0007 0001 18 00 cb0071"))
+        #expect(
+            options(subnet: IPAddress("2001:db8:1234:56ff::1")!) == hex("000f 0008 000b 0002 38 00 20010db8123456"))
+        let padded = options(subnet: .v4(203, 0, 113, 77), paddedTo: 128)
         #expect(Array(padded[2..<13]) == hex("0008 0007 0001 18 00 cb0071"))
         #expect(Array(padded[13..<15]) == hex("000c") && Int(padded[1]) == padded.count - 2)
     }
 
     /// RFC 7828 §3.1: without a time in a query, before the padding.
     @Test func aQueryAsksHowLongAConnectionIsKept() {
-        func options(paddedTo block: Int) -> [UInt8] {
-            let message = Query.message(
-                id: 0, name, type: .a, dnssecOK: false, checkingDisabled: false, keepAlive: true, paddedTo: block)
-            #expect(message.count % block == 0)
-            return Array(message[(12 + 17 + 4 + 9)...])
-        }
-        #expect(options(paddedTo: 1) == hex("0004 000b 0000"))
-        #expect(Array(options(paddedTo: 128)[2..<8]) == hex("000b 0000 000c"))
+        #expect(options(keepAlive: true) == hex("0004 000b 0000"))
+        #expect(Array(options(keepAlive: true, paddedTo: 128)[2..<8]) == hex("000b 0000 000c"))
     }
 
     // python3 -c 'import dns.message

@@ -20,7 +20,7 @@ struct HTTPDNSD: ParsableCommand {
     /// Starts a daemon without the tree of all commands, and without the parser in the form that services use.
     /// Arguments that `run` alone does not accept, such as requests for help, go through the tree.
     static func main() {
-        Heap.share()
+        ProgramMemory.shareHeap()
         let words = Environment.arguments
         let isRun = words.first == Run.configuration.commandName
         guard isRun, let run = Run(asServices: words.dropFirst()) ?? (try? Run.parse(Array(words.dropFirst()))) else {

@@ -108,7 +108,7 @@ final class NameFiles: @unchecked Sendable {
     /// turn still retains some of it.
     private func giveBackMemory() {
         let trim = { @Sendable [self] in
-            if !isWriting { loop.elsewhere(Heap.trim) {} }
+            if !isWriting { loop.elsewhere(ProgramMemory.trimHeap) {} }
         }
         loop.elsewhere({}, then: trim)
     }

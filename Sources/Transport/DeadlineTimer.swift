@@ -8,10 +8,9 @@ final class DeadlineTimer {
     private var armed = UInt64.max
 
     init() throws(SystemError) {
-        descriptor = Descriptor(
-            adopting: try SystemCall.require("timerfd_create") {
-                timerfd_create(CLOCK_BOOTTIME, Int32(TFD_NONBLOCK | TFD_CLOEXEC))
-            })
+        descriptor = try Descriptor.made(by: "timerfd_create") {
+            timerfd_create(CLOCK_BOOTTIME, Int32(TFD_NONBLOCK | TFD_CLOEXEC))
+        }
     }
 
     /// Sets the timer unless it fires earlier anyway: a timer that fires early costs less than a system call for each

@@ -9,6 +9,13 @@ public struct Descriptor: ~Copyable, Sendable {
         self.raw = raw
     }
 
+    /// The descriptor that a system call returns.
+    /// - Parameter subject: As in ``SystemError/subject``.
+    @inline(__always)
+    static func made(by call: String, _ subject: String = "", _ body: () -> Int32) throws(SystemError) -> Descriptor {
+        Descriptor(adopting: try SystemCall.require(call, subject, body))
+    }
+
     /// Closes the descriptor early; a second call has no effect.
     public mutating func close() {
         guard raw >= 0 else { return }

@@ -24,8 +24,7 @@ final class Epoll {
     /// - Parameter capacity: The most events of one fetch.
     init(capacity: Int = 64) throws(SystemError) {
         self.capacity = capacity
-        descriptor = Descriptor(
-            adopting: try SystemCall.require("epoll_create1") { epoll_create1(Int32(EPOLL_CLOEXEC)) })
+        descriptor = try Descriptor.made(by: "epoll_create1") { epoll_create1(Int32(EPOLL_CLOEXEC)) }
         unsafe events = .allocate(capacity: capacity)
         unsafe events.initialize(repeating: epoll_event(), count: capacity)
     }

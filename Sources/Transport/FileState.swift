@@ -76,7 +76,7 @@ public enum FileState: Sendable, Equatable {
         _ octets: [UInt8], _ path: String, mode: UInt32, owner: UInt32, group: UInt32
     ) throws(SystemError) {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
-        let file = Descriptor(adopting: try SystemCall.require("open", path) { unsafe open(path, flags, 0o600) })
+        let file = try Descriptor.made(by: "open", path) { unsafe open(path, flags, 0o600) }
         try file.write(octets, path)
         try SystemCall.require("fchown", path) { fchown(file.raw, owner, group) }
         try SystemCall.require("fchmod", path) { fchmod(file.raw, mode) }

@@ -64,8 +64,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
 
     private func begin() {
         do throws(SystemError) {
-            inotify = Descriptor(
-                adopting: try SystemCall.require("inotify_init1") { inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC)) })
+            inotify = try Descriptor.made(by: "inotify_init1") { inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC)) }
             registration = try loop?.register(inotify, .readable, self)
             watch()
         } catch {

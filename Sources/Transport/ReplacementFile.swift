@@ -52,7 +52,7 @@ public struct ReplacementFile: ~Copyable {
     private static func lock(_ path: String) throws(SystemError) -> Descriptor {
         let flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
         for _ in 0..<maximumAttempts {
-            let file = Descriptor(adopting: try SystemCall.require("open", path) { unsafe open(path, flags, 0o600) })
+            let file = try Descriptor.made(by: "open", path) { unsafe open(path, flags, 0o600) }
             try SystemCall.require("flock", path) { flock(file.raw, LOCK_EX | LOCK_NB) }
             var locked = stat()
             // If the file was renamed between the two calls, it is the other writer's finished file.
@@ -121,7 +121,7 @@ public struct ReadableFile: ~Copyable {
     public init(_ path: String) throws(SystemError) {
         // Nonblocking: opening a pipe would wait for its writer.
         let flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK
-        let file = Descriptor(adopting: try SystemCall.require("open", path) { unsafe open(path, flags) })
+        let file = try Descriptor.made(by: "open", path) { unsafe open(path, flags) }
         var status = stat()
         try SystemCall.require("fstat", path) { unsafe fstat(file.raw, &status) }
         guard status.st_mode & S_IFMT == S_IFREG else {

@@ -21,8 +21,7 @@ extension Descriptor {
     /// A new socket, close-on-exec and nonblocking.
     static func socket(_ family: Int32, _ kind: SocketKind) throws(SystemError) -> Descriptor {
         let flags = SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue
-        return Descriptor(
-            adopting: try SystemCall.require("socket") { Glibc.socket(family, Int32(kind.type.rawValue | flags), 0) })
+        return try made(by: "socket") { Glibc.socket(family, Int32(kind.type.rawValue | flags), 0) }
     }
 
     /// - Parameter subject: The option's name, for errors that an operator sees.

@@ -64,7 +64,7 @@ public enum SystemFile {
     public static func read(_ path: String, limit: Int, waits: Bool = false) throws(SystemError) -> [UInt8] {
         // Nonblocking: opening a pipe would wait for its writer.
         let flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK
-        let file = Descriptor(adopting: try SystemCall.require("open", path) { unsafe open(path, flags) })
+        let file = try Descriptor.made(by: "open", path) { unsafe open(path, flags) }
         var status = stat()
         try SystemCall.require("fstat", path) { unsafe fstat(file.raw, &status) }
         let isPipe = status.st_mode & S_IFMT == S_IFIFO

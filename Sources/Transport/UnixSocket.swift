@@ -29,10 +29,7 @@ public final class UnixListener: @unchecked Sendable {
         let folder = SystemFile.folders(of: path).last ?? "."
         if unsafe mkdir(folder, directoryMode) != 0, errno != EEXIST { throw SystemError("mkdir", folder, code: errno) }
         // The lock makes two daemons that start together check and bind one after the other.
-        let lock = Descriptor(
-            adopting: try SystemCall.require("open", folder) {
-                unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-            })
+        let lock = try Descriptor.made(by: "open", folder) { unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         try SystemCall.require("flock", folder) { flock(lock.raw, LOCK_EX | LOCK_NB) }
         try removeDead(path, address)
         let descriptor = try Descriptor.socket(AF_UNIX, .stream)

@@ -7,8 +7,7 @@ struct Wakeup: ~Copyable, Sendable {
     let descriptor: Descriptor
 
     init() throws(SystemError) {
-        descriptor = Descriptor(
-            adopting: try SystemCall.require("eventfd") { eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC)) })
+        descriptor = try Descriptor.made(by: "eventfd") { eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC)) }
     }
 
     func wake() {

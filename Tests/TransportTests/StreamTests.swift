@@ -260,13 +260,9 @@ private final class EchoConnection: EventHandler, @unchecked Sendable {
 
     /// Accepts with plain system calls.
     private func accept(_ listener: StreamListener) -> Int32? {
-        let raw = listener.rawForTests
+        let raw = listener.descriptor.raw
         var wait = pollfd(fd: raw, events: Int16(POLLIN), revents: 0)
         guard poll(&wait, 1, 10_000) == 1 else { return nil }
         return Glibc.accept(raw, nil, nil)
     }
-}
-
-extension StreamListener {
-    fileprivate var rawForTests: Int32 { descriptor.raw }
 }

@@ -174,11 +174,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         }
     }
 
-    private struct Event {
-        let watch: Int32
-        let mask: UInt32
-        let name: String
-    }
+    private typealias Event = (watch: Int32, mask: UInt32, name: String)
 
     /// Reads a `struct inotify_event` and its name, which zeros fill up; nil at the end.
     private static func event(_ bytes: Span<UInt8>, _ offset: inout Int) -> Event? {
@@ -188,9 +184,8 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         var name: [UInt8] = []
         for index in offset + head..<offset + head + length where bytes[index] != 0 { name.append(bytes[index]) }
         defer { offset += head + length }
-        return Event(
-            watch: Int32(bitPattern: bytes.word(offset)), mask: bytes.word(offset + 4),
-            name: String(decoding: name, as: UTF8.self))
+        let watch = Int32(bitPattern: bytes.word(offset))
+        return (watch, bytes.word(offset + 4), String(decoding: name, as: UTF8.self))
     }
 
     /// The paths that an event shows to be written; nil if the event is not about the files.

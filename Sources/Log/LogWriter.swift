@@ -18,10 +18,7 @@ public final class LogWriter: Sendable {
     private let queue = DispatchQueue(label: "httpdnsd.log", qos: .utility)
     private let state = Mutex(State())
 
-    private struct Line {
-        let text: LogText
-        let time: UInt64
-    }
+    private typealias Line = (text: LogText, time: UInt64)
 
     private struct State {
         var waiting: [Line] = []
@@ -50,7 +47,7 @@ public final class LogWriter: Sendable {
             // Once a line was lost, further lines are lost as well until the waiting lines are written, so that the
             // note about lost lines is in the right order.
             if state.lost == 0, state.waiting.count < Self.mostLines, state.octets + text.octets <= Self.mostOctets {
-                state.waiting.append(Line(text: text, time: time))
+                state.waiting.append((text, time))
                 state.octets += text.octets
             } else {
                 state.lost += 1
@@ -83,7 +80,7 @@ public final class LogWriter: Sendable {
     private func next() -> [Line]? {
         state.withLock { state in
             var lines = state.waiting
-            if state.lost > 0 { lines.append(Line(text: .lost(state.lost), time: WallClock.unixMilliseconds())) }
+            if state.lost > 0 { lines.append((LogText.lost(state.lost), WallClock.unixMilliseconds())) }
             (state.waiting, state.octets, state.lost) = ([], 0, 0)
             state.isWriting = !lines.isEmpty
             return lines.isEmpty ? nil : lines

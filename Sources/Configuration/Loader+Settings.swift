@@ -59,7 +59,9 @@ extension Loader {
     ) throws(ConfigurationError) -> Settings.TLS {
         var tls = given
         tls.caFile = besideFile(tls.caFile)
-        if !tls.caFile.isEmpty { tls.anchors = try contents(of: tls.caFile, key: section + ".caFile", files) }
+        if !tls.caFile.isEmpty {
+            tls.caContents = FileContents(try contents(of: tls.caFile, key: section + ".caFile", files))
+        }
         // Otherwise any certificate of a public authority would be accepted, for any name.
         guard tls.validateDomain || !tls.caFile.isEmpty && tls.caOnly else {
             let missing = tls.caFile.isEmpty ? "without caFile" : "with caOnly = false"
@@ -68,13 +70,13 @@ extension Loader {
         }
         tls.clientCertificate = besideFile(tls.clientCertificate)
         guard !tls.clientCertificate.isEmpty else { return tls }
-        tls.clientCertificateBytes = try contents(
-            of: tls.clientCertificate, key: section + ".clientCertificate", files)
+        tls.clientKey = FileContents(
+            try contents(of: tls.clientCertificate, key: section + ".clientCertificate", files))
         guard !tls.clientCertificatePasswordFile.isEmpty else { return tls }
         let (password, path) = try secretFile(
             tls.clientCertificatePasswordFile, key: section + ".clientCertificatePasswordFile", holds: "password", files
         )
-        tls.clientCertificatePassword = Secret(password)
+        tls.password = FileContents(password)
         tls.clientCertificatePasswordFile = path
         return tls
     }

@@ -7,10 +7,7 @@ extension Settings {
         /// Path of a PEM or DER file with the trusted certificates; empty for the system's store.
         public var caFile = ""
         /// The contents of `caFile`; nil without a `caFile`.
-        public var anchors: [UInt8]? {
-            get { caContents?.bytes }
-            set { caContents = newValue.map { FileContents($0) } }
-        }
+        public var anchors: [UInt8]? { caContents?.bytes }
         /// If there is a `caFile`, whether only its certificates are trusted.
         public var caOnly = true
         /// SHA-256 digests of SubjectPublicKeyInfos, 32 bytes each, one of which must be in the verified chain; empty:
@@ -21,21 +18,15 @@ extension Settings {
         /// Path of a PKCS #12 file for mutual TLS; empty for none.
         public var clientCertificate = ""
         /// The contents of `clientCertificate`, which hold a private key; nil without a `clientCertificate`.
-        public var clientCertificateBytes: [UInt8]? {
-            get { clientKey?.bytes }
-            set { clientKey = newValue.map { FileContents($0) } }
-        }
+        public var clientCertificateBytes: [UInt8]? { clientKey?.bytes }
         /// Path of the file that holds the password of `clientCertificate`; empty: the certificate has no password.
         public var clientCertificatePasswordFile = ""
         /// The contents of that file; nil without such a file, or without `clientCertificate`.
-        public var clientCertificatePassword: Secret? {
-            get { password?.secret }
-            set { password = newValue.map { FileContents($0.bytes) } }
-        }
+        public var clientCertificatePassword: Secret? { password?.secret }
         public var whenClockUnset = WhenClockUnset.accept
-        private(set) var caContents: FileContents?
-        private(set) var clientKey: FileContents?
-        private(set) var password: FileContents?
+        var caContents: FileContents?
+        var clientKey: FileContents?
+        var password: FileContents?
 
         /// The treatment of certificates while the clock is earlier than the release of this version.
         public enum WhenClockUnset: String, Sendable, CaseIterable {

@@ -1,7 +1,8 @@
 import Base
-import Configuration
 import DNSWire
 import Testing
+
+@testable import Configuration
 
 @Suite struct SettingsTests {
     /// Every key away from its default.
@@ -276,13 +277,13 @@ import Testing
         expected.nat64.synthesize = .always
         expected.tls.serverName = "dns.example.com"
         expected.tls.caFile = "/etc/httpdnsd/ca.pem"
-        expected.tls.anchors = Array("a certificate".utf8)
+        expected.tls.caContents = FileContents(Array("a certificate".utf8))
         expected.tls.caOnly = false
         expected.tls.pins = [Array(0...31)]
         expected.tls.clientCertificate = "/etc/httpdnsd/client.p12"
-        expected.tls.clientCertificateBytes = Array("Swift-HTTPDNS-16 as a PKCS#12".utf8)
+        expected.tls.clientKey = FileContents(Array("Swift-HTTPDNS-16 as a PKCS#12".utf8))
         expected.tls.clientCertificatePasswordFile = "/keys/password"
-        expected.tls.clientCertificatePassword = Secret(Array("Swift-HTTPDNS-16 the password".utf8))
+        expected.tls.password = FileContents(Array("Swift-HTTPDNS-16 the password".utf8))
         expected.tls.whenClockUnset = .refuse
         expected.domains.intercept = ["example.com", "example.org"].compactMap { Name($0) }
         expected.domains.interceptFile = ["/etc/httpdnsd/intercepted"]

@@ -17,7 +17,8 @@ extension Loader {
             throw origins.error("cache.rank", item: twice + 1, "\(name) is listed with two ports; give it one")
         }
         try settings.changeGroups { group throws(ConfigurationError) in
-            group.tls = try tls(group.tls, group.tlsSection, files)
+            let section = group.tlsSection
+            try complete(&group.tls, section, files)
             group.domainsFile = group.domainsFile.map(besideFile)
         }
         settings.domains.interceptFile = settings.domains.interceptFile.map(besideFile)
@@ -26,8 +27,8 @@ extension Loader {
         settings.fallback.resolvConf = settings.fallback.resolvConf.map(besideFile)
         settings.cache.file = besideFile(settings.cache.file)
         settings.control.socket = try controlSocket()
-        settings.listen = try listen(settings.listen, files)
-        settings.sharedCache = try sharedCache(settings.sharedCache, files)
+        try complete(&settings.listen, files)
+        try complete(&settings.sharedCache, files)
         for index in settings.upstreams.indices {
             try checkKind(of: settings.upstreams[index])
             try completeRoute(of: &settings.upstreams[index])
@@ -53,11 +54,8 @@ extension Loader {
         return path
     }
 
-    /// The rules of `[tls]` or of a group, with the contents of their files.
-    private func tls(
-        _ given: Settings.TLS, _ section: String, _ files: Files
-    ) throws(ConfigurationError) -> Settings.TLS {
-        var tls = given
+    /// Completes the rules of `[tls]` or of a group with the contents of their files.
+    private func complete(_ tls: inout Settings.TLS, _ section: String, _ files: Files) throws(ConfigurationError) {
         tls.caFile = besideFile(tls.caFile)
         if !tls.caFile.isEmpty {
             tls.caContents = FileContents(try contents(of: tls.caFile, key: section + ".caFile", files))
@@ -69,16 +67,15 @@ extension Loader {
             throw origins.error(section + ".validateDomain", message + "; give true, or trust a caFile alone")
         }
         tls.clientCertificate = besideFile(tls.clientCertificate)
-        guard !tls.clientCertificate.isEmpty else { return tls }
+        guard !tls.clientCertificate.isEmpty else { return }
         tls.clientKey = FileContents(
             try contents(of: tls.clientCertificate, key: section + ".clientCertificate", files))
-        guard !tls.clientCertificatePasswordFile.isEmpty else { return tls }
+        guard !tls.clientCertificatePasswordFile.isEmpty else { return }
         let (password, path) = try secretFile(
             tls.clientCertificatePasswordFile, key: section + ".clientCertificatePasswordFile", holds: "password", files
         )
         tls.password = FileContents(password)
         tls.clientCertificatePasswordFile = path
-        return tls
     }
 
     /// The path of a file; a relative one starts from the configuration file's folder.

@@ -1,9 +1,8 @@
 extension Loader {
-    /// `[sharedCache]` with the contents of its files, which are read only if there is a server.
-    func sharedCache(_ given: Settings.SharedCache, _ files: Files) throws(ConfigurationError) -> Settings.SharedCache {
-        var shared = given
+    /// Completes `[sharedCache]` with the contents of its files, which are read only if there is a server.
+    func complete(_ shared: inout Settings.SharedCache, _ files: Files) throws(ConfigurationError) {
         shared.caFile = besideFile(shared.caFile)
-        guard shared.server != nil else { return shared }
+        guard shared.server != nil else { return }
         /// - Parameter file: Becomes the path at which the file was found.
         func secret(_ file: inout String, _ name: String, holds: String) throws(ConfigurationError) -> FileContents {
             let (bytes, path) = try secretFile(file, key: "sharedCache.\(name)", holds: holds, files)
@@ -28,7 +27,6 @@ extension Loader {
         if !shared.caFile.isEmpty {
             shared.anchorContents = FileContents(try contents(of: shared.caFile, key: "sharedCache.caFile", files))
         }
-        return shared
     }
 
     private func checkKey(_ contents: FileContents?, _ name: String) throws(ConfigurationError) {

@@ -54,9 +54,8 @@ extension Endpoint {
 }
 
 extension Loader {
-    /// `[listen]` with the contents of its files.
-    func listen(_ given: Settings.Listen, _ files: Files) throws(ConfigurationError) -> Settings.Listen {
-        var listen = given
+    /// Completes `[listen]` with the contents of its files.
+    func complete(_ listen: inout Settings.Listen, _ files: Files) throws(ConfigurationError) {
         if let (key, address, other) = listen.overlap {
             throw origins.error(
                 "listen.\(key)",
@@ -70,7 +69,7 @@ extension Loader {
         }
         guard
             !listen.tls.isEmpty || !listen.https.isEmpty || !listen.certificateFile.isEmpty || !listen.keyFile.isEmpty
-        else { return listen }
+        else { return }
         for (name, value) in [("certificateFile", listen.certificateFile), ("keyFile", listen.keyFile)]
         where value.isEmpty {
             throw origins.error(
@@ -82,6 +81,5 @@ extension Loader {
         let key: [UInt8]
         (key, listen.keyFile) = try secretFile(listen.keyFile, key: "listen.keyFile", holds: "key", files)
         listen.take(certificatePEM: certificate, keyPEM: key)
-        return listen
     }
 }

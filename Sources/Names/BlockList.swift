@@ -48,25 +48,18 @@ public struct BlockList: Sendable {
     /// A list that knows the line of each pattern: a line may have no pattern, or several.
     private struct Part {
         var list = DomainList()
+        /// The last line that the list counts.
         private var line = 0
-
-        /// Begins a line, to which the patterns appended later belong.
-        mutating func begin(_ line: Int) {
-            if line > self.line { list.skip(lines: line - self.line - 1) } else { list.stayOnLine() }
-            self.line = line
-        }
-
-        /// Undoes ``begin(_:)``, since no pattern was appended.
-        mutating func failed() { line -= 1 }
 
         /// - Returns: False if the text is no name. Then nothing is appended.
         mutating func append(
             _ text: Span<UInt8>, _ name: Range<Int>, _ mark: DomainList.Mark, _ number: Int
         ) -> Bool {
-            begin(number)
-            if list.append(name: text, name, mark) { return true }
-            failed()
-            return false
+            if number > line { list.skip(lines: number - line - 1) } else { list.stayOnLine() }
+            let isName = list.append(name: text, name, mark)
+            // Without a pattern, the line is still to come.
+            line = isName ? number : number - 1
+            return isName
         }
     }
 

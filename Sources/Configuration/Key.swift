@@ -78,10 +78,6 @@ enum Section: String, CaseIterable, Sendable {
     var header: String { self == .upstreams ? "[\(rawValue).NAME]" : "[\(rawValue)]" }
 }
 
-extension Key where Root == Settings.Group {
-    func id(in group: Settings.Group) -> KeyID { KeyID(section: group.section, name: name) }
-}
-
 extension Key where Root == Settings {
     var id: KeyID { KeyID(section: section.rawValue, name: name) }
     /// `section.name`, as in messages.

@@ -225,7 +225,7 @@ struct Loader {
             if key.isSecretSource && text.isEmpty { return }
             let group = try group(named: name.lowercased(), begins: false)
             try key.read(.environment(text), &draft.upstreams[group])
-            origins.keys[key.id(in: draft.upstreams[group]).path] = .environment
+            origins.keys["\(draft.upstreams[group].section).\(key.name)"] = .environment
         } else if let key = Key.variable(variable) {
             if key.isSecretSource && text.isEmpty { return }
             if key.section == .httpdns { draft.hasHTTPDNS = true }

@@ -40,7 +40,7 @@ extension Settings {
         let changed = new.upstreams.flatMap { group in
             guard let old = upstreams.first(where: { $0.name == group.name }) else { return [group.section] }
             return Key.keys(of: [old.holder, group.holder]).filter { !$0.isEqual(old, group) }.map {
-                $0.id(in: group).path
+                "\(group.section).\($0.name)"
             }
         }
         return changed + upstreams.filter { !names.contains($0.name) }.map(\.section)

@@ -107,9 +107,9 @@ extension Kind where Value == String {
     /// A network device, which may not exist yet.
     static var optionalDevice: Kind {
         .text(
-            "the name of a network device, at most \(Egress.maximumDeviceLength) bytes, or \"\" for none",
+            "the name of a network device, at most \(Zone.maximumLength) bytes, or \"\" for none",
             parse: { text in
-                text.utf8.count <= Egress.maximumDeviceLength && ![".", ".."].contains(text)
+                text.utf8.count <= Zone.maximumLength && ![".", ".."].contains(text)
                     && text.utf8.allSatisfy { (0x21..<0x7F).contains($0) && $0 != UInt8(ascii: "/") } ? text : nil
             }, show: { $0 })
     }

@@ -32,7 +32,7 @@ extension Settings {
         /// server is encrypted or uses TCP only, else no limit.
         public var concurrency = usualConcurrency
         /// The source address, network device and mark of the group's sockets, including sockets for `confIp` and
-        /// reports. The name of a device has at most ``Egress/maximumDeviceLength`` octets.
+        /// reports.
         public var egress = Egress()
         /// The address sent as the client's network (ECS, RFC 7871). If nil, no ECS is sent, and an account answers for
         /// the address that its requests come from.

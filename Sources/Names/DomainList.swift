@@ -186,6 +186,4 @@ extension DomainList {
         }
         return found
     }
-
-    var first: DomainPattern? { pattern(at: 0) }
 }

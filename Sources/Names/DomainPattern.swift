@@ -21,7 +21,7 @@ public enum DomainPattern: Hashable, Sendable {
         var list = DomainList()
         let octets = Array(text.utf8)
         guard octets.isEmpty || list.append(parsing: octets.span, 0..<octets.count) else { return nil }
-        self = list.first ?? .singleLabels
+        self = list.pattern(at: 0) ?? .singleLabels
     }
 }
 

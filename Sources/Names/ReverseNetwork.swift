@@ -13,13 +13,16 @@ package struct ReverseNetwork {
     package let value: UInt8
 
     package init(_ network: Network) {
-        let perLabel = Self.bitsPerLabel(isIPv4: network.address.isIPv4)
+        let isIPv4 = network.address.isIPv4
+        let perLabel = Self.bitsPerLabel(isIPv4: isIPv4)
         let whole = network.prefixLength / perLabel
         bits = network.prefixLength % perLabel
-        value = bits == 0 ? 0 : network.address.labelValue(whole)
-        var wire = Name.reverse(of: network.address).wire[...]
-        for _ in whole..<(network.address.isIPv4 ? 4 : 32) { wire = wire.dropFirst(Int(wire[wire.startIndex]) + 1) }
-        name = Name(canonical: Array(wire))
+        let wire = Name.reverse(of: network.address).wire
+        // Where the name begins, and the label before it.
+        var (start, label) = (0, 0)
+        for _ in whole..<(isIPv4 ? 4 : 32) { (start, label) = (start + Int(wire[start]) + 1, start) }
+        value = bits == 0 ? 0 : Self.labelValue(wire.span, at: label, isIPv4: isIPv4) ?? 0
+        name = Name(canonical: Array(wire[start...]))
     }
 
     package init(name: Name, bits: Int, value: UInt8) { (self.name, self.bits, self.value) = (name, bits, value) }
@@ -71,13 +74,5 @@ package struct ReverseNetwork {
         let label = offset + 1..<offset + 1 + Int(wire[offset])
         guard let first = label.first, label.count == 1 || isIPv4 else { return nil }
         return isIPv4 ? decimal(wire, label, atMost: 255).map { UInt8($0) } : Hexadecimal.value(wire[first])
-    }
-}
-
-extension IPAddress {
-    /// The value of one label of its reverse name, counted from the last.
-    fileprivate func labelValue(_ position: Int) -> UInt8 {
-        if isIPv4 { return octets[position] }
-        return octets[position / 2] >> (position % 2 == 0 ? 4 : 0) & 0xF
     }
 }

@@ -167,17 +167,6 @@ import Testing
         #expect(alone[0].thenTry == ["b2", "fallback"] && alone[0].thenTryOn == [.failure, .nodata])
     }
 
-    @Test("a Kubernetes service's variables are no group's")
-    func serviceLinks() throws {
-        #expect(
-            try load(
-                nil,
-                environment: [
-                    "HTTPDNSD_UPSTREAMS_OFFICE_PORT": "udp://10.0.0.1:53",
-                    "HTTPDNSD_UPSTREAMS_SERVICE_HOST": "10.0.0.1",
-                ]) == Settings())
-    }
-
     @Test("paths start from the file's folder, and a list of names is not read")
     func paths() throws {
         let group = try group(office + "domainsFile = 'names.txt'")

@@ -61,11 +61,4 @@ import Testing
         #expect(origins.find(section: "upstreams.office") == .variable("HTTPDNSD_UPSTREAMS_OFFICE_DOMAINS"))
         #expect(origins.find(section: "log") == .standard)
     }
-
-    @Test("the settings are those of load")
-    func settings() throws {
-        let text = "[cache]\nmegabytes = 3"
-        let loaded = try Settings.load(file: "f", contents: text, environment: [:], readFile: { _ in FileReading(nil) })
-        #expect(loaded.settings == (try load(text)))
-    }
 }

@@ -23,6 +23,7 @@ struct ServiceLinkTests {
         arguments: [
             "HTTPDNSD", "HTTPDNSD_METRICS", "HTTPDNSD_CONTROL", "HTTPDNSD_CONTROL_METRICS", "HTTPDNSD_LISTEN_ADDRESSES",
             "HTTPDNSD_PORT", "HTTPDNSD_SERVICE", "HTTPDNSD_SERVICE_PORT_53", "HTTPDNSD_PORT_53_UDP", "HTTPDNSD_2",
+            "HTTPDNSD_UPSTREAMS", "HTTPDNSD_UPSTREAMS_OFFICE",
         ])
     func services(_ service: String) throws {
         #expect(try load(nil, environment: Self.links(service)) == Settings())

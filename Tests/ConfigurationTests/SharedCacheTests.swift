@@ -112,19 +112,4 @@ import Testing
             text + "\nshare = true\n[fallback]\nshare = false", environment: ["HTTPDNSD_HTTPDNS_SHARE": "false"])
         #expect(other.httpdns?.share == false && !other.fallback.share && other.upstreams[0].share)
     }
-
-    @Test func anAccountOfAGroupIsSharedIfThatIsSaid() throws {
-        let text = """
-            [upstreams.a]
-            provider = "baidu"
-            dnsId = 1
-            dnsKey = "secret"
-            domains = ["."]
-
-            """
-        for (more, isShared) in [("", false), ("share = false", false), ("share = true", true)] {
-            let settings = try load(text + more)
-            #expect(settings.upstreams[0].share == isShared && settings.upstreams[0].share == isShared)
-        }
-    }
 }

@@ -229,16 +229,13 @@ import Testing
 
     @Test("an error found in use stands at the group's key, its section or its variable")
     func origins() throws {
-        func origins(_ text: String?, _ environment: [String: String] = [:]) throws -> Settings.Origins {
-            try Settings.load(
-                file: text == nil ? nil : "f", contents: text, environment: environment, readFile: { _ in .bytes([1]) }
-            ).origins
-        }
-        let inFile = try origins("\n" + office)
-        #expect("\(inFile.error("upstreams.office.domains", "no"))" == "f:4: upstreams.office.domains: no")
-        #expect("\(inFile.error("upstreams.office.pins", "no"))" == "f:2: upstreams.office.pins: no")
-        let variables = try origins(
-            nil, ["HTTPDNSD_UPSTREAMS_A_SERVERS": "::1", "HTTPDNSD_UPSTREAMS_A_DOMAINS": "a"])
+        let inFile = try loaded("\n" + office).origins
+        let file = "/etc/httpdnsd/test.toml"
+        #expect("\(inFile.error("upstreams.office.domains", "no"))" == "\(file):4: upstreams.office.domains: no")
+        #expect("\(inFile.error("upstreams.office.pins", "no"))" == "\(file):2: upstreams.office.pins: no")
+        let variables = try loaded(
+            nil, environment: ["HTTPDNSD_UPSTREAMS_A_SERVERS": "::1", "HTTPDNSD_UPSTREAMS_A_DOMAINS": "a"]
+        ).origins
         #expect("\(variables.error("upstreams.a.pins", "no"))" == "environment: HTTPDNSD_UPSTREAMS_A_PINS: no")
         #expect("\(variables.error("upstreams.a.domains", "no"))" == "environment: HTTPDNSD_UPSTREAMS_A_DOMAINS: no")
     }

@@ -6,18 +6,11 @@ import Testing
 @Suite struct ListenTests {
     private let text = "[listen]\ntls = ['127.0.0.1:853']\ncertificateFile = 'server.pem'\nkeyFile = 'key'"
 
-    private func loaded(_ files: [String: String], _ environment: [String: String] = [:]) throws -> (
-        settings: Settings, origins: Settings.Origins
-    ) {
-        try Settings.load(
-            file: "/etc/httpdnsd/test.toml", contents: text, environment: environment,
-            readFile: { FileReading(files[$0].map { Array($0.utf8) }) })
-    }
-
     @Test("the certificate is beside the configuration, and the key where secrets are looked for; it alone is a secret")
     func read() throws {
         let (settings, origins) = try loaded(
-            ["/etc/httpdnsd/server.pem": "c\n", "/run/c/key": "k\r\n\n"], ["CREDENTIALS_DIRECTORY": "/run/c"])
+            text, environment: ["CREDENTIALS_DIRECTORY": "/run/c"],
+            files: ["/etc/httpdnsd/server.pem": "c\n", "/run/c/key": "k\r\n\n"])
         #expect(settings.listen.certificate?.certificatePEM == Array("c\n".utf8))
         #expect(settings.listen.certificate?.keyPEM == Array("k".utf8))
         #expect(settings.listen.keyFile == "/run/c/key")
@@ -26,7 +19,7 @@ import Testing
 
     @Test("what the files held is forgotten and still compared, however the key's file ends")
     func forgotten() throws {
-        var settings = try loaded(["/etc/httpdnsd/server.pem": "c", "/etc/httpdnsd/key": "k"]).settings
+        var settings = try load(text, files: ["/etc/httpdnsd/server.pem": "c", "/etc/httpdnsd/key": "k"])
         settings.forgetFiles()
         #expect(settings.listen.certificate == nil)
         for (certificate, key, isEqual) in [
@@ -80,10 +73,7 @@ import Testing
         ])
     func families(_ row: (listed: [String], all: [String])) throws {
         let list = row.listed.map { "'\($0)'" }.joined(separator: ", ")
-        let settings = try Settings.load(
-            file: nil, contents: "[listen]\naddresses = [\(list)]", environment: [:],
-            readFile: { _ in FileReading(nil) }
-        ).settings
+        let settings = try load("[listen]\naddresses = [\(list)]")
         #expect(settings.listen.everyAddress.map(\.description) == row.all)
     }
 }

@@ -3,10 +3,7 @@ import Testing
 
 @Suite struct OriginsTests {
     private func origins(_ contents: String?, environment: [String: String] = [:]) throws -> Settings.Origins {
-        try Settings.load(
-            file: contents == nil ? nil : "/etc/httpdnsd/test.toml", contents: contents, environment: environment,
-            readFile: { _ in .bytes([1]) }
-        ).origins
+        try loaded(contents, environment: environment, files: ["/etc/httpdnsd/ca.pem": "1", "/ca": "1"]).origins
     }
 
     @Test("an error found in use stands where the key was given, the environment over the file")

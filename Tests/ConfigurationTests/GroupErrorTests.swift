@@ -66,10 +66,6 @@ import Testing
             "6: upstreams.ads.domains: \"x\" is in [upstreams.a] as well (line 3); give it to one group"
         ),
         (
-            group("a", "x", "routeIp = 'x'"),
-            "4: upstreams.a.routeIp: \"x\" is not right; give an IPv4 or IPv6 address, or \"\" for none"
-        ),
-        (
             group("a", "x", "whenClockUnset = true"),
             "4: upstreams.a.whenClockUnset: true is not right; give one of \"accept\", \"refuse\""
         ),
@@ -125,11 +121,6 @@ import Testing
             group("a", "x", "thenTryOn = []"),
             "4: upstreams.a.thenTryOn: an empty list is not right; give a list that is not empty, "
                 + "each item one of \"failure\", \"norecord\", \"refused\", \"nxdomain\", \"nodata\""
-        ),
-        (
-            "[httpdns]\nthenTryOn = ['late']",
-            "2: httpdns.thenTryOn: \"late\" is not right; give one of \"failure\", \"norecord\", "
-                + "\"refused\", \"nxdomain\", \"nodata\""
         ),
         (
             group("a", "x", "thenTry = 'fallback'"),

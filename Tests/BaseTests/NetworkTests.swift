@@ -82,25 +82,24 @@ import Testing
 
     @Test("a range holds exactly the addresses that share its leading bits")
     func everyPrefixLength() throws {
-        let seed = Chance.newSeed()
-        var random = Chance(seed: seed)
+        var random = Chance.announced("NetworkTests.everyPrefixLength")
         for octetCount in [4, 16] {
             for length in 0...octetCount * 8 {
                 let inside = (0..<octetCount).map { _ in UInt8.random(in: 0...255, using: &random) }
                 var first = inside
                 for bit in length..<octetCount * 8 { first[bit / 8] &= ~(0x80 >> UInt8(bit % 8)) }
-                let network = try #require(Network("\(Judge.text(first))/\(length)"), "seed \(seed)")
-                #expect(network.contains(try #require(addressFrom(octets: inside))), "seed \(seed)")
+                let network = try #require(Network("\(Judge.text(first))/\(length)"))
+                #expect(network.contains(try #require(addressFrom(octets: inside))))
                 for bit in 0..<octetCount * 8 {
                     var other = inside
                     other[bit / 8] ^= 0x80 >> UInt8(bit % 8)
                     let address = try #require(addressFrom(octets: other))
-                    #expect(network.contains(address) == (bit >= length), "\(network) \(address) seed \(seed)")
+                    #expect(network.contains(address) == (bit >= length), "\(network) \(address)")
                 }
                 if length < octetCount * 8 {
                     var hostBits = first
                     hostBits[octetCount - 1] |= 1
-                    #expect(Network("\(Judge.text(hostBits))/\(length)") == nil, "seed \(seed)")
+                    #expect(Network("\(Judge.text(hostBits))/\(length)") == nil)
                 }
             }
         }

@@ -6,14 +6,11 @@ public struct Chance: RandomNumberGenerator, Sendable {
 
     public init(seed: UInt64) { state = seed }
 
-    /// A new seed for each run, or the seed of a failure: `TEST_SEED=… swift test`. A failing test prints it.
-    public static func newSeed() -> UInt64 {
-        ProcessInfo.processInfo.environment["TEST_SEED"].flatMap(UInt64.init) ?? .random(in: .min ... .max)
-    }
-
-    /// A generator with a new seed, which is printed under the test's name.
+    /// A generator with a new seed for each run, or with the seed of a failure: `TEST_SEED=… swift test`. The seed is
+    /// printed under the test's name.
     public static func announced(_ test: String) -> Chance {
-        let seed = newSeed()
+        let given = ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) }
+        let seed: UInt64 = given ?? .random(in: .min ... .max)
         print("\(test): seed \(seed)")
         return Chance(seed: seed)
     }

@@ -4,10 +4,8 @@ struct Document {
         /// The name of the section; for a group, with the group's name after a dot; empty before the first section.
         let section: String
         let name: String
-        let line: Int
         let given: Given
-        /// The lines of a list's items.
-        let itemLines: [Int]
+        let lines: Settings.Origins.Lines
 
         var path: String { section.isEmpty ? name : "\(section).\(name)" }
     }
@@ -44,8 +42,9 @@ struct Document {
             guard key.count > inSections, !isInTable || deeper.insert(key).inserted else { continue }
             entries.append(
                 Entry(
-                    section: key.dropLast().joined(separator: "."), name: key[inSections], line: item.line,
-                    given: isInTable ? .other("a table") : item.given ?? .other("nothing"), itemLines: item.itemLines))
+                    section: key.dropLast().joined(separator: "."), name: key[inSections],
+                    given: isInTable ? .other("a table") : item.given ?? .other("nothing"),
+                    lines: Settings.Origins.Lines(key: item.line, items: item.itemLines)))
         }
     }
 }

@@ -158,7 +158,6 @@ struct Loader {
     }
 
     private mutating func read(_ entry: Document.Entry, of contents: String) throws(ConfigurationError) {
-        let origin = Settings.Origins.Lines(key: entry.line, items: entry.itemLines)
         do throws(Problem) {
             if let section = Section(rawValue: entry.section.isEmpty ? entry.name : "") {
                 throw Problem(entry.given.shown, expected: "a section \(section.header)")
@@ -178,14 +177,14 @@ struct Loader {
                 throw Problem("unknown key in version \(Version.current); \(meant)")
             }
         } catch {
-            throw origins.error(origin.line(of: error.item), entry.path, error)
+            throw origins.error(entry.lines.line(of: error.item), entry.path, error)
         }
-        origins.keys[entry.path] = .file(origin)
+        origins.keys[entry.path] = .file(entry.lines)
     }
 
     /// The message for a key uncommented without its section's header; nil: no commented header is above the key.
     private func commentedHeader(of entry: Document.Entry, in contents: String) -> String? {
-        let lines = contents.split(separator: "\n", omittingEmptySubsequences: false).prefix(entry.line - 1)
+        let lines = contents.split(separator: "\n", omittingEmptySubsequences: false).prefix(entry.lines.key - 1)
         for (index, line) in lines.enumerated().reversed() {
             let text = line.drop { $0 == " " || $0 == "\t" }
             if text.first == "[" { return nil }

@@ -21,24 +21,21 @@ extension Loader {
     private func checkThenTry(_ group: Settings.Group, _ settings: Settings) throws(ConfigurationError) {
         let names = settings.groups.map(\.name)
         for (index, name) in group.thenTry.enumerated() {
-            let (key, item) = (group.section + ".thenTry", index + 1)
+            func wrong(_ message: String) -> ConfigurationError {
+                origins.error(group.section + ".thenTry", item: index + 1, message)
+            }
             if name == group.name {
-                throw origins.error(
-                    key, item: item, "\(quoted(name)) is this group itself, asked already; give other groups")
+                throw wrong("\(quoted(name)) is this group itself, asked already; give other groups")
             }
             if settings.groups.contains(where: { $0.name == name && $0.answer != nil }) {
-                throw origins.error(
-                    key, item: item,
-                    "\(quoted(name)) has an answer for its own names and asks no server; give other groups")
+                throw wrong("\(quoted(name)) has an answer for its own names and asks no server; give other groups")
             }
             if names.contains(name) { continue }
             if name == Settings.Group.httpdnsName {
-                throw origins.error(
-                    key, item: item, "\(quoted(name)) is not configured; give a section [\(name)] too, or other groups")
+                throw wrong("\(quoted(name)) is not configured; give a section [\(name)] too, or other groups")
             }
             let others = settings.groups.filter { $0.name != group.name && $0.answer == nil }.map(\.name)
-            throw origins.error(
-                key, item: item,
+            throw wrong(
                 "there is no group \(quoted(name)); give some of " + others.map { quoted($0) }.joined(separator: ", ")
                     + Nearest.question(Nearest.value(name, of: others).map { quoted($0) }))
         }

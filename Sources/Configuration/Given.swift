@@ -50,20 +50,13 @@ struct Problem: Error {
     }
 }
 
-/// The text as a TOML basic string.
+/// The text as a TOML basic string, with unusual characters escaped.
 func quoted(_ text: some StringProtocol) -> String {
     var result = "\""
     for scalar in text.unicodeScalars {
-        if scalar == "\"" || scalar == "\\" { result += "\\" }
-        result.unicodeScalars.append(scalar)
-    }
-    return onOneLine(result) + "\""
-}
-
-/// The text with unusual characters escaped as in TOML.
-func onOneLine(_ text: some StringProtocol) -> String {
-    text.unicodeScalars.reduce(into: "") { result, scalar in
         switch scalar {
+        case "\"": result += "\\\""
+        case "\\": result += "\\\\"
         case "\n": result += "\\n"
         case "\r": result += "\\r"
         case "\t": result += "\\t"
@@ -73,4 +66,5 @@ func onOneLine(_ text: some StringProtocol) -> String {
         default: result.unicodeScalars.append(scalar)
         }
     }
+    return result + "\""
 }

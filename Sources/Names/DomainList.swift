@@ -27,17 +27,15 @@ public struct DomainList: Sendable, Hashable {
         case .singleLabels: add(.singleLabels, .root)
         case .network(let network):
             let reverse = ReverseNetwork(network)
-            if reverse.bits == 0 {
-                add(.network, reverse.name)
-            } else {
-                add(.network(bits: reverse.bits), value: reverse.value, reverse.name)
-            }
+            let mark: Mark = reverse.bits == 0 ? .network : .network(bits: reverse.bits)
+            add(mark, value: reverse.value, reverse.name)
         }
     }
 
-    private mutating func add(_ mark: Mark, value: UInt8? = nil, _ name: Name) {
+    /// - Parameter value: The next label's value, for a network with bits in that label.
+    private mutating func add(_ mark: Mark, value: UInt8 = 0, _ name: Name) {
         octets.append(mark.rawValue)
-        if let value { octets.append(value) }
+        if mark.bits > 0 { octets.append(value) }
         octets += name.wire
         count += 1
     }

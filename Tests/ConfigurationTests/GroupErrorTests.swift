@@ -168,8 +168,8 @@ import Testing
     ]
 
     @Test(
-        "what is wrong with a group's keys is named with its line and what would be right",
-        arguments: wrongKeys)
+        "what is wrong with a group's keys or between groups is named with its lines and what would be right",
+        arguments: wrongKeys + collisions)
     func wrong(_ text: String, _ expected: String) {
         #expect(message(text) == "test.toml:" + expected)
     }
@@ -273,13 +273,6 @@ import Testing
                 + "give the names it takes, or name it in another thenTry"
         ),
     ]
-
-    @Test(
-        "an error between groups names both locations",
-        arguments: collisions)
-    func between(_ text: String, _ expected: String) {
-        #expect(message(text) == "test.toml:" + expected)
-    }
 
     @Test("a location in the environment is named by its variable")
     func betweenSources() {

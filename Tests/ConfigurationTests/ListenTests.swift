@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(
-        "addresses without a certificate, and half of one, are errors",
+        "addresses without a certificate, half of one, and an address that is in the way of another one are errors",
         arguments: [
             ("tls = ['127.0.0.1:853']", "listen.certificateFile: missing"),
             ("keyFile = 'k'", "listen.certificateFile: missing"),
@@ -43,14 +43,6 @@ import Testing
             ("name = 'dns.example'", "listen.name: listen.tls and listen.https are empty"),
             ("name = '127.0.0.1'", "listen.name"), ("tls = ['853']", "listen.tls"),
             ("tls = ['127.0.0.1:853', '127.0.0.1:853']", "listed twice"),
-        ])
-    func wrong(_ row: (text: String, message: String)) {
-        #expect(message("[listen]\n" + row.text).contains(row.message), "\(message("[listen]\n" + row.text))")
-    }
-
-    @Test(
-        "an address that is in the way of another one is an error",
-        arguments: [
             ("addresses = ['127.0.0.1:853']\ntls = ['127.0.0.1:853']", "listen.tls: 127.0.0.1:853 is listed twice"),
             ("tls = ['[::1]:443']\nhttps = ['[::1]:443']", "listen.https: [::1]:443 is listed twice"),
             ("addresses = ['0.0.0.0:53', '127.0.0.1:53']", "listen.addresses: 127.0.0.1:53 is within 0.0.0.0:53"),
@@ -59,7 +51,7 @@ import Testing
             ("addresses = ['[fe80::1]:53']", "give the link of this address, such as \"[fe80::1%eth0]:53\""),
             ("addresses = ['[2001:db8::1%eth0]:53']", "listen.addresses"),
         ])
-    func overlaps(_ row: (text: String, message: String)) {
+    func wrong(_ row: (text: String, message: String)) {
         #expect(message("[listen]\n" + row.text).contains(row.message), "\(message("[listen]\n" + row.text))")
     }
 

@@ -2,6 +2,13 @@ import Configuration
 import Testing
 
 @Suite struct EffectiveTextTests {
+    /// What `check` shows of a file with this text.
+    private func shown(_ text: String) throws -> String {
+        let (settings, origins) = try Settings.load(
+            file: "a.toml", contents: text, environment: [:], readFile: { _ in FileReading(Array("101\n".utf8)) })
+        return settings.differingText(origins)
+    }
+
     @Test("the text of the defaults loads to the defaults and names no account")
     func defaults() throws {
         let text = Settings().effectiveText
@@ -46,9 +53,7 @@ import Testing
         ])
     func accountOfAGroup(_ keys: String) throws {
         let text = "[upstreams.a]\ndomains = [\"x.example\"]\n" + keys
-        let (settings, origins) = try Settings.load(
-            file: "a.toml", contents: text, environment: [:], readFile: { _ in FileReading(nil) })
-        let shown = settings.differingText(origins)
+        let shown = try shown(text)
         for (index, line) in text.split(separator: "\n").enumerated()
         where !["Key", "token", "dnsIp"].contains(where: { line.contains($0) }) {
             #expect(index == 0 || shown.contains("\(line)  # a.toml:\(index + 1)\n"), "\(shown)")
@@ -65,14 +70,7 @@ import Testing
 
     @Test("check shows what was given, secrets with the path of their file, and nothing that was not")
     func whatWasGiven() throws {
-        func shown(_ text: String) throws -> String {
-            let loaded = try Settings.load(
-                file: "a.toml", contents: text, environment: [:],
-                readFile: { _ in FileReading(Array("101\n".utf8)) })
-            return loaded.settings.differingText(loaded.origins)
-        }
-        #expect(
-            try shown("[httpdns]\ntokenFile = \"t\"\n") == "[httpdns]\ntoken = \"masked\"  # a.toml:2\n")
+        #expect(try shown("[httpdns]\ntokenFile = \"t\"\n") == "[httpdns]\ntoken = \"masked\"  # a.toml:2\n")
         #expect(try shown("[httpdns]\ntoken = \"101\"\n") == "[httpdns]\ntoken = \"masked\"  # a.toml:2\n")
         #expect(
             try shown("[httpdns]\ntoken = \"101\"\ndnsIp = [\"119.28.28.99\"]\n")

@@ -37,7 +37,7 @@ extension Forwarder {
         case .settings(let policy, let timing, let groups, let renewed):
             reconfigure(policy, timing, groups, renewed, at: now)
         case .servers(let id, let servers):
-            let group = desk.setServers(servers, of: id, at: now)
+            let group = desk.setServers(servers, of: id)
             obey { $0.setServers(of: group) }
             admission.failures.removeAll()
             desk.outageEnded(of: id, at: now)
@@ -119,10 +119,10 @@ extension Forwarder {
             policy = new
             policy.synthesis = synthesis
         }
-        desk.replace(groups, timing, at: now)
+        desk.replace(groups, timing)
         // The desk knows which groups have had servers.
         if desk.ids.contains(policy.privateNames) { self.policy.setServers(of: desk.group(policy.privateNames)) }
-        desk.beginAfresh(renewed, at: now)
+        desk.beginAfresh(renewed)
         admission.failures.removeAll()
         let policy = policy
         desk.forgetNamesWithoutRecord {

@@ -58,9 +58,9 @@ extension GroupDesk {
     }
 
     /// Resets the states of groups' servers, for instance since the account has changed.
-    mutating func beginAfresh(_ renewed: Set<GroupID>, at now: Tick) {
+    mutating func beginAfresh(_ renewed: Set<GroupID>) {
         for group in groups.indices where renewed.contains(GroupID(group)) {
-            groups[group].beginAfresh(at: now)
+            groups[group].beginAfresh()
             noteTraits(of: group)
         }
     }
@@ -123,7 +123,7 @@ extension GroupDesk {
             switch group.next(from: &next, rules, at: now) {
             case .send(let lookups, let index, let isTrial):
                 if lookups.contains(where: { $0 === own }) { return .ready(group.servers[index].server) }
-                group.choice.take(.asked(index, for: nil, isTrial: isTrial), at: now)
+                group.choice.asked(index, for: nil, isTrial: isTrial, at: now)
             case .abandon(let lookup, _, let reason) where lookup === own:
                 return reason == .plan ? .planExceeded : group.choice.isDown ? .down : .paused
             case .waitForPlan where isOwn: return .planExceeded

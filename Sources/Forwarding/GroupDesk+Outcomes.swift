@@ -62,7 +62,7 @@ extension GroupDesk {
             failedQueries += 1
         case .withdrawn: break
         }
-        let said = groups[query.group.rawValue].choice.take(.ended(query, verdict), at: now)
+        let said = groups[query.group.rawValue].choice.ended(query, verdict, at: now)
         for event in said { actions.append(.report(event)) }
         // Other servers of the group may still count as failed.
         if case .answered = verdict, !said.isEmpty || groups[query.group.rawValue].nextLook != nil {

@@ -43,13 +43,13 @@ struct GroupDesk: ~Copyable {
 
     init(timing: Timing, groups: [UpstreamGroup]) {
         rules = FlightRules(timing: timing)
-        replace(groups, timing, at: Tick(nanoseconds: 0))
+        replace(groups, timing)
     }
 
     // MARK: Groups
 
     /// Replaces the groups; a group that stays retains its state.
-    mutating func replace(_ new: [UpstreamGroup], _ timing: Timing, at now: Tick) {
+    mutating func replace(_ new: [UpstreamGroup], _ timing: Timing) {
         rules.timing = timing
         while groups.count <= new.lazy.map(\.id.rawValue).max() ?? -1 {
             groups.append(
@@ -58,15 +58,15 @@ struct GroupDesk: ~Copyable {
         }
         for id in ids {
             if let group = new.first(where: { $0.id == id }) {
-                replace(group, at: now)
+                replace(group)
             } else {
-                setServers([], of: id, at: now)
+                setServers([], of: id)
             }
         }
     }
 
-    private mutating func replace(_ group: UpstreamGroup, at now: Tick) {
-        groups[group.id.rawValue].replace(group, at: now)
+    private mutating func replace(_ group: UpstreamGroup) {
+        groups[group.id.rawValue].replace(group)
         noteTraits(of: group.id.rawValue)
     }
 
@@ -75,10 +75,10 @@ struct GroupDesk: ~Copyable {
 
     /// - Returns: The group with its new servers.
     @discardableResult
-    mutating func setServers(_ servers: [Server], of id: GroupID, at now: Tick) -> UpstreamGroup {
+    mutating func setServers(_ servers: [Server], of id: GroupID) -> UpstreamGroup {
         var group = groups[id.rawValue].group
         group.servers = servers
-        replace(group, at: now)
+        replace(group)
         return self.group(id)
     }
 
@@ -181,7 +181,7 @@ struct GroupDesk: ~Copyable {
         _ subject: Query.Subject, _ ask: Ask, to index: Int, of group: Int, for source: Source?, isTrial: Bool,
         at now: Tick
     ) -> TableID {
-        groups[group].choice.take(.asked(index, for: source, isTrial: isTrial), at: now)
+        groups[group].choice.asked(index, for: source, isTrial: isTrial, at: now)
         groups[group].counters.queries += 1
         let (timeout, id) = (groups[group].group.timeout, GroupID(group))
         let server = groups[group].servers[index].server

@@ -60,7 +60,7 @@ struct GroupState {
     }
 
     /// Applies other settings or servers. A server that stays retains its state.
-    mutating func replace(_ new: UpstreamGroup, at now: Tick) {
+    mutating func replace(_ new: UpstreamGroup) {
         if new.namesPerSecond != group.namesPerSecond {
             plan = new.namesPerSecond > 0 ? TokenBucket(perSecond: new.namesPerSecond) : nil
         }
@@ -68,13 +68,13 @@ struct GroupState {
         let hadServers = group.isOfNetwork && group.hadServers
         group = new
         group.hadServers = new.isOfNetwork && (hadServers || !new.servers.isEmpty)
-        choice.take(.settings(new), at: now)
+        choice.replace(new)
     }
 
     /// Resets the servers' states and forgets their results, for instance since the account has changed.
-    mutating func beginAfresh(at now: Tick) {
+    mutating func beginAfresh() {
         namesWithoutRecord.removeAll()
-        choice.take(.renewed, at: now)
+        choice.renew()
     }
 
     /// Why no server is asked, while all are paused or the group is down: the last failure of the current server.
@@ -108,7 +108,7 @@ struct GroupState {
 
     /// The network has changed: failed servers may work now.
     mutating func networkChanged(at now: Tick) {
-        choice.take(.networkChanged, at: now)
+        choice.networkChanged(at: now)
         for lookup in lookups.values { lookup.tried = [] }
     }
 }

@@ -134,18 +134,6 @@ struct ServerChoice {
 
     // MARK: Events
 
-    /// An event of a group's servers.
-    enum Event {
-        /// The group has other settings or servers.
-        case settings(UpstreamGroup)
-        /// The servers are asked in another way, so their states are reset.
-        case renewed
-        case networkChanged
-        /// A query goes to the server with this index.
-        case asked(Int, for: Source?, isTrial: Bool)
-        case ended(Query, Verdict)
-    }
-
     /// How a query has ended.
     enum Verdict {
         /// - Parameters:
@@ -157,28 +145,8 @@ struct ServerChoice {
         case withdrawn
     }
 
-    /// - Returns: The events for the log.
-    @discardableResult
-    mutating func take(_ event: Event, at now: Tick) -> [Forwarding.Event] {
-        switch event {
-        case .settings(let group): replace(group)
-        case .renewed: for index in servers.indices { servers[index].renew() }
-        case .networkChanged: for index in servers.indices { servers[index].networkChanged(rule, at: now) }
-        case .asked(let index, let holder, let isTrial):
-            servers[index].begins(for: concurrency > 0 ? holder : nil)
-            if isTrial { servers[index].putAside(rule, at: now) }
-            underWay += 1
-            askedAt = now
-        case .ended(let query, let verdict):
-            underWay -= 1
-            if let index = servers.firstIndex(where: { $0.number == query.number }) {
-                return ended(query, at: index, verdict, now)
-            }
-        }
-        return []
-    }
-
-    private mutating func replace(_ group: UpstreamGroup) {
+    /// The group has other settings or servers.
+    mutating func replace(_ group: UpstreamGroup) {
         (rule, concurrency) = (group.choice, group.concurrency)
         guard group.servers != servers.map(\.server) else { return }
         servers = group.servers.map { server in
@@ -188,9 +156,29 @@ struct ServerChoice {
         }
     }
 
-    private mutating func ended(_ query: Query, at index: Int, _ verdict: Verdict, _ now: Tick) -> [Forwarding.Event] {
+    /// The servers are asked in another way, so their states are reset.
+    mutating func renew() { for index in servers.indices { servers[index].renew() } }
+
+    mutating func networkChanged(at now: Tick) {
+        for index in servers.indices { servers[index].networkChanged(rule, at: now) }
+    }
+
+    /// A query goes to the server with this index.
+    mutating func asked(_ index: Int, for holder: Source?, isTrial: Bool, at now: Tick) {
+        servers[index].begins(for: concurrency > 0 ? holder : nil)
+        if isTrial { servers[index].putAside(rule, at: now) }
+        underWay += 1
+        askedAt = now
+    }
+
+    /// A query has ended.
+    /// - Returns: The events for the log.
+    @discardableResult
+    mutating func ended(_ query: Query, _ verdict: Verdict, at now: Tick) -> [Event] {
+        underWay -= 1
+        guard let index = servers.firstIndex(where: { $0.number == query.number }) else { return [] }
         let (before, server) = (first, servers[index].server)
-        var events: [Forwarding.Event] = []
+        var events: [Event] = []
         servers[index].ends(for: query.holder)
         switch verdict {
         case .answered(let hasAnswer, let toRepeat):

@@ -156,7 +156,7 @@ import Testing
             let query = Forwarding.Query(
                 group: state.id, server: state.servers[index].server, number: state.servers[index].number,
                 sent: Self.now, subject: .names([], .both), holder: nil, endsAt: Self.now, isTrial: false)
-            state.choice.take(.ended(query, verdict), at: now)
+            state.choice.ended(query, verdict, at: now)
         }
         var inOrder = GroupState(
             UpstreamGroup(

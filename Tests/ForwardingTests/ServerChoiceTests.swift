@@ -53,8 +53,8 @@ import Testing
                 group: GroupID(2), server: state.server, number: state.number, sent: now,
                 subject: .message(MessageStep(flight, 0)), holder: nil, endsAt: now, isTrial: isTrial)
             query.isOvertaken = isSilentAlike
-            choice.take(.asked(server - 1, for: nil, isTrial: isTrial), at: now)
-            said += choice.take(.ended(query, verdict), at: now).map(\.said)
+            choice.asked(server - 1, for: nil, isTrial: isTrial, at: now)
+            said += choice.ended(query, verdict, at: now).map(\.said)
         }
 
         mutating func fails(_ server: Int, times: Int = 1, isTrial: Bool = false) {
@@ -187,7 +187,7 @@ import Testing
             world.fails(1, times: 3)
             world.answers(2)
             #expect(world.pick() == "2")
-            world.choice.take(.networkChanged, at: world.now)
+            world.choice.networkChanged(at: world.now)
             #expect(world.pick() == (rule == Self.account ? "1 as a trial" : "1"))
         }
     }
@@ -198,12 +198,12 @@ import Testing
             world.fails(1, times: 3)
             world.answers(2)
             var group = UpstreamGroup(GroupID(2), .scenario(2, list: 0), .messages, rule, timeout: 2000)
-            world.choice.take(.settings(group), at: world.now)
+            world.choice.replace(group)
             #expect(world.pick() == "2")
             group.servers = .scenario(1, list: 1) + group.servers
-            world.choice.take(.settings(group), at: world.now)
+            world.choice.replace(group)
             #expect(world.pick() == "1" && world.pick(tried: [4]) == "3")
-            world.choice.take(.renewed, at: world.now)
+            world.choice.renew()
             #expect(world.pick(tried: [4]) == "2")
         }
     }
@@ -216,7 +216,7 @@ import Testing
         world.pass(1000)
         #expect(world.pick() == "2")
         let group = UpstreamGroup(GroupID(2), .scenario(3, list: 0), .messages, Self.pool, timeout: 2000)
-        world.choice.take(.settings(group), at: world.now)
+        world.choice.replace(group)
         #expect(world.pick() == "2 beside 1")
     }
 
@@ -235,7 +235,7 @@ import Testing
             #expect(world.pick(isFirst: false, tried: [1]) == "2")
             world.pass(1)
             #expect(world.pick() != "down")
-            world.choice.take(.asked(0, for: nil, isTrial: false), at: world.now)
+            world.choice.asked(0, for: nil, isTrial: false, at: world.now)
             world.pass(10)
             #expect(world.pick() == "down")
             // SERVFAIL shows that the server is alive.

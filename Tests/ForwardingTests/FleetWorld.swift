@@ -31,8 +31,8 @@ final class FleetWorld {
         }
     }
 
-    enum Happening {
-        case ask(node: Int, name: Int, client: ClientNumber?)
+    /// Boxed, since the queue moves it.
+    private indirect enum Happening {
         case lookedUp(node: Int, QueryID, [Name])
         case told(node: Int, SharedEvent)
         case moment(node: Int)
@@ -50,10 +50,7 @@ final class FleetWorld {
     private(set) var nodes: [Node]
     /// The number of names that the account was asked for.
     private(set) var billed = 0
-    /// A heap by time; what happens then stands in `happenings`, whose free indices are reused.
-    private var queue: [(at: UInt64, index: Int)] = []
-    private var happenings: [Happening?] = []
-    private var free: [Int] = []
+    private var queue = Deadlines<Happening>()
     private var store: [SharedQuestion: Entry] = [:]
     private var leases: [SharedQuestion: UInt64] = [:]
     private let names: [(query: [UInt8], question: Question, name: Name)]
@@ -97,40 +94,13 @@ final class FleetWorld {
 
     // MARK: Time
 
-    func at(_ moment: UInt64, _ happening: Happening) {
-        let index = free.popLast() ?? happenings.count
-        if index == happenings.count { happenings.append(happening) } else { happenings[index] = happening }
-        var child = queue.count
-        queue.append((moment, index))
-        while child > 0 {
-            let parent = (child - 1) / 2
-            if queue[parent].at <= moment { break }
-            queue[child] = queue[parent]
-            child = parent
-        }
-        queue[child] = (moment, index)
-    }
-
-    private func next(before end: UInt64) -> Happening? {
-        guard let first = queue.first, first.at <= end else { return nil }
-        now = max(now, first.at)
-        free.append(first.index)
-        let last = queue.removeLast()
-        guard !queue.isEmpty else { return happenings[first.index] }
-        var index = 0
-        while 2 * index + 1 < queue.count {
-            var child = 2 * index + 1
-            if child + 1 < queue.count, queue[child + 1].at < queue[child].at { child += 1 }
-            if last.at <= queue[child].at { break }
-            queue[index] = queue[child]
-            index = child
-        }
-        queue[index] = last
-        return happenings[first.index]
-    }
+    private func at(_ moment: UInt64, _ happening: Happening) { queue.insert(happening, at: Tick(nanoseconds: moment)) }
 
     func run(until end: UInt64) {
-        while let happening = next(before: end) { happen(happening) }
+        while let moment = queue.next, let happening = queue.popDue(at: Tick(nanoseconds: end)) {
+            now = max(now, moment.nanoseconds)
+            happen(happening)
+        }
         now = max(now, end)
     }
 
@@ -138,7 +108,6 @@ final class FleetWorld {
 
     private func happen(_ happening: Happening) {
         switch happening {
-        case .ask(let node, let name, let client): ask(node, name, client)
         case .lookedUp(let node, let id, let asked):
             let results = asked.map { name in
                 NameAddresses(

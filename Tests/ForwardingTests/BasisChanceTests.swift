@@ -44,8 +44,7 @@ import Testing
                 NamedGroup(["office", "1", "takes", "corp.example"])!, NamedGroup(["private", "1", "ofNetwork"])!,
             ]
             upstreams.thenTry = []
-            forwarder = Forwarder(
-                policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups, cache: cache)
+            forwarder = upstreams.forwarder(cache)
         }
 
         var now: Tick { Tick(nanoseconds: UInt64(second) * 1_000_000_000) }
@@ -108,8 +107,7 @@ import Testing
                 cache.writeSnapshot(at: moment) { bytes += $0 }
                 unread = bytes
                 cache = Self.cache()
-                forwarder = Forwarder(
-                    policy: upstreams.policy(30, hostsTable), timing: Timing(), groups: upstreams.groups, cache: cache)
+                forwarder = upstreams.forwarder(cache, Timing(), hostsTable)
                 forwarder.change(.synthesis(prefix), at: now)
             default:
                 guard let bytes = unread else { return }

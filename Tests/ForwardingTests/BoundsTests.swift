@@ -13,9 +13,7 @@ import Testing
     private static func forwarder(batch: Int = 8, httpOnly: Bool = false) -> Forwarder {
         var upstreams = TestUpstreams()
         (upstreams.batch, upstreams.httpOnly) = (batch, httpOnly)
-        return Forwarder(
-            policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups,
-            cache: DNSCache(bytes: 1 << 20, staleSeconds: 1000, seed: (1, 2)))
+        return upstreams.forwarder(DNSCache(bytes: 1 << 20, staleSeconds: 1000, seed: (1, 2)))
     }
 
     private func name(_ number: Int) -> Name { Name("n\(number).example")! }

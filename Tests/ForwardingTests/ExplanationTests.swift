@@ -11,9 +11,7 @@ import Testing
     private let name = Name("www.example.com")!
 
     private func made(_ upstreams: TestUpstreams = TestUpstreams()) -> Forwarder {
-        Forwarder(
-            policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups,
-            cache: DNSCache(bytes: 1 << 20, staleSeconds: 3600, seed: (1, 2)))
+        upstreams.forwarder(DNSCache(bytes: 1 << 20, staleSeconds: 3600, seed: (1, 2)))
     }
 
     private func ask(_ forwarder: inout Forwarder, _ type: RecordType = .a, at now: Tick) -> [(QueryID, Ask)] {

@@ -21,13 +21,8 @@ final class FleetWorld {
 
         init(isShared: Bool, hasFallback: Bool) {
             var upstreams = TestUpstreams()
-            upstreams.httpOnly = !hasFallback
-            let groups = upstreams.groups.map { group in
-                var group = group
-                group.isShared = isShared
-                return group
-            }
-            forwarder = Forwarder(policy: upstreams.policy(), timing: Timing(), groups: groups, cache: cache)
+            (upstreams.httpOnly, upstreams.isShared) = (!hasFallback, isShared)
+            forwarder = upstreams.forwarder(cache)
         }
     }
 

@@ -11,9 +11,7 @@ import Testing
     private let office = GroupID(2)
 
     private func made(_ upstreams: TestUpstreams) -> Forwarder {
-        Forwarder(
-            policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups,
-            cache: DNSCache(bytes: 1 << 20, seed: (1, 2)))
+        upstreams.forwarder(DNSCache(bytes: 1 << 20, seed: (1, 2)))
     }
 
     private func after(_ seconds: Int) -> Tick { Self.now.advanced(milliseconds: seconds * 1000) }

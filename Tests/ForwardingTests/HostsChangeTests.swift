@@ -20,9 +20,7 @@ import Testing
     /// The numbers of the names that the cache still knows after a change from one file to another.
     private static func kept(_ names: Range<Int>, from old: [String], to new: [String]) -> [Int] {
         let cache = DNSCache(bytes: 1 << 20, seed: (1, 2))
-        let upstreams = TestUpstreams()
-        var forwarder = Forwarder(
-            policy: upstreams.policy(30, hosts(old)), timing: Timing(), groups: upstreams.groups, cache: cache)
+        var forwarder = TestUpstreams().forwarder(cache, Timing(), hosts(old))
         for number in names {
             cache.store(
                 .addresses(name(number), type: .a, [.v4(192, 0, 2, 1)], ttl: 600), to: name(number), type: .a,
@@ -51,8 +49,7 @@ import Testing
         let cache = DNSCache(bytes: 1 << 20, staleSeconds: 3600, seed: (1, 2))
         var upstreams = TestUpstreams()
         upstreams.hasService = hasService
-        var forwarder = Forwarder(
-            policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups, cache: cache)
+        var forwarder = upstreams.forwarder(cache)
         let (name, now) = (Self.name(1), Tick(nanoseconds: 1_000_000_000_000))
         /// Begins a lookup, and returns the ID of its query.
         func ask(_ forwarder: inout Forwarder, client: Int) throws -> QueryID {

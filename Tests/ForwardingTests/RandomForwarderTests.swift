@@ -51,11 +51,8 @@ import Testing
             upstreams.named = Self.named(&chance)
             upstreams.thenTry = Self.afterService(&chance)
             let stale = [0, 5, 1000][chance.below(3)]
-            forwarder = Forwarder(
-                policy: upstreams.policy(timing.negativeTTL), timing: timing, groups: upstreams.groups,
-                cache: DNSCache(
-                    bytes: 1 << 20, staleSeconds: UInt32(stale), prefetchAt: 75,
-                    seed: (seed, 7)))
+            forwarder = upstreams.forwarder(
+                DNSCache(bytes: 1 << 20, staleSeconds: UInt32(stale), prefetchAt: 75, seed: (seed, 7)), timing)
         }
 
         /// A wall for `corp.example`, a group for `partner.example` that may pass questions on and is sometimes an

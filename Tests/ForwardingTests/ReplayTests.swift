@@ -74,8 +74,7 @@ import Testing
             upstreams.batch = batch
             upstreams.hedgeAfter = 1000
             upstreams.service = .scenario(2, list: 0)
-            forwarder = Forwarder(
-                policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups, cache: cache)
+            forwarder = upstreams.forwarder(cache)
         }
 
         /// The start is a whole second, so that the model's seconds are the cache's.

@@ -16,7 +16,6 @@ struct ScenarioSettings {
     private var keepAlive: [Name] = []
     private var hosts = ""
     private var ranked: [(Name, UInt16)] = []
-    private var isShared = false
     /// The present and earlier groups, by name.
     private var gone: [String: NamedGroup] = [:]
 
@@ -95,7 +94,7 @@ struct ScenarioSettings {
         case .resolversOnLoopback: upstreams.resolvers = [Server(Endpoint("127.0.0.53:53")!)]
         case .refusePrivate: upstreams.privateAllowed = flag ? upstreams.privateAllowed ?? [] : nil
         case .enableReport: timing.reportsLookups = flag
-        case .shared: isShared = flag
+        case .shared: upstreams.isShared = flag
         default: return false
         }
         return true
@@ -129,7 +128,7 @@ struct ScenarioSettings {
     }
 
     func start(_ forwarder: inout Forwarder, at now: Tick) {
-        if isShared {
+        if upstreams.isShared {
             forwarder.change(
                 .sharedCache(SharedSettings(staleSeconds: staleSeconds, prefetchAt: prefetchAt)), at: now)
             forwarder.handle(.connected, wall: 0, at: now)
@@ -141,15 +140,7 @@ struct ScenarioSettings {
     }
 
     func makeForwarder(_ cache: DNSCache) -> Forwarder {
-        Forwarder(policy: policy, timing: timing, groups: groups, cache: cache)
-    }
-
-    private var groups: [UpstreamGroup] {
-        upstreams.groups.map { group in
-            var group = group
-            group.isShared = isShared
-            return group
-        }
+        Forwarder(policy: policy, timing: timing, groups: upstreams.groups, cache: cache)
     }
 
     /// The present number of a group.
@@ -201,7 +192,7 @@ struct ScenarioSettings {
         default: break
         }
         let renewed: Set<GroupID> = ["routeIp", "dnsIp"].contains(words[0]) ? [.httpdns] : []
-        forwarder.change(.settings(policy, timing, groups, renewed: renewed), at: now)
+        forwarder.change(.settings(policy, timing, upstreams.groups, renewed: renewed), at: now)
         return true
     }
 }

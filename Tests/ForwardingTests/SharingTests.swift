@@ -27,9 +27,7 @@ import Testing
 
         init(_ upstreams: TestUpstreams, seed: UInt64) {
             chance = Chance(seed: seed)
-            forwarder = Forwarder(
-                policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups,
-                cache: DNSCache(bytes: 1 << 20, seed: (seed, 2)))
+            forwarder = upstreams.forwarder(DNSCache(bytes: 1 << 20, seed: (seed, 2)))
         }
 
         mutating func ask(_ name: String, _ type: RecordType, of source: Source) {

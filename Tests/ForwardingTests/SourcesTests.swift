@@ -98,10 +98,7 @@ import Testing
 
         init(seed: UInt64) {
             chance = Chance(seed: seed)
-            let upstreams = TestUpstreams()
-            forwarder = Forwarder(
-                policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups,
-                cache: DNSCache(bytes: 1 << 20, seed: (seed, 2)))
+            forwarder = TestUpstreams().forwarder(DNSCache(bytes: 1 << 20, seed: (seed, 2)))
         }
 
         mutating func ask(_ name: String, of source: Source) -> Int {

@@ -1,4 +1,5 @@
 import Base
+import DNSCache
 import DNSWire
 import Names
 
@@ -44,6 +45,9 @@ struct TestUpstreams {
     /// See ``Policy/network``: of the local resolvers, and of those of the group `private`.
     var network: UInt64 = 0
 
+    /// Whether the groups' answers are shared in the fleet's store.
+    var isShared = false
+
     /// The groups that are asked after HTTPDNS, by their names.
     var thenTry = ["fallback"]
 
@@ -62,7 +66,13 @@ struct TestUpstreams {
         var fallback = UpstreamGroup(.fallback, resolvers, .messages, .lastThatAnswered, timeout: resolverTimeout)
         (fallback.trust, fallback.isOfNetwork) = (trustOfResolvers, true)
         (service.without, fallback.without) = (without, resolversWithout)
-        return [service, fallback] + named.map(\.group)
+        var groups = [service, fallback] + named.map(\.group)
+        for index in groups.indices { groups[index].isShared = isShared }
+        return groups
+    }
+
+    func forwarder(_ cache: DNSCache, _ timing: Timing = Timing(), _ hosts: HostsTable = HostsTable()) -> Forwarder {
+        Forwarder(policy: policy(timing.negativeTTL, hosts), timing: timing, groups: groups, cache: cache)
     }
 
     func policy(_ negativeTTL: UInt32 = 30, _ hosts: HostsTable = HostsTable()) -> Policy {

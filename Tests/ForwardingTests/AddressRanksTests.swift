@@ -30,8 +30,7 @@ import Testing
         /// - Returns: The addresses in the client's answer.
         mutating func ask(_ text: String, _ addresses: [IPAddress], ttl: UInt32 = 60) -> [IPAddress] {
             let name = Name(text)!
-            forwarder.receive(
-                name, .a, for: .those(dnssecOK: false, checkingDisabled: false), from: 1, at: now)
+            forwarder.receive(name, .a, for: .plain, from: 1, at: now)
             return take(.addresses(name, type: .a, addresses, ttl: ttl))
         }
 
@@ -154,8 +153,7 @@ import Testing
                 let first = 0xC000_0200 + UInt32(chance.below(3))
                 var all = Self.addresses(chance.below(20), first)
                 for index in all.indices { all.swapAt(index, chance.below(all.count)) }
-                let held = world.cache.find(
-                    Name(name)!, type: .a, for: .those(dnssecOK: false, checkingDisabled: false), at: world.now.seconds)
+                let held = world.cache.find(Name(name)!, type: .a, for: .plain, at: world.now.seconds)
                 let given = world.ask(name, all)
                 let expected = held.map { $0.isFresh ? $0.answer.addresses : all } ?? all
                 #expect(Set(given) == Set(expected) && given.count == expected.count)

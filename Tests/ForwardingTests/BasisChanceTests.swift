@@ -37,7 +37,6 @@ import Testing
             Name($0)!
         }
         static func cache() -> DNSCache { DNSCache(bytes: 1 << 20, staleSeconds: 100_000, seed: (1, 2)) }
-        private static let plain = Audience.those(dnssecOK: false, checkingDisabled: false)
 
         init() {
             upstreams.named = [
@@ -126,10 +125,10 @@ import Testing
             second += UInt32(chance.below(3))
             let name = Self.names[chance.below(Self.names.count)]
             let type: RecordType = chance.below(2) == 0 ? .a : .aaaa
-            if let held = cache.find(name, type: type, for: Self.plain, at: second), held.isFresh {
+            if let held = cache.find(name, type: type, for: .plain, at: second), held.isFresh {
                 return judge(name, type, held.answer, isNew: false)
             }
-            forwarder.receive(name, type, for: Self.plain, from: 1, at: now)
+            forwarder.receive(name, type, for: .plain, from: 1, at: now)
             var answers = carryOut(changing: &chance)
             if answers.isEmpty { answers = carryOut(changing: &chance) }
             guard let answer = answers.first else {

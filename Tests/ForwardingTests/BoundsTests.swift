@@ -173,7 +173,7 @@ import Testing
         for number in 0..<1_000_000 {
             for offset in 1...16 { wire[offset] = UInt8(ascii: "a") + UInt8(chance.next() & 15) }
             let name = Name(wire: wire.span, at: 0, length: wire.count)
-            forwarder.receive(name, .a, for: .those(dnssecOK: false, checkingDisabled: false), from: number, at: now)
+            forwarder.receive(name, .a, for: .plain, from: number, at: now)
             guard number % 64 == 63 else { continue }
             now = now.advanced(milliseconds: 1)
             forwarder.endTurn(at: now)

@@ -15,8 +15,7 @@ import Testing
     }
 
     private func ask(_ forwarder: inout Forwarder, _ type: RecordType = .a, at now: Tick) -> [(QueryID, Ask)] {
-        forwarder.receive(
-            name, type, for: .those(dnssecOK: false, checkingDisabled: false), from: 1, at: now)
+        forwarder.receive(name, type, for: .plain, from: 1, at: now)
         return queries(&forwarder, at: now)
     }
 
@@ -99,8 +98,7 @@ import Testing
         let flood = Source(.v4(192, 0, 2, 66))
         for number in 0..<20 {
             forwarder.receive(
-                Name("flood\(number).example.com")!, .a, for: .those(dnssecOK: false, checkingDisabled: false),
-                from: number, by: Asker(flood), at: Self.now)
+                Name("flood\(number).example.com")!, .a, for: .plain, from: number, by: Asker(flood), at: Self.now)
         }
         #expect(queries(&forwarder, at: Self.now).count == 1)
         let own = forwarder.explain(name, .a, of: flood, at: Self.now)
@@ -111,9 +109,7 @@ import Testing
             Issue.record("\(other.parts[0].standing)")
             return
         }
-        forwarder.receive(
-            name, .a, for: .those(dnssecOK: false, checkingDisabled: false), from: 20,
-            by: Asker(Source(.v4(192, 0, 2, 1))), at: Self.now)
+        forwarder.receive(name, .a, for: .plain, from: 20, by: Asker(Source(.v4(192, 0, 2, 1))), at: Self.now)
         #expect(queries(&forwarder, at: Self.now).map(\.1) == [.addresses([name], .both)])
     }
 

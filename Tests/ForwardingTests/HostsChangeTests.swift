@@ -53,8 +53,7 @@ import Testing
         let (name, now) = (Self.name(1), Tick(nanoseconds: 1_000_000_000_000))
         /// Begins a lookup, and returns the ID of its query.
         func ask(_ forwarder: inout Forwarder, client: Int) throws -> QueryID {
-            forwarder.receive(
-                name, .a, for: .those(dnssecOK: false, checkingDisabled: false), from: client, at: now)
+            forwarder.receive(name, .a, for: .plain, from: client, at: now)
             forwarder.endTurn(at: now)
             let asked = forwarder.takeActions().compactMap { if case .ask(let id, _, _) = $0 { id } else { nil } }
             return try #require(asked.first)
@@ -71,9 +70,7 @@ import Testing
                 if case .reply(let all, _, _, by: _, way: _) = action { Array(all) } else { [] }
             }
         }
-        func isCached() -> Bool {
-            cache.find(name, type: .a, for: .those(dnssecOK: false, checkingDisabled: false), at: now.seconds) != nil
-        }
+        func isCached() -> Bool { cache.find(name, type: .a, for: .plain, at: now.seconds) != nil }
         let id = try ask(&forwarder, client: 1)
         switch change {
         case "hosts": Self.change(&forwarder, to: ["192.0.2.9 h1.example"], at: now)

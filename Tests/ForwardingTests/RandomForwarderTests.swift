@@ -159,9 +159,7 @@ import Testing
                 number < 3 ? .v4(192, 0, 2, UInt8(number)) : IPAddress(v6: 0xFD00 << 48, UInt64(number)))
             let recursionDesired = chance.below(10) > 0
             let key = Flight.Key(name: NameKey(name), type: type, audience: audience)
-            guard client != nil, recursionDesired, audience == .those(dnssecOK: false, checkingDisabled: false),
-                chance.below(4) == 0
-            else {
+            guard client != nil, recursionDesired, audience == .plain, chance.below(4) == 0 else {
                 return forwarder.receive(
                     name, type, for: audience, from: client, by: Asker(source), recursionDesired: recursionDesired,
                     at: now)

@@ -25,12 +25,15 @@ import Testing
 
         func at(_ milliseconds: UInt64) -> Tick { Tick(nanoseconds: (1_000_000 + milliseconds) * 1_000_000) }
 
-        func look(_ flight: UInt32, isWanted: Bool = true, isAccount: Bool = true, at time: UInt64) -> Bool {
-            let key = Flight.Key(name: NameKey(Self.name), type: .a, audience: .everyone)
-            let question = SharedQuestion(group: .httpdns, name: Self.name, type: .a, audience: .everyone)
-            let subject = StoreSubject(
+        static func subject(_ flight: UInt32, isAccount: Bool = true) -> StoreSubject {
+            let key = Flight.Key(name: NameKey(name), type: .a, audience: .everyone)
+            let question = SharedQuestion(group: .httpdns, name: name, type: .a, audience: .everyone)
+            return StoreSubject(
                 flight: TableID(standalone: flight), step: 0, key: key, question: question, isAccount: isAccount)
-            return desk.look(for: subject, isWanted: isWanted, at: at(time), &actions)
+        }
+
+        func look(_ flight: UInt32, isWanted: Bool = true, isAccount: Bool = true, at time: UInt64) -> Bool {
+            desk.look(for: Self.subject(flight, isAccount: isAccount), isWanted: isWanted, at: at(time), &actions)
         }
 
         func tell(_ event: SharedEvent, at time: UInt64) {
@@ -84,11 +87,7 @@ import Testing
 
     @Test func withoutAStoreNothingIsAsked() {
         var (desk, actions) = (StoreDesk(), [Action]())
-        let key = Flight.Key(name: NameKey(Counter.name), type: .a, audience: .everyone)
-        let question = SharedQuestion(group: .httpdns, name: Counter.name, type: .a, audience: .everyone)
-        let subject = StoreSubject(
-            flight: TableID(standalone: 1), step: 0, key: key, question: question, isAccount: true)
-        let isWaitedFor = desk.look(for: subject, isWanted: true, at: Tick(nanoseconds: 0), &actions)
+        let isWaitedFor = desk.look(for: Counter.subject(1), isWanted: true, at: Tick(nanoseconds: 0), &actions)
         let next = desk.nextDeadline
         #expect(!isWaitedFor && next == nil && actions.isEmpty)
     }

@@ -84,9 +84,7 @@ public final class DomainRules: Sendable {
         var reserved: ReservedName? {
             if case .reserved(let reason) = match?.value { reason } else { nil }
         }
-        var group: GroupID? {
-            if case .owner(let owner) = match?.value { owner.id } else { nil }
-        }
+        var group: GroupID? { match?.value.group }
         /// Whether a group has the name by a pattern narrower than every name or every single label.
         var isNamed: Bool { group != nil && match.map(\.namesSomething) ?? false }
     }
@@ -206,12 +204,7 @@ extension DomainRules.Owner {
 }
 
 extension DomainRules.Rule {
-    fileprivate var group: GroupID? {
-        switch self {
-        case .owner(.group(let group)), .owner(.listed(let group)): group
-        default: nil
-        }
-    }
+    fileprivate var group: GroupID? { if case .owner(let owner) = self { owner.id } else { nil } }
 }
 
 extension GroupID {

@@ -39,10 +39,6 @@ public final class Designation: Sendable {
         /// The listener's addresses, as far as they are known.
         public let addresses: [IPAddress]
 
-        public init(isHTTPS: Bool, port: UInt16, addresses: [IPAddress]) {
-            (self.isHTTPS, self.port, self.addresses) = (isHTTPS, port, addresses)
-        }
-
         /// One listener for each port of these endpoints; no listener for a port that the system has yet to choose.
         public static func all(_ endpoints: [Endpoint], isHTTPS: Bool) -> [Listener] {
             var ports: [UInt16] = []

@@ -78,11 +78,6 @@ public struct Explanation: Sendable, Equatable {
         public var sharedQuestion: SharedQuestion?
         /// The store's reply to ``sharedQuestion``; nil if the store was not asked.
         public var stored: Stored?
-
-        /// A part without a read of the store.
-        public init(_ group: GroupOverview, after: StepEnds, hedgeAfter: Int? = nil, _ standing: Standing) {
-            (self.group, self.after, self.hedgeAfter, self.standing) = (group, after, hedgeAfter, standing)
-        }
     }
 
     /// Whether a group would be asked if the question reached it.
@@ -170,8 +165,8 @@ extension Forwarder {
             of: source, after: decision.before, staleAt: nil, answerBy: now)
         explanation.parts = decision.route.enumerated().map { index, step in
             var part = Explanation.Part(
-                overview(of: step.group), after: step.after, hedgeAfter: step.hedgeAfter,
-                knownStanding(index, decision, key, at: now) ?? desk.standing(step.group, flight, at: now))
+                group: overview(of: step.group), after: step.after, hedgeAfter: step.hedgeAfter,
+                standing: knownStanding(index, decision, key, at: now) ?? desk.standing(step.group, flight, at: now))
             look(for: key, &part, looks, at: now)
             return part
         }

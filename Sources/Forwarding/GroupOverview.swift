@@ -3,9 +3,6 @@ public import DNSWire
 
 /// Counts of the queries to a group's servers, since the start.
 public struct GroupCounters: Sendable, Equatable {
-    /// All counts are 0.
-    public init() {}
-
     /// Questions that reached the group at any step, except the daemon's own questions for servers' addresses.
     public internal(set) var questions: UInt64 = 0
     /// Requests and messages to the group's servers.
@@ -48,10 +45,9 @@ public struct GroupOverview: Sendable, Equatable {
     public let thenTry: [GroupID]
 
     /// Each parameter sets the property of the same name.
-    public init(
+    init(
         _ group: UpstreamGroup, _ servers: [ServerState], current: Server? = nil,
-        counters: GroupCounters = GroupCounters(),
-        thenTry: [GroupID] = []
+        counters: GroupCounters = GroupCounters(), thenTry: [GroupID] = []
     ) {
         (id, name, carriesAddresses, timeout) = (group.id, group.name, group.carriesAddresses, group.timeout)
         (title, answer, isShared) = (group.title, group.answer, group.isShared)

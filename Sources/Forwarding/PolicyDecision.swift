@@ -52,7 +52,7 @@ public struct PolicyDecision: Sendable, Equatable {
     /// The location of the pattern in the rules; nil if RFCs reserve the name.
     public let location: PatternLocation?
     /// The pattern by which another group leaves the name to this group; nil if there is none.
-    public let exception: Exception?
+    public var exception: Exception?
 
     /// A pattern by which a group leaves out names that the group would take.
     public struct Exception: Sendable, Equatable {
@@ -62,11 +62,6 @@ public struct PolicyDecision: Sendable, Equatable {
         public let pattern: DomainPattern
         /// The pattern's list, and its line in the list.
         public let location: PatternLocation
-    }
-
-    /// Each parameter sets the property of the same name.
-    public init(taker: Taker, pattern: DomainPattern?, location: PatternLocation?, exception: Exception? = nil) {
-        (self.taker, self.pattern, self.location, self.exception) = (taker, pattern, location, exception)
     }
 }
 

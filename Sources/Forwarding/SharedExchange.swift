@@ -169,9 +169,6 @@ public struct SharedCacheCounters: Sendable, Equatable {
     public internal(set) var leasesLost: UInt64 = 0
     /// The number of times that the store was given up.
     public internal(set) var outages: UInt64 = 0
-
-    /// All counts are 0.
-    public init() {}
 }
 
 /// The state of the shared cache at one moment.
@@ -179,22 +176,13 @@ public struct SharedCacheOverview: Sendable, Equatable {
     /// Whether the store is connected and in use.
     public let isOn: Bool
     /// Why the store is not in use; empty while it is in use, and before the first attempt has ended.
-    public let reason: String
+    public var reason = ""
     /// The time of the next attempt to connect.
-    public let nextTry: Tick?
+    public var nextTry: Tick?
     /// The most milliseconds that a question waits for the store.
-    public let budget: Int
+    public var budget = 0
     /// Nanoseconds within which nearly all reads get a reply; nil: too few reads are known.
-    public let usual: UInt64?
+    public var usual: UInt64?
     /// Counts of the requests to the store.
-    public let counters: SharedCacheCounters
-
-    /// Each parameter sets the property of the same name.
-    public init(
-        isOn: Bool, reason: String = "", nextTry: Tick? = nil, budget: Int = 0, usual: UInt64? = nil,
-        counters: SharedCacheCounters = SharedCacheCounters()
-    ) {
-        (self.isOn, self.reason, self.nextTry, self.budget) = (isOn, reason, nextTry, budget)
-        (self.usual, self.counters) = (usual, counters)
-    }
+    public var counters = SharedCacheCounters()
 }

@@ -33,7 +33,8 @@ import Testing
 
     private func ready(_ group: GroupOverview, after: StepEnds = .failure, hedge: Int? = nil) -> Explanation.Part {
         Explanation.Part(
-            group, after: after, hedgeAfter: hedge, group.servers.first.map { .ready($0.server) } ?? .noServer)
+            group: group, after: after, hedgeAfter: hedge,
+            standing: group.servers.first.map { .ready($0.server) } ?? .noServer)
     }
 
     /// A name that goes to `office`, and to the fallback if that fails.

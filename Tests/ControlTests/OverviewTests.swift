@@ -237,7 +237,7 @@ import Testing
             var explanation = Explanation(
                 question, .a, PolicyDecision(taker: .group(GroupID(2)), pattern: nil, location: nil), .addresses,
                 .asked(0))
-            explanation.parts = [Explanation.Part(office, after: .failure, hedgeAfter: nil, .ready(other.server))]
+            explanation.parts = [Explanation.Part(group: office, after: .failure, standing: .ready(other.server))]
             var explained = Explained(explanation)
             explained.at = Self.now
             #expect(

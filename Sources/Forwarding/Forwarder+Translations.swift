@@ -146,20 +146,16 @@ extension Forwarder {
         return answer.bound(to: addresses, for: ttl) ?? policy.noData(key.name.name, key.type)
     }
 
-    /// The answers to AAAA that follow from an account's addresses of a name without an AAAA record.
-    struct MadeOfA {
-        /// The answer for clients that cannot make addresses by themselves.
-        let made: Answer
-        /// The answer for clients that can.
-        let absence: Answer
-    }
+    /// The answers to AAAA that follow from an account's addresses of a name without an AAAA record: for clients that
+    /// cannot make addresses by themselves, and for clients that can.
+    typealias MadeOfA = (made: Answer, absence: Answer)
 
     /// - Parameter a: The answer for A; nil if A was not asked for.
     func made(of a: Answer?, _ ipv6: FamilyAddresses, _ lookup: Lookup, at group: GroupID) -> MadeOfA? {
         guard let prefix = policy.synthesis, !lookup.findsServer, let a, case .noRecord = ipv6 else { return nil }
         var absence = Answer.noData(lookup.key.name, type: .aaaa, negativeTTL: desk.rules.negativeTTL(of: group))
         absence.keep = max(absence.keep, a.keep)
-        return a.synthesized(under: prefix, after: absence).map { MadeOfA(made: $0, absence: absence) }
+        return a.synthesized(under: prefix, after: absence).map { (made: $0, absence: absence) }
     }
 
     /// Caches the answers made from an account's addresses, for waiting and for later clients.

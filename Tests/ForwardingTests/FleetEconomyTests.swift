@@ -54,8 +54,7 @@ import Testing
         let world = FleetWorld(nodes: 20, names: 1)
         // One every 2 ms. The first lookup begins after a look into the store, which takes 0.4 ms, and takes 30 ms.
         for node in 0..<20 {
-            world.ask(node, 0)
-            world.run(milliseconds: 2)
+            world.ask(node, 0, andWait: 2)
         }
         world.run(milliseconds: 100)
         #expect(world.billed == 16)

@@ -142,6 +142,12 @@ final class FleetWorld {
         turn(node)
     }
 
+    /// A client asks, and time passes.
+    func ask(_ node: Int, _ name: Int, _ client: ClientNumber? = nil, andWait milliseconds: UInt64) {
+        ask(node, name, client)
+        run(milliseconds: milliseconds)
+    }
+
     /// The daemon looks a name up without a client.
     func refresh(_ node: Int, _ name: Int) {
         nodes[node].forwarder.receive(

@@ -12,10 +12,8 @@ import Testing
 
     @Test func whatOneHasLookedUpTheOthersKnow() {
         let world = FleetWorld(nodes: 2, names: 1)
-        world.ask(0, 0, 1)
-        world.run(milliseconds: 10_000)
-        world.ask(1, 0, 2)
-        world.run(milliseconds: 5)
+        world.ask(0, 0, 1, andWait: 10_000)
+        world.ask(1, 0, 2, andWait: 5)
         #expect(world.billed == 1)
         let reply = world.nodes[1].replies.first
         #expect(reply?.answer.head.answerCount == 1 && reply?.answer.keep == 60)
@@ -30,8 +28,7 @@ import Testing
 
     @Test func aLocalHitAsksNobody() {
         let world = FleetWorld(nodes: 1, names: 1)
-        world.ask(0, 0, 1)
-        world.run(milliseconds: 1000)
+        world.ask(0, 0, 1, andWait: 1000)
         let before = world.nodes[0].commands
         for _ in 0..<100 { world.ask(0, 0, 2) }
         world.run(milliseconds: 1000)
@@ -41,10 +38,8 @@ import Testing
     @Test func anAccountsNoRecordIsSharedToo() {
         let world = FleetWorld(nodes: 2, names: 1, hasFallback: true)
         world.hasNoRecord = true
-        world.ask(0, 0, 1)
-        world.run(milliseconds: 1000)
-        world.ask(1, 0, 2)
-        world.run(milliseconds: 1000)
+        world.ask(0, 0, 1, andWait: 1000)
+        world.ask(1, 0, 2, andWait: 1000)
         #expect(world.billed == 1)
         let kinds = world.storedQuestions.filter { $0.group == .httpdns }.map(\.type)
         #expect(Set(kinds) == [.a, .aaaa])
@@ -61,8 +56,7 @@ import Testing
     func whatIsHardlyKeptIsNotShared(ttl: UInt32) {
         let world = FleetWorld(nodes: 1, names: 1)
         world.ttl = ttl
-        world.ask(0, 0, 1)
-        world.run(milliseconds: 100)
+        world.ask(0, 0, 1, andWait: 100)
         // The answer without a record of the other family is kept for longer.
         #expect(world.storedQuestions.contains { $0.type == .a } == (ttl >= StoreDesk.leastLifetime))
     }
@@ -100,30 +94,24 @@ import Testing
     @Test func aLateReplyIsAReply() {
         let world = FleetWorld(nodes: 1, names: 2)
         world.storeTime = 60 * Self.millisecond
-        world.ask(0, 0, 1)
-        world.run(milliseconds: 200)
+        world.ask(0, 0, 1, andWait: 200)
         world.storeTime = Self.millisecond / 10
         let late = world.nodes[0].forwarder.store.counters.late
-        world.ask(0, 1, 1)
-        world.run(milliseconds: 200)
+        world.ask(0, 1, 1, andWait: 200)
         #expect(world.nodes[0].forwarder.store.counters.late == late)
     }
 
     @Test func aFullStoreIsStillReadAndSaidOnce() {
         let world = FleetWorld(nodes: 1, names: 50)
         world.storeFault = { if case .write = $0 { .writeFailed("its memory is full (OOM)") } else { nil } }
-        for name in 0..<50 {
-            world.ask(0, name, name)
-            world.run(milliseconds: 100)
-        }
+        for name in 0..<50 { world.ask(0, name, name, andWait: 100) }
         let node = world.nodes[0]
         #expect(node.events == [.sharedCacheOn, .sharedCacheTakesNothing("its memory is full (OOM)")])
         // At first, and after 1, 2 and 4 s; each time both families are written.
         #expect((2...12).contains(node.commands.filter { $0 == "write" }.count))
         world.storeFault = nil
         for name in 0..<50 {
-            world.ask(0, name, name)
-            world.run(milliseconds: 1000)
+            world.ask(0, name, name, andWait: 1000)
             if name % 10 == 0 { world.flush(0, nil) }
         }
         #expect(node.events.last == .sharedCacheTakesAgain && node.forwarder.store.isOn)
@@ -132,40 +120,26 @@ import Testing
     @Test func aStoreThatIsAlwaysSlowIsNotUsed() {
         let world = FleetWorld(nodes: 1, names: 100)
         world.storeTime = 8 * Self.millisecond
-        for name in 0..<100 {
-            world.ask(0, name, name)
-            world.run(milliseconds: 20)
-        }
+        for name in 0..<100 { world.ask(0, name, name, andWait: 20) }
         #expect(world.nodes[0].events.contains(.sharedCacheOff("it takes longer than 5 ms")))
     }
 
     @Test func whereItSeldomHelpsLittleIsWaited() {
         let world = FleetWorld(nodes: 2, names: 200)
         world.storeTime = 3 * Self.millisecond
-        for name in 0..<30 {
-            world.ask(0, name, name)
-            world.run(milliseconds: 50)
-        }
+        for name in 0..<30 { world.ask(0, name, name, andWait: 50) }
         #expect(world.nodes[0].forwarder.store.overview.budget == 0)
         // The store is still read: as soon as it answers in time, questions wait for it again.
-        for name in 100..<130 {
-            world.ask(1, name, name)
-            world.run(milliseconds: 50)
-        }
-        for name in 100..<130 {
-            world.ask(0, name, name)
-            world.run(milliseconds: 50)
-        }
+        for name in 100..<130 { world.ask(1, name, name, andWait: 50) }
+        for name in 100..<130 { world.ask(0, name, name, andWait: 50) }
         #expect(world.nodes[0].forwarder.store.overview.budget == 5)
     }
 
     @Test func lateAnswersWinIfTheyAreFirst() {
         let world = FleetWorld(nodes: 2, names: 1)
-        world.ask(0, 0, 1)
-        world.run(milliseconds: 100)
+        world.ask(0, 0, 1, andWait: 100)
         world.storeTime = 12 * Self.millisecond
-        world.ask(1, 0, 2)
-        world.run(milliseconds: 13)
+        world.ask(1, 0, 2, andWait: 13)
         #expect(world.billed == 2 && world.nodes[1].replies.count == 1)
         world.run(milliseconds: 100)
         #expect(world.nodes[1].replies.count == 1)
@@ -173,11 +147,9 @@ import Testing
 
     @Test func whatIsOverIsGivenOnlyWhenNothingElseAnswers() {
         let world = FleetWorld(nodes: 2, names: 1)
-        world.ask(0, 0, 1)
-        world.run(milliseconds: 120_000)
+        world.ask(0, 0, 1, andWait: 120_000)
         world.isServiceDown = true
-        world.ask(1, 0, 2)
-        world.run(milliseconds: 1600)
+        world.ask(1, 0, 2, andWait: 1600)
         #expect(world.nodes[1].replies.isEmpty)
         world.run(milliseconds: 300)
         #expect(world.nodes[1].replies.first?.answer.extendedErrors == [.staleAnswer])
@@ -207,16 +179,12 @@ import Testing
         let world = FleetWorld(nodes: 2, names: 2)
         world.ttl = 7200
         world.nodes[0].clockOffset = 3600
-        world.ask(0, 0, 1)
-        world.run(milliseconds: 3_500_000)
-        world.ask(0, 1, 2)
-        world.run(milliseconds: 1000)
+        world.ask(0, 0, 1, andWait: 3_500_000)
+        world.ask(0, 1, 2, andWait: 1000)
         // From this one the second daemon knows of it.
-        world.ask(1, 1, 3)
-        world.run(milliseconds: 199_000)
+        world.ask(1, 1, 3, andWait: 199_000)
         // It is 3,700 seconds old, and seems to be 100.
-        world.ask(1, 0, 4)
-        world.run(milliseconds: 1000)
+        world.ask(1, 0, 4, andWait: 1000)
         #expect(world.billed == 3)
         guard let reply = world.nodes[1].replies.last, case .elapsed(let seconds) = reply.age else {
             Issue.record("no answer")
@@ -229,24 +197,19 @@ import Testing
     @Test(arguments: [-1_600_000_000, -3600]) func aClockThatIsSetIsNoLongerBehind(offset: Int) {
         let world = FleetWorld(nodes: 2, names: 2)
         world.nodes[1].clockOffset = offset
-        world.ask(0, 0, 1)
-        world.run(milliseconds: 1000)
-        world.ask(1, 0, 2)
-        world.run(milliseconds: 1000)
+        world.ask(0, 0, 1, andWait: 1000)
+        world.ask(1, 0, 2, andWait: 1000)
         #expect(world.billed == 2)
         world.nodes[1].clockOffset = 0
-        world.ask(0, 1, 3)
-        world.run(milliseconds: 1000)
-        world.ask(1, 1, 4)
-        world.run(milliseconds: 1000)
+        world.ask(0, 1, 3, andWait: 1000)
+        world.ask(1, 1, 4, andWait: 1000)
         #expect(world.billed == 3)
         #expect(world.nodes[1].replies.map(\.client) == [2, 4])
     }
 
     @Test func oneOfTheFleetRefreshes() {
         let world = FleetWorld(nodes: 20, names: 1)
-        world.ask(0, 0)
-        world.run(milliseconds: 1000)
+        world.ask(0, 0, andWait: 1000)
         for node in 0..<20 { world.ask(node, 0) }
         world.run(milliseconds: 46_000)
         for node in 0..<20 { world.ask(node, 0) }
@@ -270,8 +233,7 @@ import Testing
     func flushReachesWhatWasSaidOfOtherFamilies(before: Families, now: Families) {
         let world = FleetWorld(nodes: 1, names: 1)
         world.nodes[0].forwarder.change(.families([.httpdns: before]), at: world.tick)
-        world.ask(0, 0)
-        world.run(milliseconds: 1000)
+        world.ask(0, 0, andWait: 1000)
         #expect(!world.storedQuestions.isEmpty)
         world.nodes[0].forwarder.change(.families([.httpdns: now]), at: world.tick)
         world.flush(0, 0)

@@ -43,8 +43,7 @@ import Testing
         var asked: [(at: UInt64, isOn: Bool)] = []
         for name in 0..<400 {
             asked.append((world.now, world.nodes[0].forwarder.store.isOn))
-            world.ask(0, name, name)
-            world.run(milliseconds: 5)
+            world.ask(0, name, name, andWait: 5)
         }
         world.run(milliseconds: 5000)
         let replies = Dictionary(world.nodes[0].replies.map { ($0.client, $0.at) }, uniquingKeysWith: { at, _ in at })
@@ -66,10 +65,7 @@ import Testing
         let world = FleetWorld(nodes: 1, names: 200)
         world.lookupTime = 0
         world.isStoreSilent = true
-        for client in 0..<200 {
-            world.ask(0, client, client)
-            world.run(milliseconds: 1)
-        }
+        for client in 0..<200 { world.ask(0, client, client, andWait: 1) }
         let node = world.nodes[0]
         #expect(node.replies.count == 200)
         let begin = node.replies[0].at - 5 * Self.millisecond
@@ -88,25 +84,18 @@ import Testing
         let world = FleetWorld(nodes: 2, names: 30)
         for name in 0..<30 { world.ask(0, name) }
         world.run(milliseconds: 100)
-        for name in 0..<20 {
-            world.ask(1, name)
-            world.run(milliseconds: 5)
-        }
+        for name in 0..<20 { world.ask(1, name, andWait: 5) }
         // Now a question waits 1 ms for the store before the group is asked.
         #expect(world.nodes[1].forwarder.store.overview.budget == 1)
         world.storeTime = 4 * Self.millisecond
         world.serviceFault = Self.refused
         let asked = world.now
-        world.ask(1, 20, 1)
-        world.run(milliseconds: 50)
+        world.ask(1, 20, 1, andWait: 50)
         #expect(world.nodes[1].replies.map(\.answer.head.answerCount) == [1])
         #expect(world.nodes[1].replies.map(\.at) == [asked + 4 * Self.millisecond])
         // Not if that takes longer than anything waits for it; but it is there for those who ask again.
         world.storeTime = 8 * Self.millisecond
-        for client in [2, 3] {
-            world.ask(1, 21, client)
-            world.run(milliseconds: 50)
-        }
+        for client in [2, 3] { world.ask(1, 21, client, andWait: 50) }
         #expect(world.nodes[1].replies.count == 2)
         #expect(world.nodes[1].replies.last?.client == 2)
         #expect(world.nodes[1].replies.last?.answer.head.responseCode == .servFail)
@@ -134,8 +123,7 @@ import Testing
         world.serviceFault = Self.refused
         world.storeTime = 4 * Self.millisecond
         let asked = world.now
-        world.ask(0, 0, 1)
-        world.run(milliseconds: 100)
+        world.ask(0, 0, 1, andWait: 100)
         #expect(world.nodes[0].commands.filter { $0 == "read" }.count == 2)
         #expect(world.nodes[0].replies.map(\.at) == [asked + Self.mostWait])
     }

@@ -67,9 +67,7 @@ final class ScenarioRunner {
         }
         cache = settings.makeCache()
         forwarder = settings.makeForwarder(cache)
-        settings.start(&forwarder, at: now)
-        isTurnOpen = true
-        collect()
+        turn { settings.start(&$0, at: now) }
     }
 
     func run() throws(ScenarioFailure) {
@@ -123,9 +121,7 @@ final class ScenarioRunner {
             case "wonders":
                 guard words.rest == "whether it is ready" else { throw malformed() }
                 words = Words([])
-                isTurnOpen = true
-                forwarder.checkReadiness(at: now)
-                collect()
+                turn { $0.checkReadiness(at: now) }
             case "is":
                 let state = words.rest
                 words = Words([])
@@ -142,15 +138,11 @@ final class ScenarioRunner {
                 let hosts = settings.replaceHosts(lines)
             else { throw malformed() }
             words = Words([])
-            isTurnOpen = true
-            forwarder.change(.hosts(hosts), at: now)
-            collect()
+            turn { $0.change(.hosts(hosts), at: now) }
         case .flush:
             let isUnder = words.skip("under")
             guard let word = words.next(), let name = word == "all" ? .root : Name(word) else { throw malformed() }
-            isTurnOpen = true
-            _ = forwarder.forget(word == "all" ? .all : isUnder ? .under(name) : .only(name), at: now)
-            collect()
+            turn { _ = $0.forget(word == "all" ? .all : isUnder ? .under(name) : .only(name), at: now) }
         case .settings:
             guard words.next() == "become" else { throw malformed() }
             let change = words.rest.split(separator: " ").map(String.init)
@@ -193,15 +185,20 @@ final class ScenarioRunner {
             endTurn()
             if next > now { try expectNothing() }
             now = max(now, next)
-            forwarder.expire(at: now)
-            isTurnOpen = true
-            collect()
+            turn { $0.expire(at: now) }
         }
         if moment > now {
             endTurn()
             try expectNothing()
         }
         now = moment
+    }
+
+    /// Tells the forwarder something, and takes what it says to that.
+    private func turn(_ tell: (inout Forwarder) -> Void) {
+        isTurnOpen = true
+        tell(&forwarder)
+        collect()
     }
 
     private func endTurn() {
@@ -267,9 +264,7 @@ final class ScenarioRunner {
         cache = settings.makeCache()
         forwarder = settings.makeForwarder(cache)
         if reads { read() }
-        settings.start(&forwarder, at: now)
-        isTurnOpen = true
-        collect()
+        turn { settings.start(&$0, at: now) }
     }
 
     private func read(_ words: inout Words) throws(ScenarioFailure) {
@@ -289,9 +284,7 @@ final class ScenarioRunner {
         else { throw malformed() }
         questions[client] = Query.message(
             id: UInt16(client), name, type: type, dnssecOK: false, checkingDisabled: false)
-        isTurnOpen = true
-        forwarder.findServer(name, type, for: client, at: now)
-        collect()
+        turn { $0.findServer(name, type, for: client, at: now) }
     }
 
     private func change(_ subject: Subject, _ words: inout Words) throws(ScenarioFailure) {
@@ -329,9 +322,7 @@ final class ScenarioRunner {
         guard let trial = trials.last(where: { $0.endpoints.contains(endpoint) }),
             let number = trial.endpoints.firstIndex(of: endpoint)
         else { throw failure("nobody connects to it") }
-        forwarder.tried(trial.id, number, hasAnswered: verb == "connects", at: now)
-        isTurnOpen = true
-        collect()
+        turn { $0.tried(trial.id, number, hasAnswered: verb == "connects", at: now) }
     }
 
     private func settle(_ group: String, _ words: inout Words) throws(ScenarioFailure) {
@@ -364,9 +355,7 @@ final class ScenarioRunner {
         default: throw malformed()
         }
         words = Words([])
-        forwarder.settle(query.id, outcome, toRepeat: toRepeat, at: now)
-        isTurnOpen = true
-        collect()
+        turn { $0.settle(query.id, outcome, toRepeat: toRepeat, at: now) }
     }
 
     // MARK: Actions

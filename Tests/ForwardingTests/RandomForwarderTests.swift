@@ -131,13 +131,17 @@ import Testing
             }
         }
 
+        mutating func endTurn() {
+            forwarder.endTurn(at: now)
+            take()
+        }
+
         mutating func advance(_ milliseconds: Int) {
             let end = now.advanced(milliseconds: milliseconds)
             while let next = forwarder.nextDeadline, next <= end {
                 now = max(now, next)
                 forwarder.expire(at: now)
-                forwarder.endTurn(at: now)
-                take()
+                endTurn()
             }
             now = end
         }
@@ -165,8 +169,7 @@ import Testing
                     at: now)
             }
             // The names of a request to an account are chosen at the end of the turn, one after the other.
-            forwarder.endTurn(at: now)
-            take()
+            endTurn()
             let explanation = forwarder.explain(name, type, of: source, at: now)
             forwarder.receive(name, type, for: audience, from: client, by: Asker(source), at: now)
             forwarder.endTurn(at: now)
@@ -333,13 +336,11 @@ import Testing
                     forwarder.receive(name, .a, for: .plain, from: clients, at: now)
                     clients += 1
                 }
-                forwarder.endTurn(at: now)
-                take()
+                endTurn()
                 while let (id, ask) = queries.popLast() {
                     asked.insert(id.group)
                     forwarder.settle(id, Self.success(ask), at: now)
-                    forwarder.endTurn(at: now)
-                    take()
+                    endTurn()
                 }
                 advance(1000)
             }
@@ -393,13 +394,9 @@ import Testing
         for _ in 0..<2000 where run.faults.isEmpty {
             run.event()
             // The shell ends each turn; that names wait for a later one is chance's doing, and not for long.
-            if run.chance.below(4) == 0 {
-                run.forwarder.endTurn(at: run.now)
-                run.take()
-            }
+            if run.chance.below(4) == 0 { run.endTurn() }
         }
-        run.forwarder.endTurn(at: run.now)
-        run.take()
+        run.endTurn()
         run.advance(1_000_000)
         run.recover()
         run.advance(1_000_000)
@@ -422,8 +419,7 @@ import Testing
             for _ in 0..<500 where run.faults.isEmpty {
                 run.ask()
                 for _ in 0..<3 { run.settle() }
-                run.forwarder.endTurn(at: run.now)
-                run.take()
+                run.endTurn()
                 if run.chance.below(8) == 0 { run.advance(run.chance.below(3000)) }
                 if run.chance.below(8) == 0 { run.change() }
                 run.take()

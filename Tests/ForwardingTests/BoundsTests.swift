@@ -85,16 +85,12 @@ import Testing
             forwarder.endTurn(at: Self.now)
         }
         #expect(forwarder.desk.queries.count == most)
-        guard case .ask(let first, _, .addresses(let names, _)) = forwarder.actions[0] else {
+        guard case .ask(let first, _, let ask) = forwarder.actions[0] else {
             Issue.record("no request")
             return
         }
         _ = forwarder.takeActions()
-        forwarder.settle(
-            first,
-            .addresses(
-                names.map { NameAddresses(name: $0, ipv4: .addresses([.v4(1, 2, 3, 4)], ttl: 60), ipv6: .noRecord) }),
-            at: Self.now)
+        forwarder.settle(first, .success(ask), at: Self.now)
         forwarder.endTurn(at: Self.now)
         let sent = forwarder.actions.compactMap {
             if case .ask(_, _, .addresses(let names, _)) = $0 { names } else { nil }
@@ -127,11 +123,8 @@ import Testing
             forwarder.receive(name(number), .a, for: .everyone, from: number, at: Self.now)
             forwarder.endTurn(at: Self.now)
             for action in forwarder.actions {
-                guard case .ask(let request, _, .addresses(let names, _)) = action else { continue }
-                let all = names.map {
-                    NameAddresses(name: $0, ipv4: .addresses([.v4(1, 2, 3, 4)], ttl: 60), ipv6: .noRecord)
-                }
-                forwarder.settle(request, .addresses(all), at: Self.now)
+                guard case .ask(let request, _, let ask) = action else { continue }
+                forwarder.settle(request, .success(ask), at: Self.now)
             }
             _ = forwarder.takeActions()
             most = max(most, forwarder.deadlines.count + forwarder.desk.deadlines.count)

@@ -28,10 +28,7 @@ import Testing
         var forwarder = made()
         let first = forwarder.explain(name, .a, at: Self.now)
         #expect(first.fate == .asked(0) && first.parts.map(\.group.id) == [.httpdns, .fallback] && first.held == nil)
-        for (id, _) in ask(&forwarder, at: Self.now) {
-            let found = NameAddresses(name: name, ipv4: .addresses([.v4(1, 2, 3, 4)], ttl: 60), ipv6: .noRecord)
-            forwarder.settle(id, .addresses([found]), at: Self.now)
-        }
+        for (id, query) in ask(&forwarder, at: Self.now) { forwarder.settle(id, .success(query), at: Self.now) }
         let later = Self.now.advanced(milliseconds: 20_000)
         let known = forwarder.explain(name, .a, at: later)
         #expect(known.fate == .cached && known.origin?.id == .httpdns && known.held?.elapsed == 20)
@@ -57,8 +54,7 @@ import Testing
         // The local resolver is asked next, and its answer replaces the account's.
         for (id, ask) in queries(&forwarder, at: Self.now) {
             guard case .message = ask else { continue }
-            forwarder.settle(
-                id, .answer(.addresses(name, type: .a, [.v4(192, 0, 2, 1)], ttl: 60)), at: Self.now)
+            forwarder.settle(id, .success(ask), at: Self.now)
         }
         let kept = forwarder.explain(name, .a, at: Self.now)
         #expect(kept.fate == .cached && kept.origin?.id == .fallback)

@@ -339,7 +339,7 @@ import Testing
                 endTurn()
                 while let (id, ask) = queries.popLast() {
                     asked.insert(id.group)
-                    forwarder.settle(id, Self.success(ask), at: now)
+                    forwarder.settle(id, .success(ask, ttl: 5), at: now)
                     endTurn()
                 }
                 advance(1000)
@@ -351,16 +351,6 @@ import Testing
                 where server.isPassedOver {
                     faults.append("\(server.server) of \(group.id) is not asked again")
                 }
-            }
-        }
-
-        private static func success(_ ask: Ask) -> Outcome {
-            switch ask {
-            case .addresses(let names, _):
-                .addresses(
-                    names.map { NameAddresses(name: $0, ipv4: .addresses([.v4(1, 2, 3, 4)], ttl: 5), ipv6: .noRecord) })
-            case .message(let question):
-                .answer(.addresses(question.name, type: .a, [.v4(1, 2, 3, 4)], ttl: 5))
             }
         }
 

@@ -43,19 +43,7 @@ import Testing
             forwarder.expire(at: now)
             let ended = due.filter { $0.at <= now }
             due.removeAll { $0.at <= now }
-            for (_, id, ask) in ended {
-                switch ask {
-                case .message(let question):
-                    forwarder.settle(
-                        id, .answer(.addresses(question.name, type: question.type, [.v4(192, 0, 2, 1)], ttl: 60)),
-                        at: now)
-                case .addresses(let names, _):
-                    let results = names.map {
-                        NameAddresses(name: $0, ipv4: .addresses([.v4(192, 0, 2, 1)], ttl: 60), ipv6: .noRecord)
-                    }
-                    forwarder.settle(id, .addresses(results), at: now)
-                }
-            }
+            for (_, id, ask) in ended { forwarder.settle(id, .success(ask), at: now) }
             forwarder.endTurn(at: now)
             for action in forwarder.takeActions() { carryOut(action) }
         }

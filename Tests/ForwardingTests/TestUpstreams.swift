@@ -16,6 +16,19 @@ extension Forwarder {
     }
 }
 
+extension Outcome {
+    /// The answer of a server that has one address for each name.
+    static func success(_ ask: Ask, ttl: UInt32 = 60) -> Outcome {
+        let addresses = [IPAddress.v4(1, 2, 3, 4)]
+        switch ask {
+        case .addresses(let names, _):
+            return .addresses(
+                names.map { NameAddresses(name: $0, ipv4: .addresses(addresses, ttl: ttl), ipv6: .noRecord) })
+        case .message(let question): return .answer(.addresses(question.name, type: question.type, addresses, ttl: ttl))
+        }
+    }
+}
+
 /// An HTTPDNS account before local resolvers, as the daemon's settings have them.
 struct TestUpstreams {
     var hasService = true

@@ -46,12 +46,7 @@ public final class DomainRules: Sendable {
     }
 
     /// Rules without groups of the operator.
-    public convenience init(intercept: [Name] = [], bypass: [Name] = []) {
-        self.init(unchecked: [
-            (DomainList(intercept.lazy.map { .subtree($0) }), .group(.httpdns)),
-            (DomainList(bypass.lazy.map { .subtree($0) }), .group(.fallback)),
-        ])
-    }
+    public convenience init() { self.init(unchecked: []) }
 
     private init(unchecked lists: [(DomainList, Owner)]) {
         table = DomainTable(lists.map { ($0, .owner($1)) } + Self.reserved) { first, second in

@@ -135,9 +135,4 @@ extension Forwarder {
         let subject = AddressRanks.Subject(name: NameKey(name), type: type, port: port)
         return Explanation.Ranking(port: port, isKnown: ranks.order(of: subject, at: now) != nil)
     }
-
-    /// Forgets the results of trials, which belong to the former network.
-    mutating func forgetRanks() {
-        for id in ranks.forgetAll() { act(.trial(.end(TrialID(id)))) }
-    }
 }

@@ -52,7 +52,8 @@ extension Forwarder {
         case .network:
             desk.networkChanged(at: now)
             admission.failures.removeAll()
-            forgetRanks()
+            // The results of trials belong to the former network.
+            for id in ranks.forgetAll() { act(.trial(.end(TrialID(id)))) }
         case .otherNetwork(let network): if network != policy.network { obey { $0.network = network } }
         case .sharedCache(let settings):
             store.begin(settings, at: now, &desk.actions)

@@ -48,7 +48,7 @@ extension GroupDesk {
     // MARK: Forgetting
 
     /// Forgets which names groups have no record of.
-    mutating func forgetNamesWithoutRecord(at isMeant: (GroupID) -> Bool = { _ in true }) {
+    mutating func forgetNamesWithoutRecord(at isMeant: (GroupID) -> Bool) {
         each { if isMeant($0.id) { $0.namesWithoutRecord.removeAll() } }
     }
 

@@ -184,13 +184,9 @@ extension Forwarder {
             admission.answered(client)
             return client.number
         }
-        if !translations.isEmpty {
-            let way = desk.exposure(of: flight)
-            let others = takeOwn(numbers, answer, age, by: answerer, way: way)
-            if !others.isEmpty { act(.reply(others, answer, age, by: answerer, way: way)) }
-            return
-        }
-        act(.reply(numbers, answer, age, by: answerer, way: desk.exposure(of: flight)))
+        let way = desk.exposure(of: flight)
+        let others = translations.isEmpty ? numbers : takeOwn(numbers, answer, age, by: answerer, way: way)
+        if !others.isEmpty { act(.reply(others, answer, age, by: answerer, way: way)) }
     }
 
     /// Answers a client at once.

@@ -194,31 +194,21 @@ package final class ControlServer: @unchecked Sendable {
         }
     }
 
-    private func forget(_ names: NameScope, _ done: @escaping (Int) -> Void) {
-        let reply = OnLoop(done)
+    private func forget(_ names: NameScope, _ done: @escaping @Sendable (Int) -> Void) {
         flush(names) { [self] count in
             report.flushed(count)
-            loop.submit { reply.value(count) }
+            loop.submit { done(count) }
         }
     }
 
     /// - Parameter done: Called with the outcome; nil if there is no configuration.
-    private func reload(_ done: @escaping (ReloadOutcome?) -> Void) {
+    private func reload(_ done: @escaping @Sendable (ReloadOutcome?) -> Void) {
         guard let reload else { return done(nil) }
-        let reply = OnLoop(done)
-        reload { [self] outcome in loop.submit { reply.value(outcome) } }
+        reload { [self] outcome in loop.submit { done(outcome) } }
     }
 
-    private func explained(_ question: Explained.Question, _ done: @escaping (Explained?) -> Void) {
-        let reply = OnLoop(done)
-        explain(question) { [self] explained in loop.submit { reply.value(explained) } }
-    }
-
-    /// A closure of the loop that other queues return to the loop without using it.
-    private final class OnLoop<Value>: @unchecked Sendable {
-        // Unchecked: made on the loop and called on the loop.
-        let value: (Value) -> Void
-        init(_ value: @escaping (Value) -> Void) { self.value = value }
+    private func explained(_ question: Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) {
+        explain(question) { [self] explained in loop.submit { done(explained) } }
     }
 }
 
@@ -241,7 +231,7 @@ extension ControlServer {
     /// - Parameters:
     ///   - isOperator: Whether the request came over the unix socket, so that it may read everything and change state.
     ///   - done: Called once, on the loop.
-    func answer(_ request: HTTPRequest, isOperator: Bool, _ done: @escaping (ControlResponse) -> Void) {
+    func answer(_ request: HTTPRequest, isOperator: Bool, _ done: @escaping @Sendable (ControlResponse) -> Void) {
         guard isOperator || hosts.contains(request.host) else {
             return done(ControlResponse(.misdirectedRequest, "Ask by address, or name this host in control.host.\n"))
         }
@@ -298,7 +288,7 @@ extension ControlServer {
     }
 
     /// Removes the cached answers of names, of all types. For `under` the names under the name count, too.
-    private func flush(_ target: RequestTarget, _ done: @escaping (ControlResponse) -> Void) {
+    private func flush(_ target: RequestTarget, _ done: @escaping @Sendable (ControlResponse) -> Void) {
         let given =
             target.values("name").map { ($0, NameScope.only) } + target.values("under").map { ($0, NameScope.under) }
         var scopes: [NameScope] = []
@@ -311,16 +301,16 @@ extension ControlServer {
         guard !scopes.isEmpty else {
             return done(ControlResponse(.badRequest, "say which names are to be forgotten\n"))
         }
-        func next(_ index: Int, _ sum: Int) {
-            guard index < scopes.count else {
+        @Sendable func next(_ rest: ArraySlice<NameScope>, _ sum: Int) {
+            guard let scope = rest.first else {
                 return done(ControlResponse(.ok, "\(counted(sum, "answer")) forgotten\n"))
             }
-            forget(scopes[index]) { next(index + 1, sum + $0) }
+            forget(scope) { next(rest.dropFirst(), sum + $0) }
         }
-        next(0, 0)
+        next(scopes[...], 0)
     }
 
-    private func explain(_ target: RequestTarget, asJSON: Bool, _ done: @escaping (ControlResponse) -> Void) {
+    private func explain(_ target: RequestTarget, asJSON: Bool, _ done: @escaping @Sendable (ControlResponse) -> Void) {
         let names = target.values("name")
         guard names.count == 1, let name = Name(names[0]) else {
             return done(ControlResponse(.badRequest, "give one domain name\n"))

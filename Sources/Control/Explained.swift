@@ -6,7 +6,8 @@ package import Forwarding
 /// The fate of a name, the reason, and the remedy: the value that `explain` prints, as text or JSON.
 package struct Explained: Sendable {
     package let explanation: Explanation
-    package var source = Source.daemon
+    /// Why no running daemon could be asked, so that only the configuration is explained; nil: the daemon explains.
+    package var whyAlone: String?
     /// The position of the rule that gives the name to its group; nil for a name that RFCs reserve.
     package var rule: Rule?
     /// The position of the rule by which another group excludes the name.
@@ -26,12 +27,6 @@ package struct Explained: Sendable {
     package var said: [[Said]] = []
 
     package init(_ explanation: Explanation) { self.explanation = explanation }
-
-    package enum Source: Sendable {
-        case daemon
-        /// Only the configuration is explained. No running daemon could be asked, for this reason.
-        case configuration(String)
-    }
 
     /// The question to explain.
     package struct Question: Sendable {

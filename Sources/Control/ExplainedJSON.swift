@@ -11,7 +11,7 @@ extension Explained {
         [
             "name": "\(explanation.name)",
             "type": "\(explanation.type)",
-            "source": sourceJSON,
+            "source": ["daemon": whyAlone == nil, "why": whyAlone] as JSON,
             "rule": ruleJSON,
             "reason": explanation.fate == .refused ? "refused" : explanation.reason.rawValue,
             "reasonText": reasonText,
@@ -31,13 +31,6 @@ extension Explained {
         switch translation {
         case .addresses(let prefix): ["prefix": prefix.description, "alias": JSON.null]
         case .alias(let name): ["prefix": JSON.null, "alias": name.description]
-        }
-    }
-
-    private var sourceJSON: JSON {
-        switch source {
-        case .daemon: ["daemon": true, "why": JSON.null]
-        case .configuration(let why): ["daemon": false, "why": why]
         }
     }
 

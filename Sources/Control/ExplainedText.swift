@@ -9,9 +9,7 @@ extension Explained {
 
     var text: String {
         var lines = ["\(explanation.name) \(explanation.type)"]
-        if case .configuration(let why) = source {
-            lines.append("By the configuration alone: \(why)")
-        }
+        if let whyAlone { lines.append("By the configuration alone: \(whyAlone)") }
         lines.append("")
         for alias in explanation.aliases {
             lines.append("Alias: \(alias.name) is answered as it is, by [\(GroupView(alias.group, at: at).section)]")

@@ -174,7 +174,7 @@ extension Explained {
     }
 
     var heldText: String {
-        guard case .daemon = source else { return "not known" }
+        guard whyAlone == nil else { return "not known" }
         guard let held = explanation.held else { return "nothing" }
         let answer = summary(held.answer, age: held.isFresh ? held.elapsed : 0)
         let state =

@@ -150,7 +150,7 @@ extension Daemon {
         guard var explained = forwarderLoop.explained(question, StoreLooks(), at: Tick(nanoseconds: Clock.now())) else {
             preconditionFailure("the loop has settings")
         }
-        explained.source = .configuration(why)
+        explained.whyAlone = why
         return explained.printed(asJSON: asJSON)
     }
 }

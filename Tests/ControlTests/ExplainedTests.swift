@@ -245,7 +245,7 @@ import Testing
 
     @Test func theConfigurationAlone() throws {
         var alone = explained([])
-        alone.source = .configuration("no daemon answers: connect: no such file")
+        alone.whyAlone = "no daemon answers: connect: no such file"
         #expect(alone.text.contains("\nBy the configuration alone: no daemon answers: connect: no such file\n"))
         #expect(alone.text.contains("Cache: not known\n"))
         #expect(alone.advice == nil)

@@ -59,10 +59,7 @@ extension Explained {
         if case .ready(let next) = part.part.standing, next == server.server, part.group.servers.count > 1 {
             words += ", next to be asked"
         }
-        switch server.standing {
-        case .unknown, .answers: break
-        case .setAside, .paused, .fails: words += ", \(server.standing.words)"
-        }
+        if !server.standing.isWell { words += ", \(server.standing.words)" }
         return words + (server.nextTry.map { ", \($0)" } ?? "")
     }
 

@@ -109,7 +109,7 @@ extension Metric {
         server(
             "httpdnsd_server_up",
             "0 while the last attempt at this server failed, or other servers are asked before it for having failed or refused"
-        ) { $0.standing == .answers || $0.standing == .unknown ? 1 : 0 },
+        ) { $0.standing.isWell ? 1 : 0 },
         server("httpdnsd_server_in_use", "1 for the server of its group that is asked first") { $0.isInUse ? 1 : 0 },
         server("httpdnsd_server_failures_total", "Attempts at this server that failed", \.health.failures),
         server("httpdnsd_server_failing", ["reason"], "1 while the last attempt at this server failed for this reason")

@@ -34,6 +34,8 @@ enum Standing: String, Sendable {
 
     /// Whether a question to the server is likely to fail now.
     var isFailing: Bool { self == .paused || self == .fails }
+    /// Whether nothing speaks against the server so far.
+    var isWell: Bool { self == .answers || self == .unknown }
 
     var words: String {
         switch self {
@@ -157,7 +159,7 @@ package struct GroupView: Sendable {
     /// Whether all servers of the group answer, or were not asked yet.
     var isWell: Bool {
         (!servers.isEmpty || answer != nil)
-            && servers.allSatisfy { ($0.standing == .answers || $0.standing == .unknown) && $0.expiry == nil }
+            && servers.allSatisfy { $0.standing.isWell && $0.expiry == nil }
     }
 
     /// The server that is asked now. Of resolvers, the first that does not fail.

@@ -14,33 +14,19 @@ package final class Observer: Sendable {
         ping: @Sendable (_ turned: @escaping @Sendable () -> Void) -> Void, progress: @Sendable () -> UInt64
     )
 
-    /// The parts of the daemon that the observer observes.
-    package struct Sources: Sendable {
-        /// Calls `done` with an observation that has the parts known only to the queues; on one of these queues, and
-        /// never if one is stuck or has ended.
-        let describe: @Sendable (_ done: @escaping @Sendable (Observation) -> Void) -> Void
-        /// Makes the daemon ask a question of its own if it is uncertain whether servers answer.
-        let checkReadiness: @Sendable () -> Void
-        let queues: [Queue]
-        /// The counts of each listener.
-        let listeners: [Tally]
-        /// The counts of the answers that did not come from a listener.
-        let forwarderLoop: Tally
-        /// Returns the number of log lines lost since the start; may be called from any thread.
-        let logLinesLost: @Sendable () -> UInt64
-
-        package init(
-            describe: @escaping @Sendable (_ done: @escaping @Sendable (Observation) -> Void) -> Void,
-            checkReadiness: @escaping @Sendable () -> Void, queues: [Queue], listeners: [Tally], forwarderLoop: Tally,
-            logLinesLost: @escaping @Sendable () -> UInt64
-        ) {
-            (self.describe, self.checkReadiness, self.queues) = (describe, checkReadiness, queues)
-            (self.listeners, self.forwarderLoop) = (listeners, forwarderLoop)
-            self.logLinesLost = logLinesLost
-        }
-    }
-
-    private let sources: Sources
+    /// Calls `done` with an observation that has the parts known only to the queues; on one of these queues, and never
+    /// if one is stuck or has ended.
+    private let describe: @Sendable (_ done: @escaping @Sendable (Observation) -> Void) -> Void
+    /// Makes the daemon find out by a question of its own whether servers answer, if that is uncertain, for a later
+    /// request. May be called from any thread.
+    let checkReadiness: @Sendable () -> Void
+    private let queues: [Queue]
+    /// The counts of each listener.
+    private let listeners: [Tally]
+    /// The counts of the answers that did not come from a listener.
+    private let forwarderLoop: Tally
+    /// Returns the number of log lines lost since the start; may be called from any thread.
+    private let logLinesLost: @Sendable () -> UInt64
     private let cacheLimit: Int
     private let started = Mutex(StartTime(at: Clock.now(), wall: WallClock.unixSeconds()))
     private let isStopping = Atomic(false)
@@ -49,20 +35,22 @@ package final class Observer: Sendable {
     /// How long a queue may take to answer before it counts as stuck.
     static let patience = DispatchTimeInterval.seconds(1)
 
-    package init(_ settings: Settings, _ sources: Sources) {
-        self.sources = sources
+    package init(
+        _ settings: Settings, describe: @escaping @Sendable (_ done: @escaping @Sendable (Observation) -> Void) -> Void,
+        checkReadiness: @escaping @Sendable () -> Void, queues: [Queue], listeners: [Tally], forwarderLoop: Tally,
+        logLinesLost: @escaping @Sendable () -> UInt64
+    ) {
+        (self.describe, self.checkReadiness, self.queues) = (describe, checkReadiness, queues)
+        (self.listeners, self.forwarderLoop, self.logLinesLost) = (listeners, forwarderLoop, logLinesLost)
         cacheLimit = settings.cache.megabytes << 20
     }
 
     /// Notes that the daemon takes no more questions from now on.
     package func stopping() { isStopping.store(true, ordering: .relaxed) }
 
-    /// Makes the daemon find out whether servers answer, for a later request. May be called from any thread.
-    func checkReadiness() { sources.checkReadiness() }
-
     /// - Parameter done: Called on a queue of the daemon; never if a queue is stuck or has ended.
     package func observe(_ done: @escaping @Sendable (Observation) -> Void) {
-        sources.describe { [self] observation in
+        describe { [self] observation in
             var observation = observation
             complete(&observation)
             done(observation)
@@ -76,9 +64,8 @@ package final class Observer: Sendable {
         (observation.startedAt, observation.now) = (started.withLock { $0.unixSeconds(at: now, wall: wall) }, wall)
         observation.isStopping = isStopping.load(ordering: .relaxed)
         observation.cacheLimit = cacheLimit
-        observation.logLinesLost = sources.logLinesLost()
+        observation.logLinesLost = logLinesLost()
         observation.reloads = reloads.withLock { $0 }
-        let listeners = sources.listeners
         for transport in Tally.Transport.allCases where listeners.contains(where: { $0.transport == transport }) {
             for isIPv4 in [true, false] {
                 var questions = Observation.Questions(transport: transport, isIPv4: isIPv4)
@@ -90,20 +77,20 @@ package final class Observer: Sendable {
                 observation.questions.append(questions)
             }
         }
-        for tally in listeners + [sources.forwarderLoop] {
+        for tally in listeners + [forwarderLoop] {
             for kind in 0..<ResponseKind.count { observation.responses[kind] += tally.answered(kind) }
             tally.add(to: &observation.durations)
             observation.prefetches += tally.prefetches
         }
-        sources.forwarderLoop.add(to: &observation.lookups)
+        forwarderLoop.add(to: &observation.lookups)
     }
 
     /// Whether each queue on the path of queries answers, or at least makes progress: a queue that gives way is slow to
     /// answer while processors are scarce.
     /// - Parameter done: Called once, on any queue, after ``patience`` at the latest.
     package func liveness(_ done: @escaping @Sendable (Bool) -> Void) {
-        let round = Round(sources.queues, done)
-        for (number, queue) in sources.queues.enumerated() { queue.ping { round.answered(number) } }
+        let round = Round(queues, done)
+        for (number, queue) in queues.enumerated() { queue.ping { round.answered(number) } }
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience) { round.timeIsUp() }
     }
 

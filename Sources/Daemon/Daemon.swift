@@ -112,10 +112,8 @@ public final class Daemon: @unchecked Sendable {
         }
         let missing = sockets.missing(settings.listen)
         let observer = Observer(
-            settings,
-            Observer.Sources(
-                forwarderLoop, streams, datagrams, cache, certificates, cacheFile, remarks: missing,
-                logLinesLost: logLinesLost))
+            settings, forwarderLoop, streams, datagrams, cache, certificates, cacheFile, remarks: missing,
+            logLinesLost: logLinesLost)
         control = try StartFailure.ofSystem { [cacheFile, streams, datagrams] () throws(SystemError) in
             let unix = ControlServer.listen(settings.control, report)
             guard unix != nil || metrics != nil else { return nil }

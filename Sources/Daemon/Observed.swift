@@ -6,14 +6,15 @@ import DNSCache
 import Forwarding
 import Transport
 
-/// The parts of the daemon as sources of the observer.
-extension Observer.Sources {
-    init(
-        _ forwarderLoop: ForwarderLoop, _ streams: [StreamServer], _ datagrams: [DatagramListener], _ cache: DNSCache,
-        _ certificates: CertificateFiles, _ cacheFile: CacheFile?, remarks: [String],
-        logLinesLost: @escaping @Sendable () -> UInt64
+/// The parts of the daemon that the observer observes.
+extension Observer {
+    convenience init(
+        _ settings: Settings, _ forwarderLoop: ForwarderLoop, _ streams: [StreamServer],
+        _ datagrams: [DatagramListener], _ cache: DNSCache, _ certificates: CertificateFiles, _ cacheFile: CacheFile?,
+        remarks: [String], logLinesLost: @escaping @Sendable () -> UInt64
     ) {
         self.init(
+            settings,
             describe: { done in
                 forwarderLoop.loop.submit {
                     var observation = Observation(cache.statistics)

@@ -22,10 +22,8 @@ import Testing
 
     private func isAlive(_ queues: [Queue]) async -> Bool {
         let observer = Observer(
-            Settings(),
-            Observer.Sources(
-                describe: { _ in }, checkReadiness: {}, queues: queues.map(\.source), listeners: [],
-                forwarderLoop: Tally(.udp), logLinesLost: { 0 }))
+            Settings(), describe: { _ in }, checkReadiness: {}, queues: queues.map(\.source), listeners: [],
+            forwarderLoop: Tally(.udp), logLinesLost: { 0 })
         return await withCheckedContinuation { done in observer.liveness { done.resume(returning: $0) } }
     }
 

@@ -9,12 +9,8 @@ enum Bars {
         let most = Double(counts.max() ?? 0)
         var columns: [HTML] = []
         for (index, count) in counts.enumerated() where count > 0 {
-            let share = Double(count) / most
             // Each column above zero is visible, however small.
-            let height = max(2, share * self.height)
-            let top = Overview.decimal(self.height - height, 1)
-            columns.append(
-                "<rect x=\"\(index * 10 + 1)\" y=\"\(top)\" width=\"8\" height=\"\(Overview.decimal(height, 1))\"/>")
+            columns.append(column(index, max(2, Double(count) / most * height)))
         }
         return picture("bars", counts.count * 10, 100, label, "\(columns)")
     }
@@ -41,13 +37,15 @@ enum Bars {
             let least = minute.failures > 0 ? 30.0 : 4
             let tall = minute.mean.map { most > 0 ? max(least, ($0 / most).squareRoot() * height) : least } ?? height
             let mark: HTML = minute.failures > 0 ? " class=\"bad\"" : ""
-            columns.append(
-                """
-                <rect\(mark) x="\(index * 10 + 1)" y="\(Overview.decimal(height - tall, 1))" width="8" \
-                height="\(Overview.decimal(tall, 1))"/>
-                """)
+            columns.append(column(index, tall, mark))
         }
         return picture("spark", count * 10, 100, label, "\(columns)")
+    }
+
+    /// - Parameter mark: An attribute with a space before it.
+    private static func column(_ index: Int, _ tall: Double, _ mark: HTML = "") -> HTML {
+        let (top, tall) = (Overview.decimal(height - tall, 1), Overview.decimal(tall, 1))
+        return "<rect\(mark) x=\"\(index * 10 + 1)\" y=\"\(top)\" width=\"8\" height=\"\(tall)\"/>"
     }
 
     /// A bar of adjacent parts, each by the class of its exposure.

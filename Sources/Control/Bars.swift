@@ -69,14 +69,7 @@ enum Bars {
     }
 
     /// The style sheet's class for an exposure.
-    static func name(_ exposure: Exposure) -> HTML {
-        switch exposure {
-        case .none: "stayed"
-        case .loopback: "loopback"
-        case .encrypted: "encrypted"
-        case .clear: "clear"
-        }
-    }
+    static func name(_ exposure: Exposure) -> HTML { exposure == .none ? "stayed" : "\(exposure.word)" }
 
     /// A bar that is filled to a share, 0…1.
     static func meter(_ share: Double, label: String) -> HTML {

@@ -261,19 +261,15 @@ extension Overview {
 /// The shared cache in words.
 extension Overview {
     /// `Shared cache: in use; 12 of 30 looks found something; waits 1 ms at most`; nil: no store is configured.
-    var sharedCacheLine: String? { self.sharedCache.map { "Shared cache: \(text(of: $0))" } }
-
-    func text(of shared: SharedCacheOverview) -> String {
+    var sharedCacheLine: String? {
+        guard let shared = self.sharedCache else { return nil }
         let counters = shared.counters
-        let found = "\(counters.hits) of \(counters.reads) looks found something"
-        guard shared.isOn else {
-            var parts = [shared.state]
-            if let next = shared.nextTry {
-                parts.append("next try in \(Self.span(UInt64(next.milliseconds(since: self.at) / 1000)))")
-            }
-            return (parts + [found]).joined(separator: "; ")
+        var parts = ["Shared cache: \(shared.state)"]
+        if !shared.isOn, let next = shared.nextTry {
+            parts.append("next try in \(Self.span(UInt64(next.milliseconds(since: self.at) / 1000)))")
         }
-        var parts = [shared.state, found]
+        parts.append("\(counters.hits) of \(counters.reads) looks found something")
+        guard shared.isOn else { return parts.joined(separator: "; ") }
         if let usual = shared.usual { parts.append("95 % within \(Self.milliseconds(Double(usual) / 1e6))") }
         parts.append(shared.budget == 0 ? "no question waits for it" : "questions wait \(shared.budget) ms at most")
         if counters.refused > 0 { parts.append("\(counters.refused) foreign entries deleted") }

@@ -11,13 +11,8 @@ struct Columns {
     /// The division of the table into rows.
     let rows: Rows
 
-    struct Rows {
-        /// The number of steps in a row.
-        let steps: Int
-        /// The length of a row, in ``unit``.
-        let length: Int
-        let unit: String
-    }
+    /// The number of steps in a row, and the length of a row in a unit.
+    typealias Rows = (steps: Int, length: Int, unit: String)
 
     /// The heights of the columns, of the gap and of the failures, in the units of the picture.
     private static let (height, gap, depth) = (100.0, 4.0, 16.0)

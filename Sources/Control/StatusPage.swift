@@ -136,14 +136,14 @@ struct StatusPage {
         guard questions.all > 0 else { return "<p class=\"quiet\">No question yet.</p>" }
         let hour = Columns(
             course: Course(width: .minute, steps: overview.hour.minutes, elapsed: 0), title: "The last hour",
-            axis: ["1 h ago", "30 min", "now"], rows: Columns.Rows(steps: 10, length: 10, unit: "min"))
+            axis: ["1 h ago", "30 min", "now"], rows: (steps: 10, length: 10, unit: "min"))
         return "\(Bars.stack(questions.parts, label: questions.words))\n\(hour.html)"
     }
 
     private var courses: HTML {
         let forms: [(title: String, axis: [String], rows: Columns.Rows)] = [
-            ("The last 24 hours", ["24 h ago", "12 h", "now"], Columns.Rows(steps: 12, length: 1, unit: "h")),
-            ("The last 30 days", ["30 d ago", "15 d", "now"], Columns.Rows(steps: 24, length: 1, unit: "d")),
+            ("The last 24 hours", ["24 h ago", "12 h", "now"], (steps: 12, length: 1, unit: "h")),
+            ("The last 30 days", ["30 d ago", "15 d", "now"], (steps: 24, length: 1, unit: "d")),
         ]
         let sections = zip(forms, overview.past).filter { $0.1.steps.contains { $0.all + $0.failed > 0 } }.map {
             form, course in

@@ -40,9 +40,10 @@ struct Demo: ParsableCommand {
             }
             let folder = try DemoFolder.begin()
             defer { folder.remove() }
-            let endpoints = DemoFolder.Endpoints(
+            let endpoints: DemoFolder.Endpoints = (
                 listen: listen.isEmpty ? [Self.free(5300...5309)] : listen, tls: Self.free(5853...5859),
-                https: Self.free(5443...5449), page: Self.free(5380...5389))
+                https: Self.free(5443...5449), page: Self.free(5380...5389)
+            )
             let settings = try folder.settings(service, endpoints)
             let log = LogWriter(LogForm(settings.log.format))
             defer { log.flush() }

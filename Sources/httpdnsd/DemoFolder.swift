@@ -51,12 +51,7 @@ struct DemoFolder {
     }
 
     /// The addresses of the daemon's DNS service and status page.
-    struct Endpoints {
-        let listen: [Endpoint]
-        let tls: Endpoint
-        let https: Endpoint
-        let page: Endpoint
-    }
+    typealias Endpoints = (listen: [Endpoint], tls: Endpoint, https: Endpoint, page: Endpoint)
 
     private func text(_ service: DemoService, _ endpoints: Endpoints) -> String {
         let (tls, https) = (service.dnsOverTLS, service.dnsOverHTTPS)

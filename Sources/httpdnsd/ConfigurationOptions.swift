@@ -116,6 +116,15 @@ extension SystemError {
     }
 }
 
+/// The value of a command's argument.
+/// - Parameters:
+///   - value: The argument's value; nil: it has none, which is an error.
+///   - what: What the argument should have been.
+func parsed<Value>(_ value: Value?, _ argument: String, as what: String) throws -> Value {
+    guard let value else { throw ValidationError("\(argument) is not \(what)") }
+    return value
+}
+
 /// The option of commands that look up a name.
 struct NameOption: ParsableArguments {
     @Option(

@@ -73,16 +73,12 @@ extension Name {
             throw ValidationError(
                 "\(argument) has letters that are not ASCII; give the name as DNS has it, xn--… (idn2 says it)")
         }
-        guard let name = Name(argument) else { throw ValidationError("\(argument) is not a domain name") }
-        self = name
+        self = try parsed(Name(argument), argument, as: "a domain name")
     }
 }
 
 extension RecordType {
     init(argument: String) throws {
-        guard let type = RecordType(parsing: argument) else {
-            throw ValidationError("\(argument) is not a record type, as A, HTTPS and TYPE65 are")
-        }
-        self = type
+        self = try parsed(RecordType(parsing: argument), argument, as: "a record type, as A, HTTPS and TYPE65 are")
     }
 }

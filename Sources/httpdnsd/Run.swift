@@ -80,9 +80,8 @@ struct Run: ParsableCommand {
 extension Endpoint {
     /// An endpoint from a command's argument.
     init(argument: String) throws {
-        guard let endpoint = Endpoint(argument, allowsZone: true) else {
-            throw ValidationError("\(argument) is not ADDRESS:PORT, as 127.0.0.1:53 or [::1]:53 is")
-        }
+        let endpoint = try parsed(
+            Endpoint(argument, allowsZone: true), argument, as: "ADDRESS:PORT, as 127.0.0.1:53 or [::1]:53 is")
         guard !endpoint.address.isIPv6LinkLocal || endpoint.zone != nil else {
             throw ValidationError("\(argument) lacks its link, as [\(endpoint.address)%eth0]:\(endpoint.port) has it")
         }

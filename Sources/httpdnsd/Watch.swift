@@ -133,18 +133,13 @@ private final class FittedLines: @unchecked Sendable {
 
 extension ResponseCode {
     fileprivate init(argument: String) throws {
-        guard let code = ResponseCode(parsing: argument) else {
-            throw ValidationError("\(argument) is not an RCODE, as NXDOMAIN and SERVFAIL are")
-        }
-        self = code
+        self = try parsed(ResponseCode(parsing: argument), argument, as: "an RCODE, as NXDOMAIN and SERVFAIL are")
     }
 }
 
 extension Network {
     fileprivate init(argument: String) throws {
-        guard let network = Network(argument) else {
-            throw ValidationError("\(argument) is not an address or a network, as 192.0.2.7 and 192.0.2.0/24 are")
-        }
-        self = network
+        let what = "an address or a network, as 192.0.2.7 and 192.0.2.0/24 are"
+        self = try parsed(Network(argument), argument, as: what)
     }
 }

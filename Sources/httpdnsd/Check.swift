@@ -28,18 +28,14 @@ struct Check: ParsableCommand {
             var options = options
             options.file = file ?? options.file
             let contents = try options.contents(waits: true)
-            let mistakes = options.mistakes(contents)
-            if !mistakes.isEmpty, let remark = contents.flatMap({ ForeignFile.remark(options.path, $0) }) {
-                // For a TOML file, each wrong key is reported, too.
-                if mistakes.count > 1 { for mistake in mistakes { StandardError.write(mistake) } }
-                throw Ending.configuration(remark)
-            }
-            if let last = mistakes.last {
-                for mistake in mistakes.dropLast() { StandardError.write(mistake) }
-                guard mistakes.count > 1 else { throw Ending.configuration(last) }
-                StandardError.write(last)
-                throw Ending.configuration(
-                    "\(options.path): \(mistakes.count) mistakes; the daemon does not start with them")
+            let mistakes = Settings.mistakes(
+                file: options.path, contents: contents, environment: Environment.variables)
+            if let first = mistakes.first {
+                // A single mistake is reported by the ending.
+                if mistakes.count > 1 { for mistake in mistakes { StandardError.write("\(mistake)") } }
+                let all = "\(options.path): \(mistakes.count) mistakes; the daemon does not start with them"
+                let remark = contents.flatMap { ForeignFile.remark(options.path, $0) }
+                throw Ending.configuration(remark ?? (mistakes.count > 1 ? all : "\(first)"))
             }
             let loaded = try options.load(contents, waits: true)
             let found = try loaded.naming { () throws(StartFailure) in try Daemon.check(loaded.settings) }

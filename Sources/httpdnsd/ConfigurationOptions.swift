@@ -51,11 +51,6 @@ struct ConfigurationOptions: ParsableArguments {
         return zip(inUse, now).filter { $0 != $1 && octets($0) != octets($1) }.map(\.1)
     }
 
-    /// The keys and variables that are wrong by themselves, one line each.
-    func mistakes(_ contents: String?) -> [String] {
-        Settings.mistakes(file: path, contents: contents, environment: Environment.variables).map { "\($0)" }
-    }
-
     /// The path of the daemon's control socket, whatever other settings are wrong, and the first mistake on one line.
     func controlSocket() -> (path: String, mistake: String?) {
         var (octets, unread): ([UInt8]?, String?)

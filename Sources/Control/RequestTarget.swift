@@ -8,11 +8,7 @@ struct RequestTarget {
     init(_ target: [UInt8]) {
         let parts = target.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
         path = Self.decoded(parts[0])
-        guard parts.count == 2 else {
-            parameters = []
-            return
-        }
-        parameters = parts[1].split(separator: UInt8(ascii: "&")).map { pair in
+        parameters = parts.dropFirst().flatMap { $0.split(separator: UInt8(ascii: "&")) }.map { pair in
             let sides = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             return (Self.decoded(sides[0]), sides.count == 2 ? Self.decoded(sides[1]) : "")
         }

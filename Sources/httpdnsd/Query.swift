@@ -61,12 +61,7 @@ struct Query: ParsableCommand {
 }
 
 extension NameAddresses {
-    fileprivate var firstOfEach: Self {
-        var first = self
-        first.ipv4 = first.ipv4.map { $0.first }
-        first.ipv6 = first.ipv6.map { $0.first }
-        return first
-    }
+    fileprivate var firstOfEach: Self { NameAddresses(name: name, ipv4: ipv4.first, ipv6: ipv6.first) }
 
     /// One line for each address family, with name, type, addresses and TTL.
     fileprivate var textLines: [String] {
@@ -106,8 +101,9 @@ extension FamilyAddresses {
         }
     }
 
-    fileprivate func map(_ change: ([IPAddress]) -> IPAddress?) -> Self {
+    /// The same with the first address alone.
+    fileprivate var first: Self {
         guard case .addresses(let addresses, let ttl) = self else { return self }
-        return .addresses(change(addresses).map { [$0] } ?? [], ttl: ttl)
+        return .addresses(Array(addresses.prefix(1)), ttl: ttl)
     }
 }

@@ -324,8 +324,7 @@ extension ControlServer {
                     ControlResponse(.serviceUnavailable, "too much is being explained at once; ask again in a moment\n")
                 )
             }
-            let type = asJSON ? "application/json" : "text/plain; charset=utf-8"
-            done(ControlResponse(.ok, explained.printed(asJSON: asJSON) + "\n", type: type))
+            done(asJSON ? .json(explained.json) : ControlResponse(.ok, explained.text + "\n"))
         }
     }
 

@@ -92,22 +92,20 @@ struct History {
                 room -= 1
             }
             // The counts of a new key belong to the minute that is over.
-            var growth = kept[key] ?? Growth()
-            growth.pass(passed, total)
-            new[key] = growth
+            new[key] = kept[key] ?? Growth()
+            new[key]?.pass(passed, total)
         }
         kept = new
     }
 
     /// The last hour, up to this observation.
     func hour(_ observation: Observation) -> Hour {
-        func minutes<Total>(_ growth: Growth<Total>?, _ total: Total) -> [Total] {
-            (growth ?? Growth()).all(total)
-        }
         var hour = Hour(minutes: questions.all(observation.questionTotals))
-        for (member, total) in observation.answerTotals { hour.answers[member] = minutes(servers[member], total) }
+        for (member, total) in observation.answerTotals {
+            hour.answers[member] = servers[member, default: Growth()].all(total)
+        }
         for (group, total) in observation.nameTotals {
-            hour.names[group] = minutes(names[group], total).reduce(0, +)
+            hour.names[group] = names[group, default: Growth()].all(total).reduce(0, +)
         }
         return hour
     }

@@ -304,24 +304,16 @@ struct Steps: Sendable {
 
 /// The ways of questions, in words.
 extension Hour.Questions {
-    /// Questions by one way.
-    struct Part {
-        let exposure: Exposure
-        let count: UInt64
-        let words: String
-        /// The words for a heading or a list.
-        let brief: String
-    }
+    /// Questions by one way, in words, and in the words for a heading or a list.
+    typealias Part = (exposure: Exposure, count: UInt64, words: String, brief: String)
 
     /// All parts, the least protected first.
     var parts: [Part] {
         [
-            Part(exposure: .clear, count: clear, words: "left in the clear", brief: "in the clear"),
-            Part(exposure: .encrypted, count: encrypted, words: "left encrypted", brief: "encrypted"),
-            Part(
-                exposure: .loopback, count: loopback, words: "went to a resolver on this machine",
-                brief: "on this machine"),
-            Part(exposure: .none, count: stayed, words: "stayed here", brief: "stayed here"),
+            (.clear, clear, "left in the clear", "in the clear"),
+            (.encrypted, encrypted, "left encrypted", "encrypted"),
+            (.loopback, loopback, "went to a resolver on this machine", "on this machine"),
+            (.none, stayed, "stayed here", "stayed here"),
         ]
     }
 

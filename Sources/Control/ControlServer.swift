@@ -318,7 +318,7 @@ extension ControlServer {
         guard let type = RecordType(parsing: target.values("type").first ?? "A") else {
             return done(ControlResponse(.badRequest, "that is not a record type\n"))
         }
-        explained(Explained.Question(name, type, asksAccounts: target.values("ask") == ["accounts"])) {
+        explained((name: name, type: type, asksAccounts: target.values("ask") == ["accounts"])) {
             guard let explained = $0 else {
                 return done(
                     ControlResponse(.serviceUnavailable, "too much is being explained at once; ask again in a moment\n")

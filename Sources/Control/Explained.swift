@@ -28,25 +28,11 @@ package struct Explained: Sendable {
 
     package init(_ explanation: Explanation) { self.explanation = explanation }
 
-    /// The question to explain.
-    package struct Question: Sendable {
-        package let name: Name
-        package let type: RecordType
-        /// Whether HTTPDNS accounts are asked as well, which bill for the question.
-        package let asksAccounts: Bool
-
-        package init(_ name: Name, _ type: RecordType, asksAccounts: Bool) {
-            (self.name, self.type, self.asksAccounts) = (name, type, asksAccounts)
-        }
-    }
+    /// The question to explain, and whether HTTPDNS accounts are asked as well, which bill for it.
+    package typealias Question = (name: Name, type: RecordType, asksAccounts: Bool)
 
     /// A key that decides, with its location.
-    package struct Rule: Sendable {
-        let key: String
-        let location: Settings.Origins.Location
-
-        package init(key: String, location: Settings.Origins.Location) { (self.key, self.location) = (key, location) }
-    }
+    package typealias Rule = (key: String, location: Settings.Origins.Location)
 
     /// The result of a server at this moment.
     package struct Said: Sendable {

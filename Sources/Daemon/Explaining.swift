@@ -25,18 +25,18 @@ extension Explained {
         let origins = provenance.origins
         func rule(_ location: PatternLocation) -> Rule {
             let (key, file, item) = names.location(location)
-            return Rule(
-                key: key, location: file.map { .file($0, line: item) } ?? origins?.find(key, item: item) ?? .standard)
+            let read = file.map { Settings.Origins.Location.file($0, line: item) }
+            return (key: key, location: read ?? origins?.find(key, item: item) ?? .standard)
         }
         exception = explanation.rule.exception.map { rule($0.location) }
         if let location = explanation.rule.location {
             self.rule = rule(location)
         } else if explanation.rule.taker == .group(.httpdns) {
             let section = Settings.Group.httpdnsName
-            self.rule = Rule(key: section, location: origins?.find(section: section) ?? .standard)
+            self.rule = (key: section, location: origins?.find(section: section) ?? .standard)
         } else if explanation.rule.taker == .group(.fallback), hasAccount {
             let key = settings.domains.intercept.isEmpty ? "domains.interceptFile" : "domains.intercept"
-            self.rule = Rule(key: key, location: origins?.find(key) ?? .standard)
+            self.rule = (key: key, location: origins?.find(key) ?? .standard)
         }
     }
 }
@@ -146,7 +146,7 @@ extension Daemon {
     ) throws(StartFailure) -> String {
         let (settings, proxies) = settings.applyingProxy(in: environment)
         let forwarderLoop = try ForwarderLoop.alone(settings, Provenance(origins: origins, proxies: proxies))
-        let question = Explained.Question(name, type, asksAccounts: false)
+        let question = (name: name, type: type, asksAccounts: false)
         guard var explained = forwarderLoop.explained(question, StoreLooks(), at: Tick(nanoseconds: Clock.now())) else {
             preconditionFailure("the loop has settings")
         }

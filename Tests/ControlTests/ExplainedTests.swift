@@ -52,7 +52,7 @@ import Testing
         explanation.parts = [ready(office)] + (wall ? [] : [ready(group(.fallback, "fallback"))])
         change(&explanation)
         var explained = Explained(explanation)
-        explained.rule = .init(key: "upstreams.office.domains", location: .file("/etc/h.toml", line: 14))
+        explained.rule = (key: "upstreams.office.domains", location: .file("/etc/h.toml", line: 14))
         explained.at = Self.now
         explained.said = said
         return explained

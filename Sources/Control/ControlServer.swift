@@ -368,12 +368,8 @@ extension ControlServer {
         case health = "/healthz"
         case ready = "/readyz"
 
-        var isForOperators: Bool {
-            switch self {
-            case .status, .flush, .reload, .explain, .watch: true
-            case .page, .metrics, .health, .ready: false
-            }
-        }
+        /// What is not listed here is for the unix socket alone.
+        var isForOperators: Bool { ![.page, .metrics, .health, .ready].contains(self) }
 
         var changes: Bool { self == .flush || self == .reload }
     }

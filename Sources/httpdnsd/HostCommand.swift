@@ -30,22 +30,21 @@ struct HostCommand: ParsableCommand {
 
     func run() throws {
         try ending {
-            var host = Host(Settings())
-            var name = lookup.name ?? Settings().nameToLookUp
+            var settings = Settings()
             do {
                 let loaded = try options.load()
-                host = Host(loaded.settings)
-                name = lookup.name ?? loaded.settings.nameToLookUp
-                if work == .enable { try loaded.naming(host.checkAddress) }
+                settings = loaded.settings
+                if work == .enable { try loaded.naming(Host(settings).checkAddress) }
             } catch let problem where work != .enable {
                 // `disable` needs no settings, and `show` prints the rest for a user who searches for a fault.
                 if work == .show { StandardError.write(Ending(problem)?.line ?? "\(problem)", isError: false) }
             }
+            let host = Host(settings)
             switch (work, dryRun) {
             case (.show, _): StandardOutput.say(try host.show())
             case (.enable, true): StandardOutput.say(try host.enabling())
             case (.disable, true): StandardOutput.say(try host.disabling())
-            case (.enable, false): try host.enable(name) { StandardOutput.say($0) }
+            case (.enable, false): try host.enable(lookup.name ?? settings.nameToLookUp) { StandardOutput.say($0) }
             case (.disable, false): try host.disable { StandardOutput.say($0) }
             }
         }

@@ -10,12 +10,7 @@ extension Overview {
 
     /// A number with commas: `1,234,567`.
     static func grouped(_ number: UInt64) -> String {
-        var text = ""
-        for (index, digit) in String(number).reversed().enumerated() {
-            if index > 0, index % 3 == 0 { text.append(",") }
-            text.append(digit)
-        }
-        return String(text.reversed())
+        number < 1000 ? "\(number)" : "\(grouped(number / 1000)),\(String(1000 + number % 1000).dropFirst())"
     }
 
     /// `1 answer`, `2,000 answers`.
@@ -43,11 +38,9 @@ extension Overview {
         if value < 0 { return "-" + decimal(-value, decimals) }
         var scale = 1
         for _ in 0..<decimals { scale *= 10 }
-        let scaled = Int((value * Double(scale)).rounded())
-        guard scale > 1, scaled % scale != 0 else { return "\(scaled / scale)" }
-        let digits = String(scaled % scale)
-        let fraction = String(repeating: "0", count: decimals - digits.count) + digits
-        return "\(scaled / scale).\(fraction.prefix(fraction.count - fraction.reversed().prefix { $0 == "0" }.count))"
+        var scaled = Int((value * Double(scale)).rounded())
+        while scale > 1, scaled % 10 == 0 { (scaled, scale) = (scaled / 10, scale / 10) }
+        return scale == 1 ? "\(scaled)" : "\(scaled / scale).\(String(scale + scaled % scale).dropFirst())"
     }
 
     static func octets(_ count: Int) -> String {

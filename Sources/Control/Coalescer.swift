@@ -39,8 +39,6 @@ final class Coalescer<Value: Sendable> {
 
     private func end(_ value: Value?) {
         isUnderWay = false
-        let those = waiting
-        waiting = []
-        for waiter in those { waiter(value) }
+        for waiter in exchange(&waiting, with: []) { waiter(value) }
     }
 }

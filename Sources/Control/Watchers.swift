@@ -100,10 +100,7 @@ struct WatchSlices {
     }
 
     /// Takes all questions that are left.
-    mutating func rest() -> ArraySlice<Watched> {
-        defer { waiting = [] }
-        return waiting
-    }
+    mutating func rest() -> ArraySlice<Watched> { exchange(&waiting, with: []) }
 }
 
 /// One watcher.

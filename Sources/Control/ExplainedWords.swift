@@ -180,13 +180,10 @@ extension Explained {
         let state =
             held.isFresh
             ? "fresh for \(held.left) s more" : "stale, past its TTL for \(held.elapsed - held.answer.keep) s"
+        let former = held.audience.isOfAccounts ? "HTTPDNS, from cache.file" : "a group that cache.file does not name"
+        let origin = explanation.origin?.title ?? former
         return
-            "\(answer); by \(originText(held)), \(held.elapsed) s ago; \(state)\(held.isStandIn ? "; in the place of HTTPDNS" : "")"
-    }
-
-    func originText(_ held: DNSCache.Held) -> String {
-        if let origin = explanation.origin { return GroupView(origin, at: at).title }
-        return held.audience.isOfAccounts ? "HTTPDNS, from cache.file" : "a group that cache.file does not name"
+            "\(answer); by \(origin), \(held.elapsed) s ago; \(state)\(held.isStandIn ? "; in the place of HTTPDNS" : "")"
     }
 
     /// `NOERROR: A 192.0.2.1, ttl 60`.

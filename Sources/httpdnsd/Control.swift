@@ -63,10 +63,8 @@ struct RunningDaemon {
     /// Sends a request to the daemon and returns its response.
     func ask(_ request: ControlClient.Request) throws -> ControlClient.Response {
         let client = try ControlClient(socket())
-        switch waiting(for: { client.send(request, $0) }) {
-        case .success(let response): return response
-        case .failure(let failure): throw unreachable(failure)
-        }
+        let result: Result<ControlClient.Response, ControlClient.Failed> = waiting { client.send(request, $0) }
+        return try result.mapError(unreachable).get()
     }
 
     /// The ending for an unreachable daemon. For the packaged daemon, the ending has the next command to type.

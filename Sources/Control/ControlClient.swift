@@ -10,17 +10,13 @@ public final class ControlClient: @unchecked Sendable {
     private let loop: EventLoop
     private var exchange: HTTPExchange?
 
-    /// The requests of the operator's commands.
-    public enum Request: Sendable {
-        case status(asJSON: Bool)
-        case alive
-        case ready
-        /// Remove the cached answers of these names.
-        case flush([NameScope])
-        /// Reload the configuration.
-        case reload
-        /// - Parameter asksAccounts: Whether HTTPDNS accounts are asked too, which bill for the question.
-        case explain(String, type: String, asksAccounts: Bool, asJSON: Bool)
+    /// A request of one of the operator's commands.
+    public struct Request: Sendable {
+        fileprivate let target: String
+        /// Whether the request changes the daemon's state.
+        fileprivate var changes = false
+        /// How long the daemon may take, in nanoseconds.
+        fileprivate var patience: UInt64 = 5_000_000_000
     }
 
     /// The daemon's response.
@@ -83,33 +79,35 @@ public final class ControlClient: @unchecked Sendable {
     private func failed(_ reason: String) -> Failed { Failed(description: "no daemon answers at \(path): \(reason)") }
 }
 
+/// All requests.
 extension ControlClient.Request {
-    /// How long the daemon may take, in nanoseconds; long lists of names take a while to read.
-    fileprivate var patience: UInt64 {
-        if case .reload = self { ControlConnection.longestAnswering } else { 5_000_000_000 }
+    public static let alive = Self(target: "/healthz")
+    public static let ready = Self(target: "/readyz")
+    /// Reload the configuration. Long lists of names take a while to read.
+    public static let reload = Self(target: "/reload", changes: true, patience: ControlConnection.longestAnswering)
+
+    public static func status(asJSON: Bool) -> Self { Self(target: "/status\(asJSON ? "?format=json" : "")") }
+
+    /// Remove the cached answers of these names.
+    public static func flush(_ scopes: [NameScope]) -> Self {
+        let query = scopes.map { scope in
+            switch scope {
+            case .only(let name): "name=" + RequestTarget.encoded("\(name)")
+            case .under(let name): "under=" + RequestTarget.encoded("\(name)")
+            }
+        }.joined(separator: "&")
+        return Self(target: "/flush?\(query)", changes: true)
+    }
+
+    /// - Parameter asksAccounts: Whether HTTPDNS accounts are asked too, which bill for the question.
+    public static func explain(_ name: String, type: String, asksAccounts: Bool, asJSON: Bool) -> Self {
+        Self(
+            target: "/explain?name=\(RequestTarget.encoded(name))&type=\(RequestTarget.encoded(type))"
+                + (asksAccounts ? "&ask=accounts" : "") + (asJSON ? "&format=json" : ""))
     }
 
     fileprivate var octets: [UInt8] {
         let writer = HTTPRequestWriter(host: "localhost", keepsConnection: false)
-        let target: String
-        switch self {
-        case .status(let asJSON): target = "/status\(asJSON ? "?format=json" : "")"
-        case .alive: target = "/healthz"
-        case .ready: target = "/readyz"
-        case .flush(let scopes):
-            let query = scopes.map { scope in
-                switch scope {
-                case .only(let name): "name=" + RequestTarget.encoded("\(name)")
-                case .under(let name): "under=" + RequestTarget.encoded("\(name)")
-                }
-            }.joined(separator: "&")
-            return writer.post(Array("/flush?\(query)".utf8))
-        case .reload: return writer.post(Array("/reload".utf8))
-        case .explain(let name, let type, let asksAccounts, let asJSON):
-            target =
-                "/explain?name=\(RequestTarget.encoded(name))&type=\(RequestTarget.encoded(type))"
-                + (asksAccounts ? "&ask=accounts" : "") + (asJSON ? "&format=json" : "")
-        }
-        return writer.get(Array(target.utf8))
+        return changes ? writer.post(Array(target.utf8)) : writer.get(Array(target.utf8))
     }
 }

@@ -57,7 +57,6 @@ extension WatchFilter {
             let slower = values("slower", { Double($0) }), slower.allSatisfy({ $0 >= 0 && $0.isFinite })
         else { return nil }
         (self.names, self.types, self.codes, self.clients) = (names, types, codes, clients)
-        (by, self.ways, slowerThan) = (target.values("by"), ways, slower.first ?? 0)
-        self.over = over
+        (by, self.ways, self.over, slowerThan) = (target.values("by"), ways, over, slower.first ?? 0)
     }
 }

@@ -101,8 +101,7 @@ struct Watch: ParsableCommand {
     private var filter: WatchFilter {
         var filter = WatchFilter()
         (filter.names, filter.types, filter.codes, filter.clients) = (names, type, rcode, client)
-        (filter.by, filter.slowerThan) = (by, slowerThan ?? 0)
-        (filter.ways, filter.over) = (way, over)
+        (filter.by, filter.ways, filter.over, filter.slowerThan) = (by, way, over, slowerThan ?? 0)
         return filter
     }
 }

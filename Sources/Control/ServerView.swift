@@ -189,11 +189,10 @@ extension ServerView {
     /// The address without a default port.
     var brief: String {
         let usualPort: UInt16 = server.kind == .account ? encryption == .https ? 443 : 80 : 53
-        switch (server.kind, server.host) {
-        case (.plain, .address(let address, nil)), (.account, .address(let address, nil)):
-            return server.port == usualPort ? address.description : server.description
-        default: return server.description
-        }
+        guard server.kind == .plain || server.kind == .account, server.port == usualPort,
+            case .address(let address, nil) = server.host
+        else { return server.description }
+        return address.description
     }
 
     /// The protocol, and whether an observer on the path can read the questions.

@@ -36,8 +36,7 @@ struct RequestTarget {
     static func encoded(_ text: String) -> String {
         text.utf8.map { octet -> String in
             if isUnreserved(octet) { return String(UnicodeScalar(octet)) }
-            let digits = String(octet, radix: 16, uppercase: true)
-            return "%" + (digits.count == 1 ? "0" : "") + digits
+            return "%" + String(0x100 + Int(octet), radix: 16, uppercase: true).dropFirst()
         }.joined()
     }
 }

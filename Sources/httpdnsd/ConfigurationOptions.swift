@@ -215,9 +215,7 @@ enum Ending: Error {
         case .usage(let line), .configuration(let line), .system(let line), .unreachable(let line): line
         }
     }
-}
 
-extension Ending {
     /// The ending for an error of the program's modules; nil for an error of the parser.
     init?(_ error: any Error) {
         switch error {

@@ -36,14 +36,6 @@ struct ControlOptions: ParsableArguments {
                 isError: false)
         }
     }
-
-    /// Prints the daemon's response, or ends with its error.
-    /// - Parameter asJSON: Whether the output is for programs.
-    func show(_ request: ControlClient.Request, asJSON: Bool = false) throws {
-        let response = try find().ask(request)
-        guard response.isFine else { throw Ending.unreachable(response.line) }
-        if asJSON { StandardOutput.write(response.line) } else { StandardOutput.say(response.line) }
-    }
 }
 
 /// The running daemon, reached through its control socket.
@@ -99,7 +91,7 @@ struct Status: ParsableCommand {
     func run() throws {
         try ending {
             guard alive || ready else {
-                try options.show(.status(asJSON: json), asJSON: json)
+                try options.find().ask(.status(asJSON: json)).show(asJSON: json)
                 return options.reportSecretsNotInUse()
             }
             let response = try options.find().ask(alive ? .alive : .ready)
@@ -142,7 +134,8 @@ struct Flush: ParsableCommand {
             let scopes = all ? [NameScope.all] : names.map(NameScope.only) + under.map(NameScope.under)
             // Each request holds as many names as fit into a request.
             for start in stride(from: 0, to: scopes.count, by: Self.atOnce) {
-                try options.show(.flush(Array(scopes[start..<min(start + Self.atOnce, scopes.count)])))
+                let end = min(start + Self.atOnce, scopes.count)
+                try options.find().ask(.flush(Array(scopes[start..<end]))).show()
             }
         }
     }
@@ -176,8 +169,7 @@ struct Reload: ParsableCommand {
             }
             if response.isOfWrongConfiguration { throw Ending.configuration(response.line) }
             if response.isOfUnreadableConfiguration { throw Ending.system(response.line) }
-            guard response.isFine else { throw Ending.unreachable(response.line) }
-            StandardOutput.say(response.line)
+            try response.show()
             options.reportSecretsNotInUse()
         }
     }
@@ -186,4 +178,11 @@ struct Reload: ParsableCommand {
 extension ControlClient.Response {
     /// The text without its final line end, which printing adds again.
     var line: String { text.hasSuffix("\n") ? String(text.dropLast()) : text }
+
+    /// Prints the response, or ends with its error.
+    /// - Parameter asJSON: Whether the output is for programs.
+    func show(asJSON: Bool = false) throws {
+        guard isFine else { throw Ending.unreachable(line) }
+        if asJSON { StandardOutput.write(line) } else { StandardOutput.say(line) }
+    }
 }

@@ -42,8 +42,7 @@ struct Explain: ParsableCommand {
                 return try explainAlone(why)
             }
             if let mistake = daemon.mistake { StandardError.write(mistake, isError: false) }
-            guard response.isFine else { throw Ending.unreachable(response.line) }
-            if json { StandardOutput.write(response.line) } else { StandardOutput.say(response.line) }
+            try response.show(asJSON: json)
         }
     }
 

@@ -103,17 +103,6 @@ struct Metric: Sendable {
     }
 }
 
-extension Overview {
-    /// The samples of each server of each group, with the values of ``Metric/ofServer`` before its own.
-    func ofServers<Figure>(_ samples: (ServerView) -> Metric.Samples<Figure>) -> Metric.Samples<Figure> {
-        groups.flatMap { group in
-            group.servers.flatMap { server in
-                samples(server).map { ([group.name, server.address, server.proto] + $0, $1) }
-            }
-        }
-    }
-}
-
 /// Prometheus' text format, version 0.0.4.
 struct MetricsText {
     static let type = "text/plain; version=0.0.4; charset=utf-8"
@@ -165,5 +154,14 @@ extension Overview {
             metric.write(self, &text)
         }
         return text.text
+    }
+
+    /// The samples of each server of each group, with the values of ``Metric/ofServer`` before its own.
+    func ofServers<Figure>(_ samples: (ServerView) -> Metric.Samples<Figure>) -> Metric.Samples<Figure> {
+        groups.flatMap { group in
+            group.servers.flatMap { server in
+                samples(server).map { ([group.name, server.address, server.proto] + $0, $1) }
+            }
+        }
     }
 }

@@ -216,20 +216,17 @@ extension Explained {
 
     /// The answer of a server, in one line.
     func text(_ said: Said) -> String {
+        let time = Overview.milliseconds(said.milliseconds)
         switch said.result {
         case .notAsked(let why): return "not asked: \(why)"
-        case .outcome(let outcome):
-            let time = Overview.milliseconds(said.milliseconds)
-            switch outcome {
-            case .failed(let failure): return "fails after \(time): \(failure.detail)"
-            case .answer(let answer): return "\(summary(answer, age: 0)), in \(time)"
-            case .addresses(let results, let reasons):
-                let all = addressTexts(results)
-                guard !all.isEmpty else { return "no record\(Self.because(code(reasons))), in \(time)" }
-                let left = all.count - Self.mostRecords
-                return all.prefix(Self.mostRecords).joined(separator: "; ") + (left > 0 ? "; and \(left) more" : "")
-                    + ", in \(time)"
-            }
+        case .outcome(.failed(let failure)): return "fails after \(time): \(failure.detail)"
+        case .outcome(.answer(let answer)): return "\(summary(answer, age: 0)), in \(time)"
+        case .outcome(.addresses(let results, let reasons)):
+            let all = addressTexts(results)
+            guard !all.isEmpty else { return "no record\(Self.because(code(reasons))), in \(time)" }
+            let left = all.count - Self.mostRecords
+            return all.prefix(Self.mostRecords).joined(separator: "; ") + (left > 0 ? "; and \(left) more" : "")
+                + ", in \(time)"
         }
     }
 

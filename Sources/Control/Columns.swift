@@ -127,10 +127,8 @@ struct Columns {
             lines.append("<tr><th scope=\"row\">\(age)–\(age + rows.length) \(rows.unit)</th>\(cells)</tr>")
             end = start
         }
-        let heads = (["ago", "questions"] + Hour.Questions().parts.map(\.brief) + ["failed", "names billed"]).map {
-            words -> HTML in
-            "<th scope=\"col\">\(words)</th>"
-        }
+        let titles = ["ago", "questions"] + Hour.Questions().parts.map(\.brief) + ["failed", "names billed"]
+        let heads = titles.map { words -> HTML in "<th scope=\"col\">\(words)</th>" }
         return """
             <details><summary>\(title) as a table</summary>
             <div class="wide" role="region" aria-label="\(title)" tabindex="0"><table>

@@ -22,12 +22,11 @@ final class Signals: Sendable {
 
     /// Queues a signal. Several signals of one kind count as one.
     private func take(_ signal: Signal) {
-        let isNew = waiting.withLock { waiting in
-            if waiting.contains(signal) { return false }
+        waiting.withLock { waiting in
+            guard !waiting.contains(signal) else { return }
             waiting.append(signal)
-            return true
+            arrived.signal()
         }
-        if isNew { arrived.signal() }
     }
 
     /// Requests a reload of the configuration, as HUP does.

@@ -85,7 +85,7 @@ final class ControlConnection: @unchecked Sendable {
             link.isReading = true
             link.flush()
             // The send may have found the connection broken.
-            if !link.isClosed { server.watch(self, watch) }
+            if !link.isClosed { server.watchers.add(self, watch.filter, watch.form, at: Clock.now()) }
             return
         }
         current = .writing

@@ -31,7 +31,7 @@ package final class ControlServer: @unchecked Sendable {
     package typealias Reload = @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void
 
     private var connections: [ObjectIdentifier: ControlConnection] = [:]
-    private let watchers: Watchers
+    let watchers: Watchers
     private var history = History(at: Clock.now())
     private let historyFile: HistoryFile?
     /// Whether the history's file was read, so that the file may be written.
@@ -141,11 +141,6 @@ package final class ControlServer: @unchecked Sendable {
         connections.removeValue(forKey: ObjectIdentifier(connection))
         unix?.connectionEnded()
         watchers.remove(connection)
-    }
-
-    /// - Parameter connection: A connection whose response's head was sent.
-    func watch(_ connection: ControlConnection, _ watch: (filter: WatchFilter, form: WatchText.Form)) {
-        watchers.add(connection, watch.filter, watch.form, at: Clock.now())
     }
 
     // MARK: Time

@@ -96,29 +96,37 @@ package final class Observer: Sendable {
 
     /// The queues that have not answered yet. A round reports its result once.
     private final class Round: Sendable {
-        /// Each of these queues with its progress at the start; nil when the result was reported.
-        private let waiting: Mutex<[Int: (queue: Queue, progress: UInt64)]?>
-        private let done: @Sendable (Bool) -> Void
+        private struct State {
+            var waiting: [Int: (queue: Queue, progress: UInt64)]
+            var done: (@Sendable (Bool) -> Void)?
+        }
+        private let state: Mutex<State>
 
         init(_ queues: [Queue], _ done: @escaping @Sendable (Bool) -> Void) {
             let waiting = queues.enumerated().map { ($0, (queue: $1, progress: $1.progress())) }
-            self.waiting = Mutex(Dictionary(uniqueKeysWithValues: waiting))
-            self.done = done
+            state = Mutex(State(waiting: Dictionary(uniqueKeysWithValues: waiting), done: done))
         }
 
         func answered(_ number: Int) {
-            let wasLast = waiting.withLock { waiting in
-                waiting?[number] = nil
-                guard waiting?.isEmpty ?? false else { return false }
-                waiting = nil
-                return true
+            take { state in
+                state.waiting[number] = nil
+                return state.waiting.isEmpty ? true : nil
             }
-            if wasLast { done(true) }
         }
 
         func timeIsUp() {
-            guard let left = waiting.withLock({ exchange(&$0, with: nil) }) else { return }
-            done(left.values.allSatisfy { $0.queue.progress() != $0.progress })
+            take { $0.waiting.values.allSatisfy { $0.queue.progress() != $0.progress } }
+        }
+
+        /// - Parameter result: Returns the result; nil if it is unknown so far.
+        private func take(_ result: (inout State) -> Bool?) {
+            let callback = state.withLock { state in
+                result(&state).flatMap { result in
+                    defer { state.done = nil }
+                    return state.done.map { done in { done(result) } }
+                }
+            }
+            callback?()
         }
     }
 }

@@ -289,7 +289,7 @@ struct Script {
                 chance.below(8) == 0 ? .counters : .control(request, name: names[chance.below(names.count)])
             add(&chance, at: moment(&chance), what)
         }
-        for _ in 0..<3 + chance.below(40) {
+        for _ in 0..<3 + chance.below(120) {
             let client = chance.below(5)
             let type: UInt16 = [1, 1, 1, 28, 28, 16, 65][chance.below(7)]
             let what: What =

@@ -351,3 +351,24 @@ def test_a_flush_right_after_the_start_is_not_undone(daemon, binary, service, pl
     eventually(lambda: running.log_lines("taken over from cache.file"), "the file is read")
     assert addresses(ask("many8.example.com")) == [address_of("many8.example.com")] and not asked
     assert addresses(ask("many7.example.com")) == [address_of("many7.example.com")] and asked == ["many7.example.com"]
+
+
+def test_a_flush_reaches_answers_of_other_settings(daemon, binary, service, place, file):
+    """An answer that a restart leaves in the file, as it is of other settings, does not return after a flush."""
+    file.parent.mkdir()
+    asked = []
+    chosen = service("aes", lambda name, request: asked.append(name) or every_name(name, request))
+    settings = {"cache": {"file": str(file)}, "control": {"socket": str(place / "s")}, "httpdns": STRICT}
+    running = daemon(chosen, settings)
+    assert addresses(ask("one.example.com")) == [address_of("one.example.com")]
+    running.stop()
+    group = {"servers": ["127.0.0.9"], "domains": ["."]}
+    running = daemon(chosen, settings | {"upstreams.shop": group}, ready=False)
+    eventually(lambda: running.log_lines("of other settings left out"), "the file is read")
+    operator = Control(binary, running)
+    operator.socket = place / "s"
+    operator("flush")
+    running.stop()
+    asked.clear()
+    daemon(chosen, settings)
+    assert addresses(ask("one.example.com")) == [address_of("one.example.com")] and "one.example.com" in asked

@@ -17,8 +17,8 @@ final class CacheFile: @unchecked Sendable {
     private let boot = CacheFile.bootIdentifier()
     /// See ``trouble``.
     private let cannotWrite = Mutex<String?>(nil)
-    /// The value of ``DNSCache/changes`` when the file was written.
-    private var savedChanges: UInt64 = 0
+    /// The value of ``DNSCache/changes`` when the file was written; nil if it must be written again.
+    private var savedChanges: UInt64? = 0
     private var savedOctets = 0
 
     /// The highest average rate of writing: a small file is written a second after a change, a larger one less often,
@@ -56,10 +56,11 @@ final class CacheFile: @unchecked Sendable {
         }
     }
 
-    /// Writes the changes at once, if there are any: removed answers must not return. A file that cannot be written is
-    /// removed. From any thread.
+    /// Writes the file at once: removed answers must not return, and the file may also have answers of other settings,
+    /// which the cache does not have. A file that cannot be written is removed. From any thread.
     func saveSoon() {
         loop.submit { [self] in
+            savedChanges = nil
             save()
             if trouble != nil { SystemFile.remove(path) }
             setDeadline()

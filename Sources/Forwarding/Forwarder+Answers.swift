@@ -232,9 +232,9 @@ extension Forwarder {
         var answer = best.answer
         let (key, group) = (flight.key, flight.route[best.step].group)
         let longest = isStandIn ? min(timing.maxTTL, Timing.standInTTL) : timing.maxTTL
-        // `minTTL` has applied to the A records from which the answer is made.
+        // `minTTL` has applied to an entry of the store, and to the A records from which the answer is made.
         let isMade = policy.synthesis != nil && answer.addresses.contains(where: policy.isTranslated)
-        answer.clampTTLs(minimum: isMade ? 0 : min(timing.minTTL(of: answer), longest), maximum: longest)
+        answer.clampTTLs(minimum: isMade || isFromStore ? 0 : min(timing.minTTL(of: answer), longest), maximum: longest)
         rank(&answer, of: key.name, key.type, at: now)
         guard flight.isCurrent else { return answer }
         cacheAnswer(

@@ -178,7 +178,9 @@ extension GroupDesk {
                     !messages.flight.isCurrent && !mayAsk(query.group, messages.flight.key)
                 case .names(let lookups, _): lookups.contains { isBarred($0, query.group) }
                 // The flight may have ended, so that it does not know whether it is current.
-                case .measurement(let messages): !mayAsk(query.group, messages.flight.key)
+                case .measurement(let messages):
+                    !mayAsk(query.group, messages.flight.key)
+                        || !groups[query.group.rawValue].choice.servers.contains { $0.number == query.number }
                 }
             guard isMeant, cancel(id, as: .withdrawn, at: now) != nil,
                 case .names(let lookups, _) = query.subject

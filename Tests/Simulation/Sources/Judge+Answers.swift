@@ -154,13 +154,14 @@ extension Judge {
         }
         let mayBeBogus = bogusNames.contains(asked.query.name) && plans.contains { $0.hasBogus(asked.query.name) }
         if mayBeBogus, message.records.isEmpty, message.code == 3 { return }
-        checkPromise(answer)
+        // A name for which a group gives the address of a search page waits for the next group.
+        if !mayBeBogus { checkPromise(answer) }
         if let code = asked.foretold, asked.slept == kernel.slept {
             explained += 1
             if message.code != code { fault("\(who) RCODE \(message.code), where explain says \(code)") }
             if kernel.now - asked.at > 10_000_000 { fault("\(who) asked of a server, where explain says that none is") }
         }
-        checkCalm(answer)
+        if !mayBeBogus { checkCalm(answer) }
         if message.code == 5, answer.groups.count == 1, let host = wellHost(of: answer.groups.first!, asked) {
             fault("\(who) REFUSED, though \(host.name) is well")
         }
@@ -378,7 +379,10 @@ extension Judge {
     private func standsIn(_ told: Said) -> Bool {
         let isAddress = told.type == 1 || told.type == 28
         // Validating clients get the answer of a group with signatures, whether the account answers or not.
-        if told.host.group == "shop", let manner = told.query?.manner, manner.isDNSSECOK, !manner.isCheckingDisabled {
+        // A server that knows no EDNS is asked without the bit DO.
+        if told.host.group == "shop", let query = told.query, query.manner.isDNSSECOK || !query.hasEDNS,
+            !query.manner.isCheckingDisabled
+        {
             return false
         }
         // For a name without a record of an account, other groups answer.

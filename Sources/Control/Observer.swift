@@ -98,6 +98,7 @@ package final class Observer: Sendable {
     private final class Round: Sendable {
         private struct State {
             var waiting: [Int: (queue: Queue, progress: UInt64)]
+            /// Nil once called: the timer keeps the round for ``patience``, and must not keep the caller.
             var done: (@Sendable (Bool) -> Void)?
         }
         private let state: Mutex<State>

@@ -31,7 +31,7 @@ struct Check: ParsableCommand {
             let mistakes = Settings.mistakes(
                 file: options.path, contents: contents, environment: Environment.variables)
             if let first = mistakes.first {
-                // A single mistake is reported by the ending.
+                // A single mistake is reported by the ending, unless a remark on another program's file takes its place.
                 if mistakes.count > 1 { for mistake in mistakes { StandardError.write("\(mistake)") } }
                 let all = "\(options.path): \(mistakes.count) mistakes; the daemon does not start with them"
                 let remark = contents.flatMap { ForeignFile.remark(options.path, $0) }

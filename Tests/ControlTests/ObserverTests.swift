@@ -20,17 +20,33 @@ import Testing
         }
     }
 
-    private func isAlive(_ queues: [Queue]) async -> Bool {
-        let observer = Observer(
+    private func observer(_ queues: [Queue]) -> Observer {
+        Observer(
             Settings(), describe: { _ in }, checkReadiness: {}, queues: queues.map(\.source), listeners: [],
             forwarderLoop: Tally(.udp), logLinesLost: { 0 })
-        return await withCheckedContinuation { done in observer.liveness { done.resume(returning: $0) } }
+    }
+
+    private func isAlive(_ queues: [Queue]) async -> Bool {
+        await withCheckedContinuation { done in observer(queues).liveness { done.resume(returning: $0) } }
     }
 
     @Test func aQueueThatIsSlowToAnswerIsAliveIfItGoesOn() async {
         #expect(await isAlive([.answers, .answers]))
         #expect(await isAlive([.answers, .goesOn]))
         #expect(await !isAlive([.goesOn, .answers, .stands]))
+    }
+
+    /// The time for an answer goes on, but keeps nothing of the caller's.
+    @Test func theCallerIsLetGoOfOnceItIsAnswered() {
+        final class Caller: Sendable {}
+        var caller: Caller? = Caller()
+        let isHeld = { [weak caller] in caller != nil }
+        observer([.answers]).liveness { [caller] isAlive in
+            #expect(isAlive)
+            withExtendedLifetime(caller) {}
+        }
+        caller = nil
+        #expect(!isHeld())
     }
 }
 

@@ -267,8 +267,8 @@ struct ReplyOptionsTests {
         let answer = Answer.addresses(name, type: .a, (0..<29).map { .v4(192, 0, 2, $0) }, ttl: 60)
         let options = ReplyOptions(cookie: cookie)
         let whole = 33 + 29 * 16 + 11 + 28
-        #expect(try reply(answer, to: Vectors.ednsQuery, limit: whole, options: options).count == whole)
-        let cut = try reply(answer, to: Vectors.ednsQuery, limit: whole - 1, options: options)
+        #expect(try reply(answer, to: Vectors.ednsQuery, limit: whole, room: whole, options: options).count == whole)
+        let cut = try reply(answer, to: Vectors.ednsQuery, limit: whole - 1, room: whole - 1, options: options)
         #expect(cut.count == 33 + 11 + 28 && cut[2] & 2 != 0)
     }
 

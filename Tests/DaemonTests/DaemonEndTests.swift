@@ -16,8 +16,12 @@ import Testing
                 }
             }
         }
-        expectEnd { Daemon.end(parts, within: .seconds(60), $0) }
-        #expect(ended.load(ordering: .sequentiallyConsistent) == 3)
+        expectEnd { done in
+            Daemon.end(parts, within: .seconds(60)) {
+                #expect(ended.load(ordering: .sequentiallyConsistent) == 3)
+                done()
+            }
+        }
     }
 
     @Test("a part that does not end within the time is not waited for, and may end later")

@@ -209,7 +209,7 @@ package final class ControlServer: @unchecked Sendable {
 
 extension Report {
     func noControlSocket(_ error: SystemError) {
-        log.warning("no control socket, so no status, reload, flush, explain and watch: \(error)")
+        log.warning("no control socket, so no command reaches this daemon: \(error)")
     }
 
     package func metrics(on endpoint: Endpoint) {

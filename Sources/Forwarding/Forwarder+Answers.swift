@@ -232,9 +232,11 @@ extension Forwarder {
         var answer = best.answer
         let (key, group) = (flight.key, flight.route[best.step].group)
         let longest = isStandIn ? min(timing.maxTTL, Timing.standInTTL) : timing.maxTTL
-        // `minTTL` has applied to an entry of the store, and to the A records from which the answer is made.
+        // `minTTL` has applied to an entry of the store, and to the A records from which the answer is made. It is a time
+        // in the cache, so it does not apply to an answer that is not cached, as one made from stale records.
         let isMade = policy.synthesis != nil && answer.addresses.contains(where: policy.isTranslated)
-        answer.clampTTLs(minimum: isMade || isFromStore ? 0 : min(timing.minTTL(of: answer), longest), maximum: longest)
+        let isStretched = answer.isCacheable && !isMade && !isFromStore
+        answer.clampTTLs(minimum: isStretched ? min(timing.minTTL(of: answer), longest) : 0, maximum: longest)
         rank(&answer, of: key.name, key.type, at: now)
         guard flight.isCurrent else { return answer }
         cacheAnswer(

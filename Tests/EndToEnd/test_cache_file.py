@@ -367,7 +367,7 @@ def test_a_flush_reaches_answers_of_other_settings(daemon, binary, service, plac
     eventually(lambda: running.log_lines("of other settings left out"), "the file is read")
     operator = Control(binary, running)
     operator.socket = place / "s"
-    operator("flush")
+    operator("flush", "--all")
     running.stop()
     asked.clear()
     daemon(chosen, settings)

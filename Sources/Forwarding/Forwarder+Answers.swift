@@ -197,11 +197,15 @@ extension Forwarder {
     }
 
     /// An account has no record of a flight's name.
-    /// - Parameter code: See ``AbsenceReason/code``.
+    /// - Parameters:
+    ///   - code: See ``AbsenceReason/code``.
+    ///   - elapsed: The age of the finding, in seconds.
     func noRecordEvent(
-        _ flight: Flight, at group: GroupID, by answerer: Answerer, because code: String? = nil
+        _ flight: Flight, at group: GroupID, by answerer: Answerer, because code: String? = nil,
+        after elapsed: UInt32 = 0
     ) -> FlightEvent {
-        let answer = noRecord(flight.key.name.name, flight.key.type, at: group, because: code)
+        var answer = noRecord(flight.key.name.name, flight.key.type, at: group, because: code)
+        answer.spend(seconds: Int(elapsed))
         return .withoutRecord(
             StepAnswer(answer: answer, by: answerer, step: flight.step(of: group)), isProven: desk.rules[group].isProven
         )

@@ -78,7 +78,7 @@ extension Forwarder {
         }
         guard case .answer(var answer) = content else {
             desk.noRecord(key.name, after: elapsed, at: group, now)
-            return tell(flight, noRecordEvent(flight, at: group, by: .sharedCache(group)), at: now)
+            return tell(flight, noRecordEvent(flight, at: group, by: .sharedCache(group), after: elapsed), at: now)
         }
         var aged = StepAnswer(answer: answer, by: .sharedCache(group), step: step)
         aged.answer.spend(seconds: Int(elapsed))

@@ -215,13 +215,14 @@ extension Forwarder {
     /// The next event of a flight after this step has begun; nil: the rest cannot be foreseen.
     private mutating func event(of flight: Flight, _ step: Int, _ explanation: inout Explanation) -> FlightEvent? {
         let (part, group) = (explanation.parts[step], flight.route[step].group)
-        if explanation.sharedCache?.budget ?? 0 > 0, case .entry(let content, _, isFresh: true)? = part.stored {
+        if explanation.sharedCache?.budget ?? 0 > 0, case .entry(let content, let elapsed, isFresh: true)? = part.stored
+        {
             guard content == .noRecord else {
                 explanation.fate = .stored(step)
                 return nil
             }
             explanation.parts[step].standing = .withoutRecord(nil)
-            return noRecordEvent(flight, at: group, by: .sharedCache(group))
+            return noRecordEvent(flight, at: group, by: .sharedCache(group), after: elapsed)
         }
         switch part.standing {
         case .leftOut:

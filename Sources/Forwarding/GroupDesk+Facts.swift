@@ -5,10 +5,11 @@ import DNSWire
 extension GroupDesk {
     // MARK: Names without a record
 
-    /// The groups at the start of a route that are known to have no record of a name.
+    /// The groups at the start of a route that are known to have no record of a name. A group that leaves the type out
+    /// has an answer instead.
     mutating func withoutRecord(_ route: [Step], _ key: NameKey, at now: Tick) -> StepsBefore {
         var before = StepsBefore()
-        while before.count < route.count {
+        while before.count < route.count, !route[before.count].leavesOut {
             let group = route[before.count].group.rawValue
             guard groups[group].namesWithoutRecord.value(key, at: now) != nil else { break }
             before.addWithoutRecord(isProven: rules.groups[group].isProven)

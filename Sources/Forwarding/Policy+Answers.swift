@@ -97,7 +97,7 @@ extension Policy {
     func limited(_ steps: [Step], to type: RecordType) -> [Step] {
         guard let end = steps.firstIndex(where: { leavesOut($0.group, type) }) else { return steps }
         var limited = Array(steps[...end])
-        limited[end].hedgeAfter = nil
+        (limited[end].hedgeAfter, limited[end].leavesOut) = (nil, true)
         return limited
     }
 

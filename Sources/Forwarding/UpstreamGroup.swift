@@ -195,6 +195,8 @@ public struct Step: Sendable, Hashable {
     /// end. The value has no meaning in a route's first step and after a group that carries messages, whose own servers
     /// are asked beside each other.
     public var hedgeAfter: Int?
+    /// Whether the group leaves the question's type out: see ``Policy/limited(_:to:)``.
+    var leavesOut = false
 
     /// By default the step begins after a failure, and after "no record" of an account.
     public init(_ group: GroupID, hedgeAfter: Int? = nil, after: StepEnds = [.failure, .noRecord]) {

@@ -32,8 +32,6 @@ struct Decision: ~Copyable {
         case failedLately(FailureReason)
         /// No group can answer: a stale answer is given, else a failure.
         case noServer(FailureReason)
-        /// Too many names below the same domain had no record at this account, and no other group can be asked.
-        case budgetSpent(GroupID)
         /// The groups of the route are asked, from the first one after ``Decision/before``.
         case ask
     }
@@ -96,13 +94,6 @@ extension Forwarder {
             return decision.isBinding && decision.known == nil
                 ? .answer(policy.noData(name, type)) : .failedLately(reason)
         }
-        let first = steps[count].group
-        if isClients, desk.rules[first].carriesAddresses, decision.known?.answer.head.answerCount ?? 0 == 0,
-            isNoRecordBudgetSpent(first, key, at: now)
-        {
-            decision.before.addPastBudget()
-            if !steps[(count + 1)...].contains(where: { desk.rules.hasServers($0) }) { return .budgetSpent(first) }
-        }
         return .ask
     }
 
@@ -121,15 +112,5 @@ extension Forwarder {
         decision.route = policy.limited(steps, to: key.type)
         decision.before = desk.withoutRecord(decision.route, key.name, at: now)
         return decision.before.count == decision.route.count ? policy.notSupported(key.name.name, key.type) : nil
-    }
-
-    /// Whether a group must not be asked for a name, since too many names below its domain had no record. The limit
-    /// does not apply to a name with cached addresses of either family, nor to a name under way: only the group knows
-    /// whether a family of such a name has no record.
-    private mutating func isNoRecordBudgetSpent(_ group: GroupID, _ key: Flight.Key, at now: Tick) -> Bool {
-        if desk.isWithinNoRecordBudget(key.name, at: group, now) { return false }
-        let other = cache.find(
-            key.name.name, type: key.type == .a ? .aaaa : .a, for: key.audience, at: now.seconds)
-        return other?.answer.head.answerCount ?? 0 == 0
     }
 }

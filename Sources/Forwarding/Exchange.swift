@@ -150,11 +150,18 @@ public struct Failure: Error, Sendable, Equatable {
     /// A server asks this daemon the question that the daemon asks it.
     static let loop = Failure(.badAnswer, "a loop: the server asks this daemon what it is asked")
 
-    /// RFC 8914: 22 if no server answered in time, 14 if this machine is short of a resource, 23 if the network or the
-    /// peer made an answer impossible.
+    /// An account is not asked for a name: see ``NoRecordBudget``.
+    static let noRecordBudget = Failure(.badAnswer, "too many names below the same domain had no record")
+
+    /// Whether the daemon itself is the cause: it is short of a resource, or does not ask an account for the name.
+    var isOwn: Bool { kind == .here || self == .noRecordBudget }
+
+    /// RFC 8914: 15 if an account is not asked for the name, 22 if no server answered in time, 14 if this machine is
+    /// short of a resource, 23 if the network or the peer made an answer impossible.
     var extendedError: ExtendedError {
         switch kind {
         case .timedOut: .noReachableAuthority
+        case .badAnswer where self == .noRecordBudget: .blocked
         case .here: .notReady
         default: .networkError
         }

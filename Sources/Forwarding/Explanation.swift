@@ -181,7 +181,6 @@ extension Forwarder {
         case .cached: explanation.fate = .cached
         case .failedLately(let reason): explanation.fate = .failedLately(failure(key, reason))
         case .noServer(let reason): explanation.fate = .noServer(failure(key, reason))
-        case .budgetSpent: explanation.fate = .noServer(failure(key, FailureReason(code: .blocked)))
         case .join(let flight) where flight.isAnswered && explanation.held != nil:
             explanation.fate = .failedLately(failure(key, reason(flight)))
         case .join(let flight):
@@ -228,6 +227,7 @@ extension Forwarder {
         case .leftOut:
             explanation.fate = .made(policy.noData(flight.key.name.name, flight.key.type))
             return nil
+        case .budgetSpent: return pastBudget(flight, step)
         case .paused, .down: return .exhausted(step: step, .failure, desk.trouble(of: group))
         // A name that no other group may be asked for waits until the plan has room.
         case .planExceeded where flight.nextStep(after: .failure, desk.rules) != nil:
@@ -238,18 +238,17 @@ extension Forwarder {
         }
     }
 
-    /// Why the group of one of the first steps is not asked; nil: the group decides.
-    private func knownStanding(
+    /// Why the group of a step is not asked; nil: the group decides.
+    private mutating func knownStanding(
         _ step: Int, _ decision: borrowing Decision, _ key: Flight.Key, at now: Tick
     ) -> Explanation.Standing? {
+        let group = decision.route[step].group
         guard step < decision.before.count else {
-            return policy.leavesOut(decision.route[step].group, key.type) ? .leftOut : nil
+            if decision.route[step].leavesOut { return .leftOut }
+            return isNoRecordBudgetSpent(group, key, at: now) ? .budgetSpent : nil
         }
-        return switch decision.before.states[step] {
-        case .failed: .budgetSpent
-        case .passedOver: nil
-        default: .withoutRecord(desk.absenceCode(of: key.name, at: decision.route[step].group, now))
-        }
+        guard decision.before.states[step] != .passedOver else { return nil }
+        return .withoutRecord(desk.absenceCode(of: key.name, at: group, now))
     }
 }
 
@@ -303,7 +302,7 @@ extension Forwarder {
     /// Sets the question to the store before a group is asked, and the store's reply.
     func look(for key: Flight.Key, _ part: inout Explanation.Part, _ looks: StoreLooks, at now: Tick) {
         guard let settings = store.settings, part.group.isShared, part.standing != .noServer,
-            !part.standing.isWithoutRecord, part.standing != .budgetSpent, store.budget(at: now) != nil
+            !part.standing.isWithoutRecord, store.budget(at: now) != nil
         else { return }
         let question = sharedQuestion(part.group.id, key.name.name, key.type, for: key.audience)
         part.sharedQuestion = question

@@ -115,15 +115,11 @@ struct StepsBefore {
     private(set) var states: [StepState] = []
 
     var count: Int { states.count }
-    /// Whether the last of these steps is not asked because too many names below its domain had no record.
-    var isBudgetSpent: Bool { states.last == .failed }
     /// Whether the last step that was not passed over is unproven: its group may still have a record.
     var isLastUnproven: Bool { states.last { $0 != .passedOver } == .unproven }
 
     /// Adds a group that is known to have no record of the name.
     mutating func addWithoutRecord(isProven: Bool) { states.append(isProven ? .noRecord : .unproven) }
-
-    mutating func addPastBudget() { states.append(.failed) }
 
     /// Marks the remaining steps as not to be asked, since the end of the last known step does not lead on.
     mutating func addAll(of route: [Step]) {

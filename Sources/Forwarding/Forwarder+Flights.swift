@@ -44,7 +44,31 @@ extension Forwarder {
         if !flight.isCurrent, !policy.mayAsk(group, flight.key) {
             return tell(flight, .exhausted(step: step, .failure, nil), at: now)
         }
+        if flight.isWanted, isNoRecordBudgetSpent(group, flight.key, at: now) {
+            counters.pastNoRecordBudget += 1
+            desk.notePastBudget(group, at: now)
+            return tell(flight, pastBudget(flight, step), at: now)
+        }
         desk.ask(flight, step, at: now)
+    }
+
+    /// Whether an account must not be asked for a client's name, since too many names below its domain had no record.
+    /// The limit does not apply to a name with cached addresses of either family, nor to a name under way: only the
+    /// account knows whether a family of such a name has no record.
+    mutating func isNoRecordBudgetSpent(_ group: GroupID, _ key: Flight.Key, at now: Tick) -> Bool {
+        guard desk.rules[group].carriesAddresses, !desk.isWithinNoRecordBudget(key.name, at: group, now) else {
+            return false
+        }
+        return ![.a, .aaaa].contains { type in
+            cache.find(key.name.name, type: type, for: key.audience, at: now.seconds)?.answer.head.answerCount ?? 0 > 0
+        }
+    }
+
+    /// The end of a step whose account is not asked: see ``isNoRecordBudgetSpent(_:_:at:)``. An earlier group's failure
+    /// remains the reason of the flight's.
+    func pastBudget(_ flight: Flight, _ step: Int) -> FlightEvent {
+        let trouble = Trouble(failure: .noRecordBudget, group: flight.route[step].group)
+        return .exhausted(step: step, .failure, flight.trouble ?? trouble, because: .noRecordBudget)
     }
 
     /// The cached answer for the clients of a flight.
@@ -63,7 +87,7 @@ extension Forwarder {
     mutating func failFinally(_ flight: Flight, at now: Tick) {
         // A resolver that answers SERVFAIL was reached, and caches the failure itself. A shortage of this machine may
         // be over soon.
-        if secondBest(of: flight) == nil, !flight.wasAnswered, flight.isCurrent, flight.trouble?.failure.kind != .here {
+        if secondBest(of: flight) == nil, !flight.wasAnswered, flight.isCurrent, flight.trouble?.failure.isOwn != true {
             admission.failed(flight.key, reason(flight), at: now)
             noteUnanswered(flight)
         }

@@ -113,14 +113,7 @@ public struct Forwarder: ~Copyable {
         case .join(let flight):
             if !endLoop(flight, client, at: now) { join(flight, client, decision.known, at: now) }
         case .failedLately(let reason), .noServer(let reason): giveUp(key, client, decision.known, reason)
-        case .budgetSpent(let group):
-            notePastBudget(group, at: now)
-            giveUp(key, client, decision.known, FailureReason(code: .blocked))
         case .ask:
-            if decision.before.isBudgetSpent {
-                notePastBudget(decision.route[decision.before.count - 1].group, at: now)
-                counters.fellBack(because: .noRecordBudget)
-            }
             if let client, !admission.mayWait(client) { return refuse(key, client, decision.known, .tooManyWaiting) }
             guard makesRoom(for: source, isClients: client != nil, at: now) else {
                 return refuse(key, client, decision.known, .tooManyFlights)
@@ -244,12 +237,6 @@ public struct Forwarder: ~Copyable {
         guard let client else { return }
         if let known { return replyKnown(client, known) }
         reply(client, failure(key, reason), by: reason == nil ? .daemon : .noServer)
-    }
-
-    /// Counts a name that is not sent to an account, since too many names below its domain had no record.
-    private mutating func notePastBudget(_ group: GroupID, at now: Tick) {
-        counters.pastNoRecordBudget += 1
-        desk.notePastBudget(group, at: now)
     }
 
     // MARK: Time

@@ -82,8 +82,8 @@ build: swift build-packages ## the release build
 	ln -sf "$$(gcc -print-file-name=libstdc++.a)" $(LINKED_IN)
 	swift build $(RELEASE) --product httpdnsd
 
-# Packages, containers and the booted systemd mostly wait, as the tests of the daemon do. The modules' tests that wait for nothing
-# take the time that is left.
+# The tests of the daemon, of packages, containers and the booted systemd mostly wait. The modules' tests are built, and those run
+# that wait for nothing, in the time that is left; the others, which need real time, have the machine for themselves.
 test: build test-packages ## all tests
 	@mkdir -p .build
 	ended() {
@@ -94,13 +94,13 @@ test: build test-packages ## all tests
 	}
 	$(MAKE) --no-print-directory systemd-test package-test container-test > .build/machines.log 2>&1 &
 	machines=$$!
-	status=0
-	$(MAKE) --no-print-directory unit-build real-time-test || status=$$?
-	nice -n 19 $(MAKE) --no-print-directory timeless-test > .build/timeless.log 2>&1 &
+	nice -n 19 $(MAKE) --no-print-directory unit-build timeless-test > .build/timeless.log 2>&1 &
 	timeless=$$!
+	status=0
 	$(MAKE) --no-print-directory e2e-test || status=$$?
 	ended $$machines machines || status=$$?
 	ended $$timeless timeless || status=$$?
+	$(MAKE) --no-print-directory real-time-test || status=$$?
 	exit $$status
 
 unit-test: unit-build real-time-test timeless-test ## the tests of the modules

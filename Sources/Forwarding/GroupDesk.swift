@@ -310,7 +310,16 @@ struct GroupDesk: ~Copyable {
             noteTraits(of: group)
             outageEnded(of: GroupID(group), at: now)
         }
-        for id in queries.ids { askAgain(id, at: now) }
+        for id in queries.ids {
+            // What was sent a second time went into the former network, too.
+            queries.change(id) { $0.repeated = nil }
+            askAgain(id, at: now)
+        }
+        for record in records {
+            for messages in record.messages {
+                messages.tried.removeAll { number in !messages.underWay.contains { queries[$0]?.number == number } }
+            }
+        }
     }
 }
 

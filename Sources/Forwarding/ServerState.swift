@@ -12,7 +12,7 @@ public struct ServerState: Sendable, Equatable {
     private(set) var underWay = 0
     /// The number of queries under way by source, as far as they count for a source.
     private var holders = SourceCounts<Int>()
-    /// When the server last gave an answer or a refusal of its own.
+    /// When the server last gave an answer or a refusal of its own, or the network has changed.
     var heardAt: Tick?
     /// Set while other servers are asked first; nil if the server has its rank.
     private(set) var setAside: SetAside?
@@ -145,7 +145,8 @@ public struct ServerState: Sendable, Equatable {
 
     mutating func networkChanged(_ rule: UpstreamGroup.Choice, at now: Tick) {
         health.endPause()
-        (failures, refusals) = (0, 0)
+        // The silence of a question that was sent in the former network does not count.
+        (heardAt, failures, refusals) = (now, 0, 0)
         if rule.triesBeside { setAside = nil } else { setAside?.until = now }
     }
 }

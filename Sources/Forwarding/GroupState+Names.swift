@@ -48,11 +48,16 @@ extension GroupState {
             let trouble = first.trouble ?? trouble
             return .abandon(first, trouble, because: trouble.flatMap { FallbackReason($0.failure.kind) })
         case .pastPlan:
-            guard first.flights.contains(where: { $0.nextStep(after: .failure, rules) != nil }) else {
-                return .waitForPlan
+            // A name behind this name may go on to another group.
+            let next = outbox[index...].firstIndex { other in
+                guard other.leadsOn(from: id, rules) else { return false }
+                return if case .pastPlan = pick(other, rules, at: now) { true } else { false }
             }
+            guard let next else { return .waitForPlan }
+            let lookup = outbox.remove(at: next)
+            outbox.insert(lookup, at: index)
             index += 1
-            return .abandon(first, nil, because: .plan)
+            return .abandon(lookup, nil, because: .plan)
         case .server(let server, let isTrial, _):
             plan?.take(for: first.source)
             let start = index

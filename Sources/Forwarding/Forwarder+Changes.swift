@@ -79,7 +79,12 @@ extension Forwarder {
             act(.shared(.beginGeneration))
         }
         defer { handleDeskEvents(at: now) }
-        return cache.remove(scope)
+        var count = cache.remove(scope)
+        // An alias has the answers of its target.
+        if case .only(let name) = scope, case .alias(of: let target, by: _) = policy.route(NameKey(name), .a).route {
+            count += forget(.only(target), at: now)
+        }
+        return count
     }
 
     /// Changes the rules. The bases of cached answers are compared at their next use, the bases of answers under way

@@ -265,7 +265,7 @@ extension Daemon {
         let local = LocalReading(settings, [.resolvers, .hosts])
         words += local.hosts.map { Report.leftOut($0, settings.fallback.hosts) } ?? []
         words += Report.publicResolvers(settings, local) + Report.loopbackName(settings, local.hosts ?? HostsTable())
-        if settings.httpdns?.httpOnly ?? false { return words }
+        guard settings.isFallbackNeeded else { return words }
         let found = local.servers(of: settings.fallback.group)
         if !found.usable.isEmpty { return words }
         return words + [found.leftOut.first?.words ?? Report.noFallback]

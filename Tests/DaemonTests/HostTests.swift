@@ -58,7 +58,7 @@ private let keptBy: [(String?, String)] = [
 
     @Test func aFileWrittenByHandKeepsAllButItsServers() throws {
         let content =
-            "; old\nsearch a.example b.example\nnameserver 192.0.2.1\nnameserver 192.0.2.2\noptions ndots:2 trust-ad\n"
+            "; old\nsearch a.example b.example\nnameserver 192.0.2.1\nnameserver 192.0.2.2\noptions\tndots:2\ttrust-ad\n"
         let plan = try HostPlan(facts(.text(content), content), address: Self.daemon)
         #expect(
             plan.enable == [

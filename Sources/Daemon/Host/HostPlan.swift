@@ -137,7 +137,7 @@ struct HostPlan: Sendable, Equatable {
             !["nameserver", "#", ";", "options"].contains { line.hasPrefix($0) }
         }
         let options = facts.content.split(whereSeparator: \.isNewline).filter { $0.hasPrefix("options") }
-            .flatMap { $0.split(separator: " ").dropFirst() }.filter { $0 != "trust-ad" && $0 != "edns0" }
+            .flatMap { $0.split { $0 == " " || $0 == "\t" }.dropFirst() }.filter { $0 != "trust-ad" && $0 != "edns0" }
         return
             (["# httpdnsd host enable; httpdnsd host disable puts back what was here", "nameserver \(address)"]
             + ["options " + (["edns0"] + options).joined(separator: " ")] + kept.map(String.init)).joined(

@@ -133,7 +133,7 @@ extension Flight {
                 secondBest = refusal
             }
         case .answered(let answer): answered(answer, rules, at: now, &orders)
-        case .stored(let answer): deliver(answer, isFromStore: true, rules, &orders)
+        case .stored(let answer): deliver(answer, rules, &orders)
         case .withoutRecord(let answer, let isProven): withoutRecord(answer, isProven, rules, at: now, &orders)
         case .exhausted(let step, let end, let trouble, let because):
             exhausted(step, end, trouble, because, rules, at: now, &orders)
@@ -195,19 +195,32 @@ extension Flight {
     /// Ends the flight if no step can still answer.
     private func conclude(_ rules: FlightRules, _ orders: inout FlightOrders) {
         guard isDone else { return }
-        if let secondBest, secondBest.answer.head.responseCode.isAnswer, !wasAnswered {
-            deliver(secondBest, isFromStore: false, rules, &orders)
-        } else {
+        guard let secondBest, secondBest.answer.head.responseCode.isAnswer, !wasAnswered else {
             orders.give = .failure
+            return
         }
+        let step = secondBest.step
+        if rules.carriesAddresses(route[step]) { return deliverNoRecord(of: step, rules, &orders) }
+        // It leads on, and a group behind it still owes an answer.
+        let isOwed = has(.failed, in: (step + 1)..<route.count)
+        // In a refresh, it does not replace that group's earlier answer.
+        if isOwed, !isWanted { return orders.end() }
+        deliver(secondBest, isStandIn: isOwed, rules, &orders)
+    }
+
+    /// Gives an account's proven "no record", which is the second best answer.
+    private func deliverNoRecord(of step: Int, _ rules: FlightRules, _ orders: inout FlightOrders) {
+        orders.notesStandIn = standsIn(step, rules)
+        orders.give = .noRecord(isStandIn: orders.notesStandIn)
+        orders.end()
     }
 
     private func deliver(
-        _ best: StepAnswer, isFromStore: Bool, _ rules: FlightRules, _ orders: inout FlightOrders
+        _ best: StepAnswer, isStandIn: Bool = false, _ rules: FlightRules, _ orders: inout FlightOrders
     ) {
         steps[best.step] = .answered
         secondBest = best
-        orders.give = .answer(isStandIn: standsIn(best.step, rules), isFromStore: isFromStore)
+        orders.give = .answer(isStandIn: isStandIn || standsIn(best.step, rules))
         if has(.failed, in: route.indices) { orders.notesStandIn = true }
         // An earlier step was slow; if it still answers, its answer replaces this one in the cache.
         if has(.asked, in: 0..<best.step) { close() } else { orders.end() }
@@ -268,12 +281,17 @@ extension Flight {
     private func answered(
         _ best: StepAnswer, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders
     ) {
-        guard let end = StepEnds(of: best.answer),
-            let next = route[(best.step + 1)...].first(where: { !$0.after.isDisjoint(with: end) })
-        else { return deliver(best, isFromStore: false, rules, &orders) }
+        let end = StepEnds(of: best.answer)
+        // The name has records of other types at an earlier group, so no group's NXDOMAIN is given for it.
+        let exists = end == .nxDomain && has(.noData, in: 0..<best.step)
+        guard let end, let next = route[(best.step + 1)...].first(where: { !$0.after.isDisjoint(with: end) }) else {
+            guard exists, let secondBest else { return deliver(best, rules, &orders) }
+            (steps[best.step], orders.leave) = (.nxDomain, best.step)
+            return deliver(secondBest, rules, &orders)
+        }
         // A name that is unknown to this group may still have records.
         let isUnknown = end.intersection(next.after).contains(.noRecord)
-        if !isUnknown { secondBest = best }
+        if !isUnknown, !exists { secondBest = best }
         orders.leave = best.step
         let state = isUnknown ? StepState.noRecord : StepState(end.subtracting(.noRecord))
         self.end(best.step, as: state, after: end, rules, at: now, &orders)
@@ -286,9 +304,8 @@ extension Flight {
         guard step + 1 < route.count, route[step + 1].after.contains(.noRecord) else {
             if isProven {
                 (steps[step], secondBest) = (state, best)
-                orders.notesStandIn = standsIn(step, rules)
-                orders.give = .noRecord(isStandIn: orders.notesStandIn)
-                return orders.end()
+                // An earlier account is slow, and may still have a record.
+                return has(.asked, in: 0..<step) ? () : deliverNoRecord(of: step, rules, &orders)
             }
             trouble = Trouble(failure: .unproven, group: route[step].group)
             return end(step, as: state, after: .failure, rules, at: now, &orders)

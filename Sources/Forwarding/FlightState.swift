@@ -184,7 +184,7 @@ struct FlightOrders {
     /// The answer for the clients.
     enum Gift {
         /// ``Flight/secondBest``, the answer of a message group: cache it and give it.
-        case answer(isStandIn: Bool, isFromStore: Bool)
+        case answer(isStandIn: Bool)
         /// ``Flight/secondBest``, an account's proven "no record": cache it and give it.
         case noRecord(isStandIn: Bool)
         case stale
@@ -253,6 +253,12 @@ extension Flight {
     func leadsOn(from step: Int, _ rules: FlightRules) -> Bool {
         if let last, last > step { return has(.asked, in: (step + 1)..<route.count) }
         return nextStep(after: .failure, behind: step, rules) != nil
+    }
+
+    /// Whether another group is asked after this answer of a message group.
+    func leadsOn(_ best: StepAnswer) -> Bool {
+        guard let end = StepEnds(of: best.answer) else { return false }
+        return route[(best.step + 1)...].contains { !$0.after.isDisjoint(with: end) }
     }
 
     /// Whether an answer of this step is only a substitute, since an earlier group still owes one. The earlier group

@@ -84,7 +84,11 @@ extension Forwarder {
             counters.short += 1
             (counters.shortOf, counters.shortAt) = (detail, now)
         case .outageEnded(let keys):
-            for key in keys { cache.removeStandIn(key.name.name, type: key.type) }
+            for key in keys {
+                // An account's substitutes are of both families, as are those that are made from A records.
+                let types = Families(of: key.type) == nil ? [key.type] : [.a, .aaaa]
+                for type in types { cache.removeStandIn(key.name.name, type: type) }
+            }
         case .lookAgain(let key):
             receive(key, nil, of: .daemon, at: now)
         }
@@ -115,7 +119,7 @@ extension Forwarder {
         let both = made(of: a, result.ipv6, lookup, at: group)
         let aaaa =
             both?.absence ?? cacheFamily(lookup, .aaaa, result, reasons, at: group, isStandIn: isStandIn, now)
-        if let both, !isStandIn { cacheMade(both, lookup, by: group, at: now) }
+        if let both { cacheMade(both, lookup, by: group, at: now, isStandIn: isStandIn) }
         if isShared, lookup.isCurrent, !isStandIn {
             for (type, answer) in [(RecordType.a, a), (.aaaa, aaaa)] {
                 guard let answer else { continue }
@@ -228,10 +232,9 @@ extension Forwarder {
     /// Caches a message group's answer to a flight, and shares it.
     /// - Parameters:
     ///   - isStandIn: Whether an earlier group still owes the answer.
-    ///   - isFromStore: Whether the store has the answer already.
     /// - Returns: The answer for the clients.
     mutating func cacheAndShare(
-        _ best: StepAnswer, of flight: Flight, isStandIn: Bool, isFromStore: Bool, at now: Tick
+        _ best: StepAnswer, of flight: Flight, isStandIn: Bool, at now: Tick
     ) -> Answer {
         var answer = best.answer
         let (key, group) = (flight.key, flight.route[best.step].group)
@@ -239,14 +242,18 @@ extension Forwarder {
         // `minTTL` has applied to an entry of the store, and to the A records from which the answer is made. It is a time
         // in the cache, so it does not apply to an answer that is not cached, as one made from stale records.
         let isMade = policy.synthesis != nil && answer.addresses.contains(where: policy.isTranslated)
-        let isStretched = answer.isCacheable && !isMade && !isFromStore
+        let isOfServer = if case .server = best.by { true } else { false }
+        let isStretched = answer.isCacheable && !isMade && isOfServer
         answer.clampTTLs(minimum: isStretched ? min(timing.minTTL(of: answer), longest) : 0, maximum: longest)
         rank(&answer, of: key.name, key.type, at: now)
         guard flight.isCurrent else { return answer }
+        let isMadeOfOne =
+            isMade
+            && cache.find(key.name.name, type: .a, for: key.audience, at: now.seconds)?.isStandIn ?? false
         cacheAnswer(
-            answer, by: group, to: key.name, key.type, for: key.audience, at: now, isStandIn: isStandIn,
+            answer, by: group, to: key.name, key.type, for: key.audience, at: now, isStandIn: isStandIn || isMadeOfOne,
             basis: flight.bases.ofMessages)
-        if store.isOn, !isFromStore, !isStandIn, !flight.isBinding, answer.isCacheable, !isMade {
+        if store.isOn, isOfServer, !isStandIn, !flight.isBinding, answer.isCacheable, !isMade {
             share(.answer(answer), by: group, to: key.name.name, key.type, for: key.audience, at: now)
         }
         return answer

@@ -20,9 +20,9 @@ extension Forwarder {
 
     private mutating func give(_ gift: FlightOrders.Gift, to flight: Flight, at now: Tick) {
         switch gift {
-        case .answer(let isStandIn, let isFromStore):
+        case .answer(let isStandIn):
             guard let best = flight.takeSecondBest() else { return }
-            let cached = cacheAndShare(best, of: flight, isStandIn: isStandIn, isFromStore: isFromStore, at: now)
+            let cached = cacheAndShare(best, of: flight, isStandIn: isStandIn, at: now)
             reply(flight, flight.takeClients(), cached, by: best.by)
         case .noRecord(let isStandIn):
             guard let best = flight.takeSecondBest() else { return }
@@ -44,7 +44,7 @@ extension Forwarder {
         if !flight.isCurrent, !policy.mayAsk(group, flight.key) {
             return tell(flight, .exhausted(step: step, .failure, nil), at: now)
         }
-        if flight.isWanted, isNoRecordBudgetSpent(group, flight.key, at: now) {
+        if flight.source != .daemon, isNoRecordBudgetSpent(group, flight.key, at: now) {
             counters.pastNoRecordBudget += 1
             desk.notePastBudget(group, at: now)
             return tell(flight, pastBudget(flight, step), at: now)
@@ -53,14 +53,16 @@ extension Forwarder {
     }
 
     /// Whether an account must not be asked for a client's name, since too many names below its domain had no record.
-    /// The limit does not apply to a name with cached addresses of either family, nor to a name under way: only the
-    /// account knows whether a family of such a name has no record.
+    /// The limit does not apply to a name of which the cache has addresses of an account, of either family, nor to a
+    /// name under way: only the account knows whether a family of such a name has no record.
     mutating func isNoRecordBudgetSpent(_ group: GroupID, _ key: Flight.Key, at now: Tick) -> Bool {
         guard desk.rules[group].carriesAddresses, !desk.isWithinNoRecordBudget(key.name, at: group, now) else {
             return false
         }
         return ![.a, .aaaa].contains { type in
-            cache.find(key.name.name, type: type, for: key.audience, at: now.seconds)?.answer.head.answerCount ?? 0 > 0
+            cache.find(key.name.name, type: type, for: key.audience, at: now.seconds).map { known in
+                known.audience.isOfAccounts && known.answer.head.answerCount > 0
+            } ?? false
         }
     }
 

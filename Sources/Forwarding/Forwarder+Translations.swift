@@ -45,9 +45,11 @@ extension Forwarder {
     /// - Returns: false if the answer is given as it is.
     @inline(never)
     mutating func lookForA(_ flight: Flight, after absence: StepAnswer?, at now: Tick) -> Bool {
-        guard synthesis(flight.key) != nil, flight.isCurrent else { return false }
+        guard synthesis(flight.key) != nil else { return false }
         let said = absence ?? flight.secondBest
-        guard let said, said.answer.lacksTheType, !said.answer.isSigned else { return false }
+        guard let said, said.answer.lacksTheType, !said.answer.isSigned,
+            flight.isCurrent || policy.route(flight.key.name, .aaaa).route.asks([flight.route[said.step].group])
+        else { return false }
         if translations.isAwaited(by: flight.id) { return true }
         if let absence { desk.leave(flight, absence.step) }
         let number = translations.add(.synthesis(flight.id, absence: absence))
@@ -137,9 +139,9 @@ extension Forwarder {
         }
         var (addresses, ttl): ([IPAddress], UInt32) = ([], .max)
         for type in [RecordType.a, .aaaa] {
-            guard let known = cache.find(key.name.name, type: type, for: .plain, at: now.seconds), known.isFresh else {
-                continue
-            }
+            guard let known = cache.find(key.name.name, type: type, for: .plain, at: now.seconds), known.isFresh,
+                !known.isStandIn
+            else { continue }
             let those = known.answer.addresses
             if !those.isEmpty { (addresses, ttl) = (addresses + those, min(ttl, known.left)) }
         }
@@ -159,14 +161,14 @@ extension Forwarder {
     }
 
     /// Caches the answers made from an account's addresses, for waiting and for later clients.
-    mutating func cacheMade(_ both: MadeOfA, _ lookup: Lookup, by group: GroupID, at now: Tick) {
+    mutating func cacheMade(_ both: MadeOfA, _ lookup: Lookup, by group: GroupID, at now: Tick, isStandIn: Bool) {
         let name = lookup.key.name
         guard lookup.isCurrent, policy.mayCache(.aaaa, of: name, by: group) else { return }
         var audiences: Set<Audience> = [.plain]
         for flight in lookup.flights where flight.key.type == .aaaa { audiences.insert(flight.key.audience) }
         for audience in audiences {
             let answer = policy.synthesis(for: audience) == nil ? both.absence : both.made
-            cacheAnswer(answer, by: group, to: NameKey(name), .aaaa, for: audience, at: now, isStandIn: false)
+            cacheAnswer(answer, by: group, to: NameKey(name), .aaaa, for: audience, at: now, isStandIn: isStandIn)
         }
     }
 }

@@ -191,7 +191,7 @@ final class ServerEnd: FarEnd {
     private let isStranger: Bool
     private var hasHeard = false
     private var speaker: (any Speaker)?
-    private var isDeaf = false
+    private var isMute = false
     /// A server that ends a fresh connection without an answer would look like a server that ends all of them.
     var hasAnswered = false
 
@@ -233,14 +233,15 @@ final class ServerEnd: FarEnd {
             judge.leaves(host)
             return close(isCut: kernel.network.chance.below(2) == 0)
         }
-        // Nothing can be made of what comes after what was not heard.
-        isDeaf = isDeaf || host.has(.mute)
-        if !isDeaf { speaker?.heard(bytes) }
+        // A later answer would be taken for one that was not given.
+        isMute = isMute || host.has(.mute)
+        speaker?.heard(bytes)
     }
 
     func ended() { speaker = nil }
 
     func say(_ bytes: [UInt8]) {
+        guard !isMute else { return }
         if let tls { tls.send(bytes.span) } else { link?.sendToNear(bytes) }
         flush()
     }

@@ -170,8 +170,8 @@ extension Forwarder {
             look(for: key, &part, looks, at: now)
             return part
         }
-        // A listener reads the cache first.
-        if explanation.held?.isFresh ?? false {
+        // A listener reads the cache first, but for answers of other clients.
+        if let held = explanation.held, held.isFresh, !held.isLent {
             explanation.fate = .cached
             return explanation
         }

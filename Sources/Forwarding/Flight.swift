@@ -202,7 +202,7 @@ extension Flight {
         let step = secondBest.step
         if rules.carriesAddresses(route[step]) { return deliverNoRecord(of: step, rules, &orders) }
         // It leads on, and a group behind it still owes an answer.
-        let isOwed = has(.failed, in: (step + 1)..<route.count)
+        let isOwed = ((step + 1)..<route.count).contains { steps[$0] == .failed || steps[$0] == .unproven }
         // In a refresh, it does not replace that group's earlier answer.
         if isOwed, !isWanted { return orders.end() }
         deliver(secondBest, isStandIn: isOwed, rules, &orders)

@@ -322,5 +322,5 @@ extension Forwarder {
 
 extension Answer {
     /// Limits a substitute for another answer to a minute.
-    fileprivate mutating func limitToStandIn() { clampTTLs(minimum: 0, maximum: Timing.standInTTL) }
+    mutating func limitToStandIn() { clampTTLs(minimum: 0, maximum: Timing.standInTTL) }
 }

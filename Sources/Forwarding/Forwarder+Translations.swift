@@ -167,7 +167,8 @@ extension Forwarder {
         var audiences: Set<Audience> = [.plain]
         for flight in lookup.flights where flight.key.type == .aaaa { audiences.insert(flight.key.audience) }
         for audience in audiences {
-            let answer = policy.synthesis(for: audience) == nil ? both.absence : both.made
+            var answer = policy.synthesis(for: audience) == nil ? both.absence : both.made
+            if isStandIn { answer.limitToStandIn() }
             cacheAnswer(answer, by: group, to: NameKey(name), .aaaa, for: audience, at: now, isStandIn: isStandIn)
         }
     }

@@ -136,7 +136,7 @@ extension ConnectionPlan {
         for connection in idle + quiet { close(connection) }
         lessons.forget()
         (idleTime, queriesPerConnection) = (limits.idleTime, limits.queriesPerConnection)
-        firstFlightLimit = .max
+        (firstFlightLimit, refusing, pausedUntil) = (.max, nil, Tick(nanoseconds: 0))
     }
 
     /// The group no longer has the server: queries under way end normally, and no connection stays open.

@@ -29,7 +29,7 @@ typealias QueryNumber = UInt64
 /// | two new connections in a row take no query | no connection is dialled for ``pauseTime``; queries that would need one fail |
 /// | the server goes away (GOAWAY, `Connection: close`) | queries under way on the connection go on; it takes no others |
 /// | a connection cannot take a query: it was verified too long ago, or has ended, or unsolicited octets have come | the query goes to another, and that does not count |
-/// | the network changes | no connection takes further queries, idle ones are closed, and lessons are forgotten |
+/// | the network changes | no connection takes further queries, idle ones are closed, lessons are forgotten, and a pause ends |
 /// | the group no longer has the server | as when the network changes, and no connection stays without queries |
 struct ConnectionPlan: ~Copyable {
     let limits: StreamLimits

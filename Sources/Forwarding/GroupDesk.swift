@@ -266,7 +266,7 @@ struct GroupDesk: ~Copyable {
             // A repetition that left late, from a queue of this machine, may have had too little time.
             let failure =
                 query.isLost
-                ? Failure(.here, "the kernel did not take a datagram")
+                ? Failure(.here, "the kernel did not take a datagram or open a connection")
                 : Failure(.timedOut, "no answer within \(timeout) ms")
             cancel(id, as: .failed(failure), isOverdue: true, at: now)
         }

@@ -65,7 +65,7 @@ final class ConnectionScenario {
     }
 
     /// The words for actions.
-    enum Said: String, CaseIterable { case dial, send, cancel, close, fail, answered, nothing }
+    enum Said: String, CaseIterable { case dial, send, cancel, close, fail, short, answered, nothing }
 
     /// Not zero, so that a missing moment that is taken for a moment shows.
     private static let start = Tick(nanoseconds: 1_000_000_000_000)
@@ -268,6 +268,7 @@ final class ConnectionScenario {
         case .fail(let query, let failure, _):
             ended.insert(query)
             return "fail \(label(query)) \(failure.detail)"
+        case .short(let query): return "short \(label(query))"
         }
     }
 

@@ -4,12 +4,13 @@ import DNSWire
 import Forwarding
 import Foundation
 import ShellTestSupport
+import Streams
 import Testing
 import Transport
 
 @testable import Upstreams
 
-/// The queries that are reported as sent, over real sockets.
+/// The queries that are reported as sent, or as not sent, over real sockets.
 @Suite struct WrittenTests {
     /// Asks a server once, and records the reports.
     private final class Told: @unchecked Sendable {
@@ -98,5 +99,44 @@ import Transport
         let told = try Told(Server(server.endpoint, .tls), trusting: settings.certificate)
         #expect(told.events.next() == "connected")
         told.end()
+    }
+
+    /// A connection has no room, and this machine has none for a second one: the query that waits is reported.
+    @Test func aQueryForWhichThereIsNoConnectionIsReported() throws {
+        let isReported = Gate()
+        let server = try FramesServer { _, connection in
+            let queries = (0..<DNSFrames.maximumUnderWay).compactMap { _ in connection.query() }
+            #expect(isReported.wait())
+            for query in queries { connection.answer(answer(to: query)) }
+            while let query = connection.query() { connection.answer(answer(to: query)) }
+        }
+        let (endpoint, lookups) = (server.endpoint, OnLoop(0))
+        let finder = ServerFinder(
+            find: { _, _, then in
+                lookups.value += 1
+                then(lookups.value == 2 ? .unknown(Failure(.here, "short")) : .known([endpoint]))
+            }, worked: { _, _ in }, allFailed: { _, _ in })
+        let loop = try EventLoop(label: "test")
+        let upstream = OnLoop(GroupUpstream(DNSAnswers(negativeTTL: 30), tls: nil, loop: loop, lookup: finder))
+        let ids = (1...DNSFrames.maximumUnderWay + 1).map { QueryID(standalone: UInt32($0), of: .fallback) }
+        let (lost, answered) = (Arrivals<QueryID>(), Arrivals<QueryID>())
+        upstream.value.lost = { lost.append($0) }
+        upstream.value.settle = { id, outcome, _ in if case .answer = outcome { answered.append(id) } }
+        loop.start()
+        loop.submit {
+            for id in ids {
+                upstream.value.ask(
+                    id, Server(.tcp, .name("dns.example"), port: endpoint.port),
+                    .message(MessageQuestion(name: Name("www.example.com")!, type: .a)),
+                    at: Tick(nanoseconds: Clock.now()))
+            }
+        }
+        #expect(lost.next() == ids.last)
+        isReported.open()
+        #expect(Set(ids.compactMap { _ in answered.next() }) == Set(ids))
+        let gate = Gate()
+        loop.submit { upstream.value.close() }
+        loop.stop { gate.open() }
+        #expect(gate.wait() && lost.isEmpty)
     }
 }

@@ -26,7 +26,7 @@ final class UpstreamRegistry {
     private let inquiries = Inquiries()
     /// Called with the outcome of each query.
     var settle: Settle = { _, _, _ in }
-    /// Called when the kernel has refused a query's datagram; perhaps several times.
+    /// Called when the kernel has refused a query's datagram, or a connection for the query; perhaps several times.
     var lost: (QueryID) -> Void = { _ in }
     /// Called with each query that was sent.
     var wrote: (QueryID) -> Void = { _ in }

@@ -194,6 +194,11 @@ extension ConnectionPlan {
         // Waiting queries would fail to dial as well.
         if !connection.isEstablished, usable == 0 { failWaiting(failure) }
         serveWaiting(mayDial: connection.isEstablished, at: now)
+        guard isShort else { return }
+        // A query that another connection took at once has lost no time.
+        for query in connection.carried where queries[query].isWaiting && queries[query].connections.isEmpty {
+            act(.short(query))
+        }
     }
 
     private mutating func learn(

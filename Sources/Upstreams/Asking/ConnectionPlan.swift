@@ -14,7 +14,7 @@ typealias QueryNumber = UInt64
 /// | a query comes | it goes to the newest connection with room among those with queries, then to the newest idle one; else a connection is dialled, up to ``StreamLimits/connections``; else it waits, up to ``StreamLimits/maximumWaiting``; else it fails |
 /// | a connection is dialled | queries are put on it at once; they are sent when it is established |
 /// | a connection cannot be made | its queries fail; so do those that wait, unless another connection may take them; the lesson of the closes just before is forgotten |
-/// | it cannot be made for a shortage of this machine | its queries wait for room on another, if one may take them |
+/// | it cannot be made for a shortage of this machine | its queries wait for room on another, if one may take them, and are reported |
 /// | an answer comes | its query is cancelled on other connections; a connection without queries becomes idle |
 /// | a connection is idle | it is closed after the time that the server has announced (RFC 7828), or ``StreamLimits/idleTime`` |
 /// | connections end beside unanswered queries, twice alike | further ones carry no more queries than these (``ConnectionLessons``) |

@@ -14,7 +14,9 @@ package final class GroupUpstream: Upstream {
     package var progressed: (StreamUpstream.Progress) -> Void = { _ in } {
         didSet { streams.progressed = progressed }
     }
-    package var lost: (QueryID) -> Void = { _ in } { didSet { plain.lost = lost } }
+    package var lost: (QueryID) -> Void = { _ in } {
+        didSet { for upstream in all { upstream.lost = lost } }
+    }
     package let answers: DNSAnswers
     /// The counts of the group's servers.
     package var tallies: UpstreamTallies { streams.tallies }

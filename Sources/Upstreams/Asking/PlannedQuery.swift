@@ -17,6 +17,8 @@ enum PlanAction: Equatable {
     /// The query has failed.
     /// - Parameter wasAnswered: Whether the server has answered about it.
     indirect case fail(QueryNumber, Failure, wasAnswered: Bool)
+    /// The query waits for room, since this machine is short of what a further connection takes.
+    case short(QueryNumber)
 }
 
 /// A query under way.

@@ -131,6 +131,7 @@ final class StreamPool {
             guard let query = upstream.query(number) else { return }
             if wasAnswered { tally.answered(.servFail, nanoseconds: now.nanoseconds &- query.asked.nanoseconds) }
             upstream.end(query, .failed(failure))
+        case .short(let number): if let query = upstream.query(number) { upstream.lost(query.id) }
         }
     }
 

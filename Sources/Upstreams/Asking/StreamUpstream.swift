@@ -10,6 +10,7 @@ import Transport
 package final class StreamUpstream: Upstream {
     package var settle: Settle = { _, _, _ in }
     package var wrote: (QueryID) -> Void = { _ in }
+    package var lost: (QueryID) -> Void = { _ in }
     /// Called with the progress of new connections; for `probe`.
     package var progressed: (Progress) -> Void = { _ in }
     package let tallies: UpstreamTallies

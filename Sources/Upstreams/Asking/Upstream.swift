@@ -9,7 +9,7 @@ package protocol Upstream: AnyObject {
     /// Called when the kernel has taken a query in a datagram, or an established connection has; perhaps several times,
     /// and before the query's outcome.
     var wrote: (QueryID) -> Void { get set }
-    /// Called when the kernel has refused a query's datagram; perhaps several times.
+    /// Called when the kernel has refused a query's datagram, or a connection for the query; perhaps several times.
     var lost: (QueryID) -> Void { get set }
     func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick)
     /// Repeats the query to the same server in another way; the first answer counts.
@@ -29,12 +29,6 @@ package protocol Upstream: AnyObject {
 }
 
 extension Upstream {
-    /// Connections lose no datagrams.
-    package var lost: (QueryID) -> Void {
-        get { { _ in } }
-        set {}
-    }
-
     package func cancel(_ id: QueryID) { cancel(id, isOverdue: false) }
 }
 

@@ -51,9 +51,9 @@ package final class StreamLink {
     package var room: Int { isClosed ? 0 : client?.room ?? 0 }
     /// The most requests that the peer takes at once, as far as the peer has announced it.
     package var mostAtOnce: Int { client?.mostAtOnce ?? 0 }
-    /// Whether the link is open and no request is under way, so that the next octets from the peer belong to the next
-    /// request.
-    package var isIdle: Bool { client?.isIdle ?? true && stream?.isIdle ?? false }
+    /// Whether the link has not ended and no request is under way, so that the next octets from the peer belong to the
+    /// next request. A link that has not begun has no octets from the peer.
+    package var isIdle: Bool { !isClosed && client?.isIdle ?? true && stream?.isIdle ?? true }
 
     /// Whether the verification of the peer's certificate is still valid, or has not begun.
     /// - Parameter wall: Seconds since 1970.

@@ -28,15 +28,21 @@ final class StreamAsking: @unchecked Sendable {
         var toRepeat = false
     }
 
+    /// - Parameter limits: The limits of the connections to each server; nil: those of its kind.
     init(
-        trusting certificates: [[UInt8]] = [], outbox: Outbox? = nil, lookup: @autoclosure () -> ServerFinder? = nil
+        trusting certificates: [[UInt8]] = [], outbox: Outbox? = nil, limits: StreamLimits? = nil,
+        lookup: @autoclosure () -> ServerFinder? = nil
     ) throws {
         loop = try EventLoop(label: "test")
         let tls = try certificates.isEmpty ? nil : TLSClientContext(TLSPolicy(anchors: certificates.flatMap { $0 }))
         let clock = Clockwork()
         upstream = StreamUpstream(
             loop: loop, tallies: tallies, lookup: lookup(), outbox: outbox, clock: { clock.now() },
-            kind: { [answers] server throws(Failure) in try ServerKind(server, answers, tls) })
+            kind: { [answers] server throws(Failure) in
+                guard let limits else { return try ServerKind(server, answers, tls) }
+                let usual = try ServerKind(server, answers, tls)
+                return ServerKind(usual.security, usual.dialect, limits)
+            })
         clock.asking = self
         let ended = ended
         let numbers = (1...2000 as ClosedRange<UInt32>).map { ($0, QueryID(standalone: $0, of: .fallback)) }

@@ -136,6 +136,32 @@ import Testing
         asking.end()
     }
 
+    /// A connection takes longer to be made than an attempt, and the other one has no room by then: the query that
+    /// waits leaves on the connection as soon as it is made.
+    @Test func aDoubtedConnectionIsUsedWhenItIsMade() throws {
+        let (tls, go, silence) = (try TLSServerSettings(addresses: [.v4(127, 0, 0, 1)]), Gate(), Gate())
+        let server = try FramesServer(tls: tls) { number, connection in
+            // The handshake begins after that.
+            #expect((number == 1 ? go : silence).wait())
+            Self.echo(number, connection)
+        }
+        let asking = try StreamAsking(
+            trusting: [tls.certificate],
+            limits: StreamLimits(connections: 1, atOnce: 2, idleTime: StreamLimits.frames.idleTime))
+        let target = Server(server.endpoint, .tls)
+        asking.ask(target, 1...1)
+        #expect(server.connections.next() == 1)
+        asking.onLoop { $0.cancel(Self.id(1), isOverdue: true) }
+        asking.ask(target, 2...4)
+        #expect(server.connections.next() == 2)
+        go.open()
+        #expect(asking.next() == .init(number: 4, address: 4))
+        silence.open()
+        #expect(asking.next(2) == StreamAsking.answered(2...3))
+        #expect(Self.connections(server) == 0)
+        asking.end()
+    }
+
     // MARK: The end of a connection
 
     /// Two answers come together, and the first leads to a query that cannot be sent any more: the other answer still

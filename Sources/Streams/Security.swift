@@ -21,15 +21,17 @@ package enum Security {
         }
     }
 
-    /// After a handshake that ended because the server has none of the protocols that ALPN offered, no protocol is
-    /// offered any more, unless one is required.
-    /// - Returns: Whether this is a change, so that another handshake may do better.
-    package mutating func withdrawProtocols() -> Bool {
-        guard case .tls(let context, var target) = self, !target.requiresProtocol, !target.protocols.isEmpty else {
-            return false
-        }
+    /// Whether ALPN offers protocols of which none is required: if the server has none of them, another handshake
+    /// without them may do better.
+    package var offersOptionalProtocols: Bool {
+        guard case .tls(_, let target) = self else { return false }
+        return !target.requiresProtocol && !target.protocols.isEmpty
+    }
+
+    /// Offers no protocol any more, unless one is required.
+    package mutating func withdrawProtocols() {
+        guard offersOptionalProtocols, case .tls(let context, var target) = self else { return }
         target.protocols = []
         self = .tls(context, target)
-        return true
     }
 }

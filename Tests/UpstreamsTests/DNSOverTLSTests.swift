@@ -118,6 +118,31 @@ import Testing
         asking.end()
     }
 
+    /// Two connections have offered "dot" when the server refuses the first of them: the second is tried again as well.
+    @Test func eachHandshakeThatOfferedDotGetsAnother() throws {
+        var tls = try TLSServerSettings(addresses: [Self.loopback])
+        (tls.protocols, tls.refusesOthers) = (["h2"], true)
+        let handshakes = [Gate(), Gate()]
+        let server = try FramesServer(tls: tls) { number, connection in
+            if number <= handshakes.count { #expect(handshakes[number - 1].wait()) }
+            while let query = connection.query() { connection.answer(answer(to: query)) }
+        }
+        let asking = try StreamAsking(trusting: [tls.certificate])
+        let target = Server(server.endpoint, .tls)
+        asking.ask(target, 1...1)
+        #expect(server.connections.next() == 1)
+        // The first connection goes on being made, and the next query gets one of its own.
+        asking.onLoop { $0.cancel(QueryID(standalone: 1, of: .fallback), isOverdue: true) }
+        asking.ask(target, 2...2)
+        #expect(server.connections.next() == 2)
+        handshakes[0].open()
+        #expect(server.connections.next() == 3)
+        handshakes[1].open()
+        #expect(asking.next() == .init(number: 2, address: 2))
+        #expect(server.connections.next() == 4 && server.connections.isEmpty)
+        asking.end()
+    }
+
     private static func hash(ofSignedPartIn pem: [UInt8]) throws -> [UInt8] {
         // A second opinion: OpenSSL's own parser finds the signed part, its own tool makes the digest.
         let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)

@@ -11,7 +11,7 @@ import Transport
 /// is accepted: otherwise an endpoint with a wrong certificate could win.
 extension StreamConnection {
     struct Dialling {
-        var attempts: [(stream: Stream, endpoint: Endpoint)] = []
+        var attempts: [Attempt] = []
         var untried: ArraySlice<Endpoint> = []
         /// When the next endpoint is tried beside the present one.
         var next: Tick?
@@ -25,6 +25,13 @@ extension StreamConnection {
 
         /// Milliseconds after which the next endpoint is tried as well (RFC 8305 §5: connection attempt delay).
         static let attemptDelay = 250
+    }
+
+    struct Attempt {
+        let stream: Stream
+        let endpoint: Endpoint
+        /// Whether another handshake may do better if the server has none of the protocols that this one offers.
+        let offersOptionalProtocols: Bool
     }
 
     /// Gets the server's endpoints, and begins to connect.
@@ -56,7 +63,10 @@ extension StreamConnection {
                 let stream = try Stream(
                     to: endpoint, by: upstream.egress, tls: tls, limit: StreamLimits.maximumQueued,
                     scratch: upstream.scratch, loop: upstream.loop, owner: self)
-                dialling.attempts.append((stream, endpoint))
+                dialling.attempts.append(
+                    Attempt(
+                        stream: stream, endpoint: endpoint,
+                        offersOptionalProtocols: pool.kind.security.offersOptionalProtocols))
                 if !dialling.untried.isEmpty {
                     dialling.next = now.advanced(milliseconds: Dialling.attemptDelay)
                     upstream.wake(at: dialling.next)
@@ -98,22 +108,24 @@ extension StreamConnection {
 
     func attemptFailed(_ stream: Stream, _ failure: LinkEnd) {
         let endsInHandshake = stream.isConnected && failure.isConnectionEnd
-        guard let endpoint = removeAttempt(stream) else { return }
-        if failure == .tls(.noApplicationProtocol), pool.kind.security.withdrawProtocols() {
-            dialling.untried.insert(endpoint, at: dialling.untried.startIndex)
+        guard let attempt = removeAttempt(stream) else { return }
+        if failure == .tls(.noApplicationProtocol), attempt.offersOptionalProtocols {
+            // Another connection of the pool may have withdrawn them since.
+            pool.kind.security.withdrawProtocols()
+            dialling.untried.insert(attempt.endpoint, at: dialling.untried.startIndex)
         } else {
-            note(pool.kind.describe(failure), of: endpoint)
+            note(pool.kind.describe(failure), of: attempt.endpoint)
             if endsInHandshake, !dialling.hasTriedAgain {
                 dialling.hasTriedAgain = true
-                dialling.untried.append(endpoint)
+                dialling.untried.append(attempt.endpoint)
             }
         }
         tryNext(at: upstream.now())
     }
 
-    private func removeAttempt(_ stream: Stream) -> Endpoint? {
+    private func removeAttempt(_ stream: Stream) -> Attempt? {
         stream.close()
         let index = dialling.attempts.firstIndex { $0.stream === stream }
-        return index.map { dialling.attempts.remove(at: $0).endpoint }
+        return index.map { dialling.attempts.remove(at: $0) }
     }
 }

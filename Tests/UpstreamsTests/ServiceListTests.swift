@@ -2,6 +2,7 @@ import Base
 import Configuration
 import Cryptography
 import DemoService
+import HTTP
 import HTTPDNS
 import ShellTestSupport
 import Streams
@@ -28,7 +29,7 @@ import Transport
 
     /// A loop that runs a list for the length of `body`.
     private func run(
-        _ settings: Settings.Group, _ account: TencentAccount? = nil, tls: TLSPolicy? = nil,
+        _ settings: Settings.Group, _ account: (any ServiceAccount)? = nil, tls: TLSPolicy? = nil,
         _ body: (EventLoop, OnLoop<ServiceList?>) throws -> Void
     ) throws {
         let loop = try EventLoop(label: "test")
@@ -66,6 +67,29 @@ import Transport
         for _ in 0..<2 { #expect(bad.requests.next()?.hasPrefix("GET /conf?token=67890 HTTP/1.1\r\n") == true) }
         #expect(good.requests.next()?.contains("\r\nHost: 127.0.0.1:\(good.endpoint.port)\r\n") == true)
         #expect(log.all.count == 1 && log.all[0].contains("192.0.2.98") && log.all[0].hasPrefix("notice"))
+    }
+
+    /// The service's clock is an hour ahead: it refuses the first request, and its time counts for the second.
+    @Test func aRefusalCorrectsTheClock() throws {
+        let date = String(decoding: HTTPDate.text(WallClock.unixSeconds() + 3600), as: UTF8.self)
+        let server = try ScriptedServer([
+            "HTTP/1.1 403 Forbidden\r\nDate: \(date)\r\nContent-Length: 0\r\n\r\n",
+            respond("{\"service_ip\":[\"192.0.2.98\"],\"service_ipv6\":[]}"),
+        ])
+        let credential = ServiceCredential.signed(
+            .alibaba, id: 7, secret: Array("0123456789abcdef".utf8), aesKey: nil)
+        try run(settings([server.endpoint]), credential.account()) { _, _ in
+            #expect(changes.next() == ["192.0.2.98:\(server.endpoint.port)", "192.0.2.1:80"])
+        }
+        // When each request expires.
+        let times = try (0..<2).map { _ in
+            let request = try #require(server.requests.next())
+            let field = try #require(request.firstRange(of: "&t="))
+            let digits = request[field.upperBound...].prefix { $0.isNumber }
+            return try #require(Int(digits))
+        }
+        #expect((3590...3660).contains(times[1] - times[0]))
+        #expect(log.all.count == 1 && log.all[0].hasPrefix("notice"))
     }
 
     /// The list uses an answer while the next round is still far away.

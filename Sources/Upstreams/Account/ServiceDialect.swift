@@ -33,6 +33,22 @@ package struct ServiceAccess {
             host: server.hostField(serverName: serverName, isSecure: security.isSecure),
             keepsConnection: keepsConnection)
     }
+
+    /// Corrects the clock if the service may have refused a request because of it.
+    /// - Returns: Whether to repeat the request with the time of the corrected clock.
+    @discardableResult
+    func correctClock(after failure: ServiceFailure, _ response: HTTPResponse) -> Bool {
+        guard account.hasExpiry else { return false }
+        /// The service's time in seconds since 1970, if the answer has it.
+        var time = response.date
+        switch failure.remedy {
+        case .account where response.status == 401 || response.status == 403: break
+        case .clock:
+            if case .refused(let refusal) = failure { time = refusal.serviceTime ?? time }
+        default: return false
+        }
+        return clock.learn(time, at: WallClock.unixSeconds(), isProven: security.isSecure)
+    }
 }
 
 /// One server of an account: names are sent in HTTP/1.1 requests, and their addresses come back.
@@ -71,24 +87,10 @@ final class ServiceDialect: Dialect {
             let results = try access.account.parse(response, names: names, family: families, reasons: &reasons)
             return .outcome(.addresses(results, reasons), code: .noError, provesConnectionInSync: true)
         } catch {
-            if !isRewritten, isDueToClock(error, response) { return .retryRewritten }
+            if !isRewritten, access.correctClock(after: error, response) { return .retryRewritten }
             return .outcome(
                 .failed(Failure(error, response, access.keys)), code: .servFail, provesConnectionInSync: false)
         }
-    }
-
-    /// Whether the service refused the request because of a clock that is corrected now.
-    private func isDueToClock(_ failure: ServiceFailure, _ response: HTTPResponse) -> Bool {
-        guard access.account.hasExpiry else { return false }
-        /// The service's time in seconds since 1970, if the answer has it.
-        var time = response.date
-        switch failure.remedy {
-        case .account where response.status == 401 || response.status == 403: break
-        case .clock:
-            if case .refused(let refusal) = failure { time = refusal.serviceTime ?? time }
-        default: return false
-        }
-        return access.clock.learn(time, at: WallClock.unixSeconds(), isProven: access.security.isSecure)
     }
 }
 

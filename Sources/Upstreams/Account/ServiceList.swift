@@ -95,6 +95,8 @@ package final class ServiceList {
             do throws(ServiceFailure) {
                 schedule.answered(try access.account.parseConfiguration(response), at: now)
             } catch {
+                // The second attempt follows at once, by the corrected clock.
+                access.correctClock(after: error, response)
                 lastFailure = Failure(.badAnswer, error.words(access.keys))
                 schedule.failed(at: now)
             }

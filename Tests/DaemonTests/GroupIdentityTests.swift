@@ -137,6 +137,16 @@ import Testing
         }
     }
 
+    /// The reporter keeps its way out, so another way needs another reporter.
+    @Test(arguments: [("from", "\"192.0.2.9\""), ("device", "\"eth1\""), ("mark", "7")])
+    func anotherWayOutIsAnotherWayOfReports(key: String, value: String) throws {
+        var keys = Self.shop.merging(["reportUrl": "\"http://192.0.2.4/\""]) { $1 }
+        let before = try identity(keys)
+        keys[key] = value
+        let after = try identity(keys)
+        #expect(before.reports != nil && after.reports != nil && before.reports != after.reports)
+    }
+
     @Test func noKeyIsForgottenHere() {
         let keys = Set(Key.keys(of: .named).map(\.name))
         #expect(keys.symmetricDifference(Self.changes.map(\.key)) == [])

@@ -31,7 +31,8 @@ final class Accounts {
         // Unchecked: made on one thread, used on the loop.
         /// The accounts whose servers or access have changed.
         let renewed: [Settings.Group]
-        /// By account, if the destination of reports has changed. With a value of nil there are no more reports.
+        /// By account, if the destination of reports or the way there has changed. With a value of nil there are no
+        /// more reports.
         fileprivate var reporters: [String: AbnormalReporter?] = [:]
     }
 

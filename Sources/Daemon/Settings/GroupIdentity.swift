@@ -11,8 +11,8 @@ struct GroupIdentity: Sendable, Equatable {
     let access: Access
     /// Of an account: the servers of `dnsIp`, those of `confIp`, and whether a proxy excludes it.
     let services: [[Endpoint]]
-    /// Of an account: the destination of reports on abnormal lookups; the outer nil means none.
-    let reports: Settings.Account.ReportURL??
+    /// Of an account: the reports on abnormal lookups; nil if it makes none.
+    let reports: Reports?
 
     /// The network that it is asked for, the trust in AD bits, and the bogus addresses; stable over restarts. If it
     /// changes, cached answers of the group are invalid.
@@ -27,6 +27,13 @@ struct GroupIdentity: Sendable, Equatable {
         case account(
             Settings.Account.Credential, routeIp: IPAddress?, isEncrypted: Bool, expirySeconds: Int, timeout: Int?,
             traces: Bool, Settings.TLS, Egress)
+    }
+
+    /// Where reports go, and their way out of this machine.
+    struct Reports: Sendable, Equatable {
+        /// Nil if they go to the log.
+        let url: Settings.Account.ReportURL?
+        let egress: Egress
     }
 
     /// The conditions of its answers beside the question, for the store of a fleet: a daemon with another account,
@@ -55,7 +62,7 @@ struct GroupIdentity: Sendable, Equatable {
             expirySeconds: account.authExpirySeconds, timeout: group.serviceTimeout, traces: account.trace, group.tls,
             group.egress)
         services = account.isBypassed ? [] : [account.dnsIp, account.confIp]
-        reports = account.enableReport ? .some(account.reportUrl) : .none
+        reports = account.enableReport ? Reports(url: account.reportUrl, egress: group.egress) : nil
         kind = ["account", account.credential.provider.rawValue, account.credential.encryption.rawValue]
         (trust, customer) = ("\(network) \(account.routeIpEncrypted)", account.credential.customer)
     }

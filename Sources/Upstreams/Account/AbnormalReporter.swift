@@ -47,7 +47,7 @@ package final class AbnormalReporter {
         line = ReportLine(settings)
     }
 
-    /// Applies other settings; the destination of reports stays the same.
+    /// Applies other settings; the destination of reports and the way there stay the same.
     package func apply(_ settings: Settings.Group) { line = ReportLine(settings) }
 
     /// The server of an account's reports; nil if there are none, or they go to the log.

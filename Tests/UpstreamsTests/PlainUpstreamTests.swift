@@ -161,6 +161,47 @@ import Transport
         #expect(ended.isEmpty)
     }
 
+    /// What a resolver has shown of EDNS and of the letters' case is forgotten with the network.
+    @Test func anotherNetworkMayHaveAnotherResolver() throws {
+        // So many letters that some are in upper case.
+        let name = Name("a-name-with-many-letters.in-a-domain-with-many-letters.example")!
+        let wire = name.wire
+        let resolver = try Resolver(datagram: { _, query in
+            let hasEDNS = query[11] > 0
+            let answer = ShellTestSupport.answer(to: query, addresses: [], code: hasEDNS ? 1 : 0)
+            return Array(answer[..<12]) + wire + Array(answer[(12 + wire.count)...])
+        })
+        let loop = try EventLoop(label: "test")
+        let upstream = OnLoop(GroupUpstream(DNSAnswers(negativeTTL: 30), tls: nil, loop: loop))
+        let ended = Gate()
+        upstream.value.settle = { _, _, _ in ended.open() }
+        loop.start()
+        let server = Server(resolver.endpoint)
+        func ask(_ number: UInt32) {
+            loop.submit {
+                upstream.value.ask(
+                    QueryID(standalone: number, of: .fallback), server,
+                    .message(MessageQuestion(name: name, type: .a)), at: Tick(nanoseconds: Clock.now()))
+            }
+            #expect(ended.wait())
+        }
+        /// Whether the next message has an OPT record, and whether it has letters in upper case.
+        func next() -> [Bool]? {
+            resolver.datagrams.next().map { [$0[11] > 0, Array($0[12..<(12 + wire.count)]) != wire] }
+        }
+        ask(1)
+        #expect(next() == [true, true] && next() == [false, false])
+        ask(2)
+        #expect(next() == [false, false])
+        loop.submit { upstream.value.networkChanged() }
+        ask(3)
+        #expect(next() == [true, true])
+        let gate = Gate()
+        loop.submit { upstream.value.close() }
+        loop.stop { gate.open() }
+        #expect(gate.wait())
+    }
+
     /// FORMERR may be about this question alone, so the server has not failed.
     @Test func aMalformedQuestionIsTheQuestionsFault() throws {
         let answers = DNSAnswers(negativeTTL: 30)

@@ -80,8 +80,13 @@ final class PlainUpstream: Upstream, Sender {
         answers.edns.keep(servers)
     }
 
+    /// Another network may have another server at the same address.
     func networkChanged() {
-        for server in servers.values { retirePort(of: server) }
+        for server in servers.values {
+            retirePort(of: server)
+            server.spelling = Spelling()
+        }
+        answers.edns.keep([])
     }
 
     func close() {

@@ -325,6 +325,20 @@ import Transport
         #expect(kept.lines.all.count == 1 && kept.lines.all[0].contains("a store that lies can"))
     }
 
+    /// A name is to be deleted before the generation of the store is known: its keys are those of another generation.
+    @Test(arguments: [false, true]) func aDeletionOfAnUnknownGenerationForgetsAll(isDeleted: Bool) throws {
+        let store = try Store(answered: .max)
+        let seal = StoreSeal(try FleetSeal(secret: [UInt8](repeating: 1, count: 32)), [:])
+        let key = seal.generationKey
+        store.values[String(decoding: key.text, as: UTF8.self)] = try seal.value(generation: 3, as: key)
+        let world = try World(store, keys: [1])
+        if isDeleted { world.perform([.delete([Self.question(1)])]) }
+        world.perform([.dial])
+        #expect(world.told.next() == .connected)
+        #expect(world.generations() == [isDeleted ? 4 : 3])
+        world.end()
+    }
+
     /// Only so many deletions can wait for an absent store; a further one makes all earlier entries useless.
     @Test func whatCannotBeDeletedByNameIsForgottenAsAWhole() throws {
         let store = try Store(answered: .max)

@@ -200,7 +200,9 @@ extension StoreUpstream {
             return
         case .done, .nothing: break
         }
-        seal.generation = max(isGenerationDue ? known &+ 1 : known, seal.generation)
+        // The keys that were to be deleted while the store was away are of the generation that was known then.
+        let areKeysOutdated = !isReady && !pendingDeletes.isEmpty && known > seal.generation
+        seal.generation = max(isGenerationDue || areKeysOutdated ? known &+ 1 : known, seal.generation)
         if seal.generation > known, room > 0,
             let value = try? seal.value(generation: seal.generation, as: key)
         {

@@ -58,12 +58,14 @@ final class Store {
     /// - Returns: false if no store is configured, and none was.
     func apply(_ new: Prepared?) -> Bool {
         guard upstream != nil || new != nil else { return false }
-        upstream?.close()
+        let former = upstream
+        former?.close()
         upstream = new.map {
             StoreUpstream(
                 $0.access, seals: $0.seals.map { StoreSeal($0, [:]) }, generations: generations, loop: loop,
                 outbox: outbox)
         }
+        if let former { upstream?.takeOver(former) }
         upstream?.handle = { [unowned self] in handle($0) }
         return true
     }

@@ -130,6 +130,12 @@ package final class StoreUpstream: Sender {
     /// The settings of groups have changed; the connection stays.
     package func apply(_ identities: [GroupID: [UInt8]]) { for seal in seals { seal.identities = identities } }
 
+    /// Takes over from a former upstream what is still to be deleted: the store may be the same.
+    package func takeOver(_ former: StoreUpstream) {
+        (pendingDeletes, forgotten) = (former.pendingDeletes, former.forgotten)
+        isGenerationDue = former.isGenerationDue
+    }
+
     package func close() {
         link?.close()
         (link, isReady, awaited) = (nil, false, [:])

@@ -28,6 +28,8 @@ package struct Observation: Sendable {
     var isStopping = false
     /// Whether questions are accepted, which begins when the cache's file was read.
     package var isOpen = true
+    /// The groups with servers that are asked for the names that no pattern takes, in order.
+    package var mainRoute: [GroupID] = []
     /// Whether questions fail for more than one name.
     package var hasLostServers = false
 
@@ -135,8 +137,7 @@ extension Overview {
         if sources.isEmpty || areAllFailing && self.hasLostServers { return .down }
         if areAllFailing || lacksRecords || lacksFallback { return .degraded }
         if let account, account.asked?.isFailing ?? false || account.isSwitched { return .degraded }
-        if fallback?.asked?.isFailing ?? false || ownGroups.contains(where: \.isFailing) { return .degraded }
-        return .healthy
+        return routedGroups.contains(where: \.isFailing) ? .degraded : .healthy
     }
 
     /// Whether an uncached question can be expected to be answered now: questions are accepted, and some server has not
@@ -154,7 +155,8 @@ extension Overview {
     static let fewestNames = 20
     /// Whether questions fail because no server exists for the names that HTTPDNS does not answer.
     var lacksFallback: Bool {
-        guard account != nil, let fallback, fallback.servers.isEmpty else { return false }
+        guard account != nil, let fallback, fallback.servers.isEmpty, mainGroups.allSatisfy({ $0.id == .httpdns })
+        else { return false }
         return hour.minutes.suffix(Self.recentMinutes).contains { $0.failed > 0 }
     }
     private static let recentMinutes = 5
@@ -168,21 +170,20 @@ extension Overview {
         let next = Set(groups.filter(\.isAccount).flatMap(\.thenTry))
         return next.count == 1 ? groups.first { next.contains($0.id) }?.title : nil
     }
-    /// The groups of `[httpdns]` and `[fallback]`, for names without a group of their own.
-    var mainGroups: [GroupView] { groups.filter { !$0.isOwn && !$0.isForPrivateNames } }
-    /// The groups of `[upstreams.NAME]`.
-    var ownGroups: [GroupView] { groups.filter(\.isOwn) }
+    /// The groups of ``Observation/mainRoute``.
+    var mainGroups: [GroupView] { self.mainRoute.compactMap { id in groups.first { $0.id == id } } }
+    /// The groups for the other names, except the group for private names.
+    var otherGroups: [GroupView] { groups.filter { !$0.isForPrivateNames && !self.mainRoute.contains($0.id) } }
+    /// ``mainGroups``, then ``otherGroups``.
+    var routedGroups: [GroupView] { mainGroups + otherGroups }
     /// The group that answers when this group fails; nil: no group does.
     func successor(of group: GroupView) -> GroupView? {
         group.thenTry.lazy.compactMap { id in groups.first { $0.id == id } }
             .first { !$0.servers.isEmpty && !$0.isFailing }
     }
 
-    /// The servers for names without a group of the operator; if there are none, the servers for the other names.
-    var sources: [ServerView] {
-        let main = mainGroups.flatMap(\.servers)
-        return main.isEmpty ? groups.flatMap(\.servers) : main
-    }
+    /// The servers for the names that no pattern takes; if there are none, the servers for the other names.
+    var sources: [ServerView] { (mainGroups.isEmpty ? otherGroups : mainGroups).flatMap(\.servers) }
 
     /// The cache's share of the questions for which it was searched, 0…1; nil without such questions. The daemon's own
     /// lookups do not count.

@@ -10,7 +10,7 @@ extension Overview {
         let head =
             switch state {
             case .healthy, .degraded: "serving"
-            case .down: "serving from \((["the cache"] + ownAnswering).joined(separator: ", ")) alone"
+            case .down: "serving from \((["the cache"] + othersAnswering).joined(separator: ", ")) alone"
             case .starting: "starting"
             case .stopping: "stopping"
             }
@@ -27,15 +27,16 @@ extension Overview {
 
     /// The groups to mention: those that are asked first, and those that fail.
     private var headlined: [GroupView] {
-        let first = (mainGroups + ownGroups).first { !$0.servers.isEmpty }
+        let first = routedGroups.first { !$0.servers.isEmpty }
         return groups.filter { group in
-            group.id == first?.id || group.isFailing || group.id == .fallback && (first?.isFailing ?? false)
+            group.id == first?.id || group.isFailing || (first?.isFailing ?? false) && self.mainRoute.contains(group.id)
         }
     }
 
-    /// The operator's own groups that do not fail.
-    private var ownAnswering: [String] {
-        ownGroups.filter { !$0.servers.isEmpty && !$0.isFailing }.map(\.title)
+    /// The groups for other names that have answered the last question. `[fallback]` may have no names of its own, and
+    /// then it has answered none.
+    private var othersAnswering: [String] {
+        otherGroups.filter { group in group.servers.contains { $0.standing == .answers } }.map(\.title)
     }
 
     private func brief(_ server: ServerView) -> String {
@@ -50,10 +51,10 @@ extension Overview {
         case .starting: return "Starting: the cache file is being read."
         case .down where sources.isEmpty: return "There is no server to ask for names."
         case .down:
-            let rest = ownAnswering.joined(separator: ", ")
+            let rest = othersAnswering.joined(separator: ", ")
             return rest.isEmpty ? "Names do not resolve." : "Names do not resolve, but for those of \(rest)."
         case .degraded, .healthy:
-            let failing = ownGroups.filter(\.isFailing)
+            let failing = otherGroups.filter(\.isFailing)
             guard failing.count > 1 else { return ([mainVerdict] + failing.map(failure)).joined(separator: " ") }
             let names = failing.map(\.title).joined(separator: ", ")
             return "\(mainVerdict) \(failing.count) of \(groups.count) groups fail: \(names)."
@@ -62,10 +63,18 @@ extension Overview {
 
     private var mainVerdict: String {
         if areAllFailing, !sources.isEmpty { return "No server answered the last question." }
-        if let account, account.isFailing { return failure(account) }
-        if account?.asked?.isFailing ?? false { return "An HTTPDNS server fails. Another answers in its place." }
-        if account?.isSwitched ?? false { return "The first HTTPDNS server is given up. The next answers." }
-        if let fallback, fallback.isFailing { return "\(fallback.title) fails. HTTPDNS is all there is." }
+        let well = mainGroups.filter { !$0.isFailing }
+        if let first = mainGroups.first, first.isFailing, let next = well.first {
+            return "\(first.title) fails. Names come from \(next.title)."
+        }
+        if let account, !account.isFailing {
+            if account.asked?.isFailing ?? false { return "An HTTPDNS server fails. Another answers in its place." }
+            if account.isSwitched { return "The first HTTPDNS server is given up. The next answers." }
+        }
+        if let failing = mainGroups.first(where: \.isFailing) {
+            let rest = well.map(\.title).joined(separator: ", ")
+            return "\(failing.title) fails. \(rest) \(well.count == 1 ? "is" : "are") all there is."
+        }
         if let account, lacksRecords {
             let source = successor(of: account).map { " Names come from \($0.title)." } ?? ""
             return "HTTPDNS answers, but had a record of none of the last \(Self.fewestNames) names.\(source)"
@@ -73,19 +82,18 @@ extension Overview {
         if lacksFallback {
             return "Names resolve through HTTPDNS alone. What it does not answer fails: [fallback] has no server."
         }
-        let path = (mainGroups + ownGroups).filter { !$0.servers.isEmpty && !$0.isFailing }
-        guard let first = path.first(where: { !$0.isOwn }) else {
-            return "Names resolve through \(path.map(\.title).joined(separator: ", ")) alone."
+        guard let first = mainGroups.first else {
+            let others = otherGroups.filter { !$0.servers.isEmpty && !$0.isFailing }
+            return "Names resolve through \(others.map(\.title).joined(separator: ", ")) alone."
         }
         let isKnown = sources.contains { $0.standing != .unknown }
         return "\(isKnown ? "Names resolve" : "Ready to resolve names") through \(first.title)."
     }
 
-    /// The consequence of a group whose servers all fail.
+    /// The consequence of a group for other names whose servers all fail.
     private func failure(_ group: GroupView) -> String {
-        let names = group.isOwn ? "Its names" : "Names"
         guard let successor = successor(of: group) else { return "\(group.title) fails. Its names do not resolve." }
-        return "\(group.title) fails. \(names) come from \(successor.title)."
+        return "\(group.title) fails. Its names come from \(successor.title)."
     }
 
     /// The reasons for the verdict, in one or two sentences.
@@ -94,11 +102,11 @@ extension Overview {
         switch state {
         case .starting, .stopping: return ""
         case .down:
-            guard let group = groups.first(where: \.isFailing) else { return cached }
+            guard let group = routedGroups.first(where: \.isFailing) else { return cached }
             return "\(reason(group)) \(cached)"
         case .degraded: return groups.filter(isTroubled).map(reason).joined(separator: " ")
         case .healthy:
-            let inUse = groups.first { !$0.servers.isEmpty }
+            let inUse = routedGroups.first { !$0.servers.isEmpty }
             guard let group = inUse, let server = group.asked, server.standing != .unknown else {
                 return "No question yet."
             }

@@ -54,7 +54,7 @@ extension Observation {
         reach = inEffect.translation.reach
         counters = forwarder.counters
         sharedCache = forwarder.sharedCacheOverview
-        hasLostServers = forwarder.hasLostServers
+        (mainRoute, hasLostServers) = (forwarder.mainRoute, forwarder.hasLostServers)
         limits.flights = forwarder.flightsUnderWay
         limits.mismatches = inEffect.upstreams.mismatches
         upstreams = inEffect.upstreams.figures

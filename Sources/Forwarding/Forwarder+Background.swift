@@ -65,20 +65,24 @@ extension Forwarder {
 
     /// Notes that no server has answered a flight.
     mutating func noteUnanswered(_ flight: Flight) {
-        let main = mainGroups
-        guard flight.route.contains(where: { main.contains($0.group) && desk.rules.hasServers($0) }) else { return }
+        let judged = judgedGroups
+        guard flight.route.contains(where: { judged.contains($0.group) && desk.rules.hasServers($0) }) else { return }
         readiness.failed(flight.key, answers: mainAnswers)
     }
 
-    /// The groups for names that no group of the operator takes; all groups, if these groups have no servers.
-    private var mainGroups: [GroupID] {
-        let main = desk.ids.filter { $0 == .httpdns || $0 == .fallback }
-        return main.contains { !desk.overview(of: $0, thenTry: []).servers.isEmpty } ? main : desk.ids
+    /// The groups with servers that are asked for the names that no pattern takes, in order.
+    public var mainRoute: [GroupID] { policy.mainSteps.filter { desk.rules.hasServers($0) }.map(\.group) }
+
+    /// The groups whose servers decide on readiness: those of ``mainRoute``; if there are none, the groups for the
+    /// other names, except the group for private names.
+    private var judgedGroups: [GroupID] {
+        let main = mainRoute
+        return main.isEmpty ? desk.ids.filter { policy.leads(to: $0) && $0 != policy.privateNames } : main
     }
 
     /// The number of answers from servers of these groups since the start.
     var mainAnswers: UInt64 {
-        mainGroups.reduce(0) { sum, group in
+        judgedGroups.reduce(0) { sum, group in
             desk.overview(of: group, thenTry: []).servers.reduce(sum) { $0 &+ $1.health.answers }
         }
     }

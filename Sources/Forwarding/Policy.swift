@@ -292,6 +292,9 @@ public struct Policy: Sendable {
         groupRoutes.indices.contains(group.rawValue) ? groupRoutes[group.rawValue].steps : []
     }
 
+    /// The steps for the names that no pattern takes, except `.`, in order.
+    var mainSteps: [Step] { groupRoutes[index(rules.find(.root))].steps }
+
     /// Whether any route leads to a group, or the group answers by itself.
     func leads(to group: GroupID) -> Bool {
         groupRoutes.indices.contains(group.rawValue) && groupRoutes[group.rawValue].answer != nil

@@ -72,6 +72,7 @@ import Testing
                 group(.httpdns, "httpdns", services, current: current, thenTry: thenTry, counters: counters))
         }
         if let resolvers { observation.groups.append(group(.fallback, "fallback", resolvers)) }
+        observation.mainRoute = observation.groups.filter { !$0.servers.isEmpty }.map(\.id)
         observation.groups += own
         observation.hasLostServers = true
         change(&observation)
@@ -132,6 +133,50 @@ import Testing
         let alone = overview([], [], own: [office(fine)])
         #expect(alone.state == .healthy && alone.isReady)
         #expect(alone.verdict == "Names resolve through office alone.")
+    }
+
+    @Test("the groups to which names go that no pattern takes make the state, whichever these groups are")
+    func routes() {
+        let (good, bad) = (server("119.29.29.99:443", .account), server("119.29.29.99:443", .account, failedBefore: 1))
+        let (local, deaf) = (server("192.0.2.53:53"), server("192.0.2.53:53", failedBefore: 1))
+        let (fine, gone) = (server("10.1.0.53:853", .tls), server("10.1.0.53:853", .tls, failedBefore: 1))
+        let other = GroupID(2)
+        func routed(
+            _ route: [GroupID], _ services: [ServerState], _ resolvers: [ServerState], _ own: ServerState
+        ) -> Overview {
+            let hour = Hour(minutes: [Hour.Questions(asked: 10, failed: 3)])
+            return overview(services, resolvers, own: [group(other, "other", [own])], hour) { $0.mainRoute = route }
+        }
+        // `thenTry` of [httpdns] names the other group alone.
+        let well = routed([.httpdns, other], [good], [], fine)
+        #expect(well.state == .healthy && well.verdict == "Names resolve through HTTPDNS.")
+        let next = routed([.httpdns, other], [bad], [], fine)
+        #expect(next.state == .degraded && next.isReady && next.verdict == "HTTPDNS fails. Names come from other.")
+        #expect(
+            next.headline
+                == "serving; HTTPDNS 119.29.29.99 fails; other tls://10.1.0.53 21 ms; cache 0 answers")
+        let only = routed([.httpdns, other], [good], [local], gone)
+        #expect(only.state == .degraded && only.verdict == "other fails. HTTPDNS is all there is.")
+        let both = routed([.httpdns, other], [bad], [local], gone)
+        #expect(both.state == .down && !both.isReady)
+        #expect(both.verdict == "Names do not resolve, but for those of fallback.")
+        // The other group takes every name.
+        let every = routed([other], [], [deaf], fine)
+        #expect(every.state == .degraded && every.isReady)
+        #expect(every.verdict == "Names resolve through other. fallback fails. Its names do not resolve.")
+        let none = routed([other], [], [server("192.0.2.53:53", roundTrip: nil)], gone)
+        #expect(none.state == .down && !none.isReady && none.verdict == "Names do not resolve.")
+        #expect(none.headline == "serving from the cache alone; other tls://10.1.0.53 fails; cache 0 answers")
+        // `domains.intercept` names those of [httpdns].
+        let rest = routed([.fallback], [bad], [local], fine)
+        #expect(rest.state == .degraded && rest.isReady)
+        #expect(rest.verdict == "Names resolve through fallback. HTTPDNS fails. Its names come from fallback.")
+        let few = routed([.fallback], [good], [deaf], fine)
+        #expect(few.state == .down && !few.isReady)
+        #expect(few.verdict == "Names do not resolve, but for those of HTTPDNS, other.")
+        // Servers for private names resolve no other names.
+        let alone = overview([], [], own: [group(other, "private", [local])])
+        #expect(alone.state == .down && !alone.isReady && alone.verdict == "There is no server to ask for names.")
     }
 
     @Test("a line a server, in columns, group by group")

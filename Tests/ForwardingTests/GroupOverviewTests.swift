@@ -37,6 +37,25 @@ import Testing
         #expect(left == [.fallback])
     }
 
+    @Test func thoseAreKnownToWhichNamesGoThatNoPatternTakes() throws {
+        func route(_ change: (inout TestUpstreams) -> Void) -> [GroupID] {
+            var upstreams = TestUpstreams()
+            change(&upstreams)
+            return made(upstreams).mainRoute
+        }
+        let behind = try #require(NamedGroup(["office", "1", "takes", "corp.example"]))
+        let every = try #require(NamedGroup(["office", "1", "takes", ".", "thenTry", "fallback"]))
+        let wall = try #require(NamedGroup(["office", "0", "takes", ".", "answers", "nxdomain"]))
+        #expect(route { _ in } == [.httpdns, .fallback])
+        #expect(route { $0.httpOnly = true } == [.httpdns])
+        #expect(route { $0.hasService = false } == [.fallback])
+        #expect(route { $0.intercept = [Name("example.com")!] } == [.fallback])
+        #expect(route { $0.resolvers = [] } == [.httpdns])
+        #expect(route { ($0.thenTry, $0.named) = (["office"], [behind]) } == [.httpdns, office])
+        #expect(route { $0.named = [every] } == [office, .fallback])
+        #expect(route { $0.named = [wall] } == [])
+    }
+
     @Test func aQuestionIsCountedOnceAtEachGroupItComesTo() {
         var upstreams = TestUpstreams()
         upstreams.service = .scenario(2, list: 0)

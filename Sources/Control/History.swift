@@ -68,7 +68,7 @@ struct History {
         if case let passed = minutes.take(), passed > 0 {
             questions.pass(passed, observation.questionTotals)
             Self.pass(passed, &servers, observation.answerTotals)
-            Self.pass(passed, &names, observation.nameTotals)
+            Self.pass(passed, &names, observation.namesSent)
         }
         var hasGrown = false
         for index in past.indices {
@@ -104,7 +104,7 @@ struct History {
         for (member, total) in observation.answerTotals {
             hour.answers[member] = servers[member, default: Growth()].all(total)
         }
-        for (group, total) in observation.nameTotals {
+        for (group, total) in observation.namesSent {
             hour.names[group] = names[group, default: Growth()].all(total).reduce(0, +)
         }
         return hour
@@ -182,7 +182,7 @@ extension Observation {
         Hour.Questions(
             asked: asked, encrypted: counters.sentEncrypted, loopback: counters.sentToLoopback,
             clear: counters.sentInClear, failed: responses[ResponseKind.index(.servFail)],
-            billed: nameTotals.values.reduce(0, +))
+            billed: namesSent.values.reduce(0, +))
     }
 
     fileprivate var answerTotals: [Member: Hour.Answers] {
@@ -197,10 +197,6 @@ extension Observation {
             }
         }
         return totals
-    }
-
-    fileprivate var nameTotals: [GroupID: UInt64] {
-        Dictionary(uniqueKeysWithValues: groups.filter(\.carriesAddresses).map { ($0.id, $0.counters.names) })
     }
 }
 

@@ -37,6 +37,8 @@ package struct Observation: Sendable {
     /// The most octets of the cache.
     var cacheLimit = 0
     package var counters = Counters()
+    /// Names sent to each account, also to those that were removed: see ``Forwarder/namesSent``.
+    package var namesSent: [GroupID: UInt64] = [:]
     package var limits = Limits()
     /// The state of the shared cache; nil: no store is configured.
     package var sharedCache: SharedCacheOverview?

@@ -118,8 +118,8 @@ struct StatusPage {
             ("answered from the cache", overview.hitRate.map(Overview.percent) ?? "–"),
             ("questions in the last hour", Overview.grouped(questions.asked)),
         ]
-        if !overview.hour.names.isEmpty {
-            let names = overview.hour.names.values.reduce(0, +)
+        let names = overview.hour.names.values.reduce(0, +)
+        if names > 0 || overview.groups.contains(where: \.isAccount) {
             figures.append(("names billed in the last hour, at most", Overview.grouped(names)))
         }
         let items = figures.enumerated().map { index, figure -> HTML in

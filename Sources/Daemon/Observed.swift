@@ -52,7 +52,7 @@ extension Observation {
         accounts = inEffect.settings.waysOfAccounts
         leftOut = inEffect.leftOut
         reach = inEffect.translation.reach
-        counters = forwarder.counters
+        (counters, namesSent) = (forwarder.counters, forwarder.namesSent)
         sharedCache = forwarder.sharedCacheOverview
         (mainRoute, hasLostServers) = (forwarder.mainRoute, forwarder.hasLostServers)
         limits.flights = forwarder.flightsUnderWay

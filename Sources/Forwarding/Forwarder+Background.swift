@@ -88,6 +88,18 @@ extension Forwarder {
     }
 }
 
+// MARK: - Names sent to accounts
+
+extension Forwarder {
+    /// For each account, names in the requests that were sent to it since the start, counted each time. The count of an
+    /// account that was removed stays, and goes on if the account returns.
+    public var namesSent: [GroupID: UInt64] {
+        desk.groups.reduce(into: [:]) { names, state in
+            if state.group.carriesAddresses { names[state.id] = state.counters.names }
+        }
+    }
+}
+
 // MARK: - Trials of addresses
 
 /// `[cache] rank`: addresses are sorted by the speed at which they answered a TCP connection.

@@ -98,6 +98,31 @@ import Testing
         #expect(words() == "no question yet" && Hour(minutes: []).questions.clearShare == nil)
     }
 
+    @Test("names of an account that leaves and comes back are counted once")
+    func billed() {
+        let shop = GroupID(2)
+        func observed(_ names: UInt64, hasAccount: Bool = true) -> Observation {
+            var observation = observation()
+            let account = UpstreamGroup(shop, [], .addresses(namesPerRequest: 1), .lastThatAnswered, timeout: 1000)
+            if hasAccount { observation.groups.append(GroupOverview(account, [])) }
+            observation.namesSent = [shop: names]
+            return observation
+        }
+        var history = History(at: 0)
+        for (minute, hasAccount) in [(1, true), (2, false), (3, true)] as [(UInt64, Bool)] {
+            _ = history.isOver(at: minute * Steps.Width.minute.nanoseconds)
+            _ = history.take(observed(5, hasAccount: hasAccount))
+        }
+        for hasAccount in [true, false] {
+            let last = observed(7, hasAccount: hasAccount)
+            let overview = Overview(last, history.hour(last), history.past(last))
+            #expect(overview.hour.minutes.map(\.billed) == [5, 0, 0, 2] && overview.hour.names == [shop: 7])
+            #expect(overview.past.map { $0.steps.map(\.billed) } == [[7], [7]])
+            let page = StatusPage(overview).html.text
+            #expect(page.contains("<dt>names billed in the last hour, at most</dt><dd>7</dd>"))
+        }
+    }
+
     @Test("round trips and failures of each minute, of the servers there are")
     func roundTrips() {
         let tallies = UpstreamTallies()

@@ -115,6 +115,28 @@ import Testing
         #expect(try sent("192.0.2.53:53", serviceFails: true, isWritten: false) == [0, 0, 1, 0])
     }
 
+    /// Else the names of an account that a reload takes away and brings back would count as sent again.
+    @Test func namesStayCountedWithoutTheirAccount() throws {
+        var upstreams = TestUpstreams()
+        let account = try #require(NamedGroup(["office", "1", "account", "takes", "shop.example"]))
+        upstreams.named = [account]
+        var forwarder = made(upstreams)
+        forwarder.receive(Name("www.shop.example")!, .a, for: .everyone, from: 1, at: Self.now)
+        forwarder.endTurn(at: Self.now)
+        for case .ask(let id, _, let ask) in forwarder.takeActions() {
+            forwarder.wrote(id)
+            forwarder.settle(id, .success(ask), at: Self.now)
+        }
+        var sent = [forwarder.namesSent]
+        for named in [[], [account]] {
+            upstreams.named = named
+            forwarder.change(.settings(upstreams.policy(), Timing(), upstreams.groups, renewed: []), at: Self.now)
+            sent.append(forwarder.namesSent)
+        }
+        let expected: [GroupID: UInt64] = [.httpdns: 0, office: 1]
+        #expect(sent == [expected, expected, expected])
+    }
+
     /// Questions of the daemon itself are no questions of clients: names of servers count in no figure.
     @Test func aQuestionForAServerCountsNowhere() throws {
         var upstreams = TestUpstreams()

@@ -27,7 +27,7 @@ struct NameLists: Sendable, Equatable {
 
     /// A file of names, and the result of its reading.
     struct File: Sendable {
-        let key: String
+        fileprivate(set) var key: String
         let path: String
         let use: NameFile.Use
         /// Detects a change of the file.
@@ -180,6 +180,8 @@ extension NameLists.File {
             if look == .keep, case .unreadable = last.fault { look = .read }
             if look != .read {
                 self = last
+                // The group may have another name now, or another group has the same file.
+                self.key = key
                 isWaiting = look == .wait
                 return
             }

@@ -9,9 +9,11 @@ import Base
 /// | a line that is no pattern | the former names | the line is left out, and counted |
 /// | most lines are no patterns | | the former names |
 /// | its last line has no line feed, as in a half-written file | the former names | taken |
+/// | another group has one of its patterns as well | the former names | the other group has the pattern |
 ///
 /// The former names are those in effect, or those of the stored copy of the file. Without either, names of the first
-/// kind cannot be used, since they decide where names may go; a list is empty then.
+/// kind cannot be used, since they decide where names may go; a list is empty then. The last defect is found where the
+/// files of all groups come together.
 public struct NameFile: Sendable, Equatable {
     /// The purpose of a file's names.
     public enum Use: Sendable {
@@ -31,6 +33,8 @@ public struct NameFile: Sendable, Equatable {
         case cutOff
         /// Most lines have no known form.
         case noList(lines: Int, BlockList.LeftOut)
+        /// Another group has one of the patterns as well, at `elsewhere`.
+        case taken(DomainPattern, line: Int, elsewhere: String)
     }
 
     /// The names in effect, and the reason for which they are not the names of the file.
@@ -117,6 +121,7 @@ extension NameFile.Fault: CustomStringConvertible {
         switch self {
         case .wrong(let error): error.line
         case .noList(_, let others): others.firstLine
+        case .taken(_, let line, _): line
         case .unreadable, .noNames, .cutOff: nil
         }
     }
@@ -133,6 +138,8 @@ extension NameFile.Fault: CustomStringConvertible {
             "it is no list: of \(lines) lines \(others.count) have none of the forms, the first being \"\(others.first)\"; give "
                 + "names or patterns such as example.com, lines of a hosts file such as 0.0.0.0 ads.example, or rules of a filter "
                 + "list such as ||ads.example^; names with other addresses belong to a group of their own or to fallback.hosts"
+        case .taken(let pattern, _, let elsewhere):
+            "give \(pattern) to one group, else a restart fails; it is in \(elsewhere) of another as well"
         }
     }
 }

@@ -1,4 +1,7 @@
+import Base
 import Configuration
+import DNSWire
+import Forwarding
 import Foundation
 import Testing
 
@@ -30,5 +33,59 @@ import Testing
             #expect(names.files.map(\.key) == groups.map { "upstreams.\($0).domainsFile" })
             last = names
         }
+    }
+
+    /// A pattern of two groups is the defect of the file that did not have it before, wherever its group is: all other files are
+    /// followed, and the file is as soon as the pattern is in one group.
+    @Test(arguments: [["a", "b"], ["b", "a"]])
+    func aFileThatGainsAPatternOfAnotherGroup(_ groups: [String]) throws {
+        for name in ["a", "b", "ads"] { try write("\(name).example\n", name) }
+        let sections = groups.map {
+            "[upstreams.\($0)]\nservers = [\"192.0.2.1\"]\ndomainsFile = \"\(folder)/\($0)\"\n"
+        }
+        let settings = try Settings.load(
+            sections.joined() + "[upstreams.ads]\nanswer = \"nxdomain\"\ndomainsFile = \"\(folder)/ads\"\n")
+        let numbers = GroupNumbers(settings)
+        var known = NameLists.Known(cacheFile: "\(folder)/cache")
+        /// Reads the files after these were written, and returns those whose copies are to be written.
+        func read(_ texts: [String: String]) throws -> [String] {
+            for (name, text) in texts {
+                try write(text, name)
+                known.writes["\(folder)/\(name)", default: 0] += 1
+            }
+            var names = try NameLists(settings, numbers, known)
+            defer { known.names = names }
+            return names.takeTexts().map { String($0.path.dropFirst(folder.count + 1)) }.sorted()
+        }
+        func takers(_ names: String...) -> [String] {
+            names.map { name in
+                let taker = known.names?.rules.group(of: Name("www.\(name).example")!)
+                return ["a", "b", "ads"].first { numbers[$0] == taker } ?? "-"
+            }
+        }
+        func wrong() -> [String] { known.names?.files.filter { $0.fault != nil }.map(\.key) ?? [] }
+
+        #expect(try read([:]) == ["a", "ads", "b"])
+        #expect(try read(["b": "new.example\na.example\n", "ads": "more.example\n"]) == ["ads"])
+        #expect(takers("a", "b", "new", "more", "ads") == ["a", "b", "-", "ads", "-"])
+        #expect(wrong() == ["upstreams.b.domainsFile"])
+        let remark = "upstreams.b.domainsFile: the 1 name of before stay: \(folder)/b:2: give a.example to one group"
+        #expect(known.names?.remarks.first?.hasPrefix(remark) == true)
+        #expect(throws: StartFailure.self) { _ = try NameLists(settings, numbers) }
+
+        // The other group's file changes.
+        #expect(try read(["a": "# the office\na.example\nc.example\n"]) == ["a"])
+        #expect(takers("a", "c", "b", "new") == ["a", "a", "b", "-"])
+        #expect(wrong() == ["upstreams.b.domainsFile"])
+
+        // It gives the pattern up, and what was read of the first file is in effect.
+        #expect(try read(["a": "c.example\n"]) == ["a", "b"])
+        #expect(takers("a", "c", "b", "new") == ["b", "a", "-", "b"])
+        #expect(wrong().isEmpty)
+
+        // Both files gain it at once.
+        #expect(try read(["a": "c.example\nboth.example\n", "b": "both.example\n"]) == [groups[0]])
+        #expect(takers("both", "c", "a") == [groups[0], "a", groups[0] == "b" ? "-" : "b"])
+        #expect(wrong() == ["upstreams.\(groups[1]).domainsFile"])
     }
 }

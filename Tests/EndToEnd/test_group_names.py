@@ -179,6 +179,37 @@ def test_a_file_that_is_being_written_is_not_read_for_another_ones_sake(groups, 
     assert not running.log_lines("of before stay")
 
 
+def test_a_pattern_of_another_group_is_the_fault_of_its_file_alone(groups, binary, tmp_path):
+    """The file keeps its former names until one group has the pattern; meanwhile all other files are followed."""
+    first, second, ads, socket_path = tmp_path / "first", tmp_path / "second", tmp_path / "ads", str(tmp_path / "s")
+    for file in (first, second, ads):
+        file.write_text(f"{file.name}.example\n")
+    running = groups.run(httpdns=False, first={"domainsFile": str(first)}, second={"domainsFile": str(second)},
+                         ads={"answer": "nxdomain", "domainsFile": str(ads)}, control={"socket": socket_path})
+    fresh = (f"f{number}" for number in itertools.count())
+
+    def goes(domain):
+        return last_of(f"{next(fresh)}.{domain}")
+
+    def status():
+        return processes.run(binary, "status", "--socket", socket_path).stdout
+    assert goes("first.example") == [2] and goes("second.example") == [3] and goes("ads.example") == []
+    replace(second, "new.example\nfirst.example\n")
+    fault = f"upstreams.second.domainsFile: the 1 name of before stay: {second}:2: give first.example to one group"
+    eventually(lambda: fault in status(), "status says what is wrong")
+    assert running.log_lines(fault)
+    replace(ads, "other.example\n")
+    eventually(lambda: goes("other.example") == [], "the list is followed")
+    replace(first, "first.example\nmore.example\n")
+    eventually(lambda: goes("more.example") == [2], "the file of the other group is followed")
+    assert processes.run(binary, "reload", "--socket", socket_path).returncode == 0
+    assert fault in status()
+    assert goes("first.example") == [2] and goes("second.example") == [3] and goes("new.example") == [1]
+    replace(first, "more.example\n")
+    eventually(lambda: goes("first.example") == [3], "the pattern is in one group")
+    assert goes("new.example") == [3] and goes("second.example") == [1] and "of before stay" not in status()
+
+
 def test_names_that_httpdns_gets_by_files(groups, tmp_path):
     (tmp_path / "intercept").write_text("shop.example\n")
     (tmp_path / "bypass").write_text("local.shop.example\n")

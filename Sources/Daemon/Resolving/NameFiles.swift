@@ -98,7 +98,7 @@ final class NameFiles: @unchecked Sendable {
         names = new
         report.names(new, after: before)
         // The obstacle to reading may be gone in a while.
-        if new.isWaiting || new.files.contains(where: { $0.fault != nil }) { watch?.lookAgain() }
+        if new.isWaiting || new.files.contains(where: { $0.fault != nil && !$0.isRefused }) { watch?.lookAgain() }
         for copy in copies { waiting[copy.path] = copy }
         writeCopies()
         if !new.paths.isEmpty { giveBackMemory() }

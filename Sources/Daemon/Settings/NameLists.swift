@@ -20,7 +20,9 @@ struct NameLists: Sendable, Equatable {
         /// The file's path; empty if the patterns are in the settings.
         let path: String
         let owner: DomainRules.Owner
-        let list: DomainList
+        var list: DomainList
+        /// The index of the file in ``NameLists/files``; nil if the patterns are in the settings.
+        let file: Int?
 
         func location(_ line: Int) -> String { path.isEmpty ? key : "\(path):\(line)" }
     }
@@ -35,10 +37,14 @@ struct NameLists: Sendable, Equatable {
         /// How often the file had been written when it was read: see ``Known``.
         fileprivate let writes: Int
         /// The names in effect; nil if there are none, which is an error except for a list.
-        fileprivate let names: NameFile?
-        let fault: NameFile.Fault?
-        fileprivate let isCopy: Bool
-        /// The text that was read, to be copied beside `cache.file`; nil if the file is not used, or was not read now.
+        fileprivate var names: NameFile?
+        /// The names that the file has instead while another group has one of them: each reading of any file tries them
+        /// again.
+        fileprivate var refused: NameFile?
+        fileprivate(set) var fault: NameFile.Fault?
+        fileprivate var isCopy: Bool
+        /// The text that was read, to be copied beside `cache.file` once it is in effect; nil if the file is not used,
+        /// or the text was copied.
         fileprivate(set) var text: [UInt8]?
         /// Whether the group has no other names.
         fileprivate(set) var isAlone = false
@@ -57,6 +63,11 @@ struct NameLists: Sendable, Equatable {
         var cacheFile: String
         /// Whether changes of the files may have been missed: a file that differs now counts as moved there.
         var mayHaveMissed = false
+
+        /// The file after the last reading.
+        fileprivate func file(_ path: String, _ use: NameFile.Use) -> File? {
+            names?.files.first { $0.path == path && $0.use == use }
+        }
     }
 
     /// Reads the files that have changed.
@@ -66,7 +77,8 @@ struct NameLists: Sendable, Equatable {
         var files: [File] = []
         func add(_ key: String, _ owner: DomainRules.Owner, _ list: DomainList, file path: String = "") {
             if list.count > 0 || !path.isEmpty {
-                sources.append(Source(key: key, path: path, owner: owner, list: list))
+                let file = path.isEmpty ? nil : files.count - 1
+                sources.append(Source(key: key, path: path, owner: owner, list: list, file: file))
             }
         }
         func add(_ key: String, _ owner: DomainRules.Owner, files paths: [String]) throws(StartFailure) {
@@ -101,27 +113,58 @@ struct NameLists: Sendable, Equatable {
                 add(key, .released(id), file.names?.released ?? DomainList(), file: path)
             }
         }
+        (rules, fingerprint) = try Self.rules(&sources, &files, known)
         (self.sources, self.files) = (sources, files)
-        var hash = FNV()
-        for source in sources {
-            hash.add("\(source.key) ")
-            hash.add(source.list.octets)
-        }
-        fingerprint = hash.value
-        if let former = known.names, former.fingerprint == fingerprint,
-            former.sources.map(\.owner) == sources.map(\.owner)
-        {
-            // Equal lists share their memory, too.
-            rules = former.rules
-        } else {
-            do throws(DomainRulesError) {
-                rules = try DomainRules(sources.map { ($0.list, $0.owner) })
-            } catch {
-                throw Self.failure(error, sources)
-            }
-        }
         try refuseCircles(settings, numbers)
         try refuseAliasCircles(settings, numbers)
+    }
+
+    /// The rules of all lists, and the digest of the lists. A conflict is the defect of one file: that file keeps its
+    /// former names, and what was read of all others is in effect.
+    private static func rules(
+        _ sources: inout [Source], _ files: inout [File], _ known: Known
+    ) throws(StartFailure) -> (DomainRules, UInt64) {
+        while true {
+            var hash = FNV()
+            for source in sources {
+                hash.add("\(source.key) ")
+                hash.add(source.list.octets)
+            }
+            if let former = known.names, former.fingerprint == hash.value,
+                former.sources.map(\.owner) == sources.map(\.owner)
+            {
+                // Equal lists share their memory, too.
+                return (former.rules, hash.value)
+            }
+            do throws(DomainRulesError) {
+                return (try DomainRules(sources.map { ($0.list, $0.owner) }), hash.value)
+            } catch {
+                guard putBack(error, &sources, &files, known) else { throw failure(error, sources) }
+            }
+        }
+    }
+
+    /// Gives one of two lists in conflict its former names back: the list of a file that did not have the pattern
+    /// before; of two such files, the later one.
+    /// - Returns: False if neither is of such a file, as at a start.
+    private static func putBack(
+        _ error: DomainRulesError, _ sources: inout [Source], _ files: inout [File], _ known: Known
+    ) -> Bool {
+        guard case .conflict(let pattern, let first, let second) = error else { return false }
+        for (own, other) in [(second, first), (first, second)] {
+            let (source, rival) = (sources[own.list], sources[other.list])
+            guard let index = source.file, let last = known.file(files[index].path, files[index].use),
+                let names = last.names
+            else { continue }
+            // Former names that have the pattern are in the same conflict.
+            let former = [(names.taken, source.owner), (DomainList([pattern]), rival.owner)]
+            guard (try? DomainRules(former)) != nil else { continue }
+            files[index].putBack(
+                last, because: .taken(pattern, line: own.line, elsewhere: rival.location(other.line)))
+            sources[own.list].list = names.taken
+            return true
+        }
+        return false
     }
 
     /// The paths of the files, each once.
@@ -139,11 +182,14 @@ struct NameLists: Sendable, Equatable {
     /// The lists with ignored lines, in words.
     var leftOut: [String] { files.compactMap { $0.fault == nil && $0.leavesOut ? $0.contents : nil } }
 
-    /// Drops the texts that were read.
+    /// Drops the texts that are in effect.
     /// - Returns: The copies to write of them.
     mutating func takeTexts() -> [NameCopy] {
-        defer { for index in files.indices { files[index].text = nil } }
-        return files.compactMap { file in file.text.map { NameCopy(path: file.path, text: $0) } }
+        var copies: [NameCopy] = []
+        for index in files.indices where files[index].refused == nil {
+            if let text = files[index].text.take() { copies.append(NameCopy(path: files[index].path, text: text)) }
+        }
+        return copies
     }
 
     /// The location of a rule's pattern: its key, and its file with the line; without a file, the number of the item in
@@ -172,7 +218,7 @@ struct NameLists: Sendable, Equatable {
 
 extension NameLists.File {
     fileprivate init(_ key: String, _ path: String, _ use: NameFile.Use, _ known: NameLists.Known) {
-        let last = known.names?.files.first { $0.path == path && $0.use == use }
+        let last = known.file(path, use)
         let writes = known.writes[path, default: 0]
         if let last {
             var look = writes > last.writes ? .read : last.stamp.look(mayHaveMissed: known.mayHaveMissed)
@@ -183,6 +229,7 @@ extension NameLists.File {
                 // The group may have another name now, or another group has the same file.
                 self.key = key
                 isWaiting = look == .wait
+                if let refused { (names, self.refused, fault, isCopy) = (refused, nil, nil, false) }
                 return
             }
         }
@@ -207,6 +254,14 @@ extension NameLists.File {
             return .failure(.unreadable("\(error)"))
         }
     }
+
+    /// Puts the former names in effect, and keeps the names of the file for later readings.
+    fileprivate mutating func putBack(_ former: Self, because fault: NameFile.Fault) {
+        (refused, names, self.fault, isCopy) = (names, former.names, fault, former.isCopy)
+    }
+
+    /// Whether the names of the file can be used only after a change of it or of another file.
+    var isRefused: Bool { refused != nil }
 
     /// Whether the last reading of the file had the same result.
     func isSame(as other: NameLists.File?) -> Bool {

@@ -204,31 +204,38 @@ extension Report {
             if let limits = Self.limits(of: account) { log.warning("\(limits)") }
         }
         for words in settings.groups.compactMap({ Self.barred($0) }) { log.warning("\(words)") }
-        if let words = Self.closedToThisHost(settings) { log.warning("\(words)") }
-        for words in Self.open(settings) + Self.patternsWithoutEffect(settings) { log.warning("\(words)") }
+        for words in Self.patternsWithoutEffect(settings) { log.warning("\(words)") }
+    }
+
+    /// Logs remarks on the clients that may ask.
+    /// - Parameter sockets: The sockets in use: the service manager may pass others than the settings name.
+    func allowed(_ allow: [Network], at sockets: Sockets) {
+        if let words = Self.closedToThisHost(allow, at: sockets.endpoints) { log.warning("\(words)") }
+        for words in Self.open(allow, at: sockets.endpoints, overUDP: sockets.datagramEndpoints) {
+            log.warning("\(words)")
+        }
     }
 
     /// The networks of `listen.allow` that let clients from outside ask, in words.
-    static func open(_ settings: Settings) -> [String] {
-        let listen = settings.listen
-        guard let address = listen.everyAddress.first(where: { !$0.address.isLoopback }) else { return [] }
+    /// - Parameter addresses: Those of all listeners; with several of other hosts, the first is named.
+    static func open(_ allow: [Network], at addresses: [Endpoint], overUDP: [Endpoint]) -> [String] {
+        guard let address = addresses.first(where: { !$0.address.isLoopback }) else { return [] }
         // Over TLS no packet goes to an address that has not asked.
         let harm =
-            listen.addresses.contains(address)
+            overUDP.contains(address)
             ? "and can use it to flood others with answers" : "and what they look up counts as yours"
-        return listen.allow.filter { $0.prefixLength < ($0.address.isIPv4 ? 8 : 4) }.map {
+        return allow.filter { $0.prefixLength < ($0.address.isIPv4 ? 8 : 4) }.map {
             "listen.allow has \($0), and \(address) is not loopback: everyone who reaches it is answered, \(harm); "
                 + "name the networks that may ask"
         }
     }
 
     /// A remark that programs of this host may not ask, although a listener has a loopback address.
-    static func closedToThisHost(_ settings: Settings) -> String? {
-        let listen = settings.listen
+    static func closedToThisHost(_ allow: [Network], at addresses: [Endpoint]) -> String? {
         let closed = [IPAddress.v4(127, 0, 0, 1), IPAddress(v6: 0, 1)].filter { loopback in
-            listen.everyAddress.contains {
+            addresses.contains {
                 $0.address.isIPv4 == loopback.isIPv4 && ($0.address.isLoopback || $0.address.isUnspecified)
-            } && !listen.allow.contains { $0.contains(loopback) }
+            } && !allow.contains { $0.contains(loopback) }
         }
         guard let first = closed.first else { return nil }
         return

@@ -135,6 +135,7 @@ public final class Daemon: @unchecked Sendable {
         (self.report, self.sockets, self.cache, self.forwarderLoop) = (report, sockets, cache, forwarderLoop)
         report.proxies(proxies)
         report.service(settings)
+        report.allowed(settings.listen.allow, at: sockets)
         for words in missing { report.log.warning("\(words)") }
         if let certificate, streamListeners.count > 1 { certificates.follow(certificate) }
     }
@@ -255,10 +256,11 @@ extension Daemon {
         if let certificate = try CertificateFiles.Prepared(settings.listen, plain: settings.listen.addresses) {
             words += certificate.shown.remarks(at: WallClock.unixSeconds())
         }
-        words +=
-            settings.accounts.compactMap { Report.limits(of: $0) }
-            + Report.open(settings) + Report.patternsWithoutEffect(settings)
-            + [Report.closedToThisHost(settings), Report.billsAll(settings)].compactMap(\.self)
+        words += settings.accounts.compactMap { Report.limits(of: $0) }
+        let (allow, addresses) = (settings.listen.allow, settings.listen.everyAddress)
+        words += Report.open(allow, at: addresses, overUDP: settings.listen.addresses)
+        words += Report.patternsWithoutEffect(settings)
+        words += [Report.closedToThisHost(allow, at: addresses), Report.billsAll(settings)].compactMap(\.self)
         words += settings.groups.compactMap { Report.right($0) ?? Report.barred($0) }
         words += Report.privateNamesElsewhere(settings)
         words += Sockets.missingUnderSystemd(settings.listen)

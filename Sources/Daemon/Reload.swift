@@ -36,6 +36,7 @@ extension Daemon {
         defer { report.log.setLevel(Logger.Level(next.log.level)) }
         report.proxies(proxies.filter { !proxiesBefore.contains($0) })
         if prepared.areOtherAccounts || proxies != proxiesBefore { report.service(next) }
+        if running.listen.allow != next.listen.allow { report.allowed(next.listen.allow, at: sockets) }
         observer.reloads.withLock {
             $0.succeeded += 1
             $0.lastSucceeded = true

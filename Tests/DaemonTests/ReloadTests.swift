@@ -40,6 +40,28 @@ import Transport
         }
         expectEnd { daemon.stop(because: "the end", $0) }
     }
+
+    /// Each change of `listen.allow` is judged by the sockets in use.
+    @Test func whoMayAskIsRemarkedOn() throws {
+        var settings = Settings.withoutFiles
+        settings.listen.addresses = [Endpoint(IPAddress(v4: 0), port: 0)]
+        settings.listen.workers = 1
+        settings.control.socket = ""
+        let lines = LogLines()
+        let daemon = try Daemon(settings, log: lines.report.log)
+        try daemon.start()
+        let socket = daemon.sockets.endpoints[0]
+        var seen: [String] = []
+        for allow in ["127.0.0.0/8", "0.0.0.0/0", "0.0.0.0/0", "192.0.2.0/24"] {
+            settings.listen.allow = [Network(allow)!]
+            try daemon.reload(settings)
+            seen = lines.all.filter { $0.hasPrefix("warning listen.allow has ") }
+        }
+        #expect(seen.count == 2, "\(seen)")
+        #expect(seen.first?.hasPrefix("warning listen.allow has 0.0.0.0/0, and \(socket) is not loopback") == true)
+        #expect(seen.last?.hasPrefix("warning listen.allow has no 127.0.0.1: ") == true)
+        expectEnd { daemon.stop(because: "the end", $0) }
+    }
 }
 
 extension ForwarderLoop {

@@ -21,12 +21,15 @@ struct RemarksTests {
         var settings = Settings()
         settings.listen.addresses = addresses.map { Endpoint($0)! }
         settings.listen.allow = allow.map { Network($0)! }
-        let words = Report.closedToThisHost(settings)
+        let words = Report.closedToThisHost(settings.listen.allow, at: settings.listen.everyAddress)
         #expect(
             words?.contains("has no \(missing ?? ""): programs of this host are refused") == missing.map { _ in true })
     }
 
-    @Test func standardSettingsAreOpenToThisHost() { #expect(Report.closedToThisHost(Settings()) == nil) }
+    @Test func standardSettingsAreOpenToThisHost() {
+        let listen = Settings().listen
+        #expect(Report.closedToThisHost(listen.allow, at: listen.everyAddress) == nil)
+    }
 
     @Test func everyNameIsBilledWhileNoneIsNamed() throws {
         func words(_ domains: String = "") throws -> String? {

@@ -22,9 +22,10 @@ def test_a_machine_without_its_usual_ipv6_address(daemon, network):
     here = network()
     here.ip("-6 address del ::1/128 dev lo")
     with here:
-        running = daemon(whole=FALLBACK)
+        running = daemon(whole=FALLBACK | {"listen": {"allow": ["127.0.0.0/8"]}})
         assert addresses(ask("localhost")) == ["127.0.0.1"]
     assert running.log_lines(r"warning no question comes there: bind \[::1\]:53")
+    assert not running.log_lines("listen.allow has no ::1"), "no program of this host asks there"
 
 
 def test_one_address_for_two_things(binary, tmp_path):

@@ -130,6 +130,20 @@ def test_sockets_of_several_addresses_replace_those_of_the_configuration(binary,
             one.close()
 
 
+def test_who_may_ask_is_judged_by_the_sockets_that_are_handed_over(binary, tmp_path):
+    handed = [listening(socket.SOCK_DGRAM, ("0.0.0.0", 5399)), listening(socket.SOCK_STREAM, ("0.0.0.0", 5399))]
+    process = handed_over(binary, handed, tmp_path, more={"HTTPDNSD_LISTEN_ALLOW": "0.0.0.0/0"})
+    try:
+        eventually(lambda: "listening on 0.0.0.0:5399" in (tmp_path / "log").read_text(), "it listens")
+        said = "warning listen.allow has 0.0.0.0/0, and 0.0.0.0:5399 is not loopback: everyone who reaches it is answered"
+        assert said in (tmp_path / "log").read_text()
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
+        for one in handed:
+            one.close()
+
+
 @pytest.mark.parametrize("leftover", ["unix", "file", "unbound", "not listening"])
 def test_what_is_nothing_to_listen_on_is_named(binary, tmp_path, leftover):
     made = {"unix": lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM),

@@ -72,9 +72,12 @@ struct Sockets {
 
     /// The addresses of the listeners.
     var endpoints: [Endpoint] {
-        let all = datagrams.map(\.local) + Tally.Transport.allCases.flatMap(endpoints)
+        let all = datagramEndpoints + Tally.Transport.allCases.flatMap(endpoints)
         return all.eachOnce
     }
+
+    /// The addresses of the listeners over UDP.
+    var datagramEndpoints: [Endpoint] { datagrams.map(\.local) }
 
     /// The addresses of the listeners of one transport with connections.
     func endpoints(_ transport: Tally.Transport) -> [Endpoint] { streams[transport, default: []].map(\.local) }
@@ -118,7 +121,7 @@ struct Sockets {
     /// The addresses without sockets from the service manager, in words.
     func missing(_ listen: Settings.Listen) -> [String] {
         guard areHandedOver else { return leftOut.map { "no question comes there: \($0.explained)" } }
-        return Self.missing(listen.addresses, of: datagrams.map(\.local), endpoints(.tcp)).map(Report.missing)
+        return Self.missing(listen.addresses, of: datagramEndpoints, endpoints(.tcp)).map(Report.missing)
             + Self.kinds.flatMap { kind in
                 Self.missing(listen[keyPath: kind.addresses], of: endpoints(kind.transport)).map { address in
                     kind.missing(address, UnitState(kind.unit, address))

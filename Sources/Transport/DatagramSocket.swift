@@ -6,6 +6,8 @@ internal import Glibc
 public final class DatagramSocket: Sendable {
     /// The bound address and port.
     public let local: Endpoint
+    /// The endpoints at which the socket is reached: ``local``, and another one for IPv4 if it is of both families.
+    public let endpoints: [Endpoint]
     /// Whether the socket is bound to all addresses, so that each reply must name its source address.
     public let isWildcard: Bool
     let descriptor: Descriptor
@@ -14,8 +16,11 @@ public final class DatagramSocket: Sendable {
     private static let bufferSize: Int32 = 1 << 20
 
     /// Takes over a UDP socket that is bound.
-    init(_ descriptor: consuming Descriptor, local: Endpoint) throws(SystemError) {
+    init(
+        _ descriptor: consuming Descriptor, local: Endpoint, endpoints: [Endpoint]? = nil
+    ) throws(SystemError) {
         self.local = local
+        self.endpoints = endpoints ?? [local]
         isWildcard = local.address.isUnspecified
         self.descriptor = descriptor
         try prepare()

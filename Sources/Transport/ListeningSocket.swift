@@ -17,14 +17,15 @@ public enum ListeningSocket {
             throw SystemError("adopt", subject, code: EAFNOSUPPORT)
         }
         guard local.port != 0 else { throw SystemError("adopt", subject, code: EDESTADDRREQ) }
+        let endpoints = try descriptor.endpoints(boundTo: local)
         switch try descriptor.option(SOL_SOCKET, SO_PROTOCOL) {
         case Int32(IPPROTO_UDP):
-            return .datagram(try DatagramSocket(descriptor, local: local))
+            return .datagram(try DatagramSocket(descriptor, local: local, endpoints: endpoints))
         case Int32(IPPROTO_TCP):
             guard try descriptor.option(SOL_SOCKET, SO_ACCEPTCONN) == 1 else {
                 throw SystemError("adopt", subject, code: EINVAL)
             }
-            return .stream(StreamListener(descriptor, local: local))
+            return .stream(StreamListener(descriptor, local: local, endpoints: endpoints))
         default:
             throw SystemError("adopt", subject, code: EPROTOTYPE)
         }

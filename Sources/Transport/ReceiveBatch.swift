@@ -50,10 +50,10 @@ public struct ReceiveBatch: ~Copyable {
         return unsafe slots.received(index)
     }
 
-    /// The sender of the datagram.
+    /// The sender of the datagram: the IPv4 address of a sender over IPv4 even if the socket is of both families.
     public func sender(_ index: Int) -> SocketAddress {
         precondition(index < count)
-        return slots.peer(index)
+        return slots.peer(index).unmapped
     }
 
     /// The destination address of the datagram, from which a reply must leave; nil unless the socket is bound to all

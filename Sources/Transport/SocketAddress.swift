@@ -28,9 +28,18 @@ public struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
 
     public var endpoint: Endpoint { Endpoint(address, port: port) }
 
-    /// Whether `sender` is this address and port. If this address has no scope, any interface of `sender` matches.
+    /// The socket address with the IPv4 address inside an IPv4-mapped one, as which a socket of both families shows its
+    /// IPv4 peers; any other socket address unchanged.
+    var unmapped: SocketAddress {
+        var other = self
+        other.address = address.unmapped
+        return other
+    }
+
+    /// Whether `sender`, with ``unmapped`` applied, is this address and port. If this address has no scope, any
+    /// interface of `sender` matches.
     func isReached(as sender: SocketAddress) -> Bool {
-        sender.address == address && sender.port == port && (scope == 0 || sender.scope == scope)
+        sender.address == address.unmapped && sender.port == port && (scope == 0 || sender.scope == scope)
     }
 
     public var description: String { endpoint.description }

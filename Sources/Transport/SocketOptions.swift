@@ -90,6 +90,15 @@ extension Descriptor {
         return name.address?.endpoint
     }
 
+    /// The endpoints at which a bound socket is reached: a socket of all IPv6 addresses may be one of all IPv4 addresses,
+    /// too.
+    func endpoints(boundTo local: Endpoint) throws(SystemError) -> [Endpoint] {
+        guard local.address == IPAddress(v6: 0, 0), try option(Int32(IPPROTO_IPV6), IPV6_V6ONLY) == 0 else {
+            return [local]
+        }
+        return [local, Endpoint(IPAddress(v4: 0), port: local.port)]
+    }
+
     func setBlocking(_ blocking: Bool) throws(SystemError) {
         let flags = try SystemCall.require("fcntl") { fcntl(raw, F_GETFL) }
         let wanted = blocking ? flags & ~O_NONBLOCK : flags | O_NONBLOCK

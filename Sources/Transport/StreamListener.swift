@@ -9,6 +9,8 @@ internal import Glibc
 public final class StreamListener: EventHandler, @unchecked Sendable {
     /// The bound address and port.
     public let local: Endpoint
+    /// The endpoints at which the socket is reached: ``local``, and another one for IPv4 if it is of both families.
+    public let endpoints: [Endpoint]
     /// The socket's name in errors.
     private let name: String
     /// The address for clients that have none.
@@ -32,9 +34,10 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
     /// The pause after a failure to accept, in nanoseconds.
     private static let pause: UInt64 = 100_000_000
 
-    init(_ descriptor: consuming Descriptor, local: Endpoint) {
+    init(_ descriptor: consuming Descriptor, local: Endpoint, endpoints: [Endpoint]? = nil) {
         self.descriptor = descriptor
         self.local = local
+        self.endpoints = endpoints ?? [local]
         name = local.description
         unnamedClient = nil
     }
@@ -43,6 +46,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
     init(_ descriptor: consuming Descriptor, path: String) {
         self.descriptor = descriptor
         local = Endpoint(IPAddress(v4: 0), port: 0)
+        endpoints = []
         name = path
         unnamedClient = SocketAddress(local)
     }
@@ -67,7 +71,8 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
     /// - Parameters:
     ///   - givesWay: See ``EventLoop/register(_:_:givesWay:_:)``.
     ///   - failed: Called when a connection could not be accepted (as for EMFILE); it was refused, or accepting pauses.
-    ///   - accepted: Called with a new connection and its client's address.
+    ///   - accepted: Called with a new connection and its client's address, which is the IPv4 address of a client over
+    ///     IPv4 even if the socket is of both families.
     public func start(
         in loop: EventLoop, givesWay: Bool = false, failed: @escaping (SystemError) -> Void,
         accepted: @escaping (consuming StreamSocket, SocketAddress) -> Void
@@ -132,7 +137,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         case .done(let raw):
             let socket = StreamSocket(adopting: Descriptor(adopting: Int32(raw)))
             guard let client = client ?? unnamedClient else { return .failed(EAFNOSUPPORT) }
-            return .connection(socket, client)
+            return .connection(socket, client.unmapped)
         }
     }
 

@@ -11,8 +11,10 @@ import time
 
 import pytest
 
+from control import metrics, total
 from daemon import environment, run
 from dns_client import addresses, ask
+from networks import needs_ipv6
 from waiting import eventually
 
 ANY = {"fallback": {"servers": ["127.0.0.2"]}}
@@ -104,6 +106,9 @@ def handed_over(binary, sockets, directory, names=None, more=None):
 
 def listening(kind, address):
     made = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, kind)
+    if ":" in address[0]:
+        # As in systemd without BindIPv6Only=: for both families.
+        made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     if kind == socket.SOCK_STREAM:
         # As in systemd: connections of an earlier test may still be closing.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -137,6 +142,33 @@ def test_who_may_ask_is_judged_by_the_sockets_that_are_handed_over(binary, tmp_p
         eventually(lambda: "listening on 0.0.0.0:5399" in (tmp_path / "log").read_text(), "it listens")
         said = "warning listen.allow has 0.0.0.0/0, and 0.0.0.0:5399 is not loopback: everyone who reaches it is answered"
         assert said in (tmp_path / "log").read_text()
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
+        for one in handed:
+            one.close()
+
+
+@needs_ipv6
+def test_sockets_of_both_families_are_sockets_of_ipv4_too(binary, tmp_path):
+    """No address of IPv4 counts as missing, the daemon is no server of its own, and clients over IPv4 count as such."""
+    handed = [listening(socket.SOCK_DGRAM, ("::", 5399)), listening(socket.SOCK_STREAM, ("::", 5399))]
+    process = handed_over(binary, handed, tmp_path, more={
+        "HTTPDNSD_LISTEN_ADDRESSES": "127.0.0.1:5399", "HTTPDNSD_LISTEN_ALLOW": "127.0.0.0/8",
+        "HTTPDNSD_FALLBACK_SERVERS": "127.0.0.1:5399", "HTTPDNSD_CONTROL_METRICS": "127.0.0.1:9153"})
+
+    def said():
+        return (tmp_path / "log").read_text()
+    try:
+        eventually(lambda: "metrics and status page on" in said(), "it listens")
+        assert "listening on [::]:5399, 0.0.0.0:5399" in said()
+        assert "fallback.servers names 127.0.0.1:5399, which is this daemon itself" in said()
+        assert "no question is answered there" not in said()
+        for transport in ("udp", "tcp"):
+            assert addresses(ask("localhost", port=5399, transport=transport)) == ["127.0.0.1"]
+        asked = metrics()
+        assert [total(asked, "httpdnsd_dns_requests_total", proto=proto, family="1") for proto in ("udp", "tcp")] == [1, 1]
+        assert total(asked, "httpdnsd_dns_requests_total", family="2") == 0
     finally:
         process.terminate()
         assert process.wait(20) == 0

@@ -43,23 +43,65 @@ import Testing
         #expect(gate.wait())
     }
 
-    @Test func aDualStackSocketAnswersIPv4FromTheAddressAsked() throws {
+    @Test func aDualStackSocketIsOneOfIPv4TooAndAnswersFromTheAddressAsked() throws {
         // systemd's default for ListenDatagram=PORT is one IPv6 socket for both families.
         let raw = plain(AF_INET6, SOCK_DGRAM, bound: Endpoint(IPAddress(v6: 0, 0), port: 0))
         guard case .datagram(let socket) = try ListeningSocket.adopt(Descriptor(adopting: raw)) else {
             Issue.record("not a datagram socket")
             return
         }
+        let port = socket.local.port
+        #expect(socket.endpoints.map(\.description) == ["[::]:\(port)", "0.0.0.0:\(port)"])
         let client = PlainClient()
-        client.send([1], to: Endpoint(.v4(127, 0, 0, 5), port: socket.local.port))
+        client.send([1], to: Endpoint(.v4(127, 0, 0, 5), port: port))
         var batch = ReceiveBatch(slots: 1)
         #expect(try batch.receive(from: socket, waiting: false) == 1)
-        #expect(batch.sender(0).address.description == "::ffff:127.0.0.1")
+        #expect(batch.sender(0).address == loopback)
         #expect(batch.local(0)?.description == "::ffff:127.0.0.5")
         var replies = SendBatch(slots: 1)
         replies.commit(2, to: batch.sender(0), from: batch.local(0))
+        #expect(replies.receiver(0).address == loopback)
         replies.flush(socket)
-        #expect(try #require(client.receive()).from == "127.0.0.5 \(socket.local.port)")
+        #expect(try #require(client.receive()).from == "127.0.0.5 \(port)")
+    }
+
+    @Test func aDualStackListenerShowsTheIPv4AddressesOfItsClients() throws {
+        let raw = plain(AF_INET6, SOCK_STREAM, bound: Endpoint(IPAddress(v6: 0, 0), port: 0))
+        #expect(listen(raw, 5) == 0)
+        guard case .stream(let listener) = try ListeningSocket.adopt(Descriptor(adopting: raw)) else {
+            Issue.record("not a stream socket")
+            return
+        }
+        let port = listener.local.port
+        #expect(listener.endpoints.map(\.description) == ["[::]:\(port)", "0.0.0.0:\(port)"])
+        let loop = try EventLoop(label: "test loop")
+        let clients = Journal<IPAddress>()
+        let gate = Gate()
+        try listener.start(
+            in: loop, failed: { _ in },
+            accepted: { _, client in
+                clients.append(client.address)
+                gate.open()
+            })
+        loop.start()
+        let socket = try StreamSocket.connect(to: Endpoint(loopback, port: port))
+        #expect(gate.wait())
+        #expect(clients.all == [loopback])
+        withExtendedLifetime(socket.descriptor.raw) {}
+        loop.end()
+    }
+
+    @Test func aSocketOfIPv6AloneIsNoneOfIPv4() throws {
+        let raw = plain(AF_INET6, SOCK_DGRAM)
+        var isAlone: Int32 = 1
+        let length = socklen_t(MemoryLayout<Int32>.size)
+        #expect(setsockopt(raw, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &isAlone, length) == 0)
+        #expect(withAddress(Endpoint(IPAddress(v6: 0, 0), port: 0)) { bind(raw, $0, $1) } == 0)
+        guard case .datagram(let socket) = try ListeningSocket.adopt(Descriptor(adopting: raw)) else {
+            Issue.record("not a datagram socket")
+            return
+        }
+        #expect(socket.endpoints == [socket.local])
     }
 
     @Test func aListeningStreamSocketIsTakenOver() throws {

@@ -77,10 +77,10 @@ struct Sockets {
     }
 
     /// The addresses of the listeners over UDP.
-    var datagramEndpoints: [Endpoint] { datagrams.map(\.local) }
+    var datagramEndpoints: [Endpoint] { datagrams.flatMap(\.endpoints) }
 
     /// The addresses of the listeners of one transport with connections.
-    func endpoints(_ transport: Tally.Transport) -> [Endpoint] { streams[transport, default: []].map(\.local) }
+    func endpoints(_ transport: Tally.Transport) -> [Endpoint] { streams[transport, default: []].flatMap(\.endpoints) }
 
     /// Settings with the real addresses of the sockets for TLS and HTTPS, for the designation: the system may have
     /// chosen the port, and the service manager may have passed the sockets.

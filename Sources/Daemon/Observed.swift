@@ -49,6 +49,7 @@ extension Observation {
     fileprivate mutating func add(_ forwarder: borrowing Forwarder, _ inEffect: SettingsInEffect) {
         groups = forwarder.groupOverviews
         if let names = inEffect.names { remarks += names.remarks + names.leftOut }
+        if let trouble = inEffect.troubleOfNames { remarks.append(trouble) }
         accounts = inEffect.settings.waysOfAccounts
         leftOut = inEffect.leftOut
         reach = inEffect.translation.reach

@@ -210,6 +210,26 @@ def test_a_pattern_of_another_group_is_the_fault_of_its_file_alone(groups, binar
     assert goes("new.example") == [3] and goes("second.example") == [1] and "of before stay" not in status()
 
 
+def test_files_that_cannot_be_used_together(groups, binary, tmp_path):
+    """A list that answers the name of a server hides that server; status says why no list is followed."""
+    ads, socket_path = tmp_path / "ads", str(tmp_path / "s")
+    ads.write_text("ads.example\n")
+    running = groups.run(httpdns=False, office={"servers": ["tls://dns.office.example"], "domains": ["corp.example"]},
+                         ads={"answer": "nxdomain", "domainsFile": str(ads)}, control={"socket": socket_path})
+    words = "the names stay as they were: upstreams.office.servers: tls://dns.office.example cannot be found"
+
+    def status():
+        return processes.run(binary, "status", "--socket", socket_path).stdout
+    assert words not in status()
+    replace(ads, "other.example\ndns.office.example\n")
+    eventually(lambda: words in status(), "status says it")
+    assert running.log_lines(words) and last_of("www.ads.example") == [] and last_of("www.other.example") == [1]
+    replace(ads, "other.example\n")
+    fresh = itertools.count()
+    eventually(lambda: last_of(f"f{next(fresh)}.other.example") == [], "the list is followed again")
+    assert words not in status()
+
+
 def test_names_that_httpdns_gets_by_files(groups, tmp_path):
     (tmp_path / "intercept").write_text("shop.example\n")
     (tmp_path / "bypass").write_text("local.shop.example\n")

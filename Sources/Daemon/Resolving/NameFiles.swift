@@ -29,6 +29,9 @@ final class NameFiles: @unchecked Sendable {
     /// Increases when a reading begins or becomes needless: the result of an earlier reading is ignored.
     private var turn = 0
 
+    /// Why the files together cannot be used, in words; nil if they can.
+    var trouble: String? { failure.flatMap(Report.namesStay) }
+
     init(loop: EventLoop, report: Report) { (self.loop, self.report) = (loop, report) }
 
     /// Takes names that were read just now, and follows their files from now on. They are read again if one of them has
@@ -154,11 +157,14 @@ extension Report {
         }
     }
 
+    fileprivate static func namesStay(_ failure: StartFailure) -> String? {
+        guard case .setting(let key, _, let message, _) = failure else { return nil }
+        return "the names stay as they were: \(key): \(message)"
+    }
+
     fileprivate func namesWrong(_ failure: StartFailure) {
-        guard case .setting(let key, _, let message, _) = failure else { return }
-        say(
-            .error, .reloadFailed, about: "files of names", "the names stay as they were: \(key): \(message)",
-            ["reason": message])
+        guard case .setting(_, _, let message, _) = failure, let words = Self.namesStay(failure) else { return }
+        say(.error, .reloadFailed, about: "files of names", words, ["reason": message])
     }
 
     fileprivate func noCopy(_ error: SystemError) {

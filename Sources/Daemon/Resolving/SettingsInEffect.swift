@@ -53,6 +53,9 @@ final class SettingsInEffect: @unchecked Sendable {
     /// The assignment of names to groups; nil before the first settings.
     var names: NameLists? { nameFiles.names }
 
+    /// Why no change of the files of names is in effect, in words; nil if changes are.
+    var troubleOfNames: String? { nameFiles.trouble }
+
     /// The state of the files of names, with all their events so far. From any thread but the loop's.
     /// - Parameter settings: The settings in effect; nil if the loop does not run yet.
     private func knownNames(_ settings: Settings?) -> NameLists.Known? {

@@ -93,11 +93,7 @@ extension Forwarder {
 extension Forwarder {
     /// For each account, names in the requests that were sent to it since the start, counted each time. The count of an
     /// account that was removed stays, and goes on if the account returns.
-    public var namesSent: [GroupID: UInt64] {
-        desk.groups.reduce(into: [:]) { names, state in
-            if state.group.carriesAddresses { names[state.id] = state.counters.names }
-        }
-    }
+    public var namesSent: [GroupID: UInt64] { desk.namesSent }
 }
 
 // MARK: - Trials of addresses

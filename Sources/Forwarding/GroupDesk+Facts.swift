@@ -92,6 +92,13 @@ extension GroupDesk {
         GroupOverview(groups[group.rawValue], thenTry: thenTry)
     }
 
+    /// See ``Forwarder/namesSent``.
+    var namesSent: [GroupID: UInt64] {
+        groups.reduce(into: [:]) { names, state in
+            if state.group.carriesAddresses { names[state.id] = state.counters.names }
+        }
+    }
+
     /// Why no server of a group is asked: see ``GroupState/trouble``.
     func trouble(of group: GroupID) -> Trouble? { groups[group.rawValue].trouble }
 

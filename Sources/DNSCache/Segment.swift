@@ -44,12 +44,8 @@ struct Segment: ~Copyable {
         }
         entry.epoch = epoch
         hits &+= 1
-        // A client with CD causes no refresh: its answer would be unchecked, and could not replace this answer.
         let due =
-            isDue(entry, elapsed) && question.recursionDesired
-            && (!question.checkingDisabled || entry.flags.areOfAccounts
-                || !entry.flags.contains(.plain)
-                    && !entry.flags.contains(.dnssecOK))
+            isDue(entry, elapsed, checkingDisabled: question.checkingDisabled) && question.recursionDesired
         if due || !entry.flags.contains(.referenced) {
             entry.flags.insert(.referenced)
             if due { entry.flags.insert(.refreshing) }
@@ -105,9 +101,12 @@ struct Segment: ~Copyable {
         return nil
     }
 
-    private func isDue(_ entry: Entry, _ elapsed: UInt32) -> Bool {
+    /// Whether a client's use of an entry is to refresh it. A client with CD does not refresh an answer that serves
+    /// other clients: its own answer would be unchecked, and could not replace this one, unless an account gives it.
+    private func isDue(_ entry: Entry, _ elapsed: UInt32, checkingDisabled: Bool) -> Bool {
         prefetchAt > 0 && !entry.flags.contains(.refreshing)
             && UInt64(elapsed) * 100 >= UInt64(entry.keep) * UInt64(prefetchAt)
+            && (!checkingDisabled || entry.flags.areOfAccounts || entry.flags.isDisjoint(with: [.plain, .dnssecOK]))
     }
 
     /// The answer for an audience: its own answer while fresh; else a fresh answer with signatures, without these; else
@@ -119,12 +118,14 @@ struct Segment: ~Copyable {
         let own = held(at: offset(hash: hash, name, type: type) { $0.serves(clients) }, at: now)
         guard !(own?.isFresh ?? false), let lender = clients.lender else { return own }
         let offset = offset(hash: hash, name, type: type) { $0.serves(lender) && !$0.serves(clients) }
-        guard var lent = held(at: offset, at: now), lent.isFresh || own == nil,
+        guard let offset, var lent = held(at: offset, at: now), lent.isFresh || own == nil,
             let answer = lent.answer.withoutSignatures(type),
-            case .those(dnssecOK: true, let checkingDisabled) = lent.audience
+            case .those(dnssecOK: true, let checkingDisabled) = lent.audience,
+            case let borrower = Audience.those(dnssecOK: false, checkingDisabled: checkingDisabled),
+            // Other clients may get another answer, such as AAAA made from A.
+            rules.map({ $0.basis(name, type, borrower) == ring.entry(at: offset).basis }) ?? true
         else { return own }
-        (lent.answer, lent.isLent) = (answer, true)
-        lent.audience = .those(dnssecOK: false, checkingDisabled: checkingDisabled)
+        (lent.answer, lent.isLent, lent.audience) = (answer, true, borrower)
         return lent
     }
 
@@ -155,7 +156,8 @@ struct Segment: ~Copyable {
             let offset = ring.offset(hash: hash, name, type: type, where: { $0.serves(clients) })
         {
             var entry = ring.entry(at: offset)
-            held.isDue = isDue(entry, held.elapsed) && !clients.isDisjoint(with: [.plain, .dnssecOK])
+            held.isDue = isDue(
+                entry, held.elapsed, checkingDisabled: clients.isDisjoint(with: [.plain, .dnssecOK]))
             entry.flags.insert(held.isDue ? [.referenced, .refreshing] : .referenced)
             ring.update(at: offset, entry)
         }

@@ -162,7 +162,7 @@ extension Forwarder {
         explanation.sharedCache = sharedCacheOverview
         let flight = Flight(
             key, decision.route, id: flights.nextID, for: Waiter(number: 0, source: source, isProven: true),
-            of: source, after: decision.before, staleAt: nil, answerBy: now)
+            isWanted: true, of: source, after: decision.before, staleAt: nil, answerBy: now)
         explanation.parts = decision.route.enumerated().map { index, step in
             var part = Explanation.Part(
                 group: overview(of: step.group), after: step.after, hedgeAfter: step.hedgeAfter,

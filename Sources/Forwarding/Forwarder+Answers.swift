@@ -128,6 +128,10 @@ extension Forwarder {
         }
         for flight in lookup.flights where !askForOther(than: found.families, flight, at: group, now) {
             let type = flight.key.type
+            if flight.key.findsServer, !lookup.findsServer {
+                end(flight, with: whole(result, lookup, type, reasons, at: group), by: answerer)
+                continue
+            }
             let answer =
                 (type == .a
                     ? a : both.flatMap { policy.synthesis(for: flight.key.audience) == nil ? nil : $0.made } ?? aaaa)
@@ -161,6 +165,17 @@ extension Forwarder {
             answer.keep = max(answer.keep, timing.clamped(ttl))
         }
         return answer
+    }
+
+    /// The answer for a server's name that a client asks for at the same moment: its addresses may be private, and none
+    /// are made of others.
+    private func whole(
+        _ result: NameAddresses, _ lookup: Lookup, _ type: RecordType, _ reasons: [AbsenceReason], at group: GroupID
+    ) -> Answer {
+        guard case .addresses(let addresses, let ttl) = type == .a ? result.ipv4 : result.ipv6 else {
+            return withoutAddresses(lookup, type, result, reasons, at: group)
+        }
+        return .addresses(lookup.key.name, type: type, addresses, ttl: timing.clamped(ttl))
     }
 
     /// Caches the result for one family of a name.
@@ -243,7 +258,7 @@ extension Forwarder {
         // in the cache, so it does not apply to an answer that is not cached, as one made from stale records.
         let isMade = policy.synthesis != nil && answer.addresses.contains(where: policy.isTranslated)
         let isOfServer = if case .server = best.by { true } else { false }
-        let isStretched = answer.isCacheable && !isMade && isOfServer
+        let isStretched = answer.isCacheable && !isMade && isOfServer && !flight.isBinding
         answer.clampTTLs(minimum: isStretched ? min(timing.minTTL(of: answer), longest) : 0, maximum: longest)
         rank(&answer, of: key.name, key.type, at: now)
         guard flight.isCurrent else { return answer }
@@ -279,9 +294,7 @@ extension Forwarder {
         at now: Tick, isStandIn: Bool, basis: Basis? = nil
     ) {
         let name = key.name
-        var served = policy.served(audience, name, type)
-        // Clients that do not validate get AAAA records made from A records.
-        if type == .aaaa, audience.validates, policy.synthesis != nil { served = .validators }
+        let served = policy.served(audience, name, type)
         cache.store(
             answer, to: name, type: type, for: served, at: now.seconds, isStandIn: isStandIn, origin: group.origin,
             basis: basis ?? policy.basis(key, type, served))

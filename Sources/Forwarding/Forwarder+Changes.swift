@@ -93,12 +93,13 @@ extension Forwarder {
         change(&policy)
         let policy = policy
         cache.obey(policy.basis)
+        // Without bases, a server is looked for, or a client of another host asks for a name that the hosts file has for
+        // this host: such an answer is not cached, and may come from the former servers.
         outdate {
-            $1 != policy.bases($0)
+            $1 == AnswerBases() || $1 != policy.bases($0)
         } lookups: {
-            // A lookup that finds only servers is not cached anyway.
             let now = policy.bases(Flight.Key(name: $0, type: .a, audience: .plain))
-            return $1 != AnswerBases() && ($1.ipv4, $1.ipv6) != (now.ipv4, now.ipv6)
+            return $1 == AnswerBases() || ($1.ipv4, $1.ipv6) != (now.ipv4, now.ipv6)
         }
     }
 

@@ -111,6 +111,9 @@ extension Forwarder {
     mutating func end(_ flight: Flight) {
         // An account was slow, and the next group has answered beside it.
         if let last = flight.last, last > 0, !flight.isDone { desk.withdraw(flight) }
+        // The refresh of a made answer waits for the refresh of the A records, which has found nothing.
+        let waiting = flight.takeClients()
+        if !waiting.isEmpty { reply(flight, waiting, failure(flight.key, reason(flight)), by: .noServer) }
         guard flights.remove(flight.id) != nil else { return }
         flight.end()
         admission.end(flight.source)

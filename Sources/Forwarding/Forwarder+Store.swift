@@ -97,10 +97,10 @@ extension Forwarder {
         _ content: SharedContent, _ elapsed: UInt32, _ subject: StoreSubject, at now: Tick
     ) {
         let key = subject.key
-        guard case .answer(let answer) = content,
-            cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) == nil
-        else { return }
-        cacheShared(answer, elapsed, subject, at: now)
+        guard case .answer(let answer) = content else { return }
+        let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
+        let isBetter = known.map { $0.isStandIn && elapsed < answer.keep } ?? true
+        if isBetter { cacheShared(answer, elapsed, subject, at: now) }
     }
 
     /// Caches an answer of the store, with its age in the store.

@@ -31,7 +31,10 @@ extension Forwarder {
     @inline(never)
     mutating func settleRemade(_ said: Answer, _ to: GroupDesk.Answered, at now: Tick) {
         var answer = said
-        if to.flight.isBinding { answer = bound(answer, to: to.flight.key, at: now) }
+        if to.flight.isBinding {
+            answer.clampTTLs(minimum: timing.minTTL(of: answer), maximum: timing.maxTTL)
+            answer = bound(answer, to: to.flight.key, at: now)
+        }
         if synthesis(to.flight.key) != nil {
             if let rest = answer.without({ $0.unmapped.isIPv4 && !$0.isIPv4 }) { answer = rest }
             let absence = StepAnswer(answer: answer, by: to.by, step: to.messages.step)

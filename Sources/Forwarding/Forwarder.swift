@@ -105,7 +105,10 @@ public struct Forwarder: ~Copyable {
             if let group, client != nil, !key.findsServer { desk.noteAnswered(by: group) }
             follow(key, client, to: target, of: source, at: now)
         case .cached:
-            let fresh = cache.take(key.name.name, type: key.type, for: key.audience, at: now.seconds)
+            // Without RD, the question refreshes nothing.
+            let fresh =
+                client?.recursionDesired ?? true
+                ? cache.take(key.name.name, type: key.type, for: key.audience, at: now.seconds) : nil
             guard let known = fresh ?? decision.known else { return }
             reply(client, known.answer, age: .elapsed(known.elapsed), by: .cache)
             // The listener, which begins most refreshes, read the cache for the alias, not for its target.
@@ -129,7 +132,7 @@ public struct Forwarder: ~Copyable {
         admission.begin(source)
         let flight = Flight(
             key, decision.route, id: flights.nextID, for: client.map { admission.wait($0) },
-            of: source, after: decision.before,
+            isWanted: client?.takesCached ?? false, of: source, after: decision.before,
             staleAt: decision.known != nil ? now.advanced(milliseconds: timing.staleWithin) : nil,
             answerBy: now.advanced(milliseconds: timing.answerWithin), isBinding: decision.isBinding,
             bases: bases(key, decision.row, of: source))
@@ -172,7 +175,7 @@ public struct Forwarder: ~Copyable {
 
     private mutating func join(_ flight: Flight, _ client: AskingClient?, _ known: DNSCache.Held?, at now: Tick) {
         guard let client else { return }
-        if !flight.isWanted {
+        if client.takesCached, !flight.isWanted {
             tell(flight, .wanted, at: now)
             if store.isOn { store.hurry(flight.id, at: now) }
         }

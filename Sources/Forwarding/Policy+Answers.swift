@@ -125,6 +125,8 @@ extension Policy {
     /// The clients that an answer for an audience serves: validating clients have answers of their own for a name whose
     /// other answers come from an account.
     func served(_ audience: Audience, _ name: Name, _ type: RecordType) -> Audience {
+        // Other clients get AAAA records made from A records.
+        if type == .aaaa, audience.validates, synthesis != nil { return .validators }
         guard hasSignedSteps, audience == .everyone || audience.validates, leavesToValidators(name, type) != nil else {
             return audience
         }

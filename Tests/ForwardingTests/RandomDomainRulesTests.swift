@@ -18,7 +18,10 @@ import Testing
             let owners = (0..<1 + chance.below(7)).map { _ in owner(&chance) }
             let isListed = { (owner: DomainRules.Owner) in if case .listed = owner { true } else { false } }
             for owner in owners.filter({ !isListed($0) }) + owners.filter(isListed) {
-                let patterns = (0..<chance.below(5)).map { _ in pattern(&chance) }
+                // Some patterns are of an earlier list, too.
+                let patterns = (0..<chance.below(5)).map { _ in
+                    rules.isEmpty || chance.below(8) > 0 ? pattern(&chance) : rules[chance.below(rules.count)].pattern
+                }
                 rules += patterns.map { NaiveRule($0, owner) }
                 lists.append((DomainList(patterns), owner))
             }

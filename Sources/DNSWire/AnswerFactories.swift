@@ -5,14 +5,13 @@ extension Answer {
     /// A compression pointer to the question's name, which is right after the header.
     static let questionPointer: UInt16 = 0xC00C
 
+    /// A synthetic SOA's MNAME.
+    private static let authorityServer = Name("httpdnsd.invalid")!
+
     /// A synthetic SOA's RDATA before MINIMUM: MNAME `httpdnsd.invalid.`, RNAME `nobody.invalid.` (RFC 2606 §2: no
     /// zone can have these), serial 1, refresh 3600, retry 600, expire 86400.
     private static let authorityData: [UInt8] = {
-        var data: [UInt8] = []
-        for label in ["httpdnsd", "invalid", "", "nobody", "invalid", ""] {
-            data.append(UInt8(label.utf8.count))
-            data.append(contentsOf: label.utf8)
-        }
+        var data = Answer.authorityServer.wire + Name("nobody.invalid")!.wire
         for field: UInt32 in [1, 3600, 600, 86400] { data.append32(field) }
         return data
     }()
@@ -70,6 +69,14 @@ extension Answer {
         answer.head.authorityCount = 1
         if let extendedError { answer.add(extendedError) }
         return answer
+    }
+
+    /// Whether the answer has a synthetic SOA. Only this program makes such an SOA, so a daemon has answered by itself.
+    public var hasSyntheticAuthority: Bool {
+        records().contains { record in
+            record.section == .authority && record.type == .soa
+                && record.rdata.starts(with: Self.authorityServer.wire)
+        }
     }
 
     /// No records, and not cacheable.

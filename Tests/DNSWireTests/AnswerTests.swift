@@ -39,6 +39,22 @@ struct AnswerTests {
         #expect(nxDomain.keep == 5)
     }
 
+    @Test func onlyNegativeAnswersOfThisProgramHaveASyntheticSOA() throws {
+        #expect(Answer.noData(name, type: .soa, negativeTTL: 30).hasSyntheticAuthority)
+        #expect(Answer.nxDomain(name, type: .soa, negativeTTL: 0).hasSyntheticAuthority)
+        #expect(!Answer.failure(name, type: .soa, .servFail).hasSyntheticAuthority)
+        let begin = "1234 8180 0001 0000 0001 0000" + question + "c00c 0006 0001 0000003c"
+        let numbers = "00000001 00000e10 00000258 00015180 0000003c"
+        for (names, isSynthetic) in [
+            ("0868747470646e7364 07696e76616c6964 00 06 6e6f626f6479 07696e76616c6964 00", true),
+            ("096c6f63616c686f7374 00 06 6e6f626f6479 07696e76616c6964 00", false), ("00 00", false),
+        ] {
+            let data = hex(names + numbers)
+            let answer = try read(hex(begin) + [0, UInt8(data.count)] + data).answer
+            #expect(answer.hasStartOfAuthority && answer.hasSyntheticAuthority == isSynthetic, "\(names)")
+        }
+    }
+
     @Test func failuresAreNotKept() {
         let answer = Answer.failure(name, type: .a, .servFail, extendedError: .networkError)
         #expect(answer.body == hex(question + "000f 0002 0017"))

@@ -8,6 +8,7 @@ import pytest
 
 import daemon as processes
 from httpdns_service import Record
+from resolvers import answer_locally
 from standard import LOCAL_RESOLVER
 from waiting import eventually
 
@@ -142,6 +143,19 @@ def test_what_does_not_work_changes_nothing(host):
     host.daemon.stop()
     ended = host("enable", "--name", "www.example.com", code=69)
     assert "the daemon must answer first" in ended.stderr and host.state() == with_files
+
+
+def test_another_program_at_the_address(host, scripted_resolver):
+    """Its answers are not taken for the daemon's."""
+    host.daemon.stop()
+    scripted_resolver(answer_locally, address="127.0.0.1")
+    said = "another program answers at 127.0.0.1:53; ss -lntup says which"
+    for text in ("nameserver 127.0.0.1\n", BEFORE):
+        host.resolv_conf.write_text(text)
+        before = host.state()
+        assert f"Programs do not ask this daemon: {said}." in host().stdout
+        assert said in host("enable", "--name", "www.example.com", code=69).stderr
+        assert host.state() == before
 
 
 def test_who_cannot_be_helped(host):

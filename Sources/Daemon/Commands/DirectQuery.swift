@@ -90,10 +90,7 @@ public struct DirectQuery {
             for result in results { known[result.name] = result }
             return nil
         case (.answer(let answer), .message(let question)):
-            guard answer.head.responseCode.isAnswer else {
-                let reason = answer.extendedErrorText
-                return "\(answer.head.responseCode)\(reason.isEmpty ? "" : ": \(reason)")"
-            }
+            if let refusal = answer.refusal { return refusal }
             let addresses = answer.addresses
             let family = addresses.isEmpty ? FamilyAddresses.noRecord : .addresses(addresses, ttl: answer.keep)
             var found = known[question.name] ?? withoutRecord(question.name)
@@ -103,5 +100,13 @@ public struct DirectQuery {
         case (.failed(let failure), _): return failure.detail
         case (.addresses, .message), (.answer, .addresses): return "an answer of another kind"
         }
+    }
+}
+
+extension Answer {
+    /// The code and the reason of a message that does not answer the question; nil if it does.
+    var refusal: String? {
+        let (code, reason) = (head.responseCode, extendedErrorText)
+        return code.isAnswer ? nil : "\(code)\(reason.isEmpty ? "" : ": \(reason)")"
     }
 }

@@ -8,8 +8,6 @@ import Transport
 public struct Host {
     private let settings: Settings
     private let changes = HostChanges()
-    /// The address of the daemon at port 53 of loopback; nil if there is none.
-    private let address: IPAddress?
 
     /// Why the command failed; the machine is as it was before, unless the text says otherwise.
     public enum Failed: Error, Equatable, Sendable, CustomStringConvertible {
@@ -29,74 +27,64 @@ public struct Host {
     private static let patience: UInt32 = 10_000
 
     /// - Parameter settings: The settings of the daemon; ``disable`` needs none of them.
-    public init(_ settings: Settings) {
-        self.settings = settings
-        address = Self.usable(settings).first
-    }
-
-    /// The loopback addresses at which the daemon listens at port 53.
-    private static func usable(_ settings: Settings) -> [IPAddress] {
-        settings.listen.addresses.filter { $0.port == port }.compactMap { endpoint in
-            endpoint.address.isUnspecified
-                ? endpoint.address.isIPv4 ? IPAddress.v4(127, 0, 0, 1) : IPAddress(v6: 0, 1)
-                : endpoint.address.isLoopback ? endpoint.address : nil
-        }
-    }
+    public init(_ settings: Settings) { self.settings = settings }
 
     /// Throws if programs could not ask the daemon.
     public func checkAddress() throws(StartFailure) {
-        if address == nil { throw .setting(key: "listen.addresses", Self.withoutAddress) }
+        if HostDaemon.listed(settings).isEmpty { throw .setting(key: "listen.addresses", Self.withoutAddress) }
     }
 
     private static let withoutAddress =
         "none of them is port 53 of loopback, where the programs of this machine can ask; add 127.0.0.1:53"
 
-    private func needAddress() throws(Failed) -> IPAddress {
-        guard let address else { throw .system("listen.addresses: \(Self.withoutAddress)") }
+    private static func needAddress(_ daemon: HostDaemon) throws(Failed) -> IPAddress {
+        guard let address = daemon.address else { throw .system("listen.addresses: \(withoutAddress)") }
         return address
     }
-
-    private static let port: UInt16 = 53
 
     // MARK: The present state
 
     /// The present state, and the changes that ``enable`` would make.
     public func show() throws(Failed) -> String {
         let facts = try facts()
+        let daemon = HostDaemon(settings)
+        let asked = daemon.address.flatMap { facts.asks($0) ? $0 : nil }
         var lines = ["\(HostFacts.resolvConfPath) \(facts.words)."]
         if changes.isRecorded {
             lines.append("httpdnsd host enable has changed this machine; httpdnsd host disable takes it back.")
         }
-        if let address, facts.asks(address) {
-            lines += asking(address, facts)
+        if let asked, daemon.answerer != .otherProgram {
+            lines += asking(asked, daemon, facts)
         } else {
-            let detail = address.map { ", which is at \($0)" } ?? ": listen.addresses: \(Self.withoutAddress)"
-            lines.append("Programs do not ask this daemon\(detail).")
+            lines.append("Programs do not ask this daemon\(Self.location(daemon)).")
         }
         if changes.isRecorded {
             lines += Program.isRoot ? try disabling(nil) : ["What httpdnsd host disable would do is shown to root."]
-        } else if let address, !facts.asks(address) {
-            lines += try enabling(facts)
+        } else if let address = daemon.address, asked == nil {
+            lines += enabling(facts, address)
         }
         return lines.joined(separator: "\n")
     }
 
+    /// The words for the location of a daemon that programs do not ask, or why they could not ask it.
+    private static func location(_ daemon: HostDaemon) -> String {
+        guard let address = daemon.address else { return ": listen.addresses: \(withoutAddress)" }
+        guard daemon.answerer == .otherProgram, let failure = daemon.failure else { return ", which is at \(address)" }
+        return ": \(failure)"
+    }
+
     /// The state if programs ask the daemon.
-    private func asking(_ address: IPAddress, _ facts: HostFacts) -> [String] {
+    private func asking(_ address: IPAddress, _ daemon: HostDaemon, _ facts: HostFacts) -> [String] {
         var lines = ["Programs ask this daemon at \(address)."]
-        do throws(Failed) {
-            try askDaemon(Self.localhost)
-        } catch {
-            lines.append("It does not answer: \(error)")
-        }
+        if let failure = daemon.failure { lines.append("It does not answer: \(failure)") }
         if facts.startsAtBoot == false { lines.append(Self.notAtBoot) }
-        if let others = others(facts) { lines.append(others) }
+        if let others = others(than: daemon, facts) { lines.append(others) }
         return lines
     }
 
     /// A remark on other servers beside the daemon, if there are any.
-    private func others(_ facts: HostFacts) -> String? {
-        let others = facts.others(than: Self.usable(settings))
+    private func others(than daemon: HostDaemon, _ facts: HostFacts) -> String? {
+        let others = facts.others(than: daemon.addresses)
         guard !others.isEmpty else { return nil }
         let list = others.map { "\($0)" }.joined(separator: ", ")
         guard case .resolved = facts.keeper else {
@@ -108,7 +96,8 @@ public struct Host {
 
     /// The steps of ``enable``, with the texts that it would write.
     public func enabling() throws(Failed) -> String {
-        try enabling(try facts(), withTexts: true).joined(separator: "\n")
+        let address = try Self.needAddress(HostDaemon(settings))
+        return enabling(try facts(), address, withTexts: true).joined(separator: "\n")
     }
 
     /// The steps of ``disable``.
@@ -120,8 +109,7 @@ public struct Host {
         return ["httpdnsd host disable would:"] + record.disable.map { "  " + record.words($0) }
     }
 
-    private func enabling(_ facts: HostFacts, withTexts: Bool = false) throws(Failed) -> [String] {
-        let address = try needAddress()
+    private func enabling(_ facts: HostFacts, _ address: IPAddress, withTexts: Bool = false) -> [String] {
         do throws(Failed) {
             let plan = try HostPlan(facts, address: address)
             let steps = plan.enable.flatMap { ["  " + $0.words] + (withTexts ? $0.textLines : []) }
@@ -131,8 +119,6 @@ public struct Host {
         }
     }
 
-    /// A name that the daemon answers by itself.
-    private static let localhost = Name("localhost")!
     private static let nothing = "httpdnsd host enable has changed nothing here that could be put back."
     private static let notAtBoot =
         "The daemon does not start with this machine, so no name would resolve then: systemctl enable httpdnsd"
@@ -145,8 +131,10 @@ public struct Host {
     ///   - say: Called with each step.
     public func enable(_ name: Name, _ say: @escaping @Sendable (String) -> Void) throws(Failed) {
         try needRoot()
-        let address = try needAddress()
-        try askDaemon(name)
+        let daemon = HostDaemon(settings)
+        let address = try Self.needAddress(daemon)
+        if let failure = daemon.failure { throw .unreachable(failure) }
+        try askDaemon(name, at: address)
         if try changes.record() != nil {
             say("What an earlier httpdnsd host enable has changed is put back first.")
             _ = try changes.disable()
@@ -154,7 +142,7 @@ public struct Host {
         let facts = try facts()
         if facts.asks(address) {
             say("Programs ask the daemon at \(address) already; nothing was changed.")
-            if let others = others(facts) { say(others) }
+            if let others = others(than: daemon, facts) { say(others) }
             return
         }
         let plan = try HostPlan(facts, address: address)
@@ -162,7 +150,7 @@ public struct Host {
         do throws(Failed) {
             for step in plan.enable { say("  " + step.words) }
             try changes.enable(plan)
-            try verify(name, address)
+            try verify(name, daemon, address)
         } catch {
             let failures = try changes.disable()
             for failure in failures { say("\(failure)") }
@@ -187,26 +175,19 @@ public struct Host {
         if !Program.isRoot { throw .system("this changes files of root's: type it as root") }
     }
 
-    private func askDaemon(_ name: Name) throws(Failed) {
-        let who = Endpoint(try needAddress(), port: Self.port)
-        var asking = Settings()
-        asking.listen.addresses = []
-        var group = Settings.Group(name: "daemon")
-        group.kind = .servers([.server(Server(who))])
-        asking.upstreams = [group]
-        let query = try Failed.ofSystem { () throws(StartFailure) in
-            try DirectQuery(asking, group: group.name, ipv4: true, ipv6: true)
-        }
+    private func askDaemon(_ name: Name, at address: IPAddress) throws(Failed) {
+        let query = try Failed.ofSystem { () throws(StartFailure) in try HostDaemon.query(address) }
         do throws(DirectQuery.Failed) {
             if try query.ask([name]).contains(where: \.hasAddresses) { return }
         } catch {
             throw .unreachable("the daemon must answer first: \(error); systemctl enable --now httpdnsd starts it")
         }
+        let who = Endpoint(address, port: HostDaemon.port)
         throw .unreachable("the daemon at \(who) has no address of \(name); give a name that has one with --name")
     }
 
     /// Looks the name up as programs do.
-    private func verify(_ name: Name, _ address: IPAddress) throws(Failed) {
+    private func verify(_ name: Name, _ daemon: HostDaemon, _ address: IPAddress) throws(Failed) {
         var waited: UInt32 = 0
         while true {
             let lookup = ["timeout", "5", "getent", "ahosts", "\(name)"]
@@ -219,7 +200,7 @@ public struct Host {
             Program.sleep(milliseconds: 500)
             waited += 500
         }
-        if let others = others(try facts()) { throw .system(others) }
+        if let others = others(than: daemon, try facts()) { throw .system(others) }
         guard settings.isFallbackNeeded else { return }
         let local = LocalReading(settings, [.resolvers])
         if local.servers(of: settings.fallback.group).usable.isEmpty { throw .unreachable(Report.noFallback) }

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import socket
 import subprocess
 
 import pytest
@@ -10,6 +11,7 @@ import daemon as processes
 from httpdns_service import Record
 from resolvers import answer_locally
 from standard import LOCAL_RESOLVER
+from test_service_manager import handed_over, listening
 from waiting import eventually
 
 BEFORE = f"# mine\nsearch example.org\nnameserver {LOCAL_RESOLVER}\noptions timeout:3 attempts:1 trust-ad\n"
@@ -83,14 +85,19 @@ class Host:
 
 
 @pytest.fixture
-def host(binary, daemon, service, unbound, tmp_path):
+def machine(binary, tmp_path):
+    made = Host(binary, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def host(machine, daemon, service, unbound):
     """A host with a daemon that has an account, and takes the local resolver from resolv.conf alone."""
-    machine = Host(binary, tmp_path)
     chosen = service("aes", {"www.example.com": Record([HTTPDNS], [], 5)})
     machine.service = chosen
     machine.daemon = daemon(chosen, {"fallback": {"servers": []}}, prefix=machine.inside)
-    yield machine
-    machine.close()
+    return machine
 
 
 def test_there_and_back(host):
@@ -156,6 +163,34 @@ def test_another_program_at_the_address(host, scripted_resolver):
         assert f"Programs do not ask this daemon: {said}." in host().stdout
         assert said in host("enable", "--name", "www.example.com", code=69).stderr
         assert host.state() == before
+
+
+def test_sockets_that_are_handed_over(binary, machine, unbound, tmp_path):
+    """With sockets of systemd, the daemon is found where they are, whatever addresses the settings name."""
+    elsewhere, file = "10.53.53.53:53", tmp_path / "httpdnsd.toml"
+    file.write_text(processes.toml({"listen": {"addresses": [elsewhere]}, "fallback": {"servers": [LOCAL_RESOLVER]}}))
+    handed = [listening(kind, ("127.0.0.1", 53)) for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM)]
+    process = handed_over(binary, handed, tmp_path, more={"HTTPDNSD_LISTEN_ADDRESSES": elsewhere})
+    try:
+        eventually(lambda: "listening on 127.0.0.1:53" in (tmp_path / "log").read_text(), "it listens")
+        before = machine.state()
+        assert "Programs do not ask this daemon, which is at 127.0.0.1." in machine("-c", str(file)).stdout
+        said = machine("enable", "-c", str(file), "--name", "www.example.com").stdout
+        assert "www.example.com resolves, and programs ask the daemon at 127.0.0.1." in said
+        assert machine.resolv_conf.read_text() == AFTER
+        shown = machine("-c", str(file)).stdout
+        assert "Programs ask this daemon at 127.0.0.1." in shown and "as well" not in shown
+        machine("disable")
+        assert machine.state() == before
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
+        for one in handed:
+            one.close()
+    said = "none of them is port 53 of loopback"
+    assert said in machine("-c", str(file)).stdout
+    assert said in machine("enable", "-c", str(file), code=78).stderr
+    assert machine.state() == before
 
 
 def test_who_cannot_be_helped(host):

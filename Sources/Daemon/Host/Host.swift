@@ -31,7 +31,8 @@ public struct Host {
 
     /// Throws if programs could not ask the daemon.
     public func checkAddress() throws(StartFailure) {
-        if HostDaemon.listed(settings).isEmpty { throw .setting(key: "listen.addresses", Self.withoutAddress) }
+        guard HostDaemon.listed(settings).isEmpty, HostDaemon(settings).address == nil else { return }
+        throw .setting(key: "listen.addresses", Self.withoutAddress)
     }
 
     private static let withoutAddress =
@@ -202,7 +203,8 @@ public struct Host {
         }
         if let others = others(than: daemon, try facts()) { throw .system(others) }
         guard settings.isFallbackNeeded else { return }
-        let local = LocalReading(settings, [.resolvers])
+        let own = daemon.addresses.map { Endpoint($0, port: HostDaemon.port) }
+        let local = LocalReading(settings, listening: settings.listen.everyAddress + own, [.resolvers])
         if local.servers(of: settings.fallback.group).usable.isEmpty { throw .unreachable(Report.noFallback) }
     }
 

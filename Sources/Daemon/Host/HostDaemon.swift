@@ -26,12 +26,14 @@ struct HostDaemon {
     /// Only a daemon answers questions about this name with a synthetic SOA.
     private static let ownName = Name("httpdnsd.invalid")!
 
-    /// Finds the daemon.
+    /// Finds the daemon. Sockets from the service manager replace the addresses of the settings, so the daemon is also
+    /// looked for at the standard addresses.
     /// - Parameter ask: Finds the program that answers at each of some addresses.
     init(_ settings: Settings, asking ask: ([IPAddress]) -> [IPAddress: Answerer] = HostDaemon.answerers) {
         let listed = Self.listed(settings)
-        let answerers = ask(listed)
-        addresses = (listed.filter { answerers[$0] == .daemon } + listed).eachOnce
+        let candidates = (listed + Self.loopback(Settings.Listen.standardAddresses)).eachOnce
+        let answerers = ask(candidates)
+        addresses = (candidates.filter { answerers[$0] == .daemon } + listed).eachOnce
         address = addresses.first
         answerer = address.flatMap { answerers[$0] }
     }
@@ -48,8 +50,10 @@ struct HostDaemon {
     }
 
     /// The loopback addresses of the settings.
-    static func listed(_ settings: Settings) -> [IPAddress] {
-        settings.listen.addresses.filter { $0.port == port }.compactMap { endpoint in
+    static func listed(_ settings: Settings) -> [IPAddress] { loopback(settings.listen.addresses) }
+
+    private static func loopback(_ endpoints: [Endpoint]) -> [IPAddress] {
+        endpoints.filter { $0.port == port }.compactMap { endpoint in
             endpoint.address.isUnspecified
                 ? endpoint.address.isIPv4 ? IPAddress.v4(127, 0, 0, 1) : IPAddress(v6: 0, 1)
                 : endpoint.address.isLoopback ? endpoint.address : nil

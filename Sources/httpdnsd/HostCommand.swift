@@ -11,7 +11,8 @@ struct HostCommand: ParsableCommand {
         discussion: """
             show says who keeps /etc/resolv.conf, whether programs ask the daemon, and what would be changed. enable looks a \
             name up at the daemon, makes the change, looks the name up as programs do, and puts everything back if it does not \
-            resolve. disable puts everything back as it was before, also after an enable that was interrupted.
+            resolve. disable puts everything back as it was before, also after an enable that was interrupted; a resolv.conf \
+            that names other servers by now stays.
             """)
 
     enum Work: String, ExpressibleByArgument, CaseIterable {

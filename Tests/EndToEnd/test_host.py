@@ -20,6 +20,7 @@ nameserver 127.0.0.1
 options edns0 timeout:3 attempts:1
 search example.org
 """
+ELSEWHERE = "search example.net\nnameserver 10.53.53.53\n"
 # The system calls that write; for each there is a run in which it is the last call.
 WRITING = {"enable": ["write", "fchown", "fchmod", "fsync", "rename", "mkdir"],
            "disable": ["write", "fchown", "fchmod", "fsync", "rename", "symlink", "unlink", "rmdir"]}
@@ -191,6 +192,43 @@ def test_sockets_that_are_handed_over(binary, machine, unbound, tmp_path):
     assert said in machine("-c", str(file)).stdout
     assert said in machine("enable", "-c", str(file), code=78).stderr
     assert machine.state() == before
+
+
+def test_a_file_of_another_network_stays(host, scripted_resolver):
+    """A DHCP client, or a program that was installed since, has written resolv.conf: the former servers may be gone."""
+    scripted_resolver(answer_locally, address="10.53.53.53")
+    copy, before = host.root / "etc/httpdnsd/resolv.conf", host.state()
+    stays = "/etc/resolv.conf was changed since and stays."
+    host("enable", "--name", "www.example.com")
+    host.resolv_conf.write_text(ELSEWHERE)
+    assert "  leave /etc/resolv.conf, which was changed since\n" in host().stdout
+    assert "  leave /etc/resolv.conf, which was changed since\n" in host("disable", "--dry-run").stdout
+    # A second `enable` learns the servers of the present network.
+    assert stays in host("enable", "--name", "www.example.com").stdout
+    assert copy.read_text() == ELSEWHERE and "nameserver 127.0.0.1\n" in host.resolv_conf.read_text()
+    assert stays not in host("disable").stdout and host.resolv_conf.read_text() == ELSEWHERE
+    host("enable", "--name", "www.example.com")
+    host.resolv_conf.write_text("nameserver 10.53.53.53\n")
+    said = host("disable").stdout
+    assert f"{stays}\nEverything else is as it was. /etc/resolv.conf is written by hand and names 10.53.53.53." in said
+    assert not copy.exists() and "has changed nothing" in host("disable").stdout
+    # The link of a keeper stays as well.
+    host("enable", "--name", "www.example.com")
+    servers = host.root / "run/systemd/resolve"
+    servers.mkdir(parents=True)
+    (servers / "stub-resolv.conf").write_text("nameserver 127.0.0.53\n")
+    (servers / "resolv.conf").write_text(ELSEWHERE)
+    host.resolv_conf.unlink()
+    host.resolv_conf.symlink_to("../run/systemd/resolve/stub-resolv.conf")
+    assert "Everything else is as it was. /etc/resolv.conf is kept by systemd-resolved" in host("disable").stdout
+    assert os.readlink(host.resolv_conf) == "../run/systemd/resolve/stub-resolv.conf" and not copy.exists()
+    # A file that still names the daemon would be of no use without it.
+    host.resolv_conf.unlink()
+    host.resolv_conf.write_text(BEFORE)
+    host.resolv_conf.chmod(0o640)
+    host("enable", "--name", "www.example.com")
+    host.resolv_conf.write_text(AFTER + "search example.net\n")
+    assert stays not in host("disable").stdout and host.state() == before
 
 
 def test_who_cannot_be_helped(host):

@@ -136,9 +136,9 @@ public struct Host {
         let address = try Self.needAddress(daemon)
         if let failure = daemon.failure { throw .unreachable(failure) }
         try askDaemon(name, at: address)
-        if try changes.record() != nil {
+        if let record = try changes.record() {
             say("What an earlier httpdnsd host enable has changed is put back first.")
-            _ = try changes.disable()
+            try putBack(record, say)
         }
         let facts = try facts()
         if facts.asks(address) {
@@ -153,9 +153,7 @@ public struct Host {
             try changes.enable(plan)
             try verify(name, daemon, address)
         } catch {
-            let failures = try changes.disable()
-            for failure in failures { say("\(failure)") }
-            say("Everything is as it was.")
+            say(try putBack(try changes.record(), say))
             throw error
         }
         say("\(name) resolves, and programs ask the daemon at \(address). httpdnsd host disable takes it back.")
@@ -165,11 +163,20 @@ public struct Host {
     /// Restores the state before ``enable``.
     public func disable(_ say: @escaping @Sendable (String) -> Void) throws(Failed) {
         try needRoot()
-        let isThere = try changes.record() != nil
-        let failures = try changes.disable()
-        for failure in failures { say("\(failure)") }
-        guard isThere else { return say(Self.nothing) }
-        say("Everything is as it was. \(HostFacts.resolvConfPath) \(try facts().words).")
+        let record = try changes.record()
+        let result = try putBack(record, say)
+        guard record != nil else { return say(Self.nothing) }
+        say("\(result) \(HostFacts.resolvConfPath) \(try facts().words).")
+    }
+
+    /// Undoes the recorded changes, and reports programs that failed and the file that stays.
+    /// - Returns: The result, as a sentence.
+    @discardableResult
+    private func putBack(_ record: HostRecord?, _ say: (String) -> Void) throws(Failed) -> String {
+        for failure in try changes.disable() { say("\(failure)") }
+        guard let record, record.leavesResolvConf else { return "Everything is as it was." }
+        say("\(HostFacts.resolvConfPath) was changed since and stays.")
+        return "Everything else is as it was."
     }
 
     private func needRoot() throws(Failed) {
@@ -246,6 +253,7 @@ extension HostRecord {
     /// The words for the undo of a step: the fate of a path, or the program to run.
     fileprivate func words(_ step: HostPlan.Step) -> String {
         guard case .restore(let path) = step else { return step.words }
+        if path == HostFacts.resolvConfPath, leavesResolvConf { return "leave \(path), which was changed since" }
         switch before[path] {
         case .folder: return "leave the folder \(path)"
         case .absent, nil: return "remove \(path)"

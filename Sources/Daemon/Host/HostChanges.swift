@@ -22,12 +22,13 @@ struct HostChanges {
         guard case .file(let octets, let mode, let owner, _) = found, case .file(_, _, let own, _) = FileState.text(""),
             owner == own, mode & 0o022 == 0, OwnFolder.isOwn(root + Self.folder)
         else { throw Self.distrusted("may be another user's, and is not believed") }
-        guard let record = HostRecord(String(decoding: octets, as: UTF8.self)) else {
+        guard var record = HostRecord(String(decoding: octets, as: UTF8.self)) else {
             throw Self.distrusted("cannot be read, so what was here before is not known")
         }
         guard record.disable.allSatisfy(HostPlan.known.contains) else {
             throw Self.distrusted("has steps that no httpdnsd host enable writes, and is not believed")
         }
+        record.look(at: try Host.Failed.ofSystem { () throws(SystemError) in try HostFacts(root: root) })
         return record
     }
 
@@ -61,7 +62,7 @@ struct HostChanges {
         for step in record?.disable ?? [] {
             switch step {
             case .put: break
-            case .restore(let path): if let state = record?.before[path], state != .folder { try put(state, at: path) }
+            case .restore(let path): if let state = record?.former(path) { try put(state, at: path) }
             case .run(let words): if let failed = failure(of: words) { failures.append(failed) }
             }
         }
@@ -100,10 +101,28 @@ struct HostRecord: Sendable, Equatable {
     var disable: [HostPlan.Step]
     /// The state of each path.
     var before: [String: FileState]
+    /// Whether `/etc/resolv.conf` was changed after `enable`, and stays: see ``look(at:)``.
+    private(set) var leavesResolvConf = false
 
     private static let first = "httpdnsd host 1"
 
     init(_ plan: HostPlan, before: [String: FileState]) { (disable, self.before) = (plan.disable, before) }
+
+    /// Decides whether `/etc/resolv.conf` stays: a program keeps it now, or it names a server that is not on this
+    /// machine. Its former servers may be of a network that is gone, while a file that names the daemon, or no server,
+    /// is of no use without the daemon.
+    mutating func look(at facts: HostFacts) {
+        let isOwnLink = facts.resolvConf == HostPlan.stubLink && disable.contains(HostPlan.restartResolved)
+        let isUnchanged = isOwnLink || facts.resolvConf == before[HostFacts.resolvConfPath] ?? facts.resolvConf
+        leavesResolvConf =
+            !isUnchanged && (facts.keeper != .hand || facts.servers.first?.address.isLoopback == false)
+    }
+
+    /// The state to which a path goes back; nil if the path stays as it is.
+    func former(_ path: String) -> FileState? {
+        let stays = before[path] == .folder || path == HostFacts.resolvConfPath && leavesResolvConf
+        return stays ? nil : before[path]
+    }
 
     /// A line for each step; words are in Base64, so that they may contain anything.
     var text: String {

@@ -17,6 +17,9 @@ struct HostPlan: Sendable, Equatable {
 
     /// The file with the former servers of programs, which the daemon reads (`fallback.resolvConf`).
     static let copyPath = "/etc/httpdnsd/resolv.conf"
+    /// Makes programs ask systemd-resolved.
+    static let stubLink = FileState.link("../run/systemd/resolve/stub-resolv.conf")
+    static let restartResolved = Step.run(["systemctl", "restart", "systemd-resolved"])
 
     /// The paths that change, in order.
     var paths: [String] {
@@ -71,10 +74,10 @@ struct HostPlan: Sendable, Equatable {
         put(
             .text("# httpdnsd host enable\n[Resolve]\nDNS=\nDNS=\(address)\nDomains=~.\nDNSSEC=no\n"),
             at: "/etc/systemd/resolved.conf.d/zz-httpdnsd.conf")
-        if !isStub { put(.link("../run/systemd/resolve/stub-resolv.conf"), at: HostFacts.resolvConfPath) }
-        enable.append(.run(["systemctl", "restart", "systemd-resolved"]))
+        if !isStub { put(Self.stubLink, at: HostFacts.resolvConfPath) }
+        enable.append(Self.restartResolved)
         restoreAll()
-        disable.append(.run(["systemctl", "restart", "systemd-resolved"]))
+        disable.append(Self.restartResolved)
     }
 
     /// NetworkManager still writes its servers below `/run`, where the daemon finds them.

@@ -39,6 +39,8 @@ public enum ServiceFailure: Error, Equatable, Sendable {
         case clock
         /// Names of the request are refused. A request without these names may be answered.
         case names
+        /// The request has too many names. A request with fewer names may be answered.
+        case fewerNames
         /// No remedy is known: another server may answer, or requests for single names may be answered.
         case none
     }

@@ -55,7 +55,7 @@ public struct ServiceRefusal: Sendable, Equatable {
             ["InvalidHost"], .names,
             { "it takes no such name; are the names of \($0[.names]) registered with the account?" }
         ),
-        (["TooManyHosts"], .names, { "there are too many names in it; give a smaller \($0[.batch])" }),
+        (["TooManyHosts"], .fewerNames, { "there are too many names in it; give a smaller \($0[.batch])" }),
         (
             ["ServiceLevelDeny"], .askAnother,
             { "this server does not serve the account now; is its plan used up, or \($0[.dnsId]) wrong?" }

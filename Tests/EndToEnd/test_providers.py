@@ -216,7 +216,19 @@ def test_a_name_that_is_refused_costs_the_others_nothing(account, shop):
     replies = at_once(5)
     for number, reply in enumerate(replies):
         assert addresses(reply) == ([] if number == 3 else [f"203.0.113.{number}"])
-    assert running.log_lines("domains registered")
+    if any(len(request.names) > 1 and "n3.shop.example" in request.names for request in service.requests):
+        assert running.log_lines("domains registered")
+
+
+def test_names_that_are_refused_leave_the_account_in_use(account, shop, scripted_resolver):
+    """Refused names have no record: the account still answers its own, and the plain resolver does not see these."""
+    service, local = account("alibaba"), scripted_resolver(answer_locally)
+    service.refusal = lambda request: Refused(400, "InvalidHost") if request.names[0].startswith("bad") else None
+    shop(service, {"fallback": {"servers": [local.endpoint], "hosts": ""}}, thenTry=["fallback"])
+    for number in range(4):
+        assert reasons(ask(f"bad{number}.shop.example", port=PORT, edns=True)) == "shop: InvalidHost"
+    assert answer("n1.shop.example") == ["203.0.113.1"]
+    assert not local.questions
 
 
 def test_the_second_account_answers_when_the_first_is_silent(account, shop, authority, scripted_resolver):

@@ -148,7 +148,7 @@ import Testing
         ("UnsignedInterfaceDisabled", 403, .account, "dnsKey"), ("InvalidAccount", 403, .account, "dnsId"),
         ("AccountNotExists", 403, .account, "dnsId"), ("SignatureExpired", 403, .clock, "clock"),
         ("InvalidSignature", 403, .account, "dnsKey"), ("InvalidDuration", 403, .account, "authExpirySeconds"),
-        ("InvalidHost", 400, .names, "domains"), ("TooManyHosts", 400, .names, "batch"),
+        ("InvalidHost", 400, .names, "domains"), ("TooManyHosts", 400, .fewerNames, "batch"),
         ("MissingArgument", 400, .account, "provider"), ("MethodNotAllowed", 405, .account, "provider"),
         ("InternalError", 500, .askAnother, "server"), ("Unheard", 403, .account, "Unheard"),
         ("Unheard", 429, .leaveAlone, "Unheard"), ("\u{e9}", 500, .none, "500"),

@@ -88,9 +88,26 @@ final class ServiceDialect: Dialect {
             return .outcome(.addresses(results, reasons), code: .noError, provesConnectionInSync: true)
         } catch {
             if !isRewritten, access.correctClock(after: error, response) { return .retryRewritten }
-            return .outcome(
-                .failed(Failure(error, response, access.keys)), code: .servFail, provesConnectionInSync: false)
+            let failure = Failure(error, response, access.keys)
+            // The refusal of a single name is the service's word about this name, and not a failure of the server.
+            if names.count == 1, failure.kind == .badAnswer, case .refused(let refusal) = error,
+                refusal.remedy == .names
+            {
+                let reason = AbsenceReason(names[0], families, code: refusal.code.utf8)
+                return .outcome(
+                    .addresses([NameAddresses(noRecordOf: names[0], families)], reason.map { [$0] } ?? []),
+                    code: .noError, provesConnectionInSync: false)
+            }
+            return .outcome(.failed(failure), code: .servFail, provesConnectionInSync: false)
         }
+    }
+}
+
+extension NameAddresses {
+    fileprivate init(noRecordOf name: Name, _ families: Families) {
+        self.init(
+            name: name, ipv4: families.contains(.ipv4) ? .noRecord : .notAsked,
+            ipv6: families.contains(.ipv6) ? .noRecord : .notAsked)
     }
 }
 
@@ -106,10 +123,11 @@ extension Failure {
             self.init(.unauthorized, words, statusCode: response.status, retryAfter: response.retryAfter ?? pause)
         case .leaveAlone,
             .names where wantsPause,
+            .fewerNames where wantsPause,
             .none where wantsPause:
             self.init(.tooOften, words, statusCode: response.status, retryAfter: response.retryAfter)
         case .askAnother: self.init(.denied, words, statusCode: response.status)
-        case .names, .none: self.init(.badAnswer, words, statusCode: response.status)
+        case .names, .fewerNames, .none: self.init(.badAnswer, words, statusCode: response.status)
         }
     }
 

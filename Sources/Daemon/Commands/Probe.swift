@@ -68,7 +68,7 @@ public struct Probe {
     ///   questions, and the first reason.
     public func run() throws(StartFailure) -> String? {
         defer { straight.close() }
-        for line in remarks + [straight.reach].compactMap(\.self) { say(line) }
+        for line in remarks + [straight.start()].compactMap(\.self) { say(line) }
         var working: Set<GroupID> = []
         /// The first failure of each group.
         var failures: [GroupID: String] = [:]

@@ -10,14 +10,16 @@ import Upstreams
 /// Asks servers for a command, with the daemon's own code: no cache, and no other server instead of a failed server.
 /// Each call waits for the answer.
 final class StraightAsking: @unchecked Sendable {
-    // Unchecked: mutable state is used only on the loop, once it has started.
-    private let forwarderLoop: ForwarderLoop
+    // Unchecked: the start and the end are the command's thread's alone, and other mutable state is used only on the
+    // loop, once it has started.
+    let forwarderLoop: ForwarderLoop
     /// The groups of the settings with their present servers.
     let groups: [UpstreamGroup]
     /// The servers of each group that are named and not asked, by the group's name.
     let leftOut: [String: [LeftOutServer]]
-    /// A remark on the network.
-    private(set) var reach: String?
+    private var isStarted = false
+    /// A remark on the network, once the loop has started.
+    private var reach: String?
     private var upstreams: [GroupID: any Upstream] = [:]
     /// Called with the progress of the present question.
     private var progressed: @Sendable (StreamUpstream.Progress) -> Void = { _ in }
@@ -29,8 +31,19 @@ final class StraightAsking: @unchecked Sendable {
             $1.upstreams.apart(groups.map(\.id), lookup: $1.upstreams.lookup.finder) { [unowned self] in progressed($0)
             }
         }
-        forwarderLoop.loop.start()
-        reach = wait(for: { [self] _ in forwarderLoop.look { $1.translation } }, { $0.reach.words })
+    }
+
+    /// Starts the loop at the first call, and waits until the way to IPv4 servers is known. A command that finds nothing
+    /// to ask ends without a loop, which would go on with what is released.
+    /// - Returns: A remark on the network.
+    @discardableResult
+    func start() -> String? {
+        if !isStarted {
+            isStarted = true
+            forwarderLoop.loop.start()
+            reach = wait(for: { [self] _ in forwarderLoop.look { $1.translation } }, { $0.reach.words })
+        }
+        return reach
     }
 
     /// - Parameters:
@@ -40,7 +53,8 @@ final class StraightAsking: @unchecked Sendable {
         _ group: UpstreamGroup, _ server: Server, _ ask: Ask,
         progressed: @escaping @Sendable (StreamUpstream.Progress) -> Void = { _ in }
     ) -> (outcome: Outcome, milliseconds: Int) {
-        wait { [self] now in
+        start()
+        return wait { [self] now in
             self.progressed = progressed
             let target = Inquiry.Target(server, of: group.id, timeout: group.timeout, ask)
             return Inquiry([target], upstreams, within: group.timeout, at: now)
@@ -54,6 +68,7 @@ final class StraightAsking: @unchecked Sendable {
     /// - Returns: Why the store cannot be used; nil if it can.
     func tryStore(_ settings: Settings.SharedCache) throws(StartFailure) -> String? {
         let prepared = try Store.Prepared(settings)
+        start()
         return wait { [self] now in
             let store = forwarderLoop.look { $1.store }
             _ = store.apply(prepared)
@@ -78,6 +93,7 @@ final class StraightAsking: @unchecked Sendable {
 
     /// Closes all connections. Call once, at the end.
     func close() {
+        guard isStarted else { return }
         waiting { [self] done in
             forwarderLoop.loop.submit { [self] in for upstream in upstreams.values { upstream.close() } }
             forwarderLoop.stop { done(()) }

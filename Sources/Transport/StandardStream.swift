@@ -42,18 +42,24 @@ package enum StandardStream {
     /// Writes any octets in the same way.
     @discardableResult
     package func write(_ bytes: [UInt8]) -> Bool {
+        do throws(SystemError) { try writeAll(bytes) } catch { return false }
+        return true
+    }
+
+    /// Writes any octets in the same way, and says why they cannot be written.
+    package func writeAll(_ bytes: [UInt8]) throws(SystemError) {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            let code = errno
             if count > 0 {
                 rest = rest.dropFirst(count)
-            } else if errno == EAGAIN {
+            } else if code == EAGAIN {
                 var stream = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 _ = unsafe poll(&stream, 1, -1)
-            } else if errno != EINTR {
-                return false
+            } else if code != EINTR {
+                throw SystemError("write", code: code)
             }
         }
-        return true
     }
 }

@@ -236,6 +236,7 @@ extension ParsableCommand {
     func ending(_ work: () throws -> Void) throws {
         do {
             try work()
+            try StandardOutput.checkLoss()
         } catch {
             guard let ending = Ending(error) else { throw error }
             StandardError.write(ending.line)

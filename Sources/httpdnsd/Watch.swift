@@ -85,7 +85,7 @@ struct Watch: ParsableCommand {
                     filter, form,
                     write: { lines in
                         progress.end()
-                        return StandardStream.output.write(fitted.of(lines))
+                        return StandardOutput.write(fitted.of(lines))
                     },
                     ended: { failed in withExtendedLifetime(signals) { done(failed) } })
             }

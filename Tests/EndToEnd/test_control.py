@@ -237,6 +237,25 @@ def test_text_fits_the_terminal(controlled, service, binary, rows_and_columns, v
         assert words.findall(" ".join(lines))[:20] == words.findall(whole)[:20]
 
 
+def test_text_that_is_lost_is_a_failure(controlled, service, binary):
+    """On a full disk, standard output loses what a command says. A reader that ends is no failure."""
+    running, operator = controlled(service("https"))
+    file = str(running.directory / "httpdnsd.toml")
+    at = ["--socket", str(operator.socket)]
+    for command in (["status", "--json", *at], ["explain", "www.example.com", "--json", *at], ["check", "--all", "-c", file],
+                    ["query", "www.example.com", "--format", "json", "-c", file]):
+        with open("/dev/full", "wb") as full:
+            ended = subprocess.run([binary, *command], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, text=True,
+                                   env=processes.environment(None), timeout=60)
+        assert ended.returncode == 71 and ended.stderr.endswith("standard output: No space left on device\n"), ended
+        reading, writing = os.pipe()
+        os.close(reading)
+        ended = subprocess.run([binary, *command], stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.PIPE, text=True,
+                               env=processes.environment(None), timeout=60)
+        os.close(writing)
+        assert "standard output" not in ended.stderr and ended.returncode != 71, ended
+
+
 def test_who_may_connect(controlled):
     _, operator = controlled(None, {"control": {"metrics": ""}})
     mode = operator.socket.stat()

@@ -17,6 +17,8 @@ struct Files {
     /// The folder of systemd's credentials (systemd.exec(5)); nil or empty without credentials.
     let credentials: String?
     let read: (String) -> FileReading
+    /// Called with each secret's file that was found beside the configuration, and its path in ``folder``.
+    let noteBeside: (_ path: String, _ inFolder: String) -> Void
 
     /// The folder beside the configuration whose files the systemd unit passes on, and the prefix of their new names.
     static let folder = "credentials"
@@ -53,6 +55,8 @@ extension Loader {
         _ path: String, key: String, holds secret: String, _ files: Files
     ) throws(ConfigurationError) -> (bytes: [UInt8], path: String) {
         var failures: [(path: String, reason: String, mend: String?)] = []
+        let beside = path.hasPrefix("/") ? nil : besideFile(path)
+        let inFolder = besideFile("\(Files.folder)/\(path)")
         for path in files.paths(path, besideFile) {
             switch files.read(path) {
             case .failed(let reason, let mend): failures.append((path, reason, mend))
@@ -62,6 +66,7 @@ extension Loader {
                 guard !bytes.isEmpty else {
                     throw origins.error(key, "\(quoted(path)) is empty; put the \(secret) into it")
                 }
+                if path == beside { files.noteBeside(path, inFolder) }
                 return (bytes, path)
             }
         }

@@ -20,17 +20,23 @@ extension Settings {
         var loader = try Loader(file: file, contents: contents, environment: environment)
         if let first = loader.mistakes.first { throw first }
         var filesRead: [String] = []
-        let files = Files(credentials: environment["CREDENTIALS_DIRECTORY"]) { path in
-            let reading = readFile(path)
-            if case .bytes = reading { filesRead.append(path) }
-            return reading
-        }
+        var credentialPaths: [String: String] = [:]
+        let files = Files(
+            credentials: environment["CREDENTIALS_DIRECTORY"],
+            read: { path in
+                let reading = readFile(path)
+                if case .bytes = reading { filesRead.append(path) }
+                return reading
+            }, noteBeside: { credentialPaths[$0] = $1 })
         let settings = try loader.settings(files)
         loader.origins.filesRead = filesRead
         // Certificates are public; every other file read holds a secret.
         let certificates = Set(
             settings.everyGroup.map(\.tls.caFile) + [settings.sharedCache.caFile, settings.listen.certificateFile])
         loader.origins.secretFiles += filesRead.filter { !certificates.contains($0) }
+        // This key is followed as it changes, but the folder is read at the start alone.
+        credentialPaths[settings.listen.keyFile] = nil
+        loader.origins.credentialPaths = credentialPaths
         return (settings, loader.origins)
     }
 }

@@ -158,11 +158,11 @@ struct Loaded {
         let (needed, others) = settings.namesAndHosts
         return ([path] + origins.filesRead + needed + others).filter { file in
             !file.hasPrefix(folder) && SystemFile.isReadable(file, by: service.user, in: service.group) == false
-        }.map { file in
-            "\(file) cannot be read by the service (user \(service.user), group \(service.group)), which "
-                + (others.contains(file) ? "takes no name from it: " : "does not start then: ")
-                + "chgrp \(service.group) \(file) && chmod 640 \(file)"
-                + (origins.secretFiles.contains(file) && file != path ? ", or move it to \(folder)" : "")
+        }.map { file -> String in
+            let effect = others.contains(file) ? "takes no name from it" : "does not start then"
+            let other = origins.credentialPaths[file].map { ", or move it to \($0)" } ?? ""
+            return "\(file) cannot be read by the service (user \(service.user), group \(service.group)), which "
+                + "\(effect): chgrp \(service.group) \(file) && chmod 640 \(file)\(other)"
         }
     }
 

@@ -139,6 +139,32 @@ import Testing
         #expect(try files(nil, environment: ["HTTPDNSD_HTTPDNS_TOKEN": "1"]) == [])
     }
 
+    @Test("a secret's file beside the configuration may be in the folder credentials, and no other file")
+    func credentialPaths() throws {
+        let folder = "/etc/httpdnsd"
+        let text = """
+            [listen]
+            tls = ['127.0.0.1:853']
+            certificateFile = 'server.pem'
+            keyFile = 'server.key'
+            [httpdns]
+            tokenFile = 'office/token'
+            [tls]
+            caFile = 'ca'
+            clientCertificate = 'p12'
+            clientCertificatePasswordFile = '/etc/httpdnsd/password'
+            """
+        let names = ["server.pem", "server.key", "office/token", "ca", "p12", "password"]
+        func paths(_ environment: [String: String] = [:], _ more: [String: String] = [:]) throws -> [String: String] {
+            let files = Dictionary(uniqueKeysWithValues: names.map { ("\(folder)/\($0)", "1") })
+            return try loaded(text, environment: environment, files: files.merging(more) { $1 }).origins.credentialPaths
+        }
+        #expect(try paths() == ["\(folder)/office/token": "\(folder)/credentials/office/token"])
+        #expect(try paths([:], ["\(folder)/credentials/office/token": "2"]) == [:])
+        let handedOver = ["/run/c/credentials_office_token": "3"]
+        #expect(try paths(["CREDENTIALS_DIRECTORY": "/run/c"], handedOver) == [:])
+    }
+
     @Test("a secret is given once in a source")
     func bothGiven() {
         #expect(

@@ -120,6 +120,11 @@ public struct BlockList: Sendable {
         }
         let isException = starts(with: "@@")
         if isException { rest = rest.dropFirst(2) }
+        // This word is no condition: it only decides between rules.
+        let important: StaticString = "$important"
+        if isEqual(text, rest.suffix(important.utf8CodeUnitCount), to: important) {
+            rest = rest.dropLast(important.utf8CodeUnitCount)
+        }
         if rest.last.map({ text[$0] }) == UInt8(ascii: "|") { rest = rest.dropLast() }
         guard rest.last.map({ text[$0] }) == UInt8(ascii: "^") else { return false }
         rest = rest.dropLast()

@@ -53,8 +53,11 @@ extension Forwarder {
         guard let said, said.answer.lacksTheType, !said.answer.isSigned,
             flight.isCurrent || policy.route(flight.key.name, .aaaa).route.asks([flight.route[said.step].group])
         else { return false }
-        if translations.isAwaited(by: flight.id) { return true }
         if let absence { desk.leave(flight, absence.step) }
+        if translations.isAwaited(by: flight.id) {
+            if let absence { translations.add(absence, of: flight.id) }
+            return true
+        }
         let number = translations.add(.synthesis(flight.id, absence: absence))
         let source = flight.source
         let key = Flight.Key(name: flight.key.name, type: .a, audience: flight.key.audience)

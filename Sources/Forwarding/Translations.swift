@@ -43,6 +43,14 @@ struct Translations {
         return absence
     }
 
+    /// Notes that another step of a waiting flight has no AAAA record either: the result of the earlier step counts.
+    mutating func add(_ absence: StepAnswer, of flight: TableID) {
+        guard let number = numbers[flight], case .synthesis(_, let known)? = subjects[number],
+            absence.step < known?.step ?? .max
+        else { return }
+        subjects[number] = .synthesis(flight, absence: absence)
+    }
+
     /// Whether a subject still waits for the answer under this number.
     func awaits(_ number: ClientNumber) -> Bool { subjects[number] != nil }
 

@@ -125,6 +125,10 @@ final class ScenarioRunner {
             case "is":
                 let state = words.rest
                 words = Words([])
+                if state == "idle" {
+                    guard forwarder.flights.count == 0 else { throw failure("a question is under way") }
+                    break
+                }
                 let found =
                     forwarder.hasLostServers
                     ? "lost" : forwarder.readiness.isInDoubt(answers: forwarder.mainAnswers) ? "in doubt" : "ready"

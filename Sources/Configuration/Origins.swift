@@ -45,7 +45,13 @@ extension Settings {
             switch keys[key] {
             case .file(let lines): line = lines.line(of: item)
             case .environment: line = nil
-            case nil: line = sections[key.lastIndex(of: ".").map { String(key[..<$0]) } ?? key]
+            case nil:
+                // The key may be a section itself, such as that of a group.
+                switch find(section: key) {
+                case .file(_, let start): line = start
+                case .variable(let variable): return error(variable: variable, Problem(message))
+                case .standard: line = key.lastIndex(of: ".").flatMap { sections[String(key[..<$0])] }
+                }
             }
             if let line { return error(line, key, Problem(message)) }
             guard let variable = KeyID(path: key)?.variable else {

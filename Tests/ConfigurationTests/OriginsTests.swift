@@ -26,6 +26,19 @@ import Testing
         #expect("\(try origins(nil).error("cache.file", "no"))" == "environment: HTTPDNSD_CACHE_FILE: no")
     }
 
+    @Test("an error of a section stands at its own first line, or at a variable that sets it")
+    func ofSection() throws {
+        let text = "[upstreams.one]\nservers = ['192.0.2.1']\ndomains = ['one.example']\n\n"
+        let group = "[upstreams.ads]\nanswer = 'nxdomain'\ndomains = ['ads.example']\n"
+        let inFile = try origins(text + group).error("upstreams.ads", "no")
+        #expect("\(inFile)" == "/etc/httpdnsd/test.toml:5: upstreams.ads: no")
+        let variables = [
+            "HTTPDNSD_UPSTREAMS_ADS_ANSWER": "nxdomain", "HTTPDNSD_UPSTREAMS_ADS_DOMAINS": "ads.example",
+        ]
+        let ofVariables = try origins(text, environment: variables)
+        #expect("\(ofVariables.error("upstreams.ads", "no"))" == "environment: HTTPDNSD_UPSTREAMS_ADS_ANSWER: no")
+    }
+
     @Test("an item of a list stands on its own line, wherever the list begins")
     func items() throws {
         let text = """

@@ -120,6 +120,18 @@ def test_probe_without_a_service(command, binary, tmp_path, resolver, code):
     assert shown.returncode == code and resolver in shown.stdout, shown
 
 
+@pytest.mark.parametrize("arguments", [["probe"], ["query", "www.ads.example"]], ids=["probe", "query"])
+def test_a_group_that_asks_no_server(command, tmp_path, arguments):
+    """That is said at the section of the group, and the command ends in order."""
+    groups = {"upstreams.one": {"servers": ["192.0.2.1"], "domains": ["one.example"]},
+              "upstreams.ads": {"answer": "nxdomain", "domains": ["ads.example"]}}
+    for _ in range(5):
+        shown = command(*arguments, "--group", "ads", whole=groups)
+        assert shown.returncode == 78, shown
+        line = (tmp_path / "httpdnsd.toml").read_text().splitlines().index("[upstreams.ads]") + 1
+        assert f"httpdnsd.toml:{line}: upstreams.ads: it answers" in shown.stderr, shown
+
+
 def test_help_of_probe(binary):
     shown = processes.run(binary, "probe", "--help")
     assert shown.returncode == 0 and shown.stdout and not shown.stderr

@@ -78,7 +78,11 @@ def test_every_command_and_option_is_described(top, binary):
         assert command in described, f"{command} is not in httpdnsd(8)"
         assert f"Ic {command}\n" in synopsis, f"{command} is not in the synopsis of httpdnsd(8)"
         help_text = subprocess.run([binary, "help", command], capture_output=True, text=True, check=True).stdout
-        for option in set(re.findall(r"--([a-z-]+)", help_text)):
+        options = set(re.findall(r"--([a-z-]+)", help_text))
+        items = " ".join(re.findall(r"^\.It .*Fl .*$", described[command], re.MULTILINE))
+        gone = set(re.findall(r" -([a-z-]+)", items + usage[command])) - options
+        assert not gone, f"{command} has no {gone}, which are in httpdnsd(8)"
+        for option in options:
             said = common if option in ("config", "socket", "version", "help") else described[command]
             assert re.search(rf"^\.It .*Fl -{option}\b", said, re.MULTILINE), f"{command} --{option} is not in httpdnsd(8)"
             if option not in ("config", "version", "help"):

@@ -28,7 +28,8 @@ extension Settings {
         /// The files that hold secrets in use: keys, tokens, certificates with their keys, passwords; and the
         /// configuration file if it holds a secret.
         public internal(set) var secretFiles: [String] = []
-        /// The path in the folder `credentials` of each secret's file that was found beside the configuration, by its path.
+        /// The secrets' files that were found beside the configuration, each with the path in the folder `credentials`
+        /// where it would be found as well.
         public internal(set) var credentialPaths: [String: String] = [:]
         /// All files read besides the configuration file.
         public internal(set) var filesRead: [String] = []

@@ -49,7 +49,8 @@ import Testing
         #expect(
             said(list.taken) == [
                 "ads.example", "*.b.example", "|c.example", "d.example", "b.ads.example", "c.ads.example",
-                "|e.example", "|f.example", "|g.example", "|h.example", "|i.example", "|j.example", "plain.example", "below.example", "k.example", "l.example",
+                "|e.example", "|f.example", "|g.example", "|h.example", "|i.example", "|j.example", "plain.example",
+                "below.example", "k.example", "l.example",
                 "m.example", "n.example", "o.example", "p.example", "q.example", "xn--bcher-kva.example",
                 "|xn--mnchen-3ya.example", "xn--tda.example",
             ])
@@ -81,7 +82,8 @@ import Testing
     @Test(arguments: [
         "||ad*.example^", "||a.*.example^", "||192.0.2.1^", "||a.example", "||a.", "|a.example",
         "||a.example^$third-party",
-        "||a.example^$important,third-party", "||$important", "@@||a.example^$document", "@@||a*.example^|", "@@-ds.metric.example^|", "/ad[0-9]+/",
+        "||a.example^$important,third-party", "||$important", "@@||a.example^$document", "@@||a*.example^|",
+        "@@-ds.metric.example^|", "/ad[0-9]+/",
         "/banner.gif", "a.example##.ad", "a.example,b.example#@#.ad", "a.example#?#div", "a.example#$#p",
         "a.example#@$?#p",
         "-ads.example^", "&ad=1|", "example.com^", "ads$image", "||a example^", "[$path=/x]a.example##p", "||^",

@@ -102,8 +102,19 @@ final class Host {
 
     // MARK: Trouble
 
-    func begin(_ trouble: Trouble, until end: UInt64) { troubles[trouble] = max(end, troubles[trouble] ?? 0) }
-    func heal() { (troubles, isGoingAway, isStuttering) = ([:], false, false) }
+    /// When the last trouble ended, or ends.
+    private(set) var lastTrouble: UInt64 = 0
+
+    func begin(_ trouble: Trouble, until end: UInt64) {
+        troubles[trouble] = max(end, troubles[trouble] ?? 0)
+        lastTrouble = max(lastTrouble, end)
+    }
+
+    func heal() {
+        (troubles, isGoingAway, isStuttering) = ([:], false, false)
+        lastTrouble = min(lastTrouble, kernel.now)
+    }
+
     /// Whether the host has no trouble, and had none a while ago.
     var isWell: Bool { troubles.values.allSatisfy { $0 + 10_000_000_000 < kernel.now } }
     func has(_ trouble: Trouble) -> Bool { troubles[trouble].map { $0 > kernel.now } ?? false }

@@ -224,6 +224,9 @@ final class Judge {
         host.isPrompt ? { _ in 300_000_000 } : { _ in underWay }
     }
 
+    /// Whether a server was asked since its last trouble, or had none.
+    func wasAskedSince(_ host: Host) -> Bool { host.lastTrouble == 0 || host.lastTrouble < lately[host.name] ?? 0 }
+
     func asked(_ host: Host, _ name: String, _ type: UInt16) {
         queries += 1
         if Self.refusal(ofType: type) != nil || type == 255 {

@@ -235,7 +235,6 @@ public struct Policy: Sendable {
     ) -> (way: Way, reason: RouteReason) {
         let name = key.name
         let finding = find(name, type)
-        if type == .ptr, let target = translatedReverse(name) { return (.alias(of: target, by: nil), .translated) }
         if let designation, type == .svcb, designation.owners.contains(name) {
             return (.answer(designation.answer(name)), .designation)
         }
@@ -248,6 +247,7 @@ public struct Policy: Sendable {
         if let own = answerOfGroup(key, type, finding, isOfThisHost: isOfThisHost) { return own }
         if type == .any { return (.answer(.hinfo(name, ttl: Self.fixedTTL)), .any) }
         if let answer = hosts.answer(key, type, ttl: 0, isOfThisHost: isOfThisHost) { return (.answer(answer), .hosts) }
+        if type == .ptr, let target = translatedReverse(name) { return (.alias(of: target, by: nil), .translated) }
         if hasNoPrivateNames, finding.reserved != nil {
             return awaitsPrivateNames
                 ? (.answer(privateNamesAwaited(name, type)), .privateNamesAwaited)

@@ -233,8 +233,10 @@ final class GroupKinds: Sendable {
 
     /// A copy with other servers of a group.
     init(_ others: GroupKinds, with group: UpstreamGroup) {
-        (leavingValidators, bindingAccounts, marks) = (others.leavingValidators, others.bindingAccounts, others.marks)
+        (leavingValidators, bindingAccounts) = (others.leavingValidators, others.bindingAccounts)
         without = others.without
+        // The mark says whether all servers are encrypted.
+        marks = others.marks.merging([group.id: Mark(group)]) { _, new in new }
         signing = others.signing.subtracting([group.id]).union(group.maySign ? [group.id] : [])
         encrypted = others.encrypted.subtracting([group.id]).union(group.isEncrypted ? [group.id] : [])
     }

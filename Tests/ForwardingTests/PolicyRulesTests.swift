@@ -1,4 +1,5 @@
 import Base
+import DNSCache
 import DNSWire
 import Names
 import Testing
@@ -108,6 +109,26 @@ import Testing
         policy.setFamilies([.httpdns: .ipv4, shop: .both])
         #expect(asked("shop.example", .a, policy) == "httpdns fallback")
         #expect(asked("shop.example", .aaaa, policy) == "fallback")
+    }
+
+    /// The rules are the same whether a group's servers come with the settings or after them, as those of `resolvConf`.
+    @Test func laterServersMakeTheRulesOfSettingsWithThem() {
+        func group(_ servers: [Server]) -> UpstreamGroup {
+            UpstreamGroup(office, servers, .messages, .lastThatAnswered, timeout: 0)
+        }
+        func rules(_ group: UpstreamGroup) -> Policy {
+            Policy(
+                groups: [group], routes: [office: [Step(office)]], rules: DomainRules(), otherwise: office,
+                negativeTTL: 30)
+        }
+        let encrypted = Server(Endpoint(.v4(192, 0, 2, 1), port: 853), .tls)
+        let both = [Server(Endpoint(.v4(192, 0, 2, 2), port: 53)), encrypted]
+        let (before, whole, name) = (rules(group([encrypted])), rules(group(both)), Name("www.example")!)
+        var later = before
+        later.setServers(of: group(both))
+        #expect(later.basis(name, .a, .plain) == whole.basis(name, .a, .plain))
+        #expect(later.basis(name, .a, .plain) != before.basis(name, .a, .plain))
+        #expect(later.trusts(office, as: whole) && !later.trusts(office, as: before))
     }
 
     @Test(arguments: ["localhost", "invalid", "onion", "alt", "use-application-dns.net", "resolver.arpa"])

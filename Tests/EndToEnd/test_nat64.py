@@ -3,6 +3,7 @@
 import http.server
 import json
 import secrets
+import signal
 import socket
 import subprocess
 import threading
@@ -179,6 +180,22 @@ def test_the_prefix_goes_comes_back_and_becomes_another(daemon, world, binary, t
             assert addresses(ask("www.example.com", "AAAA"), "AAAA") == [WEB_UNDER[PREFIX]]
     finally:
         second.stop()
+
+
+def test_resolvers_of_a_reload_are_asked_at_once(daemon, world, binary, tmp_path):
+    """After "no translator" the next question is ten minutes away, unless a reload names other resolvers."""
+    machine, _, settings, says, *_ = world
+    says.prefix = None
+    whole = settings()
+    with machine:
+        running = daemon(whole=whole)
+        eventually(lambda: running.log_lines("no translator to it is known"), "the resolver has answered")
+        says.prefix = PREFIX
+        (tmp_path / "other.conf").write_text(f"nameserver {ROUTER}\nnameserver 2001:db8:1::99\n")
+        whole["fallback"]["resolvConf"] = [str(tmp_path / "other.conf")]
+        (running.directory / "httpdnsd.toml").write_text(toml(whole))
+        running.process.send_signal(signal.SIGHUP)
+        eventually(lambda: prefix(binary, tmp_path) == PREFIX, "the prefix is found")
 
 
 @pytest.mark.parametrize("forged", [

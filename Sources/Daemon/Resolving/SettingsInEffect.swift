@@ -114,14 +114,14 @@ final class SettingsInEffect: @unchecked Sendable {
         settings.forgetFiles()
         cache.apply(staleSeconds: settings.cache.staleSeconds, prefetchAt: settings.cache.prefetchAt)
         nameFiles.apply(new.names, settings, numbers)
-        local.apply(settings, new.local)
+        let areOtherResolvers = local.apply(settings, new.local)
         upstreams.apply(settings, new.upstreams, numbers)
         accounts.apply(new.accounts, settings, numbers, accesses: upstreams.accesses, at: now)
         if let store = new.store, self.store.apply(store) {
             change(.sharedCache(store == nil ? nil : SharedSettings(settings)), now)
         }
         // Before the policy is made, which includes the families by which servers are reached.
-        translation.apply(settings.nat64, at: now)
+        translation.apply(settings.nat64, areOtherResolvers: areOtherResolvers, at: now)
         takeOver(renewed: Set(new.accounts.renewed.map { numbers[$0.name] }), at: now)
         if let known {
             let wanted = settings.cache

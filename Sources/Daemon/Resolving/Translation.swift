@@ -28,9 +28,10 @@ final class Translation {
     var isSearching: Bool { search.isAwaited }
 
     /// Applies settings, which may be the same.
-    func apply(_ new: Settings.NAT64, at now: Tick) {
+    /// - Parameter areOtherResolvers: Whether the resolvers of `resolvConf` have changed with the settings.
+    func apply(_ new: Settings.NAT64, areOtherResolvers: Bool, at now: Tick) {
         // Without a watch on the network, a reload alone sees that routes have changed.
-        guard new != settings else { return update(routes()) }
+        guard new != settings || areOtherResolvers else { return update(routes()) }
         settings = new
         networkChanged(at: now)
     }

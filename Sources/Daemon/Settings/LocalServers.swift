@@ -64,7 +64,8 @@ final class LocalServers: @unchecked Sendable {
     }
 
     /// Applies settings and the reading that belongs to them, without the callbacks, and follows the files from now on.
-    func apply(_ new: Settings, _ reading: LocalReading) {
+    /// - Returns: Whether ``found`` has changed.
+    func apply(_ new: Settings, _ reading: LocalReading) -> Bool {
         let (isFirst, before, wasReading) = (settings == nil, found, isReading)
         settings = new
         turn += 1
@@ -79,6 +80,7 @@ final class LocalServers: @unchecked Sendable {
         if isFirst || found != before { reportResolvers() }
         // Read again if a file has changed between its reading and its watch.
         read(unlessStill: wasReading || reading.isShort || reading.isByRoutes ? nil : reading.withoutHosts)
+        return found != before
     }
 
     /// The servers left out of each group that has any, by the group's name.

@@ -19,9 +19,11 @@ extension Forwarder {
         }
     }
 
-    /// Refreshes a name when its addresses have passed three quarters of their TTL, or the name has no addresses, and
-    /// schedules the next refresh, at most once a minute as in the SDK. A family without addresses is looked up
-    /// together with the other family.
+    /// Refreshes a name when its addresses have passed three quarters of their TTL, or the name has no addresses, at
+    /// most once a minute as in the SDK. A family without addresses is looked up together with the other family.
+    ///
+    /// The cache is read each minute, since the addresses can go before their time: by a flush, another list or
+    /// network, or an eviction.
     mutating func refreshKeepAlive(_ index: Int, at now: Tick) {
         let name = target(of: keepAlive[index])
         let left = [RecordType.a, .aaaa].compactMap { (type: RecordType) -> UInt32? in
@@ -33,7 +35,7 @@ extension Forwarder {
         }.min()
         var next = Self.shortestRefresh
         if let left, left > 0 {
-            next = left
+            next = min(left, next)
         } else {
             refresh(name, at: now)
         }
@@ -47,7 +49,7 @@ extension Forwarder {
         return name
     }
 
-    /// The least seconds between two refreshes.
+    /// The least seconds between two refreshes, and the most between two looks into the cache.
     private static var shortestRefresh: UInt32 { 60 }
 }
 

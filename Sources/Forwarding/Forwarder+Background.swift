@@ -135,10 +135,20 @@ extension Forwarder {
         let (name, type) = (subject.name.name, subject.type)
         // The settings may have changed.
         guard policy.ranked?.port(of: name) == subject.port else { return }
+        sortKnown(name, type, at: now, by: order.rank)
+        // AAAA records that are made of an account's addresses are tried as these.
+        let made = AddressRanks.Subject(name: subject.name, type: .aaaa, port: subject.port)
+        if type == .a, let prefix = policy.synthesis, ranks.order(of: made, at: now) == nil {
+            sortKnown(name, .aaaa, at: now) { order.rank(prefix.ipv4(in: $0) ?? $0) }
+        }
+    }
+
+    /// Sorts the addresses of a name in the cached answers.
+    private func sortKnown(_ name: Name, _ type: RecordType, at now: Tick, by rank: (IPAddress) -> Int) {
         for audience in Audience.ofClients {
             guard let known = cache.find(name, type: type, for: audience, at: now.seconds)?.answer else { continue }
             var sorted = known
-            guard sorted.sortAddresses(by: order.rank) else { continue }
+            guard sorted.sortAddresses(by: rank) else { continue }
             cache.replaceBody(of: known, by: sorted.body, to: name, type: type, for: audience)
         }
     }

@@ -294,10 +294,20 @@ extension Forwarder {
         at now: Tick, isStandIn: Bool, basis: Basis? = nil
     ) {
         let name = key.name
+        if isStandIn, type == .aaaa, isMadeKnown(name, for: audience, at: now) { return }
         let served = policy.served(audience, name, type)
         cache.store(
             answer, to: name, type: type, for: served, at: now.seconds, isStandIn: isStandIn, origin: group.origin,
             basis: basis ?? policy.basis(key, type, served))
+    }
+
+    /// Whether the cache has AAAA records that are made of an account's addresses: no substitute replaces what an
+    /// account has answered, and the cache does not know these records as an account's.
+    private func isMadeKnown(_ name: Name, for audience: Audience, at now: Tick) -> Bool {
+        guard policy.synthesis != nil else { return false }
+        let client = audience.isOfAccounts ? .plain : audience
+        let known = [RecordType.a, .aaaa].compactMap { cache.find(name, type: $0, for: client, at: now.seconds) }
+        return known.count == 2 && known[0].audience.isOfAccounts && !known.contains(where: \.isStandIn)
     }
 
     // MARK: Private addresses

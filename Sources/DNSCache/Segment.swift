@@ -236,19 +236,21 @@ struct Segment: ~Copyable {
     enum Restored { case taken, isOther, leftOut }
 
     /// Restores an entry of a snapshot, unless the entry is not right, its name was forgotten, the question has a newer
-    /// entry, or there is no free space.
+    /// entry, or there is no free space. Whether an entry for AAAA is right depends on the network's NAT64 prefix, which
+    /// may not be known yet: such an entry is restored as one of an earlier epoch, and compared at its first use.
     mutating func restore(
         _ new: Entry, hash: UInt64, body: Span<UInt8>, age: UInt64, _ forgotten: borrowing Mutex<[NameScope]>
     ) -> Restored {
         guard age < UInt64(new.keep) + UInt64(staleSeconds), ring.hasRoom(for: new.extent) else { return .leftOut }
-        guard new.basis == basis(of: new, body) else { return .isOther }
         let name = Name(wire: body, at: 0, length: Int(new.nameLength))
+        let type = RecordType(rawValue: UInt16(body[name.wire.count]) << 8 | UInt16(body[name.wire.count + 1]))
+        let isRight = new.basis == basis(of: new, body)
+        guard isRight || type == .aaaa else { return .isOther }
         if forgotten.withLock({ $0.contains { $0.contains(name) } }) {
             // The file still contains the answer.
             changes &+= 1
             return .leftOut
         }
-        let type = RecordType(rawValue: UInt16(body[name.wire.count]) << 8 | UInt16(body[name.wire.count + 1]))
         let clients = new.flags.intersection(.audience)
         // An older entry may serve these clients among others, as before the snapshot: the newer answer is found.
         let isKnown = { (known: Entry) in
@@ -257,7 +259,7 @@ struct Segment: ~Copyable {
         }
         guard offset(hash: hash, name, type: type, where: isKnown) == nil else { return .leftOut }
         var entry = new
-        entry.epoch = epoch
+        entry.epoch = isRight ? epoch : epoch &- 1
         return ring.append(entry, body: body, hash: hash) ? .taken : .leftOut
     }
 

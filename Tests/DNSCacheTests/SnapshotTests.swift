@@ -391,6 +391,23 @@ import Testing
         new.checkBooks()
     }
 
+    /// The network's NAT64 prefix decides about AAAA, and is found after the file was read.
+    @Test func answersForAAAAAreComparedAtTheirFirstUse() throws {
+        let names = (0..<2).map { Name("n\($0).example.com")! }
+        let old = Self.cache()
+        old.obey { _, _, _ in 7 }
+        for name in names {
+            old.store(.noData(name, type: .aaaa, negativeTTL: 60), to: name, type: .aaaa, for: plain, at: 1000)
+        }
+        let new = Self.cache(seed: 2)
+        new.obey { _, _, _ in 8 }
+        #expect(try new.restore(old.snapshot(at: Self.then), at: Self.then) == 2)
+        #expect(new.find(names[0], type: .aaaa, for: plain, at: 1010) == nil)
+        new.obey { _, _, _ in 7 }
+        #expect(names.map { new.ask("\($0)", .aaaa, at: 1010) != nil } == [false, true])
+        new.checkBooks()
+    }
+
     private static func basis(_ name: Name, _ type: RecordType, _ audience: Audience) -> Basis {
         let audiences = [everyone, plain, signed, unchecked, signedUnchecked]
         return Basis(audiences.firstIndex(of: audience)! + 1) << 24 | Basis(type.rawValue) << 8

@@ -154,16 +154,16 @@ extension Forwarder {
     }
 
     /// The answer for a family without addresses when the other family has some. This answer does not lead to the next
-    /// group, which could then insert any address. The answer is cached as long as the addresses of the other family:
-    /// an earlier request would be billed and bring nothing new.
+    /// group, which could then insert any address. The answer lives as long as the addresses of the other family: an
+    /// earlier request would be billed and bring nothing new. A family that was not asked for has no such answer.
     private func withoutAddresses(
         _ lookup: Lookup, _ type: RecordType, _ result: NameAddresses, _ reasons: [AbsenceReason], at group: GroupID
     ) -> Answer {
-        var answer = Answer.noData(lookup.key.name, type: type, negativeTTL: desk.rules.negativeTTL(of: group))
+        let (own, other) = type == .a ? (result.ipv4, result.ipv6) : (result.ipv6, result.ipv4)
+        var ttl = desk.rules.negativeTTL(of: group)
+        if case .noRecord = own, case .addresses(_, let ofOther) = other { ttl = max(ttl, timing.clamped(ofOther)) }
+        var answer = Answer.noData(lookup.key.name, type: type, negativeTTL: ttl)
         say(reasons.code(of: lookup.key.name, Families(of: type)), of: group, in: &answer)
-        if case .addresses(_, let ttl) = type == .a ? result.ipv6 : result.ipv4 {
-            answer.keep = max(answer.keep, timing.clamped(ttl))
-        }
         return answer
     }
 
@@ -191,8 +191,7 @@ extension Forwarder {
             let permitted = lookup.findsServer ? addresses : permitted(addresses, of: name, at: now)
             if permitted.isEmpty {
                 // This is an answer, not a failure: another group could give the same private addresses.
-                answer = policy.noPermittedAddress(name, type)
-                answer.keep = max(answer.keep, timing.clamped(ttl))
+                answer = policy.noPermittedAddress(name, type, for: timing.clamped(ttl))
             } else {
                 answer = Answer.addresses(name, type: type, permitted, ttl: timing.clamped(ttl))
             }

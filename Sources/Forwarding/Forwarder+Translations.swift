@@ -161,8 +161,8 @@ extension Forwarder {
     /// - Parameter a: The answer for A; nil if A was not asked for.
     func made(of a: Answer?, _ ipv6: FamilyAddresses, _ lookup: Lookup, at group: GroupID) -> MadeOfA? {
         guard let prefix = policy.synthesis, !lookup.findsServer, let a, case .noRecord = ipv6 else { return nil }
-        var absence = Answer.noData(lookup.key.name, type: .aaaa, negativeTTL: desk.rules.negativeTTL(of: group))
-        absence.keep = max(absence.keep, a.keep)
+        let absence = Answer.noData(
+            lookup.key.name, type: .aaaa, negativeTTL: max(desk.rules.negativeTTL(of: group), a.keep))
         return a.synthesized(under: prefix, after: absence).map { (made: $0, absence: absence) }
     }
 

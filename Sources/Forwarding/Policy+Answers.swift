@@ -19,8 +19,9 @@ extension Policy {
     }
 
     /// The answer if all addresses were private and the name may not have private addresses, by the operator's setting.
-    func noPermittedAddress(_ name: Name, _ type: RecordType) -> Answer {
-        .noData(name, type: type, negativeTTL: negativeTTL, extendedError: .blocked)
+    /// - Parameter ttl: The TTL of the addresses, if they are an account's.
+    func noPermittedAddress(_ name: Name, _ type: RecordType, for ttl: UInt32 = 0) -> Answer {
+        .noData(name, type: type, negativeTTL: max(negativeTTL, ttl), extendedError: .blocked)
     }
 
     /// The answer that there is no such record, where no group is asked: a group leaves the type or the family out; an

@@ -250,8 +250,8 @@ extension Forwarder {
     mutating func cacheAndShare(
         _ best: StepAnswer, of flight: Flight, isStandIn: Bool, at now: Tick
     ) -> Answer {
-        var answer = best.answer
         let (key, group) = (flight.key, flight.route[best.step].group)
+        var answer = existing(best.answer, key, at: now)
         let longest = isStandIn ? min(timing.maxTTL, Timing.standInTTL) : timing.maxTTL
         // `minTTL` has applied to an entry of the store, and to the A records from which the answer is made. It is a time
         // in the cache, so it does not apply to an answer that is not cached, as one made from stale records.
@@ -267,10 +267,24 @@ extension Forwarder {
         cacheAnswer(
             answer, by: group, to: key.name, key.type, for: key.audience, at: now, isStandIn: isStandIn || isMadeOfOne,
             basis: flight.bases.ofMessages)
-        if store.isOn, isOfServer, !isStandIn, !flight.isBinding, answer.isCacheable, !isMade {
+        // Whether the name exists may be known to this daemon alone.
+        let isAsGiven = answer.head.responseCode == best.answer.head.responseCode
+        if store.isOn, isOfServer, !isStandIn, !flight.isBinding, answer.isCacheable, !isMade, isAsGiven {
             share(.answer(answer), by: group, to: key.name.name, key.type, for: key.audience, at: now)
         }
         return answer
+    }
+
+    /// An answer as clients get it. NXDOMAIN holds for all types of a name (RFC 8020): of a name that the hosts file has,
+    /// it says that there is no such record. An answer with signatures stays, since clients may check it.
+    @inline(__always)
+    func existing(_ answer: Answer, _ key: Flight.Key, at now: Tick) -> Answer {
+        answer.head.responseCode == .nxDomain && exists(answer, key, at: now) ? answer.withoutDenial : answer
+    }
+
+    @inline(never)
+    private func exists(_ answer: Answer, _ key: Flight.Key, at now: Tick) -> Bool {
+        !key.findsServer && policy.isInHosts(key.name, key.type) && !answer.isSigned
     }
 
     /// Caches an account's "no record" for a flight.
@@ -343,6 +357,13 @@ extension Forwarder {
 }
 
 extension Answer {
+    /// The answer with NOERROR: the name exists, and has no such record.
+    fileprivate var withoutDenial: Answer {
+        var answer = self
+        (answer.head.responseCode, answer.head.authenticData) = (.noError, false)
+        return answer
+    }
+
     /// Limits a substitute for another answer to a minute.
     mutating func limitToStandIn() { clampTTLs(minimum: 0, maximum: Timing.standInTTL) }
 }

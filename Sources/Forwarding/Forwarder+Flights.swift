@@ -32,7 +32,7 @@ extension Forwarder {
             if let known = known(flight, at: now) { replyKnown(flight, flight.takeClients(), known) }
         case .bestSoFar:
             if !flight.clients.isEmpty, !flight.key.findsServer { counters.overdue += 1 }
-            giveFailure(flight, timedOut: true)
+            giveFailure(flight, timedOut: true, at: now)
         case .failure: fail(flight, at: now)
         }
     }
@@ -96,7 +96,7 @@ extension Forwarder {
         if let known = known(flight, at: now) {
             replyKnown(flight, flight.takeClients(), known)
         } else {
-            giveFailure(flight, timedOut: false)
+            giveFailure(flight, timedOut: false, at: now)
         }
         end(flight)
     }
@@ -126,7 +126,7 @@ extension Forwarder {
 
     // MARK: Failures in words
 
-    private mutating func giveFailure(_ flight: Flight, timedOut: Bool) {
+    private mutating func giveFailure(_ flight: Flight, timedOut: Bool, at now: Tick) {
         let clients = flight.takeClients()
         if flight.isBinding {
             // Without a service binding, clients use the addresses.
@@ -138,7 +138,8 @@ extension Forwarder {
             return reply(flight, clients, absence.answer, by: absence.by)
         }
         if let best = secondBest(of: flight) {
-            reply(flight, clients, explained(best.answer, flight.route[best.step].group), by: best.by)
+            let answer = explained(best.answer, flight.route[best.step].group)
+            reply(flight, clients, existing(answer, flight.key, at: now), by: best.by)
         } else {
             var reason = reason(flight)
             if timedOut { reason.code = .noReachableAuthority }

@@ -85,6 +85,7 @@ extension Forwarder {
         if lookForA(flight, after: aged, at: now) { return }
         if !subject.isAccount, flight.leadsOn(aged) { return tell(flight, .answered(aged), at: now) }
         guard !flight.standsIn(step, desk.rules) else { return tell(flight, .stored(aged), at: now) }
+        answer = existing(answer, key, at: now)
         rank(&answer, of: key.name, key.type, at: now)
         cacheShared(answer, elapsed, subject, at: now)
         desk.withdraw(flight)
@@ -100,7 +101,7 @@ extension Forwarder {
         guard case .answer(let answer) = content else { return }
         let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
         let isBetter = known.map { $0.isStandIn && elapsed < answer.keep } ?? true
-        if isBetter { cacheShared(answer, elapsed, subject, at: now) }
+        if isBetter { cacheShared(existing(answer, key, at: now), elapsed, subject, at: now) }
     }
 
     /// Caches an answer of the store, with its age in the store.

@@ -101,6 +101,12 @@ public struct HostsTable: Sendable, Equatable {
     /// Whether the file gives the name an address.
     func holds(_ key: NameKey) -> Bool { addresses[key] != nil }
 
+    /// Whether the file has the name for a client, as the name or the reverse name of an address. Such a name exists for
+    /// every type, so it never gets NXDOMAIN, which holds for all types of a name (RFC 8020).
+    func exists(_ key: NameKey, isOfThisHost: Bool) -> Bool {
+        names[key] != nil || addresses(key, isOfThisHost: isOfThisHost) != nil
+    }
+
     /// Whether the file gives the name only loopback addresses: a client on another host would connect to itself, so
     /// for such clients the name is not in the file.
     func isForThisHostAlone(_ key: NameKey) -> Bool {

@@ -56,14 +56,19 @@ extension Policy {
                 ? .addresses(name, type: type, addresses, ttl: Self.groupTTL)
                 : .noData(name, type: type, negativeTTL: Self.groupTTL)
             return (.answer(reply, by: group), .groupAnswers)
-        // A name of the hosts file exists for every type.
-        case .nxdomain where !hosts.holds(key) || !isOfThisHost && hosts.isForThisHostAlone(key):
+        case .nxdomain where !hosts.exists(key, isOfThisHost: isOfThisHost):
             reply = .nxDomain(name, type: type, negativeTTL: negativeTTL)
         case .nxdomain, .nodata: reply = .noData(name, type: type, negativeTTL: negativeTTL)
         case .refused: reply = .failure(name, type: type, .refused)
         }
         reply.add(.blocked, text: groupName)
         return (.answer(reply, by: group), .groupAnswers)
+    }
+
+    /// Whether the hosts file has the name of a question that servers are asked. For A, AAAA, HTTPS and SVCB of such a
+    /// name, servers are asked only for clients of other hosts, which may get less of the file.
+    func isInHosts(_ key: NameKey, _ type: RecordType) -> Bool {
+        hosts.exists(key, isOfThisHost: !Self.isAnsweredByAccounts(type))
     }
 
     /// TTL of the addresses in groups' own answers, in seconds.

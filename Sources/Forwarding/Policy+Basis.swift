@@ -18,6 +18,7 @@ public import DNSWire
 /// | whether private addresses are removed | they are before an answer is cached |
 /// | the network's NAT64 prefix, for AAAA | addresses are made under it |
 /// | the group of the route that leaves the type out | no later group is asked |
+/// | whether the hosts file has the name, for types of which the file has no answer | the name gets no NXDOMAIN |
 ///
 /// The basis is 0 where the daemon answers by itself, whatever servers answer: reserved names, the hosts file, a group
 /// with `answer`, private names without a server, a type that the group of the name leaves out, ANY, a route without a
@@ -54,7 +55,8 @@ extension Policy {
         return basis(
             row, type, for: client, refusesPrivate: refusesPrivate(key.name),
             ofAccounts: audience.isOfAccounts && areAddresses,
-            leavesValidators: audience == .everyone && areAddresses && groupRoutes[row.index].signedSteps != nil)
+            leavesValidators: audience == .everyone && areAddresses && groupRoutes[row.index].signedSteps != nil,
+            isInHosts: row.kind == .messages && isInHosts(key, type))
     }
 
     /// The bases of the answers to a question under way, for its present clients.
@@ -69,7 +71,9 @@ extension Policy {
     func bases(_ key: Flight.Key, by row: Row) -> AnswerBases {
         let (group, refuses) = (groupRoutes[row.index], refusesPrivate(key.name.name))
         var bases = AnswerBases()
-        bases.ofMessages = basis(row, key.type, for: key.audience, refusesPrivate: refuses, ofAccounts: false)
+        bases.ofMessages = basis(
+            row, key.type, for: key.audience, refusesPrivate: refuses, ofAccounts: false,
+            isInHosts: row.kind == .messages && isInHosts(key.name, key.type))
         if row.kind == .addresses, group.messageSteps.count < group.steps.count {
             bases.ipv4 = basis(row, .a, for: .everyone, refusesPrivate: refuses, ofAccounts: true)
             bases.ipv6 = basis(row, .aaaa, for: .everyone, refusesPrivate: refuses, ofAccounts: true)
@@ -80,9 +84,10 @@ extension Policy {
     /// - Parameters:
     ///   - ofAccounts: Whether the basis is for an account's answer.
     ///   - leavesValidators: Whether validating clients are sent to other groups.
+    ///   - isInHosts: Whether the hosts file has the name.
     private func basis(
         _ row: Row, _ type: RecordType, for client: Audience, refusesPrivate: Bool, ofAccounts: Bool,
-        leavesValidators: Bool = false
+        leavesValidators: Bool = false, isInHosts: Bool = false
     ) -> Basis {
         let bases = groupRoutes[row.index].bases
         let number: UInt64
@@ -101,6 +106,7 @@ extension Policy {
             (refusesPrivate ? 1 : 0) + (leavesValidators ? 2 : 0) + markOfLeftOut(row, type, ofAccounts: ofAccounts)
                 << 2)
         if type == .aaaa, synthesis(for: client) != nil { hash.add(prefixMark) }
+        if isInHosts { hash.add(1) }
         return max(Basis(truncatingIfNeeded: hash.value ^ hash.value >> 32), 1)
     }
 

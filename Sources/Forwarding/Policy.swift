@@ -249,9 +249,12 @@ public struct Policy: Sendable {
         if let answer = hosts.answer(key, type, ttl: 0, isOfThisHost: isOfThisHost) { return (.answer(answer), .hosts) }
         if type == .ptr, let target = translatedReverse(name) { return (.alias(of: target, by: nil), .translated) }
         if hasNoPrivateNames, finding.reserved != nil {
-            return awaitsPrivateNames
-                ? (.answer(privateNamesAwaited(name, type)), .privateNamesAwaited)
-                : (.answer(.nxDomain(name, type: type, negativeTTL: negativeTTL)), .noPrivateNames)
+            if awaitsPrivateNames { return (.answer(privateNamesAwaited(name, type)), .privateNamesAwaited) }
+            let exists = hosts.exists(key, isOfThisHost: isOfThisHost)
+            return (
+                .answer(exists ? noData(name, type) : .nxDomain(name, type: type, negativeTTL: negativeTTL)),
+                .noPrivateNames
+            )
         }
         let index = index(finding)
         if leavesOut(GroupID(index), type) { return (.answer(noData(name, type)), .typeLeftOut) }

@@ -79,7 +79,8 @@ extension ScenarioRunner {
         var (content, lifetime) = (SharedContent.noRecord, UInt32(30))
         if what != "no record" {
             let message = MessageQuestion(name: question.name, type: question.type)
-            guard let answer = ScenarioAnswer.answer("NOERROR \(what)", message) else { return nil }
+            let text = what.hasPrefix("NXDOMAIN") ? what : "NOERROR \(what)"
+            guard let answer = ScenarioAnswer.answer(text, message) else { return nil }
             (content, lifetime) = (.answer(answer), answer.keep)
         }
         let entry = SharedEntry(content, stored: wall - age / 1_000_000_000, lifetime: lifetime)

@@ -173,11 +173,11 @@ extension Judge {
             }
             if !hosted.contains(nil) { return fault("\(who) another answer than the hosts file's") }
         }
+        // A name in the hosts file exists, whatever the type.
+        let exists = plans.contains { $0.hosted(asked.query.name, 1) != nil }
         let blocked = plans.map { $0.blocked(asked.query.name, asked.query.type) }
         if blocked.contains(where: { $0 != nil }) {
             let all = message.records.map { Array($0.data) }
-            // A name in the hosts file exists, whatever the type.
-            let exists = plans.contains { $0.hosted(asked.query.name, 1) != nil }
             let isSaid = blocked.contains { said in
                 said.map { ($0.code == message.code || exists && message.code == 0) && $0.data == all } ?? false
             }
@@ -185,7 +185,9 @@ extension Judge {
             if !blocked.contains(where: { $0 == nil }) { return fault("\(who) another answer than the list's") }
         }
         if plans.allSatisfy({ $0.hasNoPrivateNames && $0.isPrivate(asked.query.name) }) {
-            if message.code != 3 { fault("\(who) RCODE \(message.code) for a private name without a server") }
+            if message.code != 3, !exists || message.code != 0 {
+                fault("\(who) RCODE \(message.code) for a private name without a server")
+            }
             return
         }
         let isLeftOut = plans.allSatisfy {

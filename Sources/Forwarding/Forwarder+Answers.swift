@@ -276,7 +276,8 @@ extension Forwarder {
     }
 
     /// An answer as clients get it. NXDOMAIN holds for all types of a name (RFC 8020): of a name that the hosts file has,
-    /// it says that there is no such record. An answer with signatures stays, since clients may check it.
+    /// or of which the cache has an account's addresses, it says that there is no such record. An answer with signatures
+    /// stays, since clients may check it.
     @inline(__always)
     func existing(_ answer: Answer, _ key: Flight.Key, at now: Tick) -> Answer {
         answer.head.responseCode == .nxDomain && exists(answer, key, at: now) ? answer.withoutDenial : answer
@@ -284,7 +285,14 @@ extension Forwarder {
 
     @inline(never)
     private func exists(_ answer: Answer, _ key: Flight.Key, at now: Tick) -> Bool {
-        !key.findsServer && policy.isInHosts(key.name, key.type) && !answer.isSigned
+        guard !key.findsServer, !answer.isSigned else { return false }
+        return policy.isInHosts(key.name, key.type)
+            || [.a, .aaaa].contains { type in
+                cache.find(key.name.name, type: type, for: key.audience, at: now.seconds).map { known in
+                    known.audience.isOfAccounts && known.isFresh && !known.isStandIn
+                        && known.answer.head.answerCount > 0
+                } ?? false
+            }
     }
 
     /// Caches an account's "no record" for a flight.

@@ -431,7 +431,8 @@ final class Episode {
     /// If one of several servers becomes silent, no answer is lost or late by a second.
     private func askPastBlackHole(_ client: Int, _ zone: String, _ perSecond: Int, _ seconds: Int, _ seed: UInt64) {
         // Until it was asked again, a server that had trouble has others asked before it.
-        guard let group = calmGroup(zone), group.hosts.count > 1, group.hosts.dropFirst().allSatisfy(judge.wasAskedSince)
+        guard let group = calmGroup(zone), group.hosts.count > 1,
+            group.hosts.dropFirst().allSatisfy(judge.wasAskedSince)
         else { return }
         judge.isTroubled(seconds: seconds + 1)
         askNew(client, zone, perSecond, seconds, seed, isPromised: true)

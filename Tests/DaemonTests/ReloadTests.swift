@@ -62,6 +62,34 @@ import Transport
         #expect(seen.last?.hasPrefix("warning listen.allow has no 127.0.0.1: ") == true)
         expectEnd { daemon.stop(because: "the end", $0) }
     }
+
+    /// The upstream of a group is found by its number, and is made only for settings that differ from those in effect.
+    @Test func aRefusedReloadLeavesEachGroupItsNumber() throws {
+        func settings(_ keys: String) throws -> Settings {
+            var settings = try Settings.load("[upstreams.shop]\n\(keys)")
+            (settings.fallback.hosts, settings.fallback.resolvConf) = ([], [])
+            return settings
+        }
+        let account = try settings(
+            """
+            provider = "tencent"
+            encryptType = "aes"
+            dnsId = 1
+            dnsKey = "0123456789abcdef"
+            dnsIp = ["192.0.2.1"]
+            domains = ["shop.example"]
+            """)
+        let refused = try settings("servers = [\"192.0.2.1\"]\ndomainsFile = \"/nonexistent/names\"\n")
+        let forwarder = try ForwarderLoop(report: LogLines().report)
+        var numbers = GroupNumbers()
+        forwarder.begin(try forwarder.prepare(account, after: nil, &numbers, Provenance()))
+        let number = numbers["shop"]
+        #expect(throws: StartFailure.self) {
+            _ = try forwarder.prepare(refused, after: account, &numbers, Provenance())
+        }
+        _ = try forwarder.prepare(account, after: account, &numbers, Provenance())
+        #expect(numbers["shop"] == number)
+    }
 }
 
 extension ForwarderLoop {

@@ -87,23 +87,28 @@ final class SettingsInEffect: @unchecked Sendable {
     }
 
     /// May be called from any thread.
-    /// - Parameter old: The settings in effect; nil at the start.
+    /// - Parameters:
+    ///   - old: The settings in effect; nil at the start.
+    ///   - numbers: Stay as they are if a part fails: a group of refused settings has no number.
     func prepare(
         _ new: Settings, after old: Settings?, _ numbers: inout GroupNumbers, _ provenance: Provenance
     ) throws(StartFailure) -> Prepared {
-        numbers.add(new)
+        var added = numbers
+        added.add(new)
         let before = old.map(GroupIdentity.all) ?? [:]
         let accounts = try accounts.prepare(new, after: before, upstreams.lookup.finder)
         if new.sharedCache.server != nil { generations?.read() }
         let isSameStore = old.map {
             $0.sharedCache == new.sharedCache && SharedSettings($0) == SharedSettings(new)
         }
-        return Prepared(
-            settings: new, names: try NameLists(new, numbers, knownNames(old)), numbers: numbers,
+        let prepared = Prepared(
+            settings: new, names: try NameLists(new, added, knownNames(old)), numbers: added,
             provenance: provenance,
             local: local.read(new, after: old), upstreams: try UpstreamRegistry.Prepared(new, after: before),
             accounts: accounts, store: isSameStore ?? false ? .none : .some(try Store.Prepared(new.sharedCache)),
             areOtherAccounts: !accounts.renewed.isEmpty || new.accounts.map(\.name) != old?.accounts.map(\.name))
+        numbers = added
+        return prepared
     }
 
     /// Applies new settings, all in one turn; on the loop, or before it starts.

@@ -13,6 +13,10 @@ extension Settings {
     /// The result of applying new settings to a daemon with these settings.
     public func reloading(_ new: Settings) -> Reloading {
         var result = new
+        // The sockets for TLS and HTTPS stay until a restart, and so does the certificate that their clients need.
+        let hasSockets = !listen.tls.isEmpty || !listen.https.isEmpty
+        let keepsCertificate = hasSockets && new.listen.certificateFile.isEmpty
+        if keepsCertificate { result.listen.keepCertificate(of: listen) }
         var (applied, needingRestart): ([String], [String]) = ([], [])
         for section in Section.allCases {
             switch section {
@@ -22,7 +26,8 @@ extension Settings {
                 applied += changes(of: new)
             default:
                 for key in Key.all where key.section == section {
-                    if key.needsRestart {
+                    let isOfCertificate = ["listen.certificateFile", "listen.keyFile"].contains(key.path)
+                    if key.needsRestart || keepsCertificate && isOfCertificate {
                         key.copy(self, &result)
                         if !key.isEqual(self, new) { needingRestart.append(key.path) }
                     } else if !key.isEqual(self, new) {

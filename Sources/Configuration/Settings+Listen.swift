@@ -37,6 +37,11 @@ extension Settings.Listen {
         keyContents = FileContents(Array(keyPEM.prefix((end ?? -1) + 1)))
     }
 
+    /// Takes over the contents of another certificate's files.
+    mutating func keepCertificate(of other: Self) {
+        (certificateContents, keyContents) = (other.certificateContents, other.keyContents)
+    }
+
     /// Forgets the contents of the files; they can still be compared with later contents.
     public mutating func forgetFiles() {
         certificateContents?.forget()

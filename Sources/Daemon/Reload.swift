@@ -20,14 +20,15 @@ extension Daemon {
         let (running, proxiesBefore) = settings.applyingProxy(in: environment)
         let (next, proxies) = reloading.settings.applyingProxy(in: environment)
         let certificate = try CertificateFiles.Prepared(next.listen, plain: sockets.endpoints(.tcp))
-        _ = try sockets.streamListeners(certificate)
+        // A certificate that stays has no contents here: they were forgotten, and the servers have it.
+        if next.listen.certificateFile.isEmpty { _ = try sockets.streamListeners(certificate) }
         let prepared = try forwarderLoop.prepare(
             sockets.applied(to: next), after: running, &numbers, Provenance(origins: origins, proxies: proxies))
         settings = reloading.settings
         settings.forgetFiles()
         let isDone = DispatchSemaphore(value: 0)
         forwarderLoop.apply(prepared) { [streams, certificates] in
-            if let certificate { certificates.follow(certificate) }
+            if let certificate, streams.count > 1 { certificates.follow(certificate) }
             for server in streams { server.apply(next.listen, certificate) { isDone.signal() } }
         }
         for _ in streams { isDone.wait() }

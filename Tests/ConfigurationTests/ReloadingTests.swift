@@ -113,6 +113,20 @@ import Testing
         #expect(before != Settings())
     }
 
+    @Test("the certificate stays as long as the sockets for TLS and HTTPS", arguments: ["tls", "https"])
+    func certificate(_ key: String) throws {
+        let text = "[listen]\n\(key) = ['127.0.0.1:853']\ncertificateFile = '/cert'\nkeyFile = '/key'"
+        func with() throws -> Settings { try load(text, files: ["/cert": "a certificate", "/key": "its key"]) }
+        var before = try with()
+        before.forgetFiles()
+        let stays = ["listen.\(key)", "listen.certificateFile", "listen.keyFile"]
+        let without = before.reloading(Settings())
+        #expect(without == Settings.Reloading(settings: before, applied: [], needingRestart: stays))
+        // The same files again are no change.
+        let again = without.settings.reloading(try with())
+        #expect(again.applied == [] && again.needingRestart == [] && again.settings.listen.certificate != nil)
+    }
+
     @Test("a text that was read before is known by a digest, and any other is read")
     func texts() throws {
         for number in (0..<40).map({ $0 % 20 }) {

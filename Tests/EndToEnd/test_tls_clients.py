@@ -221,6 +221,20 @@ def test_new_connections_get_the_new_certificate_and_none_is_dropped(serving, tr
     assert "PRIVATE KEY" not in running.log()
 
 
+def test_without_the_door_the_certificate_stays_until_a_restart(serving, trusting):
+    running = serving()
+    context = trusting()
+    before = serial(context)
+    file = running.directory / "httpdnsd.toml"
+    text, count = re.subn(r"(?m)^(tls|certificateFile|keyFile) = .*\n", "", file.read_text())
+    assert count == 3
+    file.write_text(text)
+    running.process.send_signal(signal.SIGHUP)
+    eventually(lambda: running.log_lines("listen.tls, listen.certificateFile, listen.keyFile need a restart"), "the log names the keys")
+    assert running.log_lines("the configuration was read again, nothing has changed")
+    assert serial(context) == before
+
+
 @pytest.mark.parametrize("case, said", [
     ("missing key", "listen.keyFile: missing"), ("no such file", "No such file"), ("no certificate", "listen.certificateFile: "),
     ("another key", "listen.keyFile: ")])

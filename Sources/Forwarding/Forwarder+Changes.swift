@@ -129,10 +129,14 @@ extension Forwarder {
             policy = new
             policy.synthesis = synthesis
         }
+        let former = desk.ids.map { desk.group($0).servers }
         desk.replace(groups, timing)
         // The desk knows which groups have had servers.
         if desk.ids.contains(policy.privateNames) { self.policy.setServers(of: desk.group(policy.privateNames)) }
         desk.beginAfresh(renewed)
+        for (id, servers) in zip(desk.ids, former) where renewed.contains(id) || desk.group(id).servers != servers {
+            desk.outageEnded(of: id, at: now)
+        }
         admission.failures.removeAll()
         let policy = policy
         desk.forgetNamesWithoutRecord {

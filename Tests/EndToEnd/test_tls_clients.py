@@ -230,7 +230,8 @@ def test_without_the_door_the_certificate_stays_until_a_restart(serving, trustin
     assert count == 3
     file.write_text(text)
     running.process.send_signal(signal.SIGHUP)
-    eventually(lambda: running.log_lines("listen.tls, listen.certificateFile, listen.keyFile need a restart"), "the log names the keys")
+    words = "listen.tls, listen.certificateFile, listen.keyFile need a restart"
+    eventually(lambda: running.log_lines(words), "the log names the keys")
     assert running.log_lines("the configuration was read again, nothing has changed")
     assert serial(context) == before
 

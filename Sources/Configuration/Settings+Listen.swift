@@ -37,6 +37,11 @@ extension Settings.Listen {
         keyContents = FileContents(Array(keyPEM.prefix((end ?? -1) + 1)))
     }
 
+    /// Whether the files hold the same certificate and key, even after the contents are forgotten.
+    public func hasCertificate(of other: Self) -> Bool {
+        certificateContents == other.certificateContents && keyContents == other.keyContents
+    }
+
     /// Takes over the contents of another certificate's files.
     mutating func keepCertificate(of other: Self) {
         (certificateContents, keyContents) = (other.certificateContents, other.keyContents)

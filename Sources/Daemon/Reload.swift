@@ -28,8 +28,8 @@ extension Daemon {
         settings.forgetFiles()
         let isDone = DispatchSemaphore(value: 0)
         forwarderLoop.apply(prepared) { [streams, certificates] in
-            if let certificate, streams.count > 1 { certificates.follow(certificate) }
-            for server in streams { server.apply(next.listen, certificate) { isDone.signal() } }
+            let isAnother = certificate.map { streams.count > 1 && certificates.follow($0) } ?? false
+            for server in streams { server.apply(next.listen, isAnother ? certificate : nil) { isDone.signal() } }
         }
         for _ in streams { isDone.wait() }
         // From here on all log lines are true. A line is written if the former or the new level includes it.

@@ -125,6 +125,8 @@ import Testing
         // The same files again are no change.
         let again = without.settings.reloading(try with())
         #expect(again.applied == [] && again.needingRestart == [] && again.settings.listen.certificate != nil)
+        #expect(again.settings.listen.hasCertificate(of: before.listen))
+        #expect(!Settings().listen.hasCertificate(of: before.listen))
     }
 
     @Test("a text that was read before is known by a digest, and any other is read")

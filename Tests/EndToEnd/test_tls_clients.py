@@ -221,6 +221,17 @@ def test_new_connections_get_the_new_certificate_and_none_is_dropped(serving, tr
     assert "PRIVATE KEY" not in running.log()
 
 
+def test_a_session_outlives_a_reload(serving, trusting):
+    running = serving()
+    context = trusting(ssl.TLSVersion.TLSv1_2)
+    with Encrypted(context) as stream:
+        kept = stream.socket.session
+    running.process.send_signal(signal.SIGHUP)
+    eventually(lambda: running.log_lines("read again, nothing has changed"), "the configuration is read again")
+    with Encrypted(context, session=kept) as again:
+        assert again.socket.session_reused
+
+
 def test_without_the_door_the_certificate_stays_until_a_restart(serving, trusting):
     running = serving()
     context = trusting()

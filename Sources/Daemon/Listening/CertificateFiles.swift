@@ -83,8 +83,11 @@ final class CertificateFiles: @unchecked Sendable {
         (self.loop, self.report, self.show) = (loop, report, show)
     }
 
-    /// Takes the servers' present certificate, and follows its files. Call on the loop, or before it starts.
-    func follow(_ prepared: Prepared) {
+    /// Takes the certificate of settings, and follows its files. Call on the loop, or before it starts.
+    /// - Returns: Whether the servers have another one: with a new context, clients' sessions could not be resumed.
+    @discardableResult
+    func follow(_ prepared: Prepared) -> Bool {
+        let isAnother = !(current?.settings.hasCertificate(of: prepared.settings) ?? false)
         stop()
         (current, failure) = (prepared, nil)
         report.certificate(prepared.shown)
@@ -93,6 +96,7 @@ final class CertificateFiles: @unchecked Sendable {
         ) { [unowned self] _ in read() }
         // The files may have changed after they were read and before they were watched.
         read()
+        return isAnother
     }
 
     func stop() {

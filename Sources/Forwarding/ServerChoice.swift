@@ -13,7 +13,7 @@ import Base
 /// | `pause` has passed | is tried, by the next question or beside it; its next pause is twice as long |
 /// | a trial ends without a verdict: it is withdrawn, or this machine is short of a resource | is tried again a second later |
 /// | the network changes | has its rank again, or is tried by the next question |
-/// | a new list contains it | stays as it is |
+/// | a new list contains it | stays as it is; a shorter `pause` holds from when it was set aside |
 /// | each server has failed three times in a row | the group is down |
 ///
 /// While a group is down, a question for which another group can be asked goes to one of its servers only if no query
@@ -148,6 +148,7 @@ struct ServerChoice {
     /// The group has other settings or servers.
     mutating func replace(_ group: UpstreamGroup) {
         (rule, concurrency) = (group.choice, group.concurrency)
+        for index in servers.indices { servers[index].shortenPause(rule) }
         guard group.servers != servers.map(\.server) else { return }
         servers = group.servers.map { server in
             if let known = servers.first(where: { $0.server == server }) { return known }

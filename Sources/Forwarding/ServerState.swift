@@ -102,6 +102,14 @@ public struct ServerState: Sendable, Equatable {
         setAside = SetAside(pause: pause, until: now.advanced(milliseconds: pause * 1000))
     }
 
+    /// The group has another rule: a present pause is no longer than the longest one of the rule.
+    mutating func shortenPause(_ rule: UpstreamGroup.Choice) {
+        guard let most = rule.pause?.upperBound, let known = setAside, known.pause > most else { return }
+        let less = UInt64(known.pause - most) * 1_000_000_000
+        let until = known.until.map { Tick(nanoseconds: $0.nanoseconds - min(less, $0.nanoseconds)) }
+        setAside = SetAside(pause: most, until: until)
+    }
+
     /// Another server has answered: if the last result of this server was a failure or a refusal, the other server is
     /// asked first from now on.
     mutating func yield() {

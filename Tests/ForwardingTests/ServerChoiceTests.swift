@@ -220,6 +220,20 @@ import Testing
         #expect(world.pick() == "2 beside 1")
     }
 
+    /// The new pause counts from the failure; a longer one does not hold for a server that was set aside before.
+    @Test func aShorterPauseHoldsForServersThatWereSetAside() {
+        var world = World(Self.account)
+        world.fails(1, times: 2)
+        world.pass(59)
+        for minutes in [1, 20] {
+            let rule = UpstreamGroup.Choice.inOrder(switchAfter: 2, returnAfterMinutes: minutes)
+            world.choice.replace(UpstreamGroup(GroupID(2), .scenario(3, list: 0), .messages, rule, timeout: 2000))
+            #expect(world.pick() == "2")
+        }
+        world.pass(1)
+        #expect(world.pick() == "1 as a trial")
+    }
+
     @Test func aGroupIsDownWhenEachServerHasFailedThrice() {
         for rule in [Self.account, Self.pool, Self.resolvers] {
             var world = World(rule, servers: 2)

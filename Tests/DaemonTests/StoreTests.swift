@@ -30,5 +30,9 @@ import Transport
         #expect(upstream !== former && upstream.pendingDeletes == former.pendingDeletes && upstream.isGenerationDue)
         for key in upstream.pendingDeletes { #expect(upstream.forgotten.holds(key, stored: now - 1)) }
         #expect(store.apply(nil) && store.upstream == nil)
+        // A later reload has the store again.
+        #expect(!store.apply(nil) && store.apply(prepared))
+        let last = try #require(store.upstream)
+        #expect(last !== former && last.pendingDeletes == former.pendingDeletes && last.isGenerationDue)
     }
 }

@@ -9,6 +9,8 @@ import Upstreams
 final class Store {
     /// Nil if no store is configured.
     private(set) var upstream: StoreUpstream?
+    /// The last upstream, while no store is configured: what is still to be deleted there is for the next one.
+    private var former: StoreUpstream?
     /// Called with the events of the store and the results of requests.
     var handle: (SharedEvent) -> Void = { _ in }
     private let generations: Generations?
@@ -58,14 +60,15 @@ final class Store {
     /// - Returns: false if no store is configured, and none was.
     func apply(_ new: Prepared?) -> Bool {
         guard upstream != nil || new != nil else { return false }
-        let former = upstream
-        former?.close()
+        upstream?.close()
+        let former = upstream ?? former
         upstream = new.map {
             StoreUpstream(
                 $0.access, seals: $0.seals.map { StoreSeal($0, [:]) }, generations: generations, loop: loop,
                 outbox: outbox)
         }
         if let former { upstream?.takeOver(former) }
+        self.former = upstream == nil ? former : nil
         upstream?.handle = { [unowned self] in handle($0) }
         return true
     }

@@ -61,7 +61,7 @@ final class Store {
     func apply(_ new: Prepared?) -> Bool {
         guard upstream != nil || new != nil else { return false }
         upstream?.close()
-        let former = upstream ?? former
+        let former = upstream ?? self.former
         upstream = new.map {
             StoreUpstream(
                 $0.access, seals: $0.seals.map { StoreSeal($0, [:]) }, generations: generations, loop: loop,

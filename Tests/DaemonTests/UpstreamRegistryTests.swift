@@ -8,8 +8,17 @@ import Testing
 @testable import Transport
 @testable import Upstreams
 
-/// What is counted of groups that come and go by a reload.
+/// What is counted of groups that come and go by a reload, and which of them begin afresh.
 struct UpstreamRegistryTests {
+    @Test func aGroupThatIsAskedInAnotherWayBeginsAfresh() throws {
+        func settings(_ key: String) throws -> Settings {
+            try Settings.load("[upstreams.office]\nservers = [\"192.0.2.1\"]\ndomains = [\"corp.example\"]\n\(key)\n")
+        }
+        let before = GroupIdentity.all(try settings(""))
+        #expect(try UpstreamRegistry.Prepared(settings("timeout = 900"), after: before).renewed == [])
+        #expect(try UpstreamRegistry.Prepared(settings("mark = 7"), after: before).renewed == ["office"])
+    }
+
     @Test func noCountFallsWhenAGroupGoes() throws {
         let loop = try EventLoop(label: "test")
         let registry = UpstreamRegistry(loop: loop, ServerLookup(loop: loop))

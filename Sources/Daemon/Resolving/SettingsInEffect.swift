@@ -127,7 +127,8 @@ final class SettingsInEffect: @unchecked Sendable {
         }
         // Before the policy is made, which includes the families by which servers are reached.
         translation.apply(settings.nat64, areOtherResolvers: areOtherResolvers, at: now)
-        takeOver(renewed: Set(new.accounts.renewed.map { numbers[$0.name] }), at: now)
+        let renewed = new.accounts.renewed.map(\.name) + new.upstreams.renewed
+        takeOver(renewed: Set(renewed.map { numbers[$0] }), at: now)
         if let known {
             let wanted = settings.cache
             change(

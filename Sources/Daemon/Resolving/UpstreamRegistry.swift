@@ -34,6 +34,8 @@ final class UpstreamRegistry {
     /// The parts of settings that can fail; made on any thread.
     struct Prepared: @unchecked Sendable {
         // Unchecked: made on one thread, used on the loop.
+        /// The names of the groups whose access is new or has changed.
+        let renewed: [String]
         /// The new access of accounts whose access has changed, by their groups.
         fileprivate var accesses: [String: ServiceAccess] = [:]
         /// New contexts for groups with encrypted servers that are new or have another verification.
@@ -42,6 +44,7 @@ final class UpstreamRegistry {
         /// - Parameter old: The identities of the groups in effect; empty at the start.
         init(_ new: Settings, after old: [String: GroupIdentity] = [:]) throws(StartFailure) {
             let others = GroupIdentity.all(new).filter { $1.access != old[$0]?.access }
+            renewed = Array(others.keys)
             for account in new.accounts where others[account.name] != nil {
                 accesses[account.name] = try ServiceAccess(account)
             }

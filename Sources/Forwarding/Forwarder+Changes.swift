@@ -129,7 +129,8 @@ extension Forwarder {
             policy = new
             policy.synthesis = synthesis
         }
-        let former = desk.ids.map { desk.group($0).servers }
+        var former: [[Server]] = []
+        for id in desk.ids { former.append(desk.group(id).servers) }
         desk.replace(groups, timing)
         // The desk knows which groups have had servers.
         if desk.ids.contains(policy.privateNames) { self.policy.setServers(of: desk.group(policy.privateNames)) }

@@ -12,7 +12,7 @@ package struct StreamCounters: Sendable, Equatable {
     package var closedIdle: UInt64 = 0
     /// Connections closed because more bytes than allowed for one client, or for all, waited for the client to read.
     package var cutOff: UInt64 = 0
-    /// Connections refused because the client is not in `listen.allow`.
+    /// Connections refused, or closed by a reload, because the client is not in `listen.allow`.
     package var notAllowed: UInt64 = 0
     /// Connections whose TLS handshake failed or took too long, by ``HandshakeFailure``.
     package var handshakesFailed = [UInt64](repeating: 0, count: HandshakeFailure.allCases.count)

@@ -142,4 +142,66 @@ import Testing
         connection.client.close()
         close(connection.end)
     }
+
+    /// A server on a loop of its own, with a client over loopback, which has an answer already.
+    private struct Serving {
+        let server: StreamServer
+        let frontend: CurrentFrontend
+        let client: Int32
+
+        /// Whether the daemon has closed the client's connection; false after ten seconds.
+        var isClosed: Bool {
+            var octet: UInt8 = 0
+            return recv(client, &octet, 1, 0) == 0
+        }
+
+        var counters: StreamCounters {
+            let counters = OnLoop(StreamCounters())
+            expectEnd { done in
+                StreamServer.figures(of: [server][...]) { figures in
+                    counters.value = StreamCounters(of: figures)
+                    done()
+                }
+            }
+            return counters.value
+        }
+
+        func stop() {
+            expectEnd { server.stopListening($0) }
+            expectEnd { server.stop($0) }
+            close(client)
+        }
+    }
+
+    private func serve() throws -> Serving {
+        let settings = Settings().listen
+        let frontend = CurrentFrontend(QueryFrontend(cache: cache, settings, queue: forwarder.queue))
+        let listener = try StreamListener.listen(Endpoint(.v4(127, 0, 0, 1), port: 0))
+        let server = try StreamServer(
+            StreamServer.Listeners(transport: .tcp, listeners: [listener], certificate: nil), settings,
+            frontend: frontend, forwarderLoop: forwarder, report: LogLines().report)
+        try server.start()
+        let client = try loopbackSocket(SOCK_STREAM).descriptor
+        var longest = timeval(tv_sec: 10, tv_usec: 0)
+        setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &longest, socklen_t(MemoryLayout<timeval>.size))
+        connectToLoopback(client, port: listener.local.port)
+        let question = framed(query(example))
+        try #require(send(client, question, question.count, Int32(MSG_NOSIGNAL)) == question.count)
+        var reply = [UInt8](repeating: 0, count: 512)
+        try #require(recv(client, &reply, reply.count, 0) > 2)
+        return Serving(server: server, frontend: frontend, client: client)
+    }
+
+    @Test func aReloadClosesTheConnectionsOfClientsThatMayNotAskAnyMore() throws {
+        let serving = try serve()
+        defer { serving.stop() }
+        let settings = Settings().listen
+        expectEnd { serving.server.apply(settings, nil, $0) }
+        #expect(serving.counters.notAllowed == 0, "it may ask as before")
+        var others = settings
+        others.allow = [Network("192.0.2.0/24")!]
+        serving.frontend.change { $0.apply(others) }
+        expectEnd { serving.server.apply(others, nil, $0) }
+        #expect(serving.isClosed && serving.counters.notAllowed == 1)
+    }
 }

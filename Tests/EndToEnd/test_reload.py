@@ -154,7 +154,11 @@ def test_every_kind_of_change(reloading, service, scripted_resolver, tmp_path):
     def change(**settings):
         return running.change(chosen, **{"fallback": {"servers": [local.endpoint]}} | settings)
 
-    change(listen={"allow": ["192.0.2.0/24"]})
+    with Stream() as stream:
+        stream.send(dns.message.make_query(names["kept"], "A"))
+        assert stream.receive().answer
+        change(listen={"allow": ["192.0.2.0/24"]})
+        assert stream.receive() is None, "a present connection is closed"
     assert ask(names["kept"]).rcode() == dns.rcode.REFUSED
     with pytest.raises((ConnectionError, EOFError)):
         ask(names["kept"], transport="tcp")

@@ -88,6 +88,7 @@ final class StreamServer: @unchecked Sendable {
             defer { done() }
             room.settings = settings
             take(certificate)
+            closeStrangers()
             checkClients()
         }
     }
@@ -148,8 +149,7 @@ final class StreamServer: @unchecked Sendable {
     /// A client that may not ask uses none of the resources that allowed clients share, least of all a handshake.
     private func accept(_ socket: consuming StreamSocket, _ address: SocketAddress) {
         guard let source = frontend.source(ofAllowed: address.address) else {
-            counters.notAllowed += 1
-            return forwarderLoop.strangers.closed(address.address)
+            return countStranger(address.address)
         }
         while case let entry = room.entry(of: source, among: guests), entry != .free {
             guard case .insteadOf(let number) = entry else {
@@ -176,6 +176,19 @@ final class StreamServer: @unchecked Sendable {
         } catch {
             report.systemFailed(turnedAway, error)
         }
+    }
+
+    /// Closes the connections of clients that may not ask any more.
+    private func closeStrangers() {
+        for client in clients.values where frontend.source(ofAllowed: client.address) == nil {
+            countStranger(client.address)
+            client.closeIdle()
+        }
+    }
+
+    private func countStranger(_ address: IPAddress) {
+        counters.notAllowed += 1
+        forwarderLoop.strangers.closed(address)
     }
 
     /// Adds to the octets stored for clients; negative to subtract.

@@ -42,6 +42,8 @@ package protocol LinkOwner: AnyObject {
     /// Octets have come. Their events, if any, were reported, and the resulting output was sent, or is left to the
     /// owner to send; there may be room again.
     func advanced(_ link: StreamLink)
+    /// TLS has failed on the answering side. The link ends once the peer has read the reason and closed.
+    func failing(_ link: StreamLink, _ end: LinkEnd)
     /// The link is closed.
     func ended(_ link: StreamLink, _ end: LinkEnd)
 }
@@ -49,4 +51,5 @@ package protocol LinkOwner: AnyObject {
 extension LinkOwner {
     package func opened(_ link: StreamLink) {}
     package func advanced(_ link: StreamLink) {}
+    package func failing(_ link: StreamLink, _ end: LinkEnd) {}
 }

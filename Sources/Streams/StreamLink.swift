@@ -215,6 +215,7 @@ extension StreamLink: StreamOwner {
         if case .tls? = finishEnd, let finishEnd { return end(finishEnd) }
         guard client == nil, case .tls = failure, finishEnd == nil else { return end(failure) }
         finishEnd = failure
+        owner.failing(self, failure)
         stream.finish()
     }
 

@@ -143,16 +143,16 @@ import Testing
         close(connection.end)
     }
 
-    /// A server on a loop of its own, with a client over loopback, which has an answer already.
+    /// A server on a loop of its own, with a client over loopback.
     private struct Serving {
         let server: StreamServer
         let frontend: CurrentFrontend
         let client: Int32
 
-        /// Whether the daemon has closed the client's connection; false after ten seconds.
-        var isClosed: Bool {
-            var octet: UInt8 = 0
-            return recv(client, &octet, 1, 0) == 0
+        /// The number of octets that come next; 0 at the end, -1 after ten seconds.
+        func received() -> Int {
+            var octets = [UInt8](repeating: 0, count: 512)
+            return recv(client, &octets, octets.count, 0)
         }
 
         var counters: StreamCounters {
@@ -173,28 +173,29 @@ import Testing
         }
     }
 
-    private func serve() throws -> Serving {
+    /// - Parameter bytes: What the client sends.
+    private func serve(
+        _ bytes: [UInt8], over transport: Tally.Transport = .tcp, _ certificate: TLSServerContext? = nil
+    ) throws -> Serving {
         let settings = Settings().listen
         let frontend = CurrentFrontend(QueryFrontend(cache: cache, settings, queue: forwarder.queue))
         let listener = try StreamListener.listen(Endpoint(.v4(127, 0, 0, 1), port: 0))
         let server = try StreamServer(
-            StreamServer.Listeners(transport: .tcp, listeners: [listener], certificate: nil), settings,
+            StreamServer.Listeners(transport: transport, listeners: [listener], certificate: certificate), settings,
             frontend: frontend, forwarderLoop: forwarder, report: LogLines().report)
         try server.start()
         let client = try loopbackSocket(SOCK_STREAM).descriptor
         var longest = timeval(tv_sec: 10, tv_usec: 0)
         setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &longest, socklen_t(MemoryLayout<timeval>.size))
         connectToLoopback(client, port: listener.local.port)
-        let question = framed(query(example))
-        try #require(send(client, question, question.count, Int32(MSG_NOSIGNAL)) == question.count)
-        var reply = [UInt8](repeating: 0, count: 512)
-        try #require(recv(client, &reply, reply.count, 0) > 2)
+        try #require(send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
         return Serving(server: server, frontend: frontend, client: client)
     }
 
     @Test func aReloadClosesTheConnectionsOfClientsThatMayNotAskAnyMore() throws {
-        let serving = try serve()
+        let serving = try serve(framed(query(example)))
         defer { serving.stop() }
+        #expect(serving.received() > 2)
         let settings = Settings().listen
         expectEnd { serving.server.apply(settings, nil, $0) }
         #expect(serving.counters.notAllowed == 0, "it may ask as before")
@@ -202,6 +203,19 @@ import Testing
         others.allow = [Network("192.0.2.0/24")!]
         serving.frontend.change { $0.apply(others) }
         expectEnd { serving.server.apply(others, nil, $0) }
-        #expect(serving.isClosed && serving.counters.notAllowed == 1)
+        #expect(serving.received() == 0)
+        #expect(serving.counters.notAllowed == 1)
+    }
+
+    @Test func aHandshakeThatHasFailedIsCountedWhileTheClientStays() throws {
+        let shown = try SelfSignedCertificate.make(names: ["dns.example"], addresses: [], days: 1)
+        let serving = try serve(
+            Array("GET / HTTP/1.1\r\n\r\n".utf8), over: .tls,
+            TLSServerContext(certificatePEM: shown.certificatePEM, keyPEM: shown.keyPEM))
+        defer { serving.stop() }
+        #expect(serving.received() >= 0)
+        let counters = serving.counters
+        #expect(counters.handshakesFailed[HandshakeFailure.notTLS.rawValue] == 1)
+        #expect(counters.handshakesFailed.reduce(0, +) == 1)
     }
 }

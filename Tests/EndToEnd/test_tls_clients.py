@@ -24,7 +24,7 @@ from malformed import operations, wire
 from resolvers import reply_to
 from test_service_manager import handed_over, listening
 from waiting import eventually, waited_since
-from ways import HTTPS, PORT, TLS, Encrypted, framed_by_http
+from ways import ELSEWHERE, HTTPS, PORT, TLS, Encrypted, framed_by_http
 
 BLOCK = 468
 
@@ -142,6 +142,22 @@ def test_why_handshakes_failed(serving, trusting):
     eventually(lambda: sum(counted().values()) == 7, "all are counted")
     assert counted() == expected
     eventually(lambda: total(metrics(), "httpdnsd_tcp_closed_total", reason="handshake") == 7, "and as closed")
+
+
+def test_failed_handshakes_hold_up_no_other(everywhere, trusting):
+    """A handshake that has failed is counted, and is no longer under way, while the client keeps its connection."""
+    everywhere()
+    with contextlib.ExitStack() as stack:
+        for _ in range(8):
+            plain = stack.enter_context(socket.create_connection((ELSEWHERE, TLS), 20, (ELSEWHERE, 0)))
+            plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            plain.recv(4096)
+        begun = time.monotonic()
+        with Encrypted(trusting(), server=ELSEWHERE, source=ELSEWHERE) as stream:
+            stream.send(dns.message.make_query("localhost", "A"))
+            assert addresses(stream.receive()) == ["127.0.0.1"]
+        assert waited_since(begun) < 5
+        assert total(metrics(), "httpdnsd_tls_handshakes_failed_total", reason="not_tls") == 8
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])

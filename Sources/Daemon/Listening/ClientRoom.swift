@@ -22,7 +22,8 @@ struct ClientRoom {
         let source: Source
         /// When octets last came from the client or went to it.
         var lastActivity: UInt64 = 0
-        /// When the client connected, while its TLS handshake is under way; nil if that is done, or there is none.
+        /// When the client connected, while its TLS handshake is under way or has failed; nil if that is done, or there is
+        /// none.
         var handshakeBegan: UInt64?
         /// Octets of partial queries and unread answers.
         var held = 0

@@ -17,6 +17,9 @@ final class StreamClient: @unchecked Sendable {
     private var isClosed = false
     /// The client's state in the server's room.
     private var standing: ClientRoom.Guest
+    /// Whether the client's handshake has failed. The client may stay for the rest of the handshake's time, to read the
+    /// reason.
+    private var hasFailed = false
     /// Octets that wait for the client to read, by the last count.
     private var queued = 0
 
@@ -118,10 +121,10 @@ final class StreamClient: @unchecked Sendable {
         handshakeEnded(nil)
     }
 
-    /// The client's handshake is done, if it was under way.
+    /// The client's handshake is done or has failed, if it was under way.
     func handshakeEnded(_ failure: HandshakeFailure?) {
-        guard standing.handshakeBegan != nil else { return }
-        standing.handshakeBegan = nil
+        guard standing.handshakeBegan != nil, !hasFailed else { return }
+        if failure == nil { standing.handshakeBegan = nil } else { hasFailed = true }
         server.handshakeEnded(self, failure)
     }
 
@@ -150,6 +153,8 @@ extension StreamClient: LinkOwner {
     func happened(_ event: ConversationEvent, on link: StreamLink) {}
 
     func advanced(_ link: StreamLink) { gather() }
+
+    func failing(_ link: StreamLink, _ end: LinkEnd) { handshakeEnded(HandshakeFailure(end)) }
 
     func ended(_ link: StreamLink, _ end: LinkEnd) {
         if end == .tooSlow { return server.cutOff(self) }

@@ -3,6 +3,7 @@
 /// | resource | all | one source | one network on a link |
 /// | --- | --- | --- | --- |
 /// | connections over TCP, TLS or HTTPS | `listen.tcpClients` each | a quarter; this host all | 7 in 8 |
+/// | octets kept for the clients of each | `ClientRoom.maximumHeld` | the one with most loses its largest connection; of this host, each connection is one | the same |
 /// | TLS handshakes under way | those connections | ``handshakes``; this host all | the same |
 /// | questions on their way from listeners | ``submitted`` | 7 of 8 left | 7 of 8 left |
 /// | questions looked up | ``flights`` | the newest of the source with most ends for another's | 7 of 8 left; once all are taken, 7 in 8 |

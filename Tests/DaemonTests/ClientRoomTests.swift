@@ -136,6 +136,26 @@ import Testing
         #expect(world.room.tooMuch(among: world.guests) == 1)
     }
 
+    @Test func ofTheSourceThatKeepsMostTheLargestIsCutOff() {
+        func cutOff(_ holders: [(Source, Int)]) -> UInt64? {
+            var world = World(most: 256)
+            for (source, held) in holders {
+                world.enter(source)
+                world.guests[world.guests.count - 1].held = held
+            }
+            world.room.held = ClientRoom.maximumHeld + 1
+            return world.room.tooMuch(among: world.guests)
+        }
+        #expect(cutOff([(Self.one, 4), (Self.other, 9), (Self.one, 6)]) == 2, "of one source are 10")
+        #expect(cutOff([(Self.one, 4), (Self.other, 11), (Self.one, 6)]) == 1)
+        #expect(cutOff([(.host, 8), (Self.other, 9), (.host, 8)]) == 1, "this host is no source")
+        var holders: [(Source, Int)] = [(Self.one, 9)]
+        for number: UInt64 in [0, 1, 2, 3, 2] { holders.append((Self.neighbour(number), holders.count)) }
+        #expect(cutOff(holders) == 5, "of the network are 15, of one source there 8")
+        holders[0].1 = 16
+        #expect(cutOff(holders) == 0)
+    }
+
     @Test func whenAClientIsClosed() {
         let room = ClientRoom(Self.settings(most: 4), isEncrypted: true)
         let idle = Guest(number: 1, source: Self.one, lastActivity: 5 * Self.second)

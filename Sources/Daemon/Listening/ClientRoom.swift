@@ -10,11 +10,12 @@ import Forwarding
 /// | | there are `listen.tcpClients` | one of all makes room, else it is refused |
 /// | one makes room | | first the longest handshake; else the longest idle one, as RFC 7766 §6.2.3 advises; else the oldest half-sent query or unread answer; never a client that waits for an answer |
 /// | a handshake is to begin | its source has ``Shares/handshakes`` under way | it waits until one of them ends |
-/// | octets are stored | all have more than ``maximumHeld`` | the client with the most is disconnected |
+/// | octets are stored | all have more than ``maximumHeld`` | of the source with the most, the client with the most is disconnected; a source of the network on a link with the most, if that has more |
 /// | time passes | a handshake takes ``longestHandshake`` | it is closed |
 /// | | a connection is idle for `listen.tcpIdleSeconds`, and no query is being looked up | it is closed |
 ///
-/// This host is no source here: its programs may have all connections and handshakes.
+/// This host is no source here: its programs may have all connections and handshakes, and of octets each connection has
+/// its own part.
 struct ClientRoom {
     /// A connected client.
     struct Guest {
@@ -116,7 +117,16 @@ struct ClientRoom {
 
     /// The client to disconnect, since too many octets are stored for all clients; nil if there is room.
     func tooMuch(among guests: some Sequence<Guest>) -> UInt64? {
-        held > Self.maximumHeld ? guests.max { $0.held < $1.held }?.number : nil
+        guard held > Self.maximumHeld else { return nil }
+        let holding = guests.filter { $0.held > 0 }
+        var parts = SourceCounts<Int>()
+        for guest in holding where guest.source != .host { parts.add(guest.held, to: guest.source) }
+        func standing(_ guest: Guest) -> (Int, Int, Int) {
+            guard guest.source != .host else { return (guest.held, guest.held, guest.held) }
+            let part = parts[guest.source]
+            return (guest.source.network.map { parts[network: $0] } ?? part, part, guest.held)
+        }
+        return holding.max { standing($0) < standing($1) }?.number
     }
 
     /// When an idle client is closed; never while it waits for an answer.

@@ -36,10 +36,11 @@ public final class Daemon: @unchecked Sendable {
     private var network: NetworkWatch?
     private var watchdog: Watchdog?
 
-    /// How long a stop waits for the questions under way, in seconds.
-    private static let drainSeconds: UInt64 = 2
-    /// How long the end waits for the threads that listen, and again for these threads to close their connections.
-    private static let longestEnd = DispatchTimeInterval.seconds(2)
+    /// How long a stop waits for the questions under way, and for clients to read their answers, in nanoseconds.
+    private static let longestDrain: UInt64 = 2_000_000_000
+    /// How long the end waits for the threads that listen, and again for these threads to close their connections, in
+    /// nanoseconds.
+    private static let longestEnd = 2_000_000_000
     /// How long questions wait for the cache's file to be read.
     private static let longestRead = DispatchTimeInterval.seconds(1)
 
@@ -187,23 +188,28 @@ public final class Daemon: @unchecked Sendable {
             datagrams.map { part in { part.reader.stop($0) } }
             + streams.map { part in { part.stopListening($0) } }
         // All received questions have been submitted by then, unless the time was over.
-        Self.end(listening, within: Self.longestEnd) { [self] in
-            forwarderLoop.drain(within: Self.drainSeconds * 1_000_000_000) { [self] in
-                guard let control else { return close(stopped) }
-                control.keepHistory { [self] in forwarderLoop.loop.submit { [self] in close(stopped) } }
+        Self.end(listening, within: .nanoseconds(Self.longestEnd)) { [self] in
+            let deadline = Clock.now() + Self.longestDrain
+            forwarderLoop.drain(within: Self.longestDrain) { [self] in
+                guard let control else { return close(by: deadline, stopped) }
+                control.keepHistory { [self] in
+                    forwarderLoop.loop.submit { [self] in close(by: deadline, stopped) }
+                }
             }
         }
     }
 
-    private func close(_ stopped: @escaping @Sendable () -> Void) {
+    /// - Parameter deadline: Until when clients may read their answers, in the time of ``Clock``.
+    private func close(by deadline: UInt64, _ stopped: @escaping @Sendable () -> Void) {
         network?.stop()
         forwarderLoop.loop.submit { [certificates] in certificates.stop() }
         let stopped: @Sendable () -> Void = { [control] in
             guard let control else { return stopped() }
             control.stop(stopped)
         }
-        let serving: [End] = streams.map { part in { part.stop($0) } }
-        Self.end(serving, within: Self.longestEnd) { [forwarderLoop, cacheFile, serverFile] in
+        let serving: [End] = streams.map { part in { part.stop(by: deadline, $0) } }
+        let rest = Int(deadline - min(deadline, Clock.now()))
+        Self.end(serving, within: .nanoseconds(rest + Self.longestEnd)) { [forwarderLoop, cacheFile, serverFile] in
             forwarderLoop.stop {
                 guard let cacheFile, let serverFile else { return stopped() }
                 serverFile.stop { cacheFile.stop(stopped) }

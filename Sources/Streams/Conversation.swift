@@ -19,6 +19,8 @@ package protocol Conversation: AnyObject {
     func takeOutput() -> [UInt8]
     /// Whether this side still owes the peer answers, so that the connection goes on when the peer sends no more.
     var isAnswering: Bool { get }
+    /// Whether the peer must be read while no message is taken, since the peer announces how much it can receive.
+    var mustListen: Bool { get }
     /// Whether the conversation could go on with its buffered octets alone.
     var mayGoOn: Bool { get }
     /// Whether the connection is finished in both directions once the output is sent.
@@ -30,6 +32,7 @@ extension Conversation {
     package func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure) {}
     package func announceEnd() {}
     package var isAnswering: Bool { false }
+    package var mustListen: Bool { false }
     package var mayGoOn: Bool { false }
     package var isFinished: Bool { false }
 }

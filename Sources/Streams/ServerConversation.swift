@@ -22,6 +22,4 @@ package protocol ServerConversation: Conversation {
     var held: Int { get }
     /// Octets of answers that were not sent yet.
     var unsent: Int { get }
-    /// Whether the client must be read while no message is taken, since the client announces how much it can receive.
-    var mustListen: Bool { get }
 }

@@ -19,7 +19,6 @@ package final class ServerFrames: ServerConversation {
     package var mayGoOn: Bool { incoming.hasMessage && owner.takesMessages }
     package var unsent: Int { output.count }
     package var mostAtOnce: Int { .max }
-    package var mustListen: Bool { false }
 
     /// - Parameter id: It is ignored, since the message's own ID identifies the question.
     package func answer(_ reply: Span<UInt8>?, to id: RequestID) {

@@ -14,6 +14,8 @@ package final class ServerHTTP: ServerConversation {
     /// Nil if there is no memory for the server.
     private var server: (any HTTPServer)?
     private var isOpened = false
+    /// Whether the client sends no more, not even how much it can receive.
+    private var hasEnded = false
     package private(set) var underWay = 0
 
     package init(owner: (any MessageOwner)? = nil, clock: HTTPClock = HTTPClock()) {
@@ -33,7 +35,9 @@ package final class ServerHTTP: ServerConversation {
     package var unsent: Int { server?.unsent ?? 0 }
     package var mustListen: Bool { server?.mustListen ?? true }
     package var isFinished: Bool { server?.isFinished ?? isOpened }
-    package var isAnswering: Bool { underWay > 0 || server?.hasRequest ?? false }
+    package var isAnswering: Bool {
+        underWay > 0 || server?.hasRequest ?? false || unsent > 0 && !hasEnded && !isFinished
+    }
     package var mayGoOn: Bool { server?.hasRequest ?? false && owner.takesMessages }
 
     package func receive(_ bytes: Span<UInt8>, into events: inout [ConversationEvent]) throws(ConversationFailure) {
@@ -50,6 +54,8 @@ package final class ServerHTTP: ServerConversation {
             }
         }
     }
+
+    package func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) { hasEnded = true }
 
     package func answer(_ reply: Span<UInt8>?, to id: RequestID) {
         underWay -= 1

@@ -18,7 +18,8 @@ package final class StreamLink {
     package private(set) var isClosed = false
     /// The end to report when the peer has closed after ``finish()``.
     private var finishEnd: LinkEnd?
-    /// The end to report when all requests are answered; nothing more is read.
+    /// The end to report when all requests are answered. Nothing more is read, unless the peer announces how much it can
+    /// receive.
     private var lastEnd: LinkEnd?
     /// Whether events are being reported; output is sent after the events.
     private var isHearing = false
@@ -65,7 +66,7 @@ package final class StreamLink {
     /// Whether octets are read; else they wait in the kernel, and the peer's end is not noticed.
     package var isReading: Bool {
         get { stream?.isReading ?? false }
-        set { stream?.isReading = newValue && lastEnd == nil }
+        set { stream?.isReading = newValue && (lastEnd == nil || lastEnd == .finished && conversation.mustListen) }
     }
 
     /// Takes a request, for which there must be room. It is sent with the next ``flush()``.
@@ -132,15 +133,15 @@ package final class StreamLink {
         flush()
     }
 
-    /// Reads no more, and announces the end; ends when all questions are answered and the peer has read the answers.
+    /// Takes no more questions, and announces the end; ends when all are answered and the peer has read the answers.
     package func drain() {
         conversation.announceEnd()
         drain(.finished)
     }
 
     private func drain(_ end: LinkEnd) {
-        stream?.isReading = false
         lastEnd = end
+        isReading = true
         flush()
     }
 

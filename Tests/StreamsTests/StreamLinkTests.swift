@@ -350,6 +350,40 @@ import Testing
         }
     }
 
+    /// An HTTP/2 client says how much it can receive: until all is sent, it is heard.
+    @Test(arguments: [false, true]) func aDrainedLinkHearsOfRoomForItsAnswers(leaves: Bool) throws {
+        func frame(_ kind: UInt8, _ flags: UInt8, _ stream: UInt8, _ payload: [UInt8]) -> [UInt8] {
+            [0, 0, UInt8(payload.count), kind, flags, 0, 0, 0, stream] + payload
+        }
+        let path = Array("/dns-query?dns=YWJj".utf8)
+        let head: [UInt8] = [0x82, 0x87, 1, 1, UInt8(ascii: "h"), 4, UInt8(path.count)] + path
+        // INITIAL_WINDOW_SIZE 0.
+        var octets = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + frame(4, 0, 0, [0, 4, 0, 0, 0, 0])
+        octets += frame(1, 5, 1, head)
+        let room = frame(8, 0, 1, [0, 0, 0, 100])
+        let reply: [UInt8] = [0, 0, 0x80, 0, 0, 1, 0, 0, 0, 0, 0, 0] + [0, 0, 1, 0, 1]
+        let (echo, sent) = (Echo(), octets)
+        nonisolated(unsafe) var http: ServerHTTP!
+        let world = try World { _ in
+            http = ServerHTTP(owner: echo)
+            http.opened("h2")
+            return http
+        }
+        defer { world.stop() }
+        world.onLoop { world.send(sent) }
+        world.turns()
+        world.onLoop {
+            #expect(echo.asked == [Array("abc".utf8)])
+            http.answer(reply.span, to: 1)
+            world.link.drain()
+            #expect(!world.link.isClosed && http.unsent == reply.count)
+            if leaves { world.end(.close) } else { world.send(room) }
+        }
+        world.turns()
+        world.onLoop { #expect(world.link.isClosed) }
+        #expect(world.owner.told.last == .ended(.finished))
+    }
+
     /// What has come in several pieces can be answered in one.
     @Test func theOwnerSendsWhenItLikes() throws {
         let echo = Echo()

@@ -27,6 +27,8 @@ final class StreamServer: @unchecked Sendable {
     private let certificate: ServerCertificate?
     /// When ``checkClients()`` is due.
     private var nextCheck: UInt64?
+    /// When the clients that are left are closed, and what is called then; nil before ``stop(by:_:)``.
+    private var ending: (deadline: UInt64, stopped: @Sendable () -> Void)?
     let notes = WatchNotes()
     private let report: Report
     /// Memory into which clients' bytes are read.
@@ -71,7 +73,10 @@ final class StreamServer: @unchecked Sendable {
                 accept(socket, address)
             }
         }
-        loop.turnEnded = { [unowned self] in flush() }
+        loop.turnEnded = { [unowned self] in
+            flush()
+            endIfDone()
+        }
         loop.deadlineReached = { [unowned self] in checkClients() }
         loop.start()
     }
@@ -111,12 +116,22 @@ final class StreamServer: @unchecked Sendable {
         }
     }
 
-    func stop(_ stopped: @escaping @Sendable () -> Void) {
+    /// Closes all clients, and stops the loop, after ``stopListening(_:)``: as soon as all clients have read their answers.
+    /// - Parameters:
+    ///   - deadline: When the clients that are left are closed nevertheless, in the time of ``Clock``.
+    ///   - stopped: Called on the loop's queue when it has stopped.
+    func stop(by deadline: UInt64, _ stopped: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
-            flush()
-            for client in clients.values { client.close() }
-            loop.stop(stopped)
+            ending = (deadline, stopped)
+            check(at: nextCheck)
         }
+    }
+
+    private func endIfDone() {
+        guard let ending, clients.isEmpty || Clock.now() >= ending.deadline else { return }
+        self.ending = nil
+        for client in clients.values { client.close() }
+        loop.stop(ending.stopped)
     }
 
     /// Calls the client's ``StreamClient/flush()`` at the end of the turn.
@@ -248,7 +263,7 @@ final class StreamServer: @unchecked Sendable {
     }
 
     private func check(at time: UInt64?) {
-        nextCheck = [time, certificate?.nextChange].compactMap(\.self).min()
+        nextCheck = [time, certificate?.nextChange, ending?.deadline].compactMap(\.self).min()
         loop.setDeadline(nextCheck)
     }
 }

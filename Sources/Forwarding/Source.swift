@@ -79,7 +79,7 @@ public struct Asker: Sendable {
     public let address: IPAddress
     /// The transport of the question.
     public let way: ClientWay
-    /// Whether the address is proven: it is this host's address, has a connection, or has sent this daemon's cookie.
+    /// Whether the address is proven: it is a loopback address, has a connection, or has sent this daemon's cookie.
     public let isProven: Bool
     /// The source whose share the question uses.
     public let source: Source

@@ -25,7 +25,8 @@ int clinux_accept(int fd, void *name, socklen_t *name_length) {
     return accept4(fd, name, name_length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
-int clinux_local_address(const struct msghdr *message, uint8_t *address) {
+int clinux_local_address(const struct msghdr *message, uint8_t *address, uint32_t *interface) {
+    *interface = 0;
     struct msghdr *header = (struct msghdr *)message;
     for (struct cmsghdr *control = CMSG_FIRSTHDR(header); control; control = CMSG_NXTHDR(header, control)) {
         if (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_PKTINFO
@@ -41,15 +42,16 @@ int clinux_local_address(const struct msghdr *message, uint8_t *address) {
             struct in6_pktinfo info;
             memcpy(&info, CMSG_DATA(control), sizeof info);
             memcpy(address, &info.ipi6_addr, 16);
+            *interface = info.ipi6_ifindex;
             return 16;
         }
     }
     return 0;
 }
 
-void clinux_set_local_address(struct msghdr *message, void *control, const uint8_t *address, int octets) {
+void clinux_set_local_address(
+    struct msghdr *message, void *control, const uint8_t *address, int octets, uint32_t interface) {
     struct cmsghdr *header = control;
-    /* The interface index stays 0 (and a link-local peer has its scope): routing chooses the way out. */
     if (octets == 4) {
         struct in_pktinfo info = {0};
         memcpy(&info.ipi_spec_dst, address, 4);
@@ -61,6 +63,7 @@ void clinux_set_local_address(struct msghdr *message, void *control, const uint8
     } else {
         struct in6_pktinfo info = {0};
         memcpy(&info.ipi6_addr, address, 16);
+        info.ipi6_ifindex = interface;
         header->cmsg_level = IPPROTO_IPV6;
         header->cmsg_type = IPV6_PKTINFO;
         header->cmsg_len = CMSG_LEN(sizeof info);

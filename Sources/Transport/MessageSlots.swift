@@ -99,13 +99,15 @@ extension MessageSlots {
             ?? SocketAddress(Endpoint(IPAddress(v4: 0), port: 0))
     }
 
-    func local(_ index: Int) -> IPAddress? {
+    func local(_ index: Int) -> LocalAddress? {
         precondition(index < count)
         guard unsafe messages[index].header.msg_controllen > 0 else { return nil }
         return unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 16) { octets in
             unsafe octets.initialize(repeating: 0)
-            let length = unsafe clinux_local_address(&messages[index].header, octets.baseAddress!)
-            return unsafe IPAddress(bytes: octets.span.extracting(first: Int(length)))
+            var interface: UInt32 = 0
+            let length = unsafe clinux_local_address(&messages[index].header, octets.baseAddress!, &interface)
+            guard let address = unsafe IPAddress(bytes: octets.span.extracting(first: Int(length))) else { return nil }
+            return LocalAddress(address, interface: interface)
         }
     }
 }
@@ -113,7 +115,7 @@ extension MessageSlots {
 /// Sending.
 extension MessageSlots {
     /// - Parameter offset: The offset of the payload in ``buffer(at:)``.
-    func prepareToSend(_ index: Int, at offset: Int, length: Int, to peer: SocketAddress, from source: IPAddress?) {
+    func prepareToSend(_ index: Int, at offset: Int, length: Int, to peer: SocketAddress, from source: LocalAddress?) {
         precondition(index < count && length <= size && offset >= 0 && offset <= (count - 1) * size)
         unsafe vectors[index] = iovec(iov_base: payloads + offset, iov_len: length)
         unsafe messages[index].header.msg_namelen = peer.write(to: name(index))
@@ -125,9 +127,11 @@ extension MessageSlots {
         unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 16) { octets in
             unsafe octets.initialize(repeating: 0)
             var span = unsafe octets.mutableSpan
-            let length = source.write(into: &span, at: 0)
+            let length = source.address.write(into: &span, at: 0)
+            // The scope of a link-local peer says the same.
+            let interface = peer.scope == 0 ? source.interface : 0
             unsafe clinux_set_local_address(
-                &messages[index].header, control(index), octets.baseAddress!, Int32(length))
+                &messages[index].header, control(index), octets.baseAddress!, Int32(length), interface)
         }
     }
 

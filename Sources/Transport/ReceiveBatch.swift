@@ -58,7 +58,7 @@ public struct ReceiveBatch: ~Copyable {
 
     /// The destination address of the datagram, from which a reply must leave; nil unless the socket is bound to all
     /// addresses.
-    public func local(_ index: Int) -> IPAddress? {
+    public func local(_ index: Int) -> LocalAddress? {
         precondition(index < count)
         return slots.local(index)
     }

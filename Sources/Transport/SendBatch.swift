@@ -30,7 +30,7 @@ public struct SendBatch: ~Copyable {
     /// Adds the first `length` bytes of ``next()`` as a reply.
     ///
     /// - Parameter source: The address from which the reply must leave, for a socket bound to all addresses.
-    public mutating func commit(_ length: Int, to peer: SocketAddress, from source: IPAddress?) {
+    public mutating func commit(_ length: Int, to peer: SocketAddress, from source: LocalAddress?) {
         precondition(!isFull && (0...SendBatch.slotSize).contains(length))
         slots.prepareToSend(count, at: end, length: length, to: peer, from: source)
         count += 1

@@ -51,6 +51,21 @@ import Testing
         _ = try DatagramSocket.bind(Endpoint(IPAddress(v4: 0), port: server.endpoint.port), count: 1)
     }
 
+    @Test func aReplyLeavesALinkLocalAddressByItsInterface() throws {
+        let slots = MessageSlots(count: 1, size: 8)
+        let cases: [(source: String, scope: UInt32, interface: UInt32)] = [
+            ("fe80::1", 0, 7), ("fe80::1", 7, 0), ("2001:db8::1", 0, 0), ("192.0.2.1", 0, 0),
+        ]
+        for (source, scope, interface) in cases {
+            let address = try #require(IPAddress(source))
+            var peer = SocketAddress(Endpoint(try #require(IPAddress("2001:db8::2")), port: 53))
+            peer.scope = scope
+            slots.prepareToSend(0, at: 0, length: 1, to: peer, from: LocalAddress(address, interface: 7))
+            let local = slots.local(0)
+            #expect(local == LocalAddress(address, interface: interface))
+        }
+    }
+
     @Test func aBatchTellsTheLocalAddressOnlyOnAWildcardSocket() throws {
         let client = PlainClient()
         // One batch for all: what one socket leaves behind must not show at the next.
@@ -60,7 +75,7 @@ import Testing
             #expect(socket.isWildcard == (local != nil))
             client.send([1], to: Endpoint(loopback, port: socket.local.port))
             #expect(try batch.receive(from: socket, waiting: false) == 1)
-            #expect(batch.local(0) == local)
+            #expect(batch.local(0)?.address == local)
             #expect(batch.sender(0).address == loopback)
         }
     }
@@ -170,7 +185,8 @@ import Testing
         let client = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
         var replies = SendBatch(slots: 1)
         var batch = ReceiveBatch(slots: 1)
-        for (source, expected) in [(IPAddress.v4(127, 0, 0, 9) as IPAddress?, "127.0.0.9"), (nil, "127.0.0.1")] {
+        let there = LocalAddress(.v4(127, 0, 0, 9))
+        for (source, expected) in [(there as LocalAddress?, "127.0.0.9"), (nil, "127.0.0.1")] {
             replies.next()[0] = 1
             replies.commit(1, to: SocketAddress(client.local), from: source)
             replies.flush(socket)

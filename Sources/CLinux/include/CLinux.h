@@ -37,12 +37,16 @@ int clinux_accept(int fd, void *_Nonnull name, socklen_t *_Nonnull name_length);
 /* Room for one in6_pktinfo or in_pktinfo control message, whichever is larger, aligned for the next one. */
 enum { clinux_control_size = 40 };
 
-/* The address a datagram was sent to: 4 or 16 octets into `address`; returns how many, 0 if the message does not say. */
-int clinux_local_address(const struct msghdr *_Nonnull message, uint8_t *_Nonnull address);
+/* The address a datagram was sent to: 4 or 16 octets into `address`; returns how many, 0 if the message does not say.
+   `interface` gets the index of the interface that an IPv6 datagram came by, else 0. */
+int clinux_local_address(
+    const struct msghdr *_Nonnull message, uint8_t *_Nonnull address, uint32_t *_Nonnull interface);
 
-/* Makes `message` leave from `address` (4 or 16 octets). Needs clinux_control_size octets at `control`, aligned to 8. */
+/* Makes `message` leave from `address` (4 or 16 octets), and by `interface` if that is not 0: else routing chooses the way
+   out. IPv4 has no `interface`. Needs clinux_control_size octets at `control`, aligned to 8. */
 void clinux_set_local_address(
-    struct msghdr *_Nonnull message, void *_Nonnull control, const uint8_t *_Nonnull address, int octets);
+    struct msghdr *_Nonnull message, void *_Nonnull control, const uint8_t *_Nonnull address, int octets,
+    uint32_t interface);
 
 /* Takes the oldest error from the queue of a socket with IP_RECVERR or IPV6_RECVERR: its errno, 0 if there is none.
    `quoted` gets the first octets of the datagram's payload that it quotes, `count` says how many: 0 to 2. */

@@ -14,7 +14,7 @@ struct Client: Sendable {
     let asker: Asker
 
     enum Way: Sendable {
-        case datagram(DatagramSocket, to: SocketAddress, from: IPAddress?)
+        case datagram(DatagramSocket, to: SocketAddress, from: LocalAddress?)
         /// Takes the reply; may be called from any thread.
         case stream(@Sendable ([UInt8]) -> Void)
     }

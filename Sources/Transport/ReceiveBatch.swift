@@ -1,4 +1,4 @@
-public import Base
+internal import Base
 internal import CLinux
 internal import Glibc
 

@@ -57,7 +57,7 @@ import Testing
         var batch = ReceiveBatch(slots: 1)
         #expect(try batch.receive(from: socket, waiting: false) == 1)
         #expect(batch.sender(0).address == loopback)
-        #expect(batch.local(0)?.description == "::ffff:127.0.0.5")
+        #expect(batch.local(0)?.address.description == "::ffff:127.0.0.5")
         var replies = SendBatch(slots: 1)
         replies.commit(2, to: batch.sender(0), from: batch.local(0))
         #expect(replies.receiver(0).address == loopback)

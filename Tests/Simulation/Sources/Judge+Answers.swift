@@ -153,7 +153,11 @@ extension Judge {
             if !hasBlocked, !isWithoutServer { return fault("\(who) something else than HINFO") }
         }
         let mayBeBogus = bogusNames.contains(asked.query.name) && plans.contains { $0.hasBogus(asked.query.name) }
-        if mayBeBogus, message.records.isEmpty, message.code == 3 { return }
+        // A name that the hosts file or an account has exists.
+        let isElsewhere =
+            plans.contains { $0.hosted(asked.query.name, 1) != nil }
+            || said.contains { $0.name == asked.query.name && Topology.accounts.contains($0.host.group) }
+        if mayBeBogus, message.records.isEmpty, message.code == 3 || message.code == 0 && isElsewhere { return }
         // A name for which a group gives the address of a search page waits for the next group.
         if !mayBeBogus { checkPromise(answer) }
         if let code = asked.foretold, asked.slept == kernel.slept {
@@ -316,8 +320,13 @@ extension Judge {
         }
         if told.host.group == "fallback" {
             let plans = plans(at: told.at)
+            // An answer that other settings have taken from the store is theirs.
+            let between = self.plans(since: told.at)
             let isOfSame = answer.plans.contains { plan in
-                plans.contains { plan.isOfSameNetwork(as: $0, for: told.name) }
+                (plans + between).contains { other in
+                    plan.isOfSameNetwork(as: other, for: told.name)
+                        && plans.contains { other.isOfSameNetwork(as: $0, for: told.name) }
+                }
             }
             if !isOfSame {
                 fault("\(who) what \(told.host.name) said in another network")

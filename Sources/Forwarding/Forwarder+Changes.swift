@@ -135,7 +135,7 @@ extension Forwarder {
         // The desk knows which groups have had servers.
         if desk.ids.contains(policy.privateNames) { self.policy.setServers(of: desk.group(policy.privateNames)) }
         desk.beginAfresh(renewed)
-        for (id, servers) in zip(desk.ids, former) where renewed.contains(id) || desk.group(id).servers != servers {
+        for (id, servers) in zip(desk.ids, former) where desk.group(id).servers != servers {
             desk.outageEnded(of: id, at: now)
         }
         admission.failures.removeAll()

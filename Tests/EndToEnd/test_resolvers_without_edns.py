@@ -52,7 +52,9 @@ def test_it_is_asked_once_more_without_and_that_is_remembered(daemon, scripted_r
     for number in range(4):
         reply = ask(f"n{number}.example.net", port=PORT, edns=True, want_dnssec=True)
         assert reply.rcode() == dns.rcode.NOERROR and addresses(reply) == ["192.0.2.1"]
-    assert [asked.message.edns for asked in resolver.questions] == [0, -1, -1, -1, -1]
+    # On a busy machine a question may be sent twice.
+    asked = dict.fromkeys((asked.message.question[0].name, asked.message.edns) for asked in resolver.questions)
+    assert [edns for _, edns in asked] == [0, -1, -1, -1, -1]
     first, second = resolver.questions[:2]
     assert first.message.id != second.message.id or first.port != second.port
 

@@ -345,17 +345,19 @@ final class Judge {
     /// A server has let it be known that it has not looked at a question: it is asked again at once, unless everybody has an
     /// answer meanwhile, as from the store. What is sent for a silent name may be its repetition, and the first one still waits.
     func leaves(_ host: Host) {
-        let isAwaited = questions.values.contains { ofClient in
-            ofClient.values.contains {
-                $0.answers == 0 && $0.era == self.era && !Truth($0.query.name, $0.query.type).isSilent
+        func isAwaited() -> Bool {
+            questions.values.contains { ofClient in
+                ofClient.values.contains {
+                    $0.answers == 0 && $0.era == era && !Truth($0.query.name, $0.query.type).isSilent
+                }
             }
         }
-        guard host.isWell, isCalmAt < kernel.now, isAwaited else { return }
+        guard host.isWell, isCalmAt < kernel.now, isAwaited() else { return }
         let (now, era, count) = (kernel.now, era, plans.count)
         kernel.after(200_000_000) { [self] in
             guard era == self.era, count == plans.count, isCalmAt < now, host.isWell else { return }
             let isAsked = lately[host.name].map { $0 > now } ?? false
-            if !isAsked { fault("\(host.name) is not asked again what it has left to another connection") }
+            if !isAsked, isAwaited() { fault("\(host.name) is not asked again what it has left to another connection") }
         }
     }
 

@@ -348,7 +348,7 @@ final class Judge {
         func isAwaited() -> Bool {
             questions.values.contains { ofClient in
                 ofClient.values.contains {
-                    $0.answers == 0 && $0.era == era && !Truth($0.query.name, $0.query.type).isSilent
+                    $0.answers == 0 && $0.era == self.era && !Truth($0.query.name, $0.query.type).isSilent
                 }
             }
         }

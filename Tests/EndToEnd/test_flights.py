@@ -104,4 +104,4 @@ def test_the_cache_is_bounded(daemon, scripted_resolver):
     ask("b4999.example.com", "TXT", edns=True)
     assert len(resolver.questions) == asked
     ask("b0.example.com", "TXT", edns=True)
-    assert len(resolver.questions) == asked + 1
+    assert len(resolver.questions) > asked, "it is looked up again"

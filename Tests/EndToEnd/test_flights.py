@@ -104,4 +104,5 @@ def test_the_cache_is_bounded(daemon, scripted_resolver):
     ask("b4999.example.com", "TXT", edns=True)
     assert len(resolver.questions) == asked
     ask("b0.example.com", "TXT", edns=True)
-    assert len(resolver.questions) > asked, "it is looked up again"
+    # On a busy machine a question may be sent twice.
+    assert {question.name.to_text().lower() for question in resolver.questions[asked:]} == {"b0.example.com."}

@@ -14,15 +14,17 @@ import DNSWire
 /// | a stale answer is due | answered | give it; no hedge while an account is owed |
 /// | time is over | answered | give the second best, or a failure |
 /// | an answer with records, or one that leads nowhere | step answered | deliver it; end, unless an earlier step may answer |
+/// | NXDOMAIN that leads nowhere, after another group's NODATA | step ended so | deliver the NODATA: the name exists |
 /// | an answer that leads on (NXDOMAIN, NODATA by `thenTryOn`) | step ended so, second best | leave its servers; next step |
 /// | NODATA without an SOA, which leads on as "no record" | no record | leave its servers; next step |
 /// | SERVFAIL and the like | second best, if no answer is | none: the group asks its next server |
 /// | REFUSED | second best, if there is none | the same |
 /// | an account's "no record" that leads on | no record, or unproven | next step; a refresh ends where it is unproven |
-/// | an account's "no record" that leads nowhere | no record; unproven is a failure | deliver it, and end |
+/// | an account's "no record" that leads nowhere | no record; unproven is a failure | deliver it, once no earlier step may answer |
 /// | a group is exhausted | failed or refused | next step; a refresh ends where another group would answer |
 /// | a step is not asked after all | failed: another group's answer is only a substitute | end, if no step is asked any more |
 /// | no step is asked any more | | the second best is delivered if it is an answer, else fail |
+/// | the same, and a group behind the second best has failed | | it is a substitute for that group's answer; a refresh ends |
 /// | a client comes after the earlier ones were answered | open | the last step is asked again if it has ended |
 final class Flight {
     struct Key: Hashable {
@@ -285,7 +287,7 @@ extension Flight {
         let end = StepEnds(of: best.answer)
         // The name has records of other types at an earlier group, so no group's NXDOMAIN is given for it.
         let exists = end == .nxDomain && has(.noData, in: 0..<best.step)
-        guard let end, let next = route[(best.step + 1)...].first(where: { !$0.after.isDisjoint(with: end) }) else {
+        guard let end, let next = next(after: best) else {
             guard exists, let secondBest else { return deliver(best, rules, &orders) }
             (steps[best.step], orders.leave) = (.nxDomain, best.step)
             return deliver(secondBest, rules, &orders)

@@ -255,10 +255,10 @@ extension Flight {
         return nextStep(after: .failure, behind: step, rules) != nil
     }
 
-    /// Whether another group is asked after this answer of a message group.
-    func leadsOn(_ best: StepAnswer) -> Bool {
-        guard let end = StepEnds(of: best.answer) else { return false }
-        return route[(best.step + 1)...].contains { !$0.after.isDisjoint(with: end) }
+    /// The step that an answer of a message group leads to; nil if the answer leads to no other group.
+    func next(after best: StepAnswer) -> Step? {
+        guard let end = StepEnds(of: best.answer) else { return nil }
+        return route[(best.step + 1)...].first { !$0.after.isDisjoint(with: end) }
     }
 
     /// Whether an answer of this step is only a substitute, since an earlier group still owes one. The earlier group

@@ -7,7 +7,7 @@ extension Forwarder {
     /// A query was sent: the kernel has its datagram, or an established connection has it. One call is enough.
     public mutating func wrote(_ id: QueryID) { desk.wrote(id.id) }
 
-    /// The kernel has refused a query's datagram.
+    /// The kernel has refused a query's datagram, or a connection for the query.
     public mutating func lost(_ id: QueryID) { desk.lost(id.id) }
 
     /// A query has ended. The call has no effect if the query ended or timed out before.
@@ -287,12 +287,13 @@ extension Forwarder {
     private func exists(_ answer: Answer, _ key: Flight.Key, at now: Tick) -> Bool {
         guard !key.findsServer, !answer.isSigned else { return false }
         return policy.isInHosts(key.name, key.type)
-            || [.a, .aaaa].contains { type in
-                cache.find(key.name.name, type: type, for: key.audience, at: now.seconds).map { known in
-                    known.audience.isOfAccounts && known.isFresh && !known.isStandIn
-                        && known.answer.head.answerCount > 0
-                } ?? false
-            }
+            || addressesOfAccounts(key, at: now).contains { $0.isFresh && !$0.isStandIn }
+    }
+
+    /// The cached answers with addresses of a name, of either family, that an account gave.
+    func addressesOfAccounts(_ key: Flight.Key, at now: Tick) -> [DNSCache.Held] {
+        [.a, .aaaa].compactMap { cache.find(key.name.name, type: $0, for: key.audience, at: now.seconds) }
+            .filter { $0.audience.isOfAccounts && $0.answer.head.answerCount > 0 }
     }
 
     /// Caches an account's "no record" for a flight.

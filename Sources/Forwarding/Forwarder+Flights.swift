@@ -59,11 +59,7 @@ extension Forwarder {
         guard desk.rules[group].carriesAddresses, !desk.isWithinNoRecordBudget(key.name, at: group, now) else {
             return false
         }
-        return ![.a, .aaaa].contains { type in
-            cache.find(key.name.name, type: type, for: key.audience, at: now.seconds).map { known in
-                known.audience.isOfAccounts && known.answer.head.answerCount > 0
-            } ?? false
-        }
+        return addressesOfAccounts(key, at: now).isEmpty
     }
 
     /// The end of a step whose account is not asked: see ``isNoRecordBudgetSpent(_:_:at:)``. An earlier group's failure

@@ -83,7 +83,7 @@ extension Forwarder {
         var aged = StepAnswer(answer: answer, by: .sharedCache(group), step: step)
         aged.answer.spend(seconds: Int(elapsed))
         if lookForA(flight, after: aged, at: now) { return }
-        if !subject.isAccount, flight.leadsOn(aged) { return tell(flight, .answered(aged), at: now) }
+        if !subject.isAccount, flight.next(after: aged) != nil { return tell(flight, .answered(aged), at: now) }
         guard !flight.standsIn(step, desk.rules) else { return tell(flight, .stored(aged), at: now) }
         answer = existing(answer, key, at: now)
         rank(&answer, of: key.name, key.type, at: now)

@@ -32,7 +32,8 @@ extension GroupDesk {
         if let left { noteWritten(left.0, left.1, left.2) }
     }
 
-    /// The kernel has refused a query's datagram: the query is repeated as if the datagram was lost on the way.
+    /// The kernel has refused a query's datagram, which is repeated as if it was lost on the way, or a connection for
+    /// the query, which waits.
     mutating func lost(_ id: TableID) { queries.change(id) { $0.isLost = !$0.isWritten || $0.isLost } }
 
     /// Counts a query that was sent.

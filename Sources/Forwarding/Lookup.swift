@@ -125,7 +125,8 @@ struct Query {
     let isTrial: Bool
     /// Whether the query was sent: see ``GroupDesk/wrote(_:)``.
     var isWritten = false
-    /// Whether the kernel has refused the query's first datagram, so that silence is no failure of the server.
+    /// Whether the kernel has refused the query's first datagram, or a connection for the query, so that silence is no
+    /// failure of the server.
     var isLost = false
 
     enum Subject {

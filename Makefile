@@ -101,6 +101,11 @@ test: build test-packages ## all tests
 	ended $$machines machines || status=$$?
 	ended $$timeless timeless || status=$$?
 	$(MAKE) --no-print-directory real-time-test || status=$$?
+	if [ $$status != 0 ]; then
+	  echo 'make: the failures again, from all parts:'
+	  grep -hE '^(FAILED|ERROR|E  ) |^✘ |error: |^make.*: \*\*\* ' \
+	    .build/{machines,timeless,real-time-test}.log .build/end-to-end/*.log | tail -n 200 || true
+	fi
 	exit $$status
 
 unit-test: unit-build real-time-test timeless-test ## the tests of the modules
@@ -137,9 +142,9 @@ e2e-test: build test-packages ## the tests of the built daemon, in namespaces of
 	  sessions+=($$!)
 	done
 	status=0
-	$(PYTHON) -m pytest "--beside=$$logs/taken" || status=$$?
+	$(PYTHON) -m pytest "--beside=$$logs/taken" | tee "$$logs/1.log" || status=$$?
 	for session in "$${sessions[@]}"; do wait "$$session" || status=$$?; done
-	cat "$$logs"/*.log
+	cat "$$logs"/[234].log
 	exit $$status
 
 systemd-test: build test-packages ## the units, under a systemd of their own in a container; needs root, else left out

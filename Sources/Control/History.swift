@@ -180,8 +180,8 @@ struct Hour: Sendable {
 extension Observation {
     fileprivate var questionTotals: Hour.Questions {
         Hour.Questions(
-            asked: asked, encrypted: counters.sentEncrypted, loopback: counters.sentToLoopback,
-            clear: counters.sentInClear, failed: responses[ResponseKind.index(.servFail)],
+            asked: counts.asked, encrypted: counters.sentEncrypted, loopback: counters.sentToLoopback,
+            clear: counters.sentInClear, failed: counts.responses[ResponseKind.index(.servFail)],
             billed: namesSent.values.reduce(0, +))
     }
 

@@ -88,7 +88,8 @@ struct Metric: Sendable {
         server(name, [], help) { value($0).map { [([], $0)] } ?? [] }
     }
 
-    private static func merged<Value>(_ samples: Samples<Value>, _ combine: (Value, Value) -> Value) -> Samples<Value> {
+    /// The samples, of which those with the same labels are one.
+    static func merged<Value>(_ samples: Samples<Value>, _ combine: (Value, Value) -> Value) -> Samples<Value> {
         var indices: [[String]: Int] = [:]
         var merged: Samples<Value> = []
         for (labels, value) in samples {

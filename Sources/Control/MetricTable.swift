@@ -6,7 +6,11 @@ import Transport
 
 /// All metrics.
 extension Metric {
-    static let all = general + ofQuestions + ofCache + ofSharedCache + ofServers + ofGroups + ofLookups + ofProcess
+    static let all = Array(
+        [
+            general, ofQuestions, ofCache, ofSharedCache, ofServers, ofGroups, counted(.servers), ofLookups,
+            counted(.questions), ofAnswers, counted(.connections), ofProcess,
+        ].joined())
 
     private static let general: [Metric] = [
         each("httpdnsd_build_info", ["version"], "1, with the version as a label") { _ in
@@ -22,14 +26,16 @@ extension Metric {
             "httpdnsd_dns_requests_total", ["proto", "family", "type"],
             "Questions of clients, by transport, IP version of the client, and type"
         ) {
-            $0.questions.flatMap { questions in
-                questions.counts.enumerated().map { kind, count in
-                    ([questions.transport.rawValue, questions.isIPv4 ? "1" : "2", QuestionKind.names[kind]], count)
+            $0.listeners.flatMap { transport, counts -> Samples<UInt64> in
+                [true, false].flatMap { isIPv4 -> Samples<UInt64> in
+                    counts.questions(fromIPv4: isIPv4).enumerated().map { kind, count in
+                        ([transport.rawValue, isIPv4 ? "1" : "2", QuestionKind.names[kind]], count)
+                    }
                 }
             }
         },
         each("httpdnsd_dns_responses_total", ["rcode"], "Answers to clients, by response code") {
-            $0.responses.enumerated().map { ([ResponseKind.name($0)], $1) }
+            $0.counts.responses.enumerated().map { ([ResponseKind.name($0)], $1) }
                 .filter { $1 > 0 || !$0[0].hasPrefix("RCODE") }
         },
         histogram("httpdnsd_dns_request_duration_seconds", [], "Time from the arrival of a question to its answer") {
@@ -49,9 +55,9 @@ extension Metric {
         one(
             "httpdnsd_cache_served_stale_total", "Expired answers given to clients because no server answered",
             \.counters.servedStale),
-        one(
-            "httpdnsd_cache_prefetch_total", "Answers looked up again before their end, as clients ask for them",
-            \.prefetches),
+        one("httpdnsd_cache_prefetch_total", "Answers looked up again before their end, as clients ask for them") {
+            $0.counts[.refreshed]
+        },
     ]
 
     private static let ofSharedCache: [Metric] = [
@@ -143,20 +149,10 @@ extension Metric {
         each("httpdnsd_fallbacks_total", ["reason"], "Questions for HTTPDNS that another group was asked, by reason") {
             overview in FallbackReason.allCases.map { ([$0.label], overview.counters.fallbacks(because: $0)) }
         },
-        each(
-            "httpdnsd_mismatches_total", ["reason"],
-            "Datagrams to the port of a query that were not its answer, as when an attacker guesses answers"
-        ) {
-            let mismatches = $0.limits.mismatches
-            return [
-                (["icmp"], mismatches.errors), (["other_query"], mismatches.otherQuery),
-                (["malformed"], mismatches.malformed), (["other_case"], mismatches.otherCase),
-            ]
-        },
     ]
 
     private static let ofLookups: [Metric] = [
-        one("httpdnsd_lookups_in_flight", "Lookups under way", \.limits.flights),
+        one("httpdnsd_lookups_in_flight", "Lookups under way", \.flights),
         one("httpdnsd_lookups_joined_total", "Questions that waited for the answer to an equal one", \.counters.joined),
         one(
             "httpdnsd_lookups_overdue_total", "Lookups that took too long: clients got an expired answer or SERVFAIL",
@@ -176,17 +172,17 @@ extension Metric {
             ]
         },
         each("httpdnsd_refused_total", ["limit"], "Questions and connections refused because of a limit") {
-            let (counters, limits) = ($0.counters, $0.limits)
+            let (counters, counts) = ($0.counters, $0.counts)
             return [
                 (["lookups"], counters.refusedFlights), (["waiting"], counters.refusedWaiting),
-                (["queue"], limits.refusedForRoom), (["plan"], counters.pastPlan),
-                (["no_record_names"], counters.pastNoRecordBudget), (["tcp_clients"], limits.clients.refused),
-                (["tcp_clients_of_source"], limits.clients.refusedOfOneSource),
+                (["queue"], counts[.noRoom]), (["plan"], counters.pastPlan),
+                (["no_record_names"], counters.pastNoRecordBudget), (["tcp_clients"], counts[.refused]),
+                (["tcp_clients_of_source"], counts[.refusedOfOneSource]),
             ]
         },
-        one(
-            "httpdnsd_not_allowed_total", "Questions of clients that listen.allow does not have, which are refused",
-            \.limits.notAllowed),
+    ]
+
+    private static let ofAnswers: [Metric] = [
         one(
             "httpdnsd_private_addresses_refused_total",
             "Answers that private addresses were removed from (domains.privateAddresses)", \.counters.withoutPrivate),
@@ -194,33 +190,6 @@ extension Metric {
             "httpdnsd_rank_connections_total", ["result"],
             "Connections made to addresses to find out which answers first (cache.rank)"
         ) { [(["answered"], $0.counters.rankAnswered), (["failed"], $0.counters.rankFailed)] },
-        each("httpdnsd_tcp_clients", ["proto"], "Open TCP connections of clients, by what is spoken on them") {
-            $0.limits.streams.map { ([$0.transport.rawValue], $0.open) }
-        },
-        each("httpdnsd_tcp_accepted_total", ["proto"], "TCP connections of clients that were accepted") {
-            $0.limits.streams.map { ([$0.transport.rawValue], $0.counters.accepted) }
-        },
-        each("httpdnsd_tcp_closed_total", ["proto", "reason"], "TCP connections of clients that the daemon closed") {
-            $0.limits.streams.flatMap { stream in
-                let (proto, clients) = (stream.transport.rawValue, stream.counters)
-                return [
-                    ([proto, "idle"], clients.closedIdle), ([proto, "room"], clients.closedForRoom),
-                    ([proto, "unread"], clients.cutOff), ([proto, "not_allowed"], clients.notAllowed),
-                ]
-                    + (stream.transport.isEncrypted
-                        ? [([proto, "handshake"], clients.handshakesFailed.reduce(0, +))] : [])
-            }
-        },
-        each(
-            "httpdnsd_tls_handshakes_failed_total", ["proto", "reason"],
-            "TLS handshakes of clients that failed, by reason"
-        ) {
-            $0.limits.streams.filter(\.transport.isEncrypted).flatMap { stream in
-                HandshakeFailure.allCases.map {
-                    ([stream.transport.rawValue, $0.name], stream.counters.handshakesFailed[$0.rawValue])
-                }
-            }
-        },
     ]
 
     private static let ofProcess: [Metric] = [
@@ -248,4 +217,27 @@ extension Metric {
         one("process_max_fds", "Most file descriptors that may be open", \.process.maximumDescriptors),
         one("process_start_time_seconds", "When the daemon started, in seconds since 1970", \.startedAt),
     ]
+
+    /// The metrics of ``Counted`` that are about one subject.
+    private static func counted(_ subject: Counted.Subject) -> [Metric] {
+        var metrics: [Counted.Metric] = []
+        for case let metric? in Counted.allCases.map(\.row.metric) where metric.subject == subject {
+            if metric != metrics.last { metrics.append(metric) }
+        }
+        return metrics.map { metric in
+            let events = Counted.allCases.filter { $0.row.metric == metric }
+            let reason = events[0].row.labels.isEmpty ? [] : ["reason"]
+            guard subject == .connections else {
+                return each(metric.name, reason, metric.help) { overview -> Samples<UInt64> in
+                    events.map { ($0.row.labels, overview.counts[$0]) }
+                }
+            }
+            return each(metric.name, ["proto"] + reason, metric.help) { overview -> Samples<UInt64> in
+                overview.listeners.flatMap { transport, counts -> Samples<UInt64> in
+                    events.filter { $0.isCounted(over: transport) }
+                        .map { ([transport.rawValue] + $0.row.labels, counts[$0]) }
+                }
+            }
+        }
+    }
 }

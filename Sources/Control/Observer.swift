@@ -5,8 +5,8 @@ import Dispatch
 package import Synchronization
 import Transport
 
-/// Collects an observation from the daemon's queues, each of which gives its own part. No caller is blocked, and no
-/// query waits longer than a few copies take.
+/// Collects an observation from the forwarder's loop and the tallies of all queues. No caller is blocked, and no query
+/// waits longer than a few copies take.
 package final class Observer: Sendable {
     /// A queue on the path of queries. `ping` calls `turned` as soon as the queue makes a turn; `progress` increases
     /// while the queue makes turns. Both may be called from any thread.
@@ -14,8 +14,8 @@ package final class Observer: Sendable {
         ping: @Sendable (_ turned: @escaping @Sendable () -> Void) -> Void, progress: @Sendable () -> UInt64
     )
 
-    /// Calls `done` with an observation that has the parts known only to the queues; on one of these queues, and never
-    /// if one is stuck or has ended.
+    /// Calls `done` with an observation that has the parts known only to the forwarder's loop; on that loop, and never
+    /// if it is stuck or has ended.
     private let describe: @Sendable (_ done: @escaping @Sendable (Observation) -> Void) -> Void
     /// Makes the daemon find out by a question of its own whether servers answer, if that is uncertain, for a later
     /// request. May be called from any thread.
@@ -48,7 +48,7 @@ package final class Observer: Sendable {
     /// Notes that the daemon takes no more questions from now on.
     package func stopping() { isStopping.store(true, ordering: .relaxed) }
 
-    /// - Parameter done: Called on a queue of the daemon; never if a queue is stuck or has ended.
+    /// - Parameter done: Called on the forwarder's loop; never if it is stuck or has ended.
     package func observe(_ done: @escaping @Sendable (Observation) -> Void) {
         describe { [self] observation in
             var observation = observation
@@ -66,23 +66,7 @@ package final class Observer: Sendable {
         observation.cacheLimit = cacheLimit
         observation.logLinesLost = logLinesLost()
         observation.reloads = reloads.withLock { $0 }
-        for transport in Tally.Transport.allCases where listeners.contains(where: { $0.transport == transport }) {
-            for isIPv4 in [true, false] {
-                var questions = Observation.Questions(transport: transport, isIPv4: isIPv4)
-                for listener in listeners where listener.transport == transport {
-                    for kind in 0..<QuestionKind.count {
-                        questions.counts[kind] += listener.asked(kind, fromIPv4: isIPv4)
-                    }
-                }
-                observation.questions.append(questions)
-            }
-        }
-        for tally in listeners + [forwarderLoop] {
-            for kind in 0..<ResponseKind.count { observation.responses[kind] += tally.answered(kind) }
-            tally.add(to: &observation.durations)
-            observation.prefetches += tally.prefetches
-        }
-        forwarderLoop.add(to: &observation.lookups)
+        observation.add(listeners, forwarderLoop)
     }
 
     /// Whether each queue on the path of queries answers, or at least makes progress: a queue that gives way is slow to

@@ -33,22 +33,22 @@ package struct Observation: Sendable {
     /// Whether questions fail for more than one name.
     package var hasLostServers = false
 
-    var cache: DNSCache.Statistics
+    package var cache: DNSCache.Statistics
     /// The most octets of the cache.
     var cacheLimit = 0
     package var counters = Counters()
     /// Names sent to each account, also to those that were removed: see ``Forwarder/namesSent``.
     package var namesSent: [GroupID: UInt64] = [:]
-    package var limits = Limits()
+    /// Lookups under way.
+    package var flights = 0
     /// The state of the shared cache; nil: no store is configured.
     package var sharedCache: SharedCacheOverview?
-    var questions: [Questions] = []
-    /// Answers by ``ResponseKind``.
-    var responses = [UInt64](repeating: 0, count: ResponseKind.count)
-    var durations = Durations()
+    /// The counts of the listeners of each transport that has any.
+    var listeners: [(transport: Tally.Transport, counts: Tally.Counts)] = []
+    /// The counts of all listeners and of the forwarder's loop.
+    package var counts = Tally.Counts()
     /// Durations of the answers that were not in the cache.
     var lookups = Durations()
-    var prefetches: UInt64 = 0
     /// The counts of each group's servers.
     package var upstreams: [GroupID: [Server: UpstreamTallies.Figures]] = [:]
     var reloads = Reloads(at: 0)
@@ -57,33 +57,21 @@ package struct Observation: Sendable {
     /// An idle daemon without upstreams.
     package init(_ cache: DNSCache.Statistics) { self.cache = cache }
 
+    /// Adds the counts of the listeners, and of the answers that did not come from a listener.
+    mutating func add(_ listeners: [Tally], _ forwarderLoop: Tally) {
+        for transport in Tally.Transport.allCases {
+            let tallies = listeners.filter { $0.transport == transport }
+            if !tallies.isEmpty { self.listeners.append((transport, Tally.Counts(of: tallies))) }
+        }
+        (counts, lookups) = (Tally.Counts(of: listeners + [forwarderLoop]), Tally.Counts(of: [forwarderLoop]).durations)
+    }
+
     /// Questions by transport.
     var askedOver: [(transport: Tally.Transport, count: UInt64)] {
-        Tally.Transport.allCases.map { transport in
-            (transport, questions.reduce(0) { $1.transport == transport ? $0 + $1.counts.reduce(0, +) : $0 })
-        }.filter { $0.count > 0 }
+        listeners.map { ($0.transport, $0.counts.asked) }.filter { $0.count > 0 }
     }
 
-    var asked: UInt64 { questions.reduce(0) { $0 + $1.counts.reduce(0, +) } }
-
-    /// The number of times that limits were hit since the start, and their present use.
-    package struct Limits: Sendable {
-        package var flights = 0
-        package var refusedForRoom: UInt64 = 0
-        /// Questions of clients that `listen.allow` excludes.
-        package var notAllowed: UInt64 = 0
-        /// The figures of each transport with connections.
-        package var streams: [StreamFigures] = []
-        var clients: StreamCounters { StreamCounters(of: streams) }
-        package var mismatches = MismatchCounters()
-    }
-
-    /// Questions over one transport and one address family, by ``QuestionKind``.
-    struct Questions: Sendable {
-        let transport: Tally.Transport
-        let isIPv4: Bool
-        var counts = [UInt64](repeating: 0, count: QuestionKind.count)
-    }
+    var durations: Durations { counts.durations }
 }
 
 /// The state and the counts of the daemon at one moment: the single source of `status`, the metrics, the status page

@@ -57,10 +57,10 @@ extension Overview {
                 ["upToSeconds": Durations.upperBound(bucket).map { Double($0) / 1e9 }, "count": count]
             }
         }
-        let responses = self.responses.enumerated().filter { $0.element > 0 }
+        let responses = self.counts.responses.enumerated().filter { $0.element > 0 }
         let hour = hour.questions
         return [
-            "asked": self.asked,
+            "asked": self.counts.asked,
             "over": JSON.object(self.askedOver.map { ($0.transport.rawValue, .integer($0.count)) }),
             "responses": JSON.object(responses.map { (ResponseKind.name($0.offset), .integer($0.element)) }),
             "durations": buckets(self.durations), "lookupDurations": buckets(self.lookups),
@@ -88,7 +88,7 @@ extension Overview {
         return [
             "answers": cache.entries, "bytes": cache.bytes, "limitBytes": self.cacheLimit, "hits": cache.hits,
             "misses": cache.misses, "hitRate": hitRate, "evictions": cache.evictions,
-            "servedStale": self.counters.servedStale, "prefetches": self.prefetches,
+            "servedStale": self.counters.servedStale, "prefetches": self.counts[.refreshed],
         ]
     }
 
@@ -108,16 +108,10 @@ extension Overview {
     }
 
     private var limitsJSON: JSON {
-        let (counters, limits) = (self.counters, self.limits)
-        return [
-            "flights": limits.flights,
-            "refused": counters.refusedFlights + counters.refusedWaiting + limits.refusedForRoom,
-            "notAllowed": limits.notAllowed,
-            "tcpClients": limits.streams.reduce(0) { $0 + $1.open },
-            "refusedTcpClients": limits.clients.refused + limits.clients.refusedOfOneSource,
-            "notAllowedTcpClients": limits.clients.notAllowed,
-            "mismatches": limits.mismatches.all,
-        ]
+        let refused = self.counters.refusedFlights + self.counters.refusedWaiting + self.counts[.noRoom]
+        let counts = Counted.allCases.compactMap { event in event.row.key.map { ([$0], self.counts[event]) } }
+        return ["flights": self.flights, "refused": refused]
+            + JSON.object(Metric.merged(counts, +).map { ($0[0], .integer($1)) })
     }
 }
 

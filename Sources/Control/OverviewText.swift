@@ -176,20 +176,15 @@ extension Overview {
     /// The number of questions, by transport: `60 questions, 12 over UDP, 48 over TLS`.
     var askedText: String {
         let ways = self.askedOver.map { ", \(Self.grouped($0.count)) over \($0.transport.rawValue.uppercased())" }
-        return Self.counted(self.asked, "question") + ways.joined()
+        return Self.counted(self.counts.asked, "question") + ways.joined()
     }
 
     /// How many clients are turned away, a sentence for each reason.
     var turnedAway: [String] {
-        let clients = self.limits.clients
-        return [
-            (self.limits.notAllowed, "question", "refused: listen.allow does not have the client's address."),
-            (clients.notAllowed, "connection", "closed: listen.allow does not have the client's address."),
-            (
-                clients.handshakesFailed[HandshakeFailure.certificate.rawValue], "TLS handshake",
-                "failed: the client does not accept the certificate."
-            ),
-        ].filter { $0.0 > 0 }.map { "\(Self.counted($0, $1)) \($2)" }
+        Counted.allCases.compactMap { event in
+            let count = self.counts[event]
+            return count > 0 ? event.row.words.map { "\(Self.counted(count, $0.noun)) \($0.rest)" } : nil
+        }
     }
 
     /// The certificate for clients; nil without a certificate, or if a remark names the certificate's defect.
@@ -245,7 +240,7 @@ extension Overview {
         "Cache: \(Self.counted(UInt64(self.cache.entries), "answer")), \(Self.octets(self.cache.bytes)) of \(Self.octets(self.cacheLimit))"
             + (hitRate.map { ", \(Self.percent($0)) hits" } ?? "")
             + "; \(Self.grouped(self.cache.evictions)) evicted, \(Self.grouped(self.counters.servedStale)) served stale, "
-            + "\(Self.grouped(self.prefetches)) refreshed before their end"
+            + "\(Self.grouped(self.counts[.refreshed])) refreshed before their end"
     }
 
     /// The durations of all answers, and of the answers that were not in the cache. Most answers are in the cache, so

@@ -2,7 +2,7 @@ package import Base
 package import DNSWire
 import Synchronization
 
-/// The counts of the questions and answers of one listener, or of the forwarder's loop.
+/// The counts of one listener, or of the forwarder's loop: questions, answers, and each ``Counted``.
 ///
 /// One queue writes, any thread reads: a count is a load and a store, neither of them locked, and a reader may be a
 /// query behind. All memory is allocated at once, so that counting allocates nothing.
@@ -18,18 +18,18 @@ package final class Tally: Sendable {
     private static let responses = 2 * QuestionKind.count
     private static let durations = responses + ResponseKind.count
     private static let nanoseconds = durations + Durations.bucketCount
-    private static let refreshes = nanoseconds + 1
-    private static let slotCount = refreshes + 1
+    private static let events = nanoseconds + 1
+    /// More than enough for each ``Counted``. A constant, since each count compares its index with it.
+    private static let slotCount = 128
     private static let cacheLine = 64
 
     /// All counts are 0.
     /// - Parameter transport: The transport of the questions.
     package init(_ transport: Transport) {
         self.transport = transport
-        // The counts have cache lines of their own: two listeners count at the same time.
-        let lines = (Self.slotCount * MemoryLayout<Atomic<UInt64>>.stride + Self.cacheLine - 1) / Self.cacheLine
+        // The counts fill cache lines of their own: two listeners count at the same time.
         unsafe slots = UnsafeMutableRawPointer.allocate(
-            byteCount: lines * Self.cacheLine, alignment: Self.cacheLine
+            byteCount: Self.slotCount * MemoryLayout<Atomic<UInt64>>.stride, alignment: Self.cacheLine
         ).bindMemory(to: Atomic<UInt64>.self, capacity: Self.slotCount)
         for slot in 0..<Self.slotCount { unsafe (slots + slot).initialize(to: Atomic(0)) }
     }
@@ -81,31 +81,51 @@ package final class Tally: Sendable {
         add(nanoseconds &* times, to: Self.nanoseconds)
     }
 
-    /// Counts an answer from the cache whose entry is being refreshed.
-    package func refreshed() { add(1, to: Self.refreshes) }
+    /// Counts an event.
+    package func count(_ event: Counted) { add(1, to: Self.events &+ event.rawValue) }
+
+    /// Sets a number that falls as well.
+    package func set(_ number: Counted, to amount: Int) {
+        let slot = Self.events &+ number.rawValue
+        add(UInt64(amount) &- value(slot), to: slot)
+    }
 
     // MARK: Readers
 
-    /// Questions since the start.
-    /// - Parameter kind: an index of ``QuestionKind/names``.
-    package func asked(_ kind: Int, fromIPv4 isIPv4: Bool) -> UInt64 {
-        value((isIPv4 ? 0 : QuestionKind.count) + kind)
-    }
+    /// How often an event was counted since the start, or a number that falls as well.
+    package subscript(event: Counted) -> UInt64 { value(Self.events + event.rawValue) }
 
-    /// Replies since the start.
-    /// - Parameter kind: An index by ``ResponseKind/index(_:)``.
-    package func answered(_ kind: Int) -> UInt64 { value(Self.responses + kind) }
+    /// Answers of all response codes since the start.
+    package var answered: UInt64 { Counts(of: [self]).responses.reduce(0, +) }
 
-    /// Answers of all response codes.
-    package var answered: UInt64 { (0..<ResponseKind.count).reduce(0) { $0 + answered($1) } }
+    /// The counts of some tallies since the start, added up.
+    package struct Counts: Sendable {
+        private var slots = [UInt64](repeating: 0, count: Tally.slotCount)
 
-    /// Answers from the cache since the start whose entries were being refreshed.
-    package var prefetches: UInt64 { value(Self.refreshes) }
+        package init(of tallies: [Tally] = []) {
+            for tally in tallies { for slot in slots.indices { slots[slot] += tally.value(slot) } }
+        }
 
-    /// Adds the durations of the answers.
-    package func add(to durations: inout Durations) {
-        for bucket in 0..<Durations.bucketCount { durations.counts[bucket] += value(Self.durations + bucket) }
-        durations.nanoseconds += value(Self.nanoseconds)
+        /// Questions by ``QuestionKind``, from clients of one IP version.
+        package func questions(fromIPv4 isIPv4: Bool) -> [UInt64] {
+            Array(slots.dropFirst(isIPv4 ? 0 : QuestionKind.count).prefix(QuestionKind.count))
+        }
+
+        /// All questions.
+        package var asked: UInt64 { slots[..<Tally.responses].reduce(0, +) }
+
+        /// Answers by ``ResponseKind``.
+        package var responses: [UInt64] { Array(slots[Tally.responses..<Tally.durations]) }
+
+        /// The durations of the answers.
+        package var durations: Durations {
+            var durations = Durations()
+            durations.counts = Array(slots[Tally.durations..<Tally.nanoseconds])
+            durations.nanoseconds = slots[Tally.nanoseconds]
+            return durations
+        }
+
+        package subscript(event: Counted) -> UInt64 { slots[Tally.events + event.rawValue] }
     }
 }
 

@@ -235,18 +235,7 @@ public final class Daemon: @unchecked Sendable {
     }
 
     /// Logs the counts since the start.
-    public func logCounters() {
-        StreamServer.figures(of: streams[...]) { [self] figures in
-            let clients = StreamCounters(of: figures)
-            forwarderLoop.loop.submit { [self] in
-                forwarderLoop.look { forwarder, inEffect in
-                    report.counters(
-                        forwarder.counters, forwarder.groupOverviews, refusedForRoom: forwarderLoop.queue.refused,
-                        inEffect.upstreams.mismatches, clients, cache.statistics)
-                }
-            }
-        }
-    }
+    public func logCounters() { observer.observe { [report] in report.counters($0) } }
 }
 
 extension Daemon {
@@ -281,22 +270,21 @@ extension Daemon {
 }
 
 extension Report {
-    func counters(
-        _ counters: Counters, _ groups: [GroupOverview], refusedForRoom: UInt64, _ mismatches: MismatchCounters,
-        _ clients: StreamCounters, _ cache: DNSCache.Statistics
-    ) {
-        let refused = counters.refusedFlights + counters.refusedWaiting + refusedForRoom
+    func counters(_ seen: Observation) {
+        let (cache, counters, counts) = (seen.cache, seen.counters, seen.counts)
+        let refused = counters.refusedFlights + counters.refusedWaiting + counts[.noRoom]
+        let mismatches: [Counted] = [.mismatchICMP, .mismatchOtherQuery, .mismatchMalformed, .mismatchOtherCase]
         log.notice(
             """
             cache \(cache.entries) answers, \(cache.bytes) bytes, \(cache.hits) hits, \(cache.misses) misses, \
             \(cache.evictions) evicted; \(counters.flights) questions looked up, \(counters.joined) joined one under way, \
-            \(refused) refused; \(groups.map(Self.counters).joined(separator: "; ")); \
-            \(mismatches.all) messages that were no answer ignored (\(mismatches.errors) ICMP errors, \
-            \(mismatches.otherCase) in another case); \
+            \(refused) refused; \(seen.groups.map(Self.counters).joined(separator: "; ")); \
+            \(mismatches.reduce(0) { $0 + counts[$1] }) messages that were no answer ignored \
+            (\(counts[.mismatchICMP]) ICMP errors, \(counts[.mismatchOtherCase]) in another case); \
             \(counters.fallbacks) fell back, \(counters.servedStale) stale, \
-            \(counters.overdue) out of time; \(clients.accepted) TCP clients, \
-            \(clients.refused + clients.refusedOfOneSource) refused, \(clients.closedForRoom) closed for room, \
-            \(clients.closedIdle) idle, \(clients.cutOff) cut off
+            \(counters.overdue) out of time; \(counts[.accepted]) TCP clients, \
+            \(counts[.refused] + counts[.refusedOfOneSource]) refused, \(counts[.closedForRoom]) closed for room, \
+            \(counts[.closedIdle]) idle, \(counts[.cutOff]) cut off
             """)
     }
 

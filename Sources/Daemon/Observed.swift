@@ -23,14 +23,8 @@ extension Observer {
                         remarks + [cacheFile?.trouble, isEncrypted ? certificates.trouble : nil].compactMap(\.self)
                     observation.certificate = isEncrypted ? certificates.current?.shown : nil
                     observation.isOpen = forwarderLoop.isOpen
-                    observation.limits.notAllowed = forwarderLoop.strangers.count
-                    observation.limits.refusedForRoom = forwarderLoop.queue.refused
                     forwarderLoop.look { observation.add($0, $1) }
-                    StreamServer.figures(of: streams[...]) { [observation] figures in
-                        var observation = observation
-                        observation.limits.streams = figures
-                        done(observation)
-                    }
+                    done(observation)
                 }
             },
             checkReadiness: { forwarderLoop.checkReadiness() },
@@ -56,8 +50,7 @@ extension Observation {
         (counters, namesSent) = (forwarder.counters, forwarder.namesSent)
         sharedCache = forwarder.sharedCacheOverview
         (mainRoute, hasLostServers) = (forwarder.mainRoute, forwarder.hasLostServers)
-        limits.flights = forwarder.flightsUnderWay
-        limits.mismatches = inEffect.upstreams.mismatches
+        flights = forwarder.flightsUnderWay
         upstreams = inEffect.upstreams.figures
     }
 }

@@ -1,4 +1,5 @@
 import Base
+import Counters
 import DNSCache
 import Foundation
 import ShellTestSupport
@@ -25,10 +26,10 @@ import Transport
 
     private static func observation(at nanoseconds: UInt64, asked: UInt64 = 0, failed: UInt64 = 0) -> Observation {
         var observation = Observation(DNSCache(bytes: 1 << 20, seed: (1, 2)).statistics)
-        var questions = Observation.Questions(transport: .udp, isIPv4: true)
-        questions.counts[0] = asked
-        observation.questions = [questions]
-        observation.responses[2] = failed
+        let listener = Tally(.udp)
+        for _ in 0..<asked { listener.asked(nil, fromIPv4: true) }
+        for _ in 0..<failed { listener.answered(flags: 2) }
+        observation.add([listener], Tally(.udp))
         observation.at = Tick(nanoseconds: nanoseconds)
         return observation
     }

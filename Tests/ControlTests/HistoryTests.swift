@@ -59,9 +59,9 @@ import Testing
         _ tallies: UpstreamTallies = UpstreamTallies()
     ) -> Observation {
         var observation = Observation(DNSCache(bytes: 1 << 20, seed: (1, 2)).statistics)
-        var questions = Observation.Questions(transport: .udp, isIPv4: true)
-        questions.counts[0] = asked
-        observation.questions = [questions]
+        let listener = Tally(.udp)
+        for _ in 0..<asked { listener.asked(.a, fromIPv4: true) }
+        observation.add([listener], Tally(.udp))
         (observation.counters.sentInClear, observation.counters.sentEncrypted) = (clear, encrypted)
         let states = servers.map { server in
             var health = ServerHealth()

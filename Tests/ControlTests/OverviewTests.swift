@@ -353,19 +353,13 @@ import Testing
 
     @Test("how many questions came, over what, and how many were refused")
     func transports() {
-        func questions(_ transport: Tally.Transport, _ count: UInt64) -> Observation.Questions {
-            var questions = Observation.Questions(transport: transport, isIPv4: true)
-            questions.counts[0] = count
-            return questions
-        }
-        let overview = overview([], []) {
-            $0.questions = [questions(.udp, 0), questions(.tcp, 1), questions(.tls, 1200)]
-            $0.limits.notAllowed = 1
-            var counters = StreamCounters()
-            counters.notAllowed = 3
-            counters.handshakesFailed[HandshakeFailure.certificate.rawValue] = 2
-            $0.limits.streams = [StreamFigures(.tls, open: 0, counters)]
-        }
+        let tallies = [Tally(.udp), Tally(.tcp), Tally(.tls)]
+        tallies[1].asked(.a, fromIPv4: true)
+        for _ in 0..<1200 { tallies[2].asked(.a, fromIPv4: true) }
+        tallies[0].count(.notAllowed)
+        for _ in 0..<3 { tallies[2].count(.closedNotAllowed) }
+        for _ in 0..<2 { tallies[2].count(.handshakeCertificate) }
+        let overview = overview([], []) { $0.add(tallies, Tally(.udp)) }
         #expect(
             overview.turnedAway == [
                 "1 question refused: listen.allow does not have the client's address.",
@@ -382,6 +376,34 @@ import Testing
         #expect(page.contains("<p>1 question refused: listen.allow does not have the client&#39;s address.</p>"))
         #expect(!page.contains("The last 24 hours"), "no chart without a question in it")
         #expect(overview.metrics.contains("\nhttpdnsd_not_allowed_total 1\n"))
+    }
+
+    @Test("each count is shown, and as its row says", arguments: Counted.allCases)
+    func counted(_ event: Counted) {
+        let listener = Tally(.tls)
+        for _ in 0..<3 { listener.count(event) }
+        let overview = overview([], []) { $0.add([listener], Tally(.udp)) }
+        let row = event.row
+        #expect(overview.metrics.contains(" 3\n"))
+        if let metric = row.metric {
+            let proto = metric.subject == .connections ? ["proto=\"tls\""] : []
+            let labels = (proto + row.labels.map { "reason=\"\($0)\"" }).joined(separator: ",")
+            #expect(overview.metrics.contains("\n\(metric.name)\(labels.isEmpty ? "" : "{\(labels)}") 3\n"))
+        }
+        if let key = row.key { #expect(overview.json.text.contains("\"\(key)\":3")) }
+        #expect(overview.turnedAway == (row.words.map { ["3 \($0.noun)s \($0.rest)"] } ?? []))
+    }
+
+    @Test("each metric is there once, and what is counted of connections only where there are such")
+    func families() {
+        let names = Metric.all.map(\.name)
+        #expect(Set(names).count == names.count)
+        #expect(Set(Counted.allCases.compactMap(\.row.metric?.name)).isSubset(of: names))
+        let metrics = overview([], []) { $0.add([Tally(.udp), Tally(.tcp)], Tally(.udp)) }.metrics
+        #expect(metrics.contains("\nhttpdnsd_tcp_clients{proto=\"tcp\"} 0\n"))
+        #expect(metrics.contains("\nhttpdnsd_tcp_closed_total{proto=\"tcp\",reason=\"not_allowed\"} 0\n"))
+        #expect(!metrics.contains("reason=\"handshake\"") && !metrics.contains("httpdnsd_tls_handshakes_failed_total{"))
+        #expect(!metrics.contains("httpdnsd_tcp_clients{proto=\"udp\"}"))
     }
 
     @Test("several groups that fail are one sentence")

@@ -52,12 +52,22 @@ import Testing
         tally.answered(flags: 0x83)
         tally.answered(.badVers)
         tally.took(20_000, times: 3)
-        tally.refreshed()
-        #expect(tally.asked(0, fromIPv4: true) == 1 && tally.asked(0, fromIPv4: false) == 1)
-        #expect(tally.answered(3) == 1 && tally.answered(16) == 1 && tally.answered(0) == 0)
-        var durations = Durations()
-        tally.add(to: &durations)
-        #expect(durations.total == 3 && durations.counts[1] == 3 && durations.nanoseconds == 60_000)
-        #expect(tally.prefetches == 1)
+        for event in Counted.allCases { for _ in 0...event.rawValue { tally.count(event) } }
+        let counts = Tally.Counts(of: [tally])
+        #expect(counts.questions(fromIPv4: true)[0] == 1 && counts.questions(fromIPv4: false)[0] == 1)
+        #expect(counts.questions(fromIPv4: true).last == 1 && counts.asked == 3)
+        #expect(counts.responses[3] == 1 && counts.responses[16] == 1 && counts.responses[0] == 0)
+        #expect(tally.answered == 2)
+        #expect(counts.durations.total == 3 && counts.durations.counts[1] == 3)
+        #expect(counts.durations.nanoseconds == 60_000)
+        let twice = Tally.Counts(of: [tally, tally])
+        for event in Counted.allCases {
+            let count = UInt64(event.rawValue) + 1
+            #expect(tally[event] == count && counts[event] == count && twice[event] == 2 * count, "\(event)")
+        }
+        for number in [5, 2, 0] {
+            tally.set(.open, to: number)
+            #expect(tally[.open] == UInt64(number))
+        }
     }
 }

@@ -14,7 +14,6 @@ import Testing
         var taken = 0
         for _ in 0..<5000 where queue.enter(Self.flooding) { taken += 1 }
         #expect(taken == 896)
-        #expect(queue.refused == UInt64(5000 - taken))
         // Some may share a bucket with it, one in 256.
         let others = (0..<100).count { queue.enter(Source(.v4(198, 51, 100, UInt8($0)))) }
         #expect(others >= 90)
@@ -40,15 +39,5 @@ import Testing
         let taken = (0..<10_000).count { queue.enter(Source(IPAddress(v6: UInt64($0) << 32, 1))) }
         #expect(taken <= 64 && taken > 50)
         #expect(!MissQueue(maximum: 0).enter(.host))
-    }
-
-    /// A flood of them takes no more than one of questions, and is no refusal: each has its answer.
-    @Test func refreshesHaveNoMoreThanQuestions() {
-        let queue = MissQueue(maximum: 64, salt: Self.salt)
-        let taken = (0..<1000).count { _ in queue.enterToRefresh(.host) }
-        #expect(taken == 56 && queue.refused == 0)
-        #expect(queue.enter(Self.flooding))
-        queue.leave(.host)
-        #expect(queue.enterToRefresh(.host))
     }
 }

@@ -40,17 +40,17 @@ import Testing
         settings.allow = [Network("127.0.0.0/8")!]
         var frontend = QueryFrontend(
             cache: cache, settings, queue: MissQueue(maximum: 8), strangers: strangers)
-        #expect(receive(query(example), frontend) == .asked && strangers.count == 0)
+        #expect(receive(query(example), frontend) == .asked && tally[.notAllowed] == 0)
         for _ in 0..<3 { #expect(receive(query(example), from: Self.stranger, frontend).reply[3] & 15 == 5) }
         _ = receive(query(example), from: .v4(192, 0, 2, 8), isStream: true, frontend)
-        #expect(strangers.count == 4 && said.next() == Self.stranger)
+        #expect(tally[.notAllowed] == 4 && said.next() == Self.stranger)
         // Settings with the same list are no news; with another one the next client that may not ask is said.
         frontend.apply(settings)
         _ = receive(query(example), from: .v4(192, 0, 2, 9), frontend)
         settings.allow.append(Network("198.51.100.0/24")!)
         frontend.apply(settings)
         _ = receive(query(example), from: .v4(192, 0, 2, 10), frontend)
-        #expect(said.next() == .v4(192, 0, 2, 10) && strangers.count == 6)
+        #expect(said.next() == .v4(192, 0, 2, 10) && tally[.notAllowed] == 6)
     }
 
     private func store(ttl: UInt32 = 300) {
@@ -100,11 +100,20 @@ import Testing
         let frontend = frontend()
         let (early, late) = (receive(query(example), at: 10, frontend), receive(query(example), at: 80, frontend))
         #expect(early == .replied(early.reply) && late == .refreshed(late.reply))
+        #expect(tally[.refreshed] == 1)
+    }
+
+    @Test func aRefreshWithoutRoomInTheQueueIsLeftOutAndNoRefusal() {
+        cache.apply(staleSeconds: 0, prefetchAt: 75)
+        store(ttl: 100)
+        let answered = receive(query(example), at: 80, frontend(room: 0))
+        #expect(answered == .replied(answered.reply) && responseCode(answered.reply) == 0)
+        #expect(tally[.refreshed] == 0 && tally[.noRoom] == 0)
     }
 
     @Test func withoutRoomInTheQueueTheAnswerIsServFail() {
         let full = frontend(room: 0)
-        #expect(responseCode(receive(query(example), full).reply) == 2)
+        #expect(responseCode(receive(query(example), full).reply) == 2 && tally[.noRoom] == 1)
         store()
         #expect(responseCode(receive(query(example), full).reply) == 0)
     }

@@ -1,5 +1,6 @@
 import Base
 import Configuration
+import Counters
 import ShellTestSupport
 import Testing
 
@@ -20,8 +21,8 @@ struct UpstreamRegistryTests {
     }
 
     @Test func noCountFallsWhenAGroupGoes() throws {
-        let loop = try EventLoop(label: "test")
-        let registry = UpstreamRegistry(loop: loop, ServerLookup(loop: loop))
+        let (loop, tally) = (try EventLoop(label: "test"), Tally(.udp))
+        let registry = UpstreamRegistry(loop: loop, ServerLookup(loop: loop), tally)
         var numbers = GroupNumbers()
         func apply(_ names: [String]) throws {
             var settings = Settings()
@@ -34,18 +35,19 @@ struct UpstreamRegistryTests {
             registry.apply(settings, try UpstreamRegistry.Prepared(settings), numbers)
             registry.endTurn()
         }
-        func count(_ name: String, _ errors: UInt64) {
-            (registry[numbers[name]] as? GroupUpstream)?.answers.mismatches.errors = errors
+        func count(_ name: String, _ errors: Int) {
+            let answers = (registry[numbers[name]] as? GroupUpstream)?.answers
+            for _ in 0..<errors { answers?.tally.count(.mismatchICMP) }
         }
         try apply(["office", "vpn"])
         count("office", 3)
         count("vpn", 2)
-        #expect(registry.mismatches.errors == 5)
+        #expect(tally[.mismatchICMP] == 5)
         try apply(["vpn"])
-        #expect(registry[numbers["office"]] == nil && registry.mismatches.errors == 5)
+        #expect(registry[numbers["office"]] == nil && tally[.mismatchICMP] == 5)
         try apply(["vpn", "office"])
         count("office", 1)
-        #expect(registry.mismatches.errors == 6)
+        #expect(tally[.mismatchICMP] == 6)
         registry.close()
     }
 }

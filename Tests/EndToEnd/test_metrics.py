@@ -148,17 +148,19 @@ def test_the_format(daemon, service, tmp_path):
             count = [one.value for one in family.samples
                      if one.name.endswith("_count") and tuple(sorted(one.labels.items())) == labels]
             assert count == [buckets[-1][1]] and buckets[-1][0] == float("inf")
-    # The table of the document has every series, with its labels, and no other.
+    # The table of the document has every series, with its labels and its words, and no other.
     listed = {}
-    for name, kind, labels in re.findall(r"^\| `((?:httpdnsd|process)_\w+)` \| (\w+) \| (.*?) \|", DOCUMENT.read_text(), re.MULTILINE):
-        listed[name] = (kind, set(re.findall(r"`(\w+)`", labels)))
+    row = r"^\| `((?:httpdnsd|process)_\w+)` \| (\w+) \| (.*?) \| (.*) \|$"
+    for name, kind, labels, words in re.findall(row, DOCUMENT.read_text(), re.MULTILINE):
+        listed[name] = (kind, set(re.findall(r"`(\w+)`", labels)), words)
     shown = {}
-    for name, kind in re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE):
+    for name, words, kind in re.findall(r"^# HELP (\w+) (.*)\.\n# TYPE \1 (\w+)$", text, re.MULTILINE):
         found = {label for (one, pairs) in metrics(text) for label, _ in pairs if re.sub(r"_(bucket|sum|count)$", "", one) == name or one == name}
-        shown[name] = (kind, found - {"le"})
-    # No handshake has failed, so this family has no series.
-    assert shown["httpdnsd_tls_handshakes_failed_total"] == ("counter", set())
-    shown["httpdnsd_tls_handshakes_failed_total"] = listed["httpdnsd_tls_handshakes_failed_total"]
+        shown[name] = (kind, found - {"le"}, words)
+    # No client can ask over TLS, so this family has no series.
+    handshakes = "httpdnsd_tls_handshakes_failed_total"
+    assert shown[handshakes] == ("counter", set(), listed[handshakes][2])
+    shown[handshakes] = listed[handshakes]
     assert listed == shown
 
 

@@ -14,7 +14,6 @@ final class MissQueue: Sendable {
     private let all = Atomic(0)
     private let sources = Buckets { _ in Atomic(0) }
     private let networks = Buckets { _ in Atomic(0) }
-    private let turnedAway = Atomic<UInt64>(0)
     private let salt: (UInt64, UInt64)
 
     private typealias Buckets = InlineArray<256, Atomic<Int>>
@@ -28,22 +27,12 @@ final class MissQueue: Sendable {
         self.salt = salt ?? (random.uint64(), random.uint64())
     }
 
-    /// Questions refused since the start.
-    var refused: UInt64 { turnedAway.load(ordering: .relaxed) }
-
     /// Whether more questions wait than when a few programs ask at once: the loop is behind. From any thread.
     var isLong: Bool { all.load(ordering: .relaxed) >= 4 }
 
-    /// Whether a question of this source may wait. If true, call ``leave(_:)`` later. From any thread.
+    /// Whether a question of this source may wait, or the refresh of an entry whose client was answered. If true, call
+    /// ``leave(_:)`` later. From any thread.
     func enter(_ source: Source) -> Bool {
-        if enterToRefresh(source) { return true }
-        turnedAway.add(1, ordering: .relaxed)
-        return false
-    }
-
-    /// Whether the refresh of an entry whose client was answered may wait. Without room the entry is looked up when it
-    /// expires, and that is not counted as a refusal.
-    func enterToRefresh(_ source: Source) -> Bool {
         if count(source, 1) { return true }
         leave(source)
         return false

@@ -27,7 +27,7 @@ struct QueryFrontend: Sendable {
 
     /// - Parameters:
     ///   - queue: The queue of misses; the client of a miss without room in it gets SERVFAIL.
-    ///   - strangers: Counts clients that may not ask.
+    ///   - strangers: Logs the first client that may not ask.
     init(
         cache: DNSCache, _ settings: Settings.Listen, queue: MissQueue, largeReplies: LargeReplies = LargeReplies(),
         strangers: Strangers? = nil
@@ -102,12 +102,12 @@ struct QueryFrontend: Sendable {
         case .refuse(let code, var question):
             tally.asked(question?.type, fromIPv4: client.isIPv4)
             if question != nil { _ = addOptions(to: &question!, message, client, now, isStream: limit != nil) }
-            return refuse(takesQuestion(of: client) ? code : .refused, question, message, tally, into: &reply)
+            return refuse(takesQuestion(of: client, tally) ? code : .refused, question, message, tally, into: &reply)
         case .cookieQuery(var question):
             tally.asked(nil, fromIPv4: client.isIPv4)
             let standing = addOptions(to: &question, message, client, now, isStream: limit != nil)
             let code: ResponseCode = standing == .bad ? .badCookie : .noError
-            return refuse(takesQuestion(of: client) ? code : .refused, question, message, tally, into: &reply)
+            return refuse(takesQuestion(of: client, tally) ? code : .refused, question, message, tally, into: &reply)
         case .question(var question):
             tally.asked(question.type, fromIPv4: client.isIPv4)
             _ = addOptions(to: &question, message, client, now, isStream: limit != nil)
@@ -144,13 +144,15 @@ struct QueryFrontend: Sendable {
             return .reply(length)
         case .hitDueForRefresh(let length):
             tally.answered(flags: reply[3])
-            guard queue.enterToRefresh(links.source(of: client)) else { return .reply(length) }
-            tally.refreshed()
+            // Without room the entry is looked up when it expires, which is no refusal.
+            guard queue.enter(links.source(of: client)) else { return .reply(length) }
+            tally.count(.refreshed)
             return .replyAndRefresh(length, question)
         case .miss:
             // The types are checked after the cache, which has no answers to these types.
             if let code = question.type.refusal { return refuse(code, question, message, tally, into: &reply) }
             guard queue.enter(links.source(of: client)) else {
+                tally.count(.noRoom)
                 return refuse(.servFail, question, message, tally, into: &reply)
             }
             return .ask(question, isProven: isProven())
@@ -164,7 +166,7 @@ struct QueryFrontend: Sendable {
         _ question: Question, _ key: DNSCache.Key?, _ message: Span<UInt8>, from client: IPAddress, at now: Tick,
         _ limit: Int?, _ tally: Tally, into reply: inout MutableSpan<UInt8>
     ) -> Outcome {
-        guard takesQuestion(of: client) else {
+        guard takesQuestion(of: client, tally) else {
             return refuse(.refused, question, message, extendedError: .prohibited, tally, into: &reply)
         }
         let isSure = limit != nil || client.isLoopback
@@ -214,10 +216,11 @@ struct QueryFrontend: Sendable {
     }
 
     /// Whether a client may ask; counts its question if it may not.
-    private func takesQuestion(of client: IPAddress) -> Bool {
-        let isAllowed = isAllowed(client)
-        if !isAllowed { strangers?.refused(client) }
-        return isAllowed
+    private func takesQuestion(of client: IPAddress, _ tally: Tally) -> Bool {
+        if isAllowed(client) { return true }
+        tally.count(.notAllowed)
+        strangers?.report(client, hasConnected: false)
+        return false
     }
 
     /// Whether a client may ask. An IPv4 client at a socket for both families counts as IPv4.

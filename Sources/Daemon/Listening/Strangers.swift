@@ -2,29 +2,16 @@ import Base
 import Log
 import Synchronization
 
-/// Counts the questions of clients that `listen.allow` excludes, and logs the first one, or the first connection.
-/// Shared by all listeners.
+/// Logs the first question of a client that `listen.allow` excludes, or its connection. Shared by all listeners.
 final class Strangers: Sendable {
-    private let counted = Atomic<UInt64>(0)
     private let isReported = Atomic(false)
     private let say: @Sendable (IPAddress, _ hasConnected: Bool) -> Void
 
     /// - Parameter say: Called with the first client, and with the first one after each change of `listen.allow`.
     init(_ say: @escaping @Sendable (IPAddress, _ hasConnected: Bool) -> Void) { self.say = say }
 
-    /// Questions since the start.
-    var count: UInt64 { counted.load(ordering: .relaxed) }
-
-    /// Counts a refused question. From any thread.
-    func refused(_ client: IPAddress) {
-        counted.add(1, ordering: .relaxed)
-        report(client, hasConnected: false)
-    }
-
-    /// Notes that a connection is closed, which its listener counts. From any thread.
-    func closed(_ client: IPAddress) { report(client, hasConnected: true) }
-
-    private func report(_ client: IPAddress, hasConnected: Bool) {
+    /// A question was refused or a connection closed, which its listener counts. From any thread.
+    func report(_ client: IPAddress, hasConnected: Bool) {
         if isReported.load(ordering: .relaxed) || isReported.exchange(true, ordering: .relaxed) { return }
         say(client, hasConnected)
     }

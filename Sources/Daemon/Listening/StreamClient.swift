@@ -122,7 +122,7 @@ final class StreamClient: @unchecked Sendable {
     }
 
     /// The client's handshake is done or has failed, if it was under way.
-    func handshakeEnded(_ failure: HandshakeFailure?) {
+    func handshakeEnded(_ failure: Counted?) {
         guard standing.handshakeBegan != nil, !hasFailed else { return }
         if failure == nil { standing.handshakeBegan = nil } else { hasFailed = true }
         server.handshakeEnded(self, failure)
@@ -154,28 +154,29 @@ extension StreamClient: LinkOwner {
 
     func advanced(_ link: StreamLink) { gather() }
 
-    func failing(_ link: StreamLink, _ end: LinkEnd) { handshakeEnded(HandshakeFailure(end)) }
+    func failing(_ link: StreamLink, _ end: LinkEnd) { handshakeEnded(Counted(failedBy: end)) }
 
     func ended(_ link: StreamLink, _ end: LinkEnd) {
         if end == .tooSlow { return server.cutOff(self) }
-        handshakeEnded(HandshakeFailure(end))
+        handshakeEnded(Counted(failedBy: end))
         leave()
     }
 }
 
-extension HandshakeFailure {
-    /// Of the alerts, "bad certificate" to "certificate unknown" and "unknown authority" (RFC 8446 §6.2) are about the
-    /// certificate that the client was shown; scanners send others for many reasons.
-    init(_ end: LinkEnd) {
+extension Counted {
+    /// The reason of a failed handshake. Of the alerts, "bad certificate" to "certificate unknown" and "unknown
+    /// authority" (RFC 8446 §6.2) are about the certificate that the client was shown; scanners send others for many
+    /// reasons.
+    init(failedBy end: LinkEnd) {
         self =
             switch end {
-            case .tls(.notTLS): .notTLS
-            case .tls(.noSharedVersion): .version
-            case .tls(.noSharedCipher): .cipher
-            case .tls(.noSharedProtocol): .protocol
-            case .tls(.alert(42...46)), .tls(.alert(48)): .certificate
-            case .tls, .protocolBroken, .tooSlow: .other
-            case .finished, .closedByPeer, .reset, .timedOut: .left
+            case .tls(.notTLS): .handshakeNotTLS
+            case .tls(.noSharedVersion): .handshakeVersion
+            case .tls(.noSharedCipher): .handshakeCipher
+            case .tls(.noSharedProtocol): .handshakeProtocol
+            case .tls(.alert(42...46)), .tls(.alert(48)): .handshakeCertificate
+            case .tls, .protocolBroken, .tooSlow: .handshakeOther
+            case .finished, .closedByPeer, .reset, .timedOut: .handshakeLeft
             }
     }
 }

@@ -20,8 +20,9 @@ final class StreamServer: @unchecked Sendable {
     /// The clients with output to send at the end of the turn.
     private var gathered: [StreamClient] = []
     /// The connected clients, by number.
-    private(set) var clients: [UInt64: StreamClient] = [:]
-    private(set) var counters = StreamCounters()
+    private(set) var clients: [UInt64: StreamClient] = [:] {
+        didSet { tally.set(.open, to: clients.count) }
+    }
     let tally: Tally
     /// The certificate for clients; nil if they use DNS in the clear.
     private let certificate: ServerCertificate?
@@ -146,19 +147,6 @@ final class StreamServer: @unchecked Sendable {
         gathered.removeAll(keepingCapacity: true)
     }
 
-    /// Read it on the loop.
-    var figures: StreamFigures { StreamFigures(tally.transport, open: clients.count, counters) }
-
-    /// Collects the figures of several servers. From any thread.
-    /// - Parameter done: Called on a queue of the daemon.
-    static func figures(
-        of servers: ArraySlice<StreamServer>, after known: [StreamFigures] = [],
-        _ done: @escaping @Sendable ([StreamFigures]) -> Void
-    ) {
-        guard let server = servers.first else { return done(known) }
-        server.loop.submit { figures(of: servers.dropFirst(), after: known + [server.figures], done) }
-    }
-
     private var turnedAway: String { "a client over \(tally.transport.rawValue.uppercased()) was turned away" }
 
     /// A client that may not ask uses none of the resources that allowed clients share, least of all a handshake.
@@ -168,24 +156,24 @@ final class StreamServer: @unchecked Sendable {
         }
         while case let entry = room.entry(of: source, among: guests), entry != .free {
             guard case .insteadOf(let number) = entry else {
-                if entry == .refused { counters.refused += 1 } else { counters.refusedOfOneSource += 1 }
+                tally.count(entry == .refused ? .refused : .refusedOfOneSource)
                 return
             }
-            counters.closedForRoom += 1
+            tally.count(.closedForRoom)
             clients[number]?.closeIdle()
         }
         let tls = certificate?.session()
         // Without memory for a session a client is refused: it is never served in the clear.
         guard (tls == nil) == (certificate == nil) else {
-            counters.refused += 1
+            tally.count(.refused)
             return
         }
         do {
             // The numbers of clients that have left are not reused.
             let client = try StreamClient(
-                socket, from: address.address, of: source, as: counters.accepted, tls: tls, server: self)
+                socket, from: address.address, of: source, as: tally[.accepted], tls: tls, server: self)
             clients[client.number] = client
-            counters.accepted += 1
+            tally.count(.accepted)
             client.waits = room.entered(client.guest)
             checkInTime(client)
         } catch {
@@ -202,8 +190,8 @@ final class StreamServer: @unchecked Sendable {
     }
 
     private func countStranger(_ address: IPAddress) {
-        counters.notAllowed += 1
-        forwarderLoop.strangers.closed(address)
+        tally.count(.closedNotAllowed)
+        forwarderLoop.strangers.report(address, hasConnected: true)
     }
 
     /// Adds to the octets stored for clients; negative to subtract.
@@ -214,14 +202,17 @@ final class StreamServer: @unchecked Sendable {
 
     /// Closes the connection of a client for which too much is stored.
     func cutOff(_ client: StreamClient) {
-        counters.cutOff += 1
+        tally.count(.cutOff)
         client.close()
     }
 
     /// A client's handshake is done, or has failed.
     /// - Parameter failure: The failure; nil if the handshake is done, or the client did not cause the failure.
-    func handshakeEnded(_ client: StreamClient, _ failure: HandshakeFailure?) {
-        if let failure { counters.handshakesFailed[failure.rawValue] += 1 }
+    func handshakeEnded(_ client: StreamClient, _ failure: Counted?) {
+        if let failure {
+            tally.count(.handshakeFailed)
+            tally.count(failure)
+        }
         if let next = room.handshakeEnded(client.guest) { clients[next]?.waits = false }
     }
 
@@ -255,7 +246,11 @@ final class StreamServer: @unchecked Sendable {
     private func checkClients() {
         let now = Clock.now()
         for client in clients.values where client.guest.isQuiet && room.due(client.guest) <= now {
-            if client.guest.handshakeBegan == nil { counters.closedIdle += 1 } else { client.handshakeEnded(.timeout) }
+            if client.guest.handshakeBegan == nil {
+                tally.count(.closedIdle)
+            } else {
+                client.handshakeEnded(.handshakeTimedOut)
+            }
             client.closeIdle()
         }
         certificate?.changeKeys(at: now)

@@ -20,7 +20,8 @@ final class ForwarderLoop: @unchecked Sendable {
     let frontend: CurrentFrontend
     /// The clients that may not ask.
     let strangers: Strangers
-    /// The counts of answers that did not come from a listener; their transport is not distinguished.
+    /// The counts of answers that did not come from a listener, and of what servers send; the transport of these
+    /// answers is not distinguished.
     let tally = Tally(.udp)
     let notes = WatchNotes()
     /// The sockets that the loop reads beside the listeners.
@@ -62,7 +63,7 @@ final class ForwarderLoop: @unchecked Sendable {
                 cache: cache, Settings().listen, queue: queue, largeReplies: largeReplies, strangers: strangers))
         inEffect = SettingsInEffect(
             loop: loop, cache: cache, frontend: frontend, local: local, lookup: lookup, generations: generations,
-            report: report)
+            tally: tally, report: report)
         (upstreams, trials) = (inEffect.upstreams, AddressTrials(loop: loop))
         forwarder = Forwarder(
             policy: Policy(

@@ -1,5 +1,6 @@
 import Base
 import Configuration
+import Counters
 import DNSCache
 import Forwarding
 import Log
@@ -34,10 +35,10 @@ final class SettingsInEffect: @unchecked Sendable {
 
     init(
         loop: EventLoop, cache: DNSCache, frontend: CurrentFrontend, local: LocalServers, lookup: ServerLookup,
-        generations: Generations?, report: Report
+        generations: Generations?, tally: Tally, report: Report
     ) {
         (self.cache, self.frontend, self.local, self.loop) = (cache, frontend, local, loop)
-        upstreams = UpstreamRegistry(loop: loop, lookup, report: report)
+        upstreams = UpstreamRegistry(loop: loop, lookup, tally, report: report)
         accounts = Accounts(loop: loop, report: report)
         store = Store(generations, loop: loop, outbox: upstreams.outbox)
         self.generations = generations

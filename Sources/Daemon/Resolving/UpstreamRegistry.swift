@@ -19,8 +19,8 @@ final class UpstreamRegistry {
     let lookup: ServerLookup
     private let loop: EventLoop
     private let report: Report?
-    /// Counts of groups that are no longer configured.
-    private var mismatchesOfGone = MismatchCounters()
+    /// Counts the messages of servers that were not the awaited answers.
+    private let tally: Tally
     /// Gathers the queries of a turn, to be sent at its end.
     let outbox = Outbox()
     private let inquiries = Inquiries()
@@ -54,8 +54,8 @@ final class UpstreamRegistry {
         }
     }
 
-    init(loop: EventLoop, _ lookup: ServerLookup, report: Report? = nil) {
-        (self.loop, self.lookup, self.report) = (loop, lookup, report)
+    init(loop: EventLoop, _ lookup: ServerLookup, _ tally: Tally, report: Report? = nil) {
+        (self.loop, self.lookup, self.tally, self.report) = (loop, lookup, tally, report)
     }
 
     subscript(group: GroupID) -> (any Upstream)? {
@@ -91,8 +91,8 @@ final class UpstreamRegistry {
         let upstream =
             known
             ?? GroupUpstream(
-                DNSAnswers(negativeTTL: 0), tls: context, loop: loop, egress: group.egress, lookup: lookup.finder,
-                outbox: outbox)
+                DNSAnswers(negativeTTL: 0, tally: tally), tls: context, loop: loop, egress: group.egress,
+                lookup: lookup.finder, outbox: outbox)
         if known == nil {
             upstream.answers.otherCase = { [report] in report?.otherCase($0) }
             add(upstream, for: id)
@@ -111,7 +111,6 @@ final class UpstreamRegistry {
     /// Closes the upstreams of groups that are no longer configured, as soon as no query is under way there.
     private func closeGone() {
         for id in gone where self[id]?.isIdle ?? true {
-            if let group = self[id] as? GroupUpstream { mismatchesOfGone.add(group.answers.mismatches) }
             upstreams[id.rawValue]?.close()
             (upstreams[id.rawValue], accesses[id]) = (nil, nil)
             gone.remove(id)
@@ -148,13 +147,6 @@ final class UpstreamRegistry {
     func endTurn() {
         if !gone.isEmpty { closeGone() }
         inquiries.endTurn()
-    }
-
-    /// Counts of messages that were not the awaited answers, since the start.
-    var mismatches: MismatchCounters {
-        all.reduce(into: mismatchesOfGone) { sum, upstream in
-            if let group = upstream as? GroupUpstream { sum.add(group.answers.mismatches) }
-        }
     }
 
     /// The counts of each group's servers.

@@ -13,15 +13,15 @@ package final class DNSAnswers {
     package var trustsAD: Bool
     /// `routeIp`: the address whose network is sent with each question (RFC 7871); nil if none is sent.
     package var clientSubnet: IPAddress?
-    /// Counts of messages that were not the awaited answers.
-    package internal(set) var mismatches = MismatchCounters()
+    /// Counts the messages that were not the awaited answers.
+    package let tally: Tally
     /// Called with a server whose answer is right except for the case of letters.
     package var otherCase: (Server) -> Void = { _ in }
     var edns = EDNSKnowledge()
     private var random = Random()
 
-    package init(negativeTTL: UInt32, trustsAD: Bool = false) {
-        (self.negativeTTL, self.trustsAD) = (negativeTTL, trustsAD)
+    package init(negativeTTL: UInt32, trustsAD: Bool = false, tally: Tally = Tally(.udp)) {
+        (self.negativeTTL, self.trustsAD, self.tally) = (negativeTTL, trustsAD, tally)
     }
 
     /// The meaning of an answer.
@@ -76,7 +76,7 @@ package final class DNSAnswers {
             return try Response.read(
                 message, id: id, to: question.name, type: question.type, defaultNegativeTTL: negativeTTL)
         } catch {
-            if error == .mismatch { mismatches.otherQuery += 1 } else { mismatches.malformed += 1 }
+            tally.count(error == .mismatch ? .mismatchOtherQuery : .mismatchMalformed)
             return nil
         }
     }

@@ -119,7 +119,7 @@ final class PlainUpstream: Upstream, Sender {
         let now = clock()
         for index in 0..<datagrams.incoming.count where port.isOpen {
             guard port.isFromServer(datagrams.incoming, index) else {
-                answers.mismatches.otherQuery += 1
+                answers.tally.count(.mismatchOtherQuery)
                 continue
             }
             let bytes = unsafe datagrams.incoming.bytes(index)
@@ -131,7 +131,7 @@ final class PlainUpstream: Upstream, Sender {
     /// An ICMP error fails the query that it quotes; its other contents could be forged.
     private func reported(_ error: QuerySocket.ReportedError, on port: QueryPort, at now: Tick) {
         switch port.owner(of: error) {
-        case .nothing: answers.mismatches.errors += 1
+        case .nothing: answers.tally.count(.mismatchICMP)
         case .endedQuery: return
         case .query(let sent):
             drop(sent, at: now)
@@ -141,11 +141,11 @@ final class PlainUpstream: Upstream, Sender {
 
     private func received(_ message: Span<UInt8>, on port: QueryPort, at now: Tick) {
         guard let id = Response.id(of: message) else {
-            answers.mismatches.malformed += 1
+            answers.tally.count(.mismatchMalformed)
             return
         }
         switch port.owner(of: id) {
-        case .nothing: answers.mismatches.otherQuery += 1
+        case .nothing: answers.tally.count(.mismatchOtherQuery)
         // The message is late, or a duplicate.
         case .endedQuery: return
         case .query(let sent):
@@ -172,7 +172,7 @@ final class PlainUpstream: Upstream, Sender {
         let repeats = sent.isMixed ? Response.repeatsQuestion(message, of: asked.span) : nil
         let sawOtherCase = sent.sawOtherCase
         guard server.spelling.allows(repeats, sent) else {
-            answers.mismatches.otherCase += 1
+            answers.tally.count(.mismatchOtherCase)
             guard !sawOtherCase else { return nil }
             answers.otherCase(server.server)
             askOverTCP(sent, at: now)

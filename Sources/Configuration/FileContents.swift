@@ -1,3 +1,14 @@
+/// A file that a key names, and its contents. Two are equal if their paths and contents are.
+public struct NamedFile: Sendable, Equatable {
+    /// Empty for none.
+    public var path = ""
+    /// Nil before the file is read.
+    var contents: FileContents?
+
+    /// Whether no file is named.
+    public var isEmpty: Bool { path.isEmpty }
+}
+
 /// The contents of a file when it was read. They can be used until they are forgotten, and compared afterwards.
 struct FileContents: Sendable, Equatable {
     /// Nil once the contents are forgotten.

@@ -50,6 +50,20 @@ extension Loader {
         }
     }
 
+    /// Reads a file, if one is named, that is not searched for like a secret. Its path is the full path.
+    func read(_ file: inout NamedFile, key: String, _ files: Files) throws(ConfigurationError) {
+        if !file.isEmpty { file.contents = FileContents(try contents(of: file.path, key: key, files)) }
+    }
+
+    /// Reads a secret's file, if one is named. Its path becomes the path at which it was found.
+    func readSecret(
+        _ file: inout NamedFile, key: String, holds secret: String, _ files: Files
+    ) throws(ConfigurationError) {
+        guard !file.isEmpty else { return }
+        let (bytes, path) = try secretFile(file.path, key: key, holds: secret, files)
+        file = NamedFile(path: path, contents: FileContents(bytes))
+    }
+
     /// The bytes of a secret's file, never empty and without a final newline, and its full path.
     func secretFile(
         _ path: String, key: String, holds secret: String, _ files: Files

@@ -41,12 +41,9 @@ extension Key where Root == Settings.Group {
     fileprivate init<Value: Equatable>(
         _ holders: Holders, _ name: String,
         _ property: @escaping @autoclosure @Sendable () -> any WritableKeyPath<Settings.Group, Value> & Sendable,
-        _ kind: Kind<Value>,
-        holding contents:
-            @escaping @autoclosure @Sendable () -> (any KeyPath<Settings.Group, FileContents?> & Sendable)? = nil,
-        _ documentation: String
+        _ kind: Kind<Value>, _ documentation: String
     ) {
-        self.init(name, property(), kind, holding: contents(), documentation)
+        self.init(name, property(), kind, documentation)
         self.holders = holders
     }
 }
@@ -213,7 +210,7 @@ private let groupKeys: [Key<Settings.Group>] = [
         [.tls, .account], "serverName", \.tls.serverName, .optionalServerName,
         "certificate name to require, also SNI and Host; empty = the provider's, with Tencent the address dialled"),
     Key(
-        .trust, "caFile", \.tls.caFile, .optionalPath, holding: \Settings.Group.tls.caContents,
+        .trust, "caFile", \.tls.caFile, .optionalFile,
         "PEM or DER; empty = the system's store"),
     Key(
         .trust, "caOnly", \.tls.caOnly, .boolean,
@@ -225,11 +222,10 @@ private let groupKeys: [Key<Settings.Group>] = [
         .trust, "validateDomain", \.tls.validateDomain, .boolean,
         "false: check the chain, not the name; needs caFile"),
     Key(
-        .trust, "clientCertificate", \.tls.clientCertificate, .optionalPath, holding: \Settings.Group.tls.clientKey,
+        .trust, "clientCertificate", \.tls.clientCertificate, .optionalFile,
         "PKCS#12 for mutual TLS; empty = none"),
     Key(
-        .trust, "clientCertificatePasswordFile", \.tls.clientCertificatePasswordFile, .optionalPath,
-        holding: \Settings.Group.tls.password,
+        .trust, "clientCertificatePasswordFile", \.tls.clientCertificatePasswordFile, .optionalFile,
         "a file that holds its password"),
     Key(
         .trust, "whenClockUnset", \.tls.whenClockUnset, .choice,

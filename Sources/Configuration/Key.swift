@@ -5,8 +5,8 @@ struct Key<Root: Sendable>: Sendable {
     var section = Section.upstreams
     /// The kinds of groups that have this key; empty for a key that no group has.
     var holders: Holders = []
-    /// Whether a new value needs a restart: sockets, threads, memory, the log or an open file depend on it.
-    var needsRestart = false
+    /// When a new value takes effect.
+    var effect = Effect.atOnce
     let name: String
     /// One line for an operator, printed by `check`.
     let documentation: String
@@ -17,7 +17,7 @@ struct Key<Root: Sendable>: Sendable {
     let read: @Sendable (Given, inout Root) throws(Problem) -> Void
     /// The value as TOML.
     let show: @Sendable (Root) -> String
-    /// Whether the values are equal; for some keys also the contents of the named file.
+    /// Whether the values are equal.
     let isEqual: @Sendable (Root, Root) -> Bool
     /// Copies the value from one root to another.
     let copy: @Sendable (Root, inout Root) -> Void
@@ -25,30 +25,23 @@ struct Key<Root: Sendable>: Sendable {
 
 extension Key {
     /// The key paths are closures: creating the key paths of all keys would take a tenth of the time of a start.
-    /// - Parameter contents: The contents of the file that the value names, if comparisons include them.
     init<Value: Equatable>(
         _ name: String,
         _ property: @escaping @autoclosure @Sendable () -> any WritableKeyPath<Root, Value> & Sendable,
-        _ kind: Kind<Value>,
-        holding contents: @escaping @autoclosure @Sendable () -> (any KeyPath<Root, FileContents?> & Sendable)? = nil,
-        _ documentation: String
+        _ kind: Kind<Value>, _ documentation: String
     ) {
         self.init(
             name: name, documentation: documentation, expected: kind.expected, isSecret: Value.self == Secret.self,
             read: { given, root throws(Problem) in root[keyPath: property()] = try kind.read(given) },
             show: { kind.show($0[keyPath: property()]) },
-            isEqual: { left, right in
-                let property = property()
-                return left[keyPath: property] == right[keyPath: property]
-                    && contents().map { left[keyPath: $0] == right[keyPath: $0] } ?? true
-            },
+            isEqual: { $0[keyPath: property()] == $1[keyPath: property()] },
             copy: { $1[keyPath: property()] = $0[keyPath: property()] })
     }
 
-    /// A copy of the key, whose new values need a restart.
-    var atStart: Key {
+    /// A copy of the key, whose new values take effect at another time.
+    func effective(_ effect: Effect) -> Key {
         var key = self
-        key.needsRestart = true
+        key.effect = effect
         return key
     }
 
@@ -57,13 +50,22 @@ extension Key {
         _ part: @escaping @autoclosure @Sendable () -> any WritableKeyPath<Whole, Root> & Sendable, _ section: Section
     ) -> Key<Whole> {
         Key<Whole>(
-            section: section, holders: holders, needsRestart: needsRestart, name: name, documentation: documentation,
+            section: section, holders: holders, effect: effect, name: name, documentation: documentation,
             expected: expected, isSecret: isSecret,
             read: { [read] given, whole throws(Problem) in try read(given, &whole[keyPath: part()]) },
             show: { [show] in show($0[keyPath: part()]) },
             isEqual: { [isEqual] in isEqual($0[keyPath: part()], $1[keyPath: part()]) },
             copy: { [copy] in copy($0[keyPath: part()], &$1[keyPath: part()]) })
     }
+}
+
+/// When a new value of a key takes effect.
+enum Effect: Sendable {
+    case atOnce
+    /// At the start: sockets, threads, memory, the log or an open file depend on the value.
+    case atStart
+    /// At once; at the start, if sockets need the former certificate and there is no other.
+    case withCertificate
 }
 
 /// The sections, in the order in which they are shown.

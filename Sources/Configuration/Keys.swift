@@ -35,23 +35,24 @@ private let listenKeys: [Key<Settings.Listen>] = [
     Key(
         "addresses", \.addresses, .list(of: .listener, atLeastOne: true, atMost: Settings.Listen.maximumAddresses),
         "UDP and TCP on each; sockets handed over by systemd replace these"
-    ).atStart,
+    ).effective(.atStart),
     Key("allow", \.allow, .list(of: .network), "who may ask; others get REFUSED over UDP, and no connection"),
-    Key("workers", \.workers, .number(0...4), "listening queues; 0 = one a core, 4 at most").atStart,
+    Key("workers", \.workers, .number(0...4), "listening queues; 0 = one a core, 4 at most").effective(.atStart),
     Key("tcpClients", \.tcpClients, .number(1...10_000), "TCP connections at once"),
     Key("tcpIdleSeconds", \.tcpIdleSeconds, .number(1...3600, of: "seconds"), "RFC 7766 idle timeout"),
     Key(
         "tls", \.tls, .list(of: .listener, atMost: Settings.Listen.maximumAddresses),
         "DNS over TLS on each (RFC 7858); empty = off"
-    ).atStart,
+    ).effective(.atStart),
     Key(
         "https", \.https, .list(of: .listener, atMost: Settings.Listen.maximumAddresses),
         "DNS over HTTPS on each, at /dns-query (RFC 8484); empty = off"
-    ).atStart,
+    ).effective(.atStart),
     Key(
-        "certificateFile", \.certificateFile, .optionalPath, holding: \Settings.Listen.certificateContents,
-        "PEM, the certificate that clients are shown, then those between it and its authority"),
-    Key("keyFile", \.keyFile, .optionalPath, holding: \Settings.Listen.keyContents, "PEM, its private key"),
+        "certificateFile", \.certificateFile, .optionalFile,
+        "PEM, the certificate that clients are shown, then those between it and its authority"
+    ).effective(.withCertificate),
+    Key("keyFile", \.keyFile, .optionalFile, "PEM, its private key").effective(.withCertificate),
     Key(
         "name", \.name, .optionalName,
         "the name in the certificate; with it clients find tls and https by themselves (RFC 9462)"),
@@ -90,7 +91,7 @@ private let nat64Keys: [Key<Settings.NAT64>] = [
 ]
 
 private let cacheKeys: [Key<Settings.Cache>] = [
-    Key("megabytes", \.megabytes, .number(1...65_536), "never more").atStart,
+    Key("megabytes", \.megabytes, .number(1...65_536), "never more").effective(.atStart),
     Key("minTTL", \.minTTL, .number(0...604_800, of: "seconds"), "seconds an answer with records is kept at least"),
     Key(
         "negativeMinTTL", \.negativeMinTTL, .number(0...604_800, of: "seconds"),
@@ -113,39 +114,34 @@ private let cacheKeys: [Key<Settings.Cache>] = [
     Key(
         "rank", \.rank, .list(of: .ranked, atMost: 1000),
         "NAME:PORT; the addresses of these and those under them are given in the order in which they answer there"),
-    Key("file", \.file, .optionalPath, "keeps the cache over a restart; empty = off").atStart,
+    Key("file", \.file, .optionalPath, "keeps the cache over a restart; empty = off").effective(.atStart),
 ]
 
 private let sharedCacheKeys: [Key<Settings.SharedCache>] = [
     Key("server", \.server, .optionalStore, "the store that the daemons of a fleet share; empty = off"),
     Key("user", \.user, .label, "the user of its access list; empty = the default user"),
+    Key("passwordFile", \.passwordFile, .optionalFile, "a file that holds its password"),
+    Key("keyFile", \.keyFile, .optionalFile, "a file that holds the fleet's key, 32 octets or more"),
     Key(
-        "passwordFile", \.passwordFile, .optionalPath, holding: \Settings.SharedCache.passwordContents,
-        "a file that holds its password"),
-    Key(
-        "keyFile", \.keyFile, .optionalPath, holding: \Settings.SharedCache.keyContents,
-        "a file that holds the fleet's key, 32 octets or more"),
-    Key(
-        "keyFileBefore", \.keyFileBefore, .optionalPath, holding: \Settings.SharedCache.keyBeforeContents,
-        "a file that holds the key of before, while keys change"),
-    Key(
-        "caFile", \.caFile, .optionalPath, holding: \Settings.SharedCache.anchorContents,
-        "PEM or DER, trusted alone; empty = the system's store"),
+        "keyFileBefore", \.keyFileBefore, .optionalFile, "a file that holds the key of before, while keys change"),
+    Key("caFile", \.caFile, .optionalFile, "PEM or DER, trusted alone; empty = the system's store"),
 ]
 
 private let controlKeys: [Key<Settings.Control>] = [
-    Key("socket", \.socket, .optionalSocketPath, "where status and flush reach the daemon; empty = off").atStart,
+    Key(
+        "socket", \.socket, .optionalSocketPath, "where status and flush reach the daemon; empty = off"
+    ).effective(.atStart),
     Key(
         "host", \.host, .optionalName,
         "a name by which metrics and page may be asked for, beside addresses and localhost; empty = none"
-    ).atStart,
+    ).effective(.atStart),
     Key(
         "metrics", \.metrics, .optionalEndpoint,
         "ADDRESS:PORT for /metrics, /healthz, /readyz and the status page; empty = off"
-    ).atStart,
+    ).effective(.atStart),
 ]
 
 private let logKeys: [Key<Settings.Log>] = [
     Key("level", \.level, .choice, "error | warning | notice | info | debug"),
-    Key("format", \.format, .choice, "auto | journal | text | json").atStart,
+    Key("format", \.format, .choice, "auto | journal | text | json").effective(.atStart),
 ]

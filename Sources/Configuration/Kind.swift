@@ -293,6 +293,13 @@ extension Kind where Value == String {
     }
 }
 
+extension Kind where Value == NamedFile {
+    /// A file that is read with the configuration.
+    static var optionalFile: Kind {
+        .text(Kind<String>.optionalPath.expected, parse: { NamedFile(path: $0) }, show: \.path)
+    }
+}
+
 extension Kind where Value == [String] {
     /// Files that are read one after another.
     static var paths: Kind {

@@ -56,26 +56,20 @@ extension Loader {
 
     /// Completes the rules of `[tls]` or of a group with the contents of their files.
     private func complete(_ tls: inout Settings.TLS, _ section: String, _ files: Files) throws(ConfigurationError) {
-        tls.caFile = besideFile(tls.caFile)
-        if !tls.caFile.isEmpty {
-            tls.caContents = FileContents(try contents(of: tls.caFile, key: section + ".caFile", files))
-        }
+        tls.caFile.path = besideFile(tls.caFile.path)
+        try read(&tls.caFile, key: section + ".caFile", files)
         // Otherwise any certificate of a public authority would be accepted, for any name.
         guard tls.validateDomain || !tls.caFile.isEmpty && tls.caOnly else {
             let missing = tls.caFile.isEmpty ? "without caFile" : "with caOnly = false"
             let message = "false is not right \(missing): anybody has a certificate that the system's store trusts"
             throw origins.error(section + ".validateDomain", message + "; give true, or trust a caFile alone")
         }
-        tls.clientCertificate = besideFile(tls.clientCertificate)
+        tls.clientCertificate.path = besideFile(tls.clientCertificate.path)
         guard !tls.clientCertificate.isEmpty else { return }
-        tls.clientKey = FileContents(
-            try contents(of: tls.clientCertificate, key: section + ".clientCertificate", files))
-        guard !tls.clientCertificatePasswordFile.isEmpty else { return }
-        let (password, path) = try secretFile(
-            tls.clientCertificatePasswordFile, key: section + ".clientCertificatePasswordFile", holds: "password", files
-        )
-        tls.password = FileContents(password)
-        tls.clientCertificatePasswordFile = path
+        try read(&tls.clientCertificate, key: section + ".clientCertificate", files)
+        try readSecret(
+            &tls.clientCertificatePasswordFile, key: section + ".clientCertificatePasswordFile", holds: "password",
+            files)
     }
 
     /// The path of a file; a relative one starts from the configuration file's folder.

@@ -32,10 +32,11 @@ extension Settings {
         loader.origins.filesRead = filesRead
         // Certificates are public; every other file read holds a secret.
         let certificates = Set(
-            settings.everyGroup.map(\.tls.caFile) + [settings.sharedCache.caFile, settings.listen.certificateFile])
+            (settings.everyGroup.map(\.tls.caFile) + [settings.sharedCache.caFile, settings.listen.certificateFile])
+                .map(\.path))
         loader.origins.secretFiles += filesRead.filter { !certificates.contains($0) }
         // This key is followed as it changes, but the folder is read at the start alone.
-        credentialPaths[settings.listen.keyFile] = nil
+        credentialPaths[settings.listen.keyFile.path] = nil
         loader.origins.credentialPaths = credentialPaths
         return (settings, loader.origins)
     }

@@ -16,7 +16,6 @@ extension Settings {
         // The sockets for TLS and HTTPS stay until a restart, and so does the certificate that their clients need.
         let hasSockets = !listen.tls.isEmpty || !listen.https.isEmpty
         let keepsCertificate = hasSockets && new.listen.certificateFile.isEmpty
-        if keepsCertificate { result.listen.keepCertificate(of: listen) }
         var (applied, needingRestart): ([String], [String]) = ([], [])
         for section in Section.allCases {
             switch section {
@@ -26,8 +25,7 @@ extension Settings {
                 applied += changes(of: new)
             default:
                 for key in Key.all where key.section == section {
-                    let isOfCertificate = ["listen.certificateFile", "listen.keyFile"].contains(key.path)
-                    if key.needsRestart || keepsCertificate && isOfCertificate {
+                    if key.effect == .atStart || keepsCertificate && key.effect == .withCertificate {
                         key.copy(self, &result)
                         if !key.isEqual(self, new) { needingRestart.append(key.path) }
                     } else if !key.isEqual(self, new) {

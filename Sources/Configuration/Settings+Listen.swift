@@ -25,32 +25,27 @@ extension Settings.Listen {
     /// The contents of ``certificateFile`` and ``keyFile``; nil without the files, and after the contents are
     /// forgotten.
     public var certificate: (certificatePEM: [UInt8], keyPEM: [UInt8])? {
-        guard let certificate = certificateContents?.bytes, let key = keyContents?.bytes else { return nil }
+        guard let certificate = certificateFile.contents?.bytes, let key = keyFile.contents?.bytes else { return nil }
         return (certificate, key)
     }
 
     /// Stores the contents of the files.
     public mutating func take(certificatePEM: [UInt8], keyPEM: [UInt8]) {
-        certificateContents = FileContents(certificatePEM)
+        certificateFile.contents = FileContents(certificatePEM)
         // Trailing empty lines do not make a different key.
         let end = keyPEM.lastIndex { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
-        keyContents = FileContents(Array(keyPEM.prefix((end ?? -1) + 1)))
+        keyFile.contents = FileContents(Array(keyPEM.prefix((end ?? -1) + 1)))
     }
 
     /// Whether the files hold the same certificate and key, even after the contents are forgotten.
     public func hasCertificate(of other: Self) -> Bool {
-        certificateContents == other.certificateContents && keyContents == other.keyContents
-    }
-
-    /// Takes over the contents of another certificate's files.
-    mutating func keepCertificate(of other: Self) {
-        (certificateContents, keyContents) = (other.certificateContents, other.keyContents)
+        certificateFile.contents == other.certificateFile.contents && keyFile.contents == other.keyFile.contents
     }
 
     /// Forgets the contents of the files; they can still be compared with later contents.
     public mutating func forgetFiles() {
-        certificateContents?.forget()
-        keyContents?.forget()
+        certificateFile.contents?.forget()
+        keyFile.contents?.forget()
     }
 }
 
@@ -86,10 +81,10 @@ extension Loader {
                 "listen.\(name)",
                 "missing; DNS over TLS and HTTPS need a certificate and its key: give certificateFile and keyFile")
         }
-        listen.certificateFile = besideFile(listen.certificateFile)
-        let certificate = try contents(of: listen.certificateFile, key: "listen.certificateFile", files)
+        listen.certificateFile.path = besideFile(listen.certificateFile.path)
+        let certificate = try contents(of: listen.certificateFile.path, key: "listen.certificateFile", files)
         let key: [UInt8]
-        (key, listen.keyFile) = try secretFile(listen.keyFile, key: "listen.keyFile", holds: "key", files)
+        (key, listen.keyFile.path) = try secretFile(listen.keyFile.path, key: "listen.keyFile", holds: "key", files)
         listen.take(certificatePEM: certificate, keyPEM: key)
     }
 }

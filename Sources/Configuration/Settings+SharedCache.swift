@@ -7,18 +7,14 @@ extension Settings {
         public var server: StoreServer?
         /// The store's ACL user; empty for the default user.
         public var user = ""
-        /// Path of the file with the store's password; empty for none.
-        public var passwordFile = ""
-        /// Path of the file with the fleet's key, ``minimumKeyLength`` octets or more.
-        public var keyFile = ""
-        /// Path of the file with the previous key, which still opens answers; empty for none.
-        public var keyFileBefore = ""
-        /// Path of a PEM or DER file, the only one trusted for a store over TLS; empty for the system's store.
-        public var caFile = ""
-        var passwordContents: FileContents?
-        var keyContents: FileContents?
-        var keyBeforeContents: FileContents?
-        var anchorContents: FileContents?
+        /// The file with the store's password.
+        public var passwordFile = NamedFile()
+        /// The file with the fleet's key, ``minimumKeyLength`` octets or more.
+        public var keyFile = NamedFile()
+        /// The file with the previous key, which still opens answers.
+        public var keyFileBefore = NamedFile()
+        /// A PEM or DER file, the only one trusted for a store over TLS; none for the system's store.
+        public var caFile = NamedFile()
 
         /// The least length of a fleet's key, in octets: the length of the keys derived from it.
         public static let minimumKeyLength = 32
@@ -26,17 +22,17 @@ extension Settings {
         static let minimumDifferentOctets = 8
 
         /// The contents of the files; nil without a file, and after the contents are forgotten.
-        public var password: Secret? { passwordContents?.secret }
-        public var key: Secret? { keyContents?.secret }
-        public var keyBefore: Secret? { keyBeforeContents?.secret }
-        public var anchors: [UInt8]? { anchorContents?.bytes }
+        public var password: Secret? { passwordFile.contents?.secret }
+        public var key: Secret? { keyFile.contents?.secret }
+        public var keyBefore: Secret? { keyFileBefore.contents?.secret }
+        public var anchors: [UInt8]? { caFile.contents?.bytes }
 
         /// Forgets the contents of the files; they can still be compared with later contents.
         mutating func forgetFiles() {
-            passwordContents?.forget()
-            keyContents?.forget()
-            keyBeforeContents?.forget()
-            anchorContents?.forget()
+            passwordFile.contents?.forget()
+            keyFile.contents?.forget()
+            keyFileBefore.contents?.forget()
+            caFile.contents?.forget()
         }
     }
 }

@@ -4,10 +4,10 @@ extension Settings {
         /// The name that the certificate must have; empty: the dialled address. In a group, each server's text gives
         /// the name.
         public var serverName = ""
-        /// Path of a PEM or DER file with the trusted certificates; empty for the system's store.
-        public var caFile = ""
+        /// A PEM or DER file with the trusted certificates; none for the system's store.
+        public var caFile = NamedFile()
         /// The contents of `caFile`; nil without a `caFile`.
-        public var anchors: [UInt8]? { caContents?.bytes }
+        public var anchors: [UInt8]? { caFile.contents?.bytes }
         /// If there is a `caFile`, whether only its certificates are trusted.
         public var caOnly = true
         /// SHA-256 digests of SubjectPublicKeyInfos, 32 bytes each, one of which must be in the verified chain; empty:
@@ -15,18 +15,15 @@ extension Settings {
         public var pins: [[UInt8]] = []
         /// Whether the certificate must have the name. False is possible only with `caFile` and `caOnly`.
         public var validateDomain = true
-        /// Path of a PKCS #12 file for mutual TLS; empty for none.
-        public var clientCertificate = ""
+        /// A PKCS #12 file for mutual TLS.
+        public var clientCertificate = NamedFile()
         /// The contents of `clientCertificate`, which hold a private key; nil without a `clientCertificate`.
-        public var clientCertificateBytes: [UInt8]? { clientKey?.bytes }
-        /// Path of the file that holds the password of `clientCertificate`; empty: the certificate has no password.
-        public var clientCertificatePasswordFile = ""
+        public var clientCertificateBytes: [UInt8]? { clientCertificate.contents?.bytes }
+        /// The file that holds the password of `clientCertificate`; none: the certificate has no password.
+        public var clientCertificatePasswordFile = NamedFile()
         /// The contents of that file; nil without such a file, or without `clientCertificate`.
-        public var clientCertificatePassword: Secret? { password?.secret }
+        public var clientCertificatePassword: Secret? { clientCertificatePasswordFile.contents?.secret }
         public var whenClockUnset = WhenClockUnset.accept
-        var caContents: FileContents?
-        var clientKey: FileContents?
-        var password: FileContents?
 
         /// The treatment of certificates while the clock is earlier than the release of this version.
         public enum WhenClockUnset: String, Sendable, CaseIterable {
@@ -38,9 +35,9 @@ extension Settings {
 
         /// Forgets the contents of the files; they can still be compared with later contents.
         public mutating func forgetFiles() {
-            caContents?.forget()
-            clientKey?.forget()
-            password?.forget()
+            caFile.contents?.forget()
+            clientCertificate.contents?.forget()
+            clientCertificatePasswordFile.contents?.forget()
         }
     }
 

@@ -49,14 +49,12 @@ public struct Settings: Sendable, Equatable {
         public var tls: [Endpoint] = []
         /// DNS over HTTPS on each address, ``maximumAddresses`` at most. Port 0 lets the system choose.
         public var https: [Endpoint] = []
-        /// Path of the PEM file with the server certificate, followed by its intermediate certificates; empty for none.
-        public var certificateFile = ""
-        /// Path of the PEM file with the certificate's private key; empty for none.
-        public var keyFile = ""
+        /// The PEM file with the server certificate, followed by its intermediate certificates.
+        public var certificateFile = NamedFile()
+        /// The PEM file with the certificate's private key.
+        public var keyFile = NamedFile()
         /// The name in the certificate, by which clients discover ``tls`` and ``https`` (RFC 9462); nil: no discovery.
         public var name: Name?
-        var certificateContents: FileContents?
-        var keyContents: FileContents?
 
         /// An address has up to four UDP sockets, each of which occupies a thread. 32 addresses use half of Dispatch's
         /// some 250 threads.

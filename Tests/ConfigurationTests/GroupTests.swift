@@ -95,8 +95,8 @@ import Testing
         #expect(settings.upstreams.map(\.name) == ["office", "partner"])
         let office = settings.upstreams[0]
         #expect(office.thenTry == [] && office.except.map(\.description) == ["www.corp.example"])
-        #expect(office.tls.caFile == "/etc/httpdnsd/corp-ca.pem" && office.tls.anchors == Array("x".utf8))
-        #expect(settings.tls.caFile == "" && settings.fallback.tls.caFile == "")
+        #expect(office.tls.caFile.path == "/etc/httpdnsd/corp-ca.pem" && office.tls.anchors == Array("x".utf8))
+        #expect(settings.tls.caFile.isEmpty && settings.fallback.tls.caFile.isEmpty)
         #expect(settings.upstreams[1].thenTry == ["fallback"])
         #expect(settings.upstreams[1].domains.map(\.description) == ["*.partner.example"])
         #expect(

@@ -13,7 +13,7 @@ import Testing
             files: ["/etc/httpdnsd/server.pem": "c\n", "/run/c/key": "k\r\n\n"])
         #expect(settings.listen.certificate?.certificatePEM == Array("c\n".utf8))
         #expect(settings.listen.certificate?.keyPEM == Array("k".utf8))
-        #expect(settings.listen.keyFile == "/run/c/key")
+        #expect(settings.listen.keyFile.path == "/run/c/key")
         #expect(origins.secretFiles == ["/run/c/key"])
     }
 

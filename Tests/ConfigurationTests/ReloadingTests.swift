@@ -34,7 +34,7 @@ import Testing
     func decided() {
         let known = Set(Key.all.filter(\.holders.isEmpty).map(\.path))
         #expect(known.symmetricDifference(Self.applied.union(Self.needingRestart)) == [], "decide of these")
-        #expect(Key.all.allSatisfy { $0.holders.isEmpty || !$0.needsRestart })
+        #expect(Key.all.allSatisfy { $0.holders.isEmpty || $0.effect == .atOnce })
     }
 
     @Test(
@@ -51,7 +51,7 @@ import Testing
         let list = text[begin...].prefix(upTo: try #require(text[begin...].range(of: end)?.lowerBound))
         let sections = Set(Key.all.map(\.section.rawValue))
         let named = list.matches(of: /(\w+)\.\w+/).filter { sections.contains(String($0.1)) }.map { String($0.0) }
-        #expect(named == Key.all.filter(\.needsRestart).map(\.path))
+        #expect(named == Key.all.filter { $0.effect == .atStart }.map(\.path))
     }
 
     @Test(

@@ -157,6 +157,10 @@ import Testing
 
     private func endpoint(_ text: String) throws -> Endpoint { try #require(Endpoint(text)) }
 
+    private func file(_ path: String, _ contents: String) -> NamedFile {
+        NamedFile(path: path, contents: FileContents(Array(contents.utf8)))
+    }
+
     @Test("without a file and environment there are the defaults, and no HTTPDNS")
     func defaults() throws {
         let settings = try load(nil)
@@ -169,8 +173,8 @@ import Testing
         #expect(settings.listen.tcpIdleSeconds == 10)
         #expect(settings.listen.tls == [] && settings.listen.certificate == nil)
         #expect(settings.httpdns == nil)
-        #expect(settings.tls.serverName == "" && settings.tls.caFile == "" && settings.tls.caOnly)
-        #expect(settings.tls.pins == [] && settings.tls.validateDomain && settings.tls.clientCertificate == "")
+        #expect(settings.tls.serverName == "" && settings.tls.caFile.isEmpty && settings.tls.caOnly)
+        #expect(settings.tls.pins == [] && settings.tls.validateDomain && settings.tls.clientCertificate.isEmpty)
         #expect(settings.tls.clientCertificateBytes == nil && settings.tls.clientCertificatePassword == nil)
         #expect(settings.domains.intercept == [])
         #expect(settings.domains.bypass.isEmpty && settings.privateNames.servers == [.resolvConf])
@@ -239,8 +243,8 @@ import Testing
         expected.listen.tls = [try endpoint("0.0.0.0:853"), try endpoint("[2001:db8::1]:8853")]
         expected.listen.https = [try endpoint("0.0.0.0:443")]
         expected.listen.name = Name("dns.example.com")
-        expected.listen.certificateFile = "/etc/httpdnsd/server.pem"
-        expected.listen.keyFile = "/etc/httpdnsd/server.key"
+        expected.listen.certificateFile.path = "/etc/httpdnsd/server.pem"
+        expected.listen.keyFile.path = "/etc/httpdnsd/server.key"
         expected.listen.take(
             certificatePEM: Array("a server's certificate".utf8), keyPEM: Array("Swift-HTTPDNS-16 its key".utf8))
         var httpdns = Settings.Group(
@@ -276,14 +280,11 @@ import Testing
         expected.nat64.prefix = .given(try #require(NAT64Prefix(prefix)))
         expected.nat64.synthesize = .always
         expected.tls.serverName = "dns.example.com"
-        expected.tls.caFile = "/etc/httpdnsd/ca.pem"
-        expected.tls.caContents = FileContents(Array("a certificate".utf8))
+        expected.tls.caFile = file("/etc/httpdnsd/ca.pem", "a certificate")
         expected.tls.caOnly = false
         expected.tls.pins = [Array(0...31)]
-        expected.tls.clientCertificate = "/etc/httpdnsd/client.p12"
-        expected.tls.clientKey = FileContents(Array("Swift-HTTPDNS-16 as a PKCS#12".utf8))
-        expected.tls.clientCertificatePasswordFile = "/keys/password"
-        expected.tls.password = FileContents(Array("Swift-HTTPDNS-16 the password".utf8))
+        expected.tls.clientCertificate = file("/etc/httpdnsd/client.p12", "Swift-HTTPDNS-16 as a PKCS#12")
+        expected.tls.clientCertificatePasswordFile = file("/keys/password", "Swift-HTTPDNS-16 the password")
         expected.tls.whenClockUnset = .refuse
         expected.domains.intercept = ["example.com", "example.org"].compactMap { Name($0) }
         expected.domains.interceptFile = ["/etc/httpdnsd/intercepted"]
@@ -355,19 +356,15 @@ import Testing
             Settings.Cache.Ranked(try #require(Name("example.net")), port: 8080),
         ]
         expected.cache.file = "/etc/httpdnsd/cache"
-        // The contents of its files cannot be set from here.
-        expected.sharedCache = settings.sharedCache
         expected.sharedCache.server = .tls(
             Server(.tls, .address(.v4(192, 0, 2, 7), nil), port: 6379, certificateName: "valkey.example"))
         expected.sharedCache.user = "dns"
-        expected.sharedCache.passwordFile = "/etc/httpdnsd/store-password"
-        expected.sharedCache.keyFile = "/etc/httpdnsd/fleet-key"
-        expected.sharedCache.keyFileBefore = "/etc/httpdnsd/fleet-key-before"
-        expected.sharedCache.caFile = "/etc/httpdnsd/ca.pem"
-        #expect(settings.sharedCache.password?.bytes == Array("Swift-HTTPDNS-16 the store's password".utf8))
-        #expect(settings.sharedCache.key?.bytes == Array("Swift-HTTPDNS-16 the key of the fleet".utf8))
-        #expect(settings.sharedCache.keyBefore?.bytes == Array("Swift-HTTPDNS-16 the key of the fleet before".utf8))
-        #expect(settings.sharedCache.anchors == Array("a certificate".utf8))
+        expected.sharedCache.passwordFile = file(
+            "/etc/httpdnsd/store-password", "Swift-HTTPDNS-16 the store's password")
+        expected.sharedCache.keyFile = file("/etc/httpdnsd/fleet-key", "Swift-HTTPDNS-16 the key of the fleet")
+        expected.sharedCache.keyFileBefore = file(
+            "/etc/httpdnsd/fleet-key-before", "Swift-HTTPDNS-16 the key of the fleet before")
+        expected.sharedCache.caFile = expected.tls.caFile
         expected.control.socket = "/etc/httpdnsd/control.sock"
         expected.control.host = Name("dns.example.com")
         expected.control.metrics = try endpoint("[::1]:9153")

@@ -74,13 +74,13 @@ import Testing
         let text = "[tls]\nclientCertificate = 'c.p12'\nclientCertificatePasswordFile = 'p'"
         let files = ["/etc/httpdnsd/c.p12": "1\n", "/etc/httpdnsd/p": "2\r\n", "/run/c/p": "3\n", "/run/c/c.p12": "4"]
         let beside = try load(text, files: files).tls
-        #expect(beside.clientCertificate == "/etc/httpdnsd/c.p12")
+        #expect(beside.clientCertificate.path == "/etc/httpdnsd/c.p12")
         #expect(beside.clientCertificateBytes == Array("1\n".utf8))
         #expect(beside.clientCertificatePassword == Secret(Array("2".utf8)))
         let credentials = try load(text, environment: ["CREDENTIALS_DIRECTORY": "/run/c"], files: files).tls
         #expect(credentials.clientCertificateBytes == Array("1\n".utf8))
         #expect(credentials.clientCertificatePassword == Secret(Array("3".utf8)))
-        #expect(credentials.clientCertificatePasswordFile == "/run/c/p")
+        #expect(credentials.clientCertificatePasswordFile.path == "/run/c/p")
         let open = try load("[tls]\nclientCertificate = 'c.p12'", files: files).tls
         #expect(open.clientCertificateBytes == Array("1\n".utf8) && open.clientCertificatePassword == nil)
         let none = try load("[tls]\nclientCertificatePasswordFile = 'p'", files: files).tls

@@ -92,7 +92,8 @@ final class CertificateFiles: @unchecked Sendable {
         (current, failure) = (prepared, nil)
         report.certificate(prepared.shown)
         watch = FileWatch(
-            [prepared.settings.certificateFile, prepared.settings.keyFile], in: loop, failed: report.cannotFollow
+            [prepared.settings.certificateFile.path, prepared.settings.keyFile.path], in: loop,
+            failed: report.cannotFollow
         ) { [unowned self] _ in read() }
         // The files may have changed after they were read and before they were watched.
         read()
@@ -121,8 +122,8 @@ final class CertificateFiles: @unchecked Sendable {
         do throws(SystemError) {
             var new = known.settings
             new.take(
-                certificatePEM: try SystemFile.read(new.certificateFile, limit: longestFile),
-                keyPEM: try SystemFile.read(new.keyFile, limit: longestFile))
+                certificatePEM: try SystemFile.read(new.certificateFile.path, limit: longestFile),
+                keyPEM: try SystemFile.read(new.keyFile.path, limit: longestFile))
             guard new != known.settings else { return .success(nil) }
             do throws(StartFailure) {
                 return .success(try Prepared(new, plain: known.plain))
@@ -165,7 +166,7 @@ extension ShownCertificate {
         let discovered = name == nil ? [] : plain.map(\.address).filter { !$0.isLoopback && !$0.isUnspecified }
         let lacked = discovered.filter { !context.isFor($0) }.eachOnce
         self.init(
-            file: settings.certificateFile, begins: begins, ends: ends,
+            file: settings.certificateFile.path, begins: begins, ends: ends,
             lackedName: name.flatMap { context.isFor(name: $0) ? nil : $0 }, lackedAddresses: lacked)
     }
 }
@@ -181,7 +182,7 @@ extension Report {
     fileprivate func certificateChanged(_ settings: Settings.Listen) {
         say(
             .notice, .reloaded, about: Self.ofCertificate,
-            "new TLS clients are shown the certificate that is in \(settings.certificateFile) now")
+            "new TLS clients are shown the certificate that is in \(settings.certificateFile.path) now")
     }
 
     fileprivate static func formerCertificate(_ words: String) -> String {

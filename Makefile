@@ -179,8 +179,10 @@ fuzz: swift build-packages ## libFuzzer on every reader of strangers' bytes, FUZ
 	binary="$$(HTTPDNSD_FUZZ=1 swift build $(FUZZ) --show-bin-path)/Fuzz"
 	export SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=malloc_context_size=8:quarantine_size_mb=16
 	export LSAN_OPTIONS=suppressions=Tests/Sanitizers/lsan.supp:print_suppressions=0
-	rm -rf .build/fuzz/seeds
+	rm -rf .build/fuzz/seeds .build/fuzz/dictionaries
 	$(PYTHON) Tests/Fuzz/corpus.py unpack .build/fuzz/seeds
+	cp -r Tests/Fuzz/Dictionaries .build/fuzz/dictionaries
+	$(PYTHON) Tests/Fuzz/corpus.py keys >> .build/fuzz/dictionaries/configuration.dict
 	status=0
 	notes=-use_value_profile=$(if $(filter address,$(SANITIZER)),1,0)
 	for target in $(TARGETS); do
@@ -196,7 +198,7 @@ fuzz: swift build-packages ## libFuzzer on every reader of strangers' bytes, FUZ
 	  found=.build/fuzz/findings/$$target
 	  mkdir -p $$found .build/fuzz/corpus/$$target
 	  if FUZZ_TARGET=$$target $$binary $$more $$less $$notes -max_total_time=$(FUZZ_SECONDS) -timeout=5 \
-	    -rss_limit_mb=2048 -print_final_stats=1 -dict=Tests/Fuzz/Dictionaries/$$target.dict -artifact_prefix=$$found/ \
+	    -rss_limit_mb=2048 -print_final_stats=1 -dict=.build/fuzz/dictionaries/$$target.dict -artifact_prefix=$$found/ \
 	    .build/fuzz/corpus/$$target .build/fuzz/seeds/$$target > $$found/log 2>&1; then
 	    sed -nE "s/^#([0-9]+)\\s+DONE\\s+cov: ([0-9]+) ft: ([0-9]+).*/$$target: \\1 inputs, \\2 edges, \\3 features/p" $$found/log
 	    [ $(FUZZ_SECONDS) -ge 60 ] || continue

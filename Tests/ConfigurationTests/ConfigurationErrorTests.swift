@@ -293,9 +293,8 @@ import Testing
                     + "[control], [log]"
             ),
             (
-                "[listen.more]\nx = 1",
-                "1: listen.more: unknown key in version \(Version.current); [listen] has addresses, allow, workers, tcpClients, "
-                    + "tcpIdleSeconds, tls, https, certificateFile, keyFile, name"
+                "[log.more]\nx = 1",
+                "1: log.more: unknown key in version \(Version.current); [log] has level, format"
             ),
             ("listen = 3", "1: listen: 3 is not right; give a section [listen]"),
             (

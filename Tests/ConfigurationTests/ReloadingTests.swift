@@ -4,24 +4,6 @@ import Testing
 @testable import Configuration
 
 @Suite struct ReloadingTests {
-    /// What is decided of every key that no group has: these hold from now on. One that is missing here and among
-    /// ``needingRestart`` fails the test.
-    static let applied: Set = [
-        "listen.allow", "listen.tcpClients", "listen.tcpIdleSeconds", "listen.name", "listen.certificateFile",
-        "listen.keyFile", "domains.intercept", "domains.bypass", "domains.privateAddresses", "domains.privateAllowed",
-        "domains.interceptFile", "domains.bypassFile", "fallback.resolvConf", "fallback.hedgeAfter", "fallback.hosts",
-        "nat64.prefix", "nat64.synthesize", "cache.minTTL", "cache.negativeMinTTL", "cache.maxTTL", "cache.negativeTTL",
-        "cache.staleSeconds", "cache.staleTTL", "cache.prefetchAt", "cache.keepAliveDomains", "cache.preResolve",
-        "cache.rank", "sharedCache.server", "sharedCache.user", "sharedCache.passwordFile", "sharedCache.keyFile",
-        "sharedCache.keyFileBefore", "sharedCache.caFile", "log.level",
-    ]
-
-    /// The keys that hold after a restart.
-    static let needingRestart: Set = [
-        "listen.addresses", "listen.workers", "listen.tls", "listen.https", "cache.megabytes", "cache.file",
-        "control.socket", "control.host", "control.metrics", "log.format",
-    ]
-
     /// Lines that stand for a key's other value where its default would not be right, or is in force already.
     private static let others = [
         "listen.certificateFile": "certificateFile = \"/etc/httpdnsd/ca.pem\"",
@@ -30,25 +12,18 @@ import Testing
         "sharedCache.keyFile": "keyFile = \"fleet-key-before\"",
     ]
 
-    @Test("it is decided of every key whether it holds at once or needs a restart")
-    func decided() {
-        let known = Set(Key.all.filter(\.holders.isEmpty).map(\.path))
-        #expect(known.symmetricDifference(Self.applied.union(Self.needingRestart)) == [], "decide of these")
+    @Test("no key of a group needs a restart")
+    func groups() {
         #expect(Key.all.allSatisfy { $0.holders.isEmpty || $0.effect == .atOnce })
     }
 
-    @Test(
-        "the shipped file and the manual page name the keys that need a restart",
-        arguments: [
-            ("config/httpdnsd.toml", "These need a restart:", "Any key"),
-            ("config/man/httpdnsd.8", "These keys need a restart,", ".Pp"),
-        ])
-    func documented(_ path: String, from start: String, to end: String) throws {
+    @Test("the shipped file names the keys that need a restart")
+    func documented() throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
-        let text = try String(contentsOf: root.appending(path: path), encoding: .utf8)
-        let begin = try #require(text.range(of: start)?.upperBound)
-        let list = text[begin...].prefix(upTo: try #require(text[begin...].range(of: end)?.lowerBound))
+        let text = try String(contentsOf: root.appending(path: "config/httpdnsd.toml"), encoding: .utf8)
+        let begin = try #require(text.range(of: "These need a restart:")?.upperBound)
+        let list = text[begin...].prefix(upTo: try #require(text[begin...].range(of: "Any key")?.lowerBound))
         let sections = Set(Key.all.map(\.section.rawValue))
         let named = list.matches(of: /(\w+)\.\w+/).filter { sections.contains(String($0.1)) }.map { String($0.0) }
         #expect(named == Key.all.filter { $0.effect == .atStart }.map(\.path))
@@ -56,7 +31,7 @@ import Testing
 
     @Test(
         "a key that differs is named, and holds at once or is left as it was",
-        arguments: applied.union(needingRestart).sorted())
+        arguments: Key.all.filter(\.holders.isEmpty).map(\.path))
     func differs(_ path: String) throws {
         let (section, name) = (path.split(separator: ".")[0], path.split(separator: ".")[1])
         var lines = SettingsTests.everyKey.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
@@ -68,7 +43,7 @@ import Testing
         let before = try load(SettingsTests.everyKey, files: SettingsTests.files)
         let after = try load(lines.joined(separator: "\n"), files: SettingsTests.files)
         let reloading = before.reloading(after)
-        if Self.applied.contains(path) {
+        if Key.all.first(where: { $0.path == path })?.effect != .atStart {
             #expect(reloading.applied.contains(path) && reloading.needingRestart == [])
             #expect(reloading.settings == after)
         } else {

@@ -3,6 +3,7 @@ behind a space, its octets: visible ASCII as it is, the others as `\\n`, `\\r`, 
 
 /usr/bin/python3 -B corpus.py unpack FOLDER          writes each input into FOLDER/TARGET/NAME, for libFuzzer
 /usr/bin/python3 -B corpus.py add TARGET FILE...     keeps inputs that libFuzzer has found, by names that their octets give
+/usr/bin/python3 -B corpus.py keys                   prints the words of the settings' dictionary that the installed file names
 """
 
 import hashlib
@@ -52,5 +53,15 @@ def add(target, *files):
     write(target, inputs)
 
 
+def keys():
+    section = None
+    for line in (CORPUS.parents[2] / "config/httpdnsd.toml").read_text().splitlines():
+        if heading := re.fullmatch(r"#?\[(\w+)\]", line):
+            section = heading[1]
+            print(rf'"[{section}]\x0a"')
+        elif key := re.match(r"#(\w+) = ", line):
+            print(rf'"{key[1]} = "', rf'"\x01HTTPDNSD_{section.upper()}_{key[1].upper()}="', sep="\n")
+
+
 if __name__ == "__main__":
-    {"unpack": unpack, "add": add}[sys.argv[1]](*sys.argv[2:])
+    {"unpack": unpack, "add": add, "keys": keys}[sys.argv[1]](*sys.argv[2:])

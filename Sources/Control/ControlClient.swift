@@ -8,15 +8,27 @@ public final class ControlClient: @unchecked Sendable {
     // Unchecked: used only on the loop once that has started.
     private let path: String
     private let loop: EventLoop
-    private var exchange: HTTPExchange?
+    private var stream: Stream?
+    private var reader = HTTPResponseReader(bodyLimit: longestBody)
+    /// Whether a response that goes on has begun.
+    private var hasBegun = false
+    private var write: ([UInt8]) -> Bool = { _ in true }
+    private var done: @Sendable (Result<Response, Failed>) -> Void = { _ in }
+    /// A reference to itself from start to end: answers come on the loop even if the starting command no longer waits.
+    private var running: ControlClient?
+
+    /// The longest body, in octets: a daemon's status is as long as its settings make it.
+    private static let longestBody = 1 << 30
+    /// The longest request, and the most octets of a read.
+    private static let maximumRead = 64 * 1024
 
     /// A request of one of the operator's commands.
     public struct Request: Sendable {
-        fileprivate let target: String
-        /// Whether the request changes the daemon's state.
-        fileprivate var changes = false
-        /// How long the daemon may take, in nanoseconds.
-        fileprivate var patience: UInt64 = 5_000_000_000
+        fileprivate let route: ControlRoute
+        /// Empty, or the parameters behind a `?`.
+        fileprivate var query = ""
+        /// How long the daemon may take, in nanoseconds; nil: without end.
+        fileprivate var patience: UInt64? = 5_000_000_000
     }
 
     /// The daemon's response.
@@ -45,48 +57,102 @@ public final class ControlClient: @unchecked Sendable {
     }
 
     /// Sends the request. To be called once.
-    /// - Parameter done: Called once.
-    public func send(_ request: Request, _ done: @escaping @Sendable (Result<Response, Failed>) -> Void) {
+    /// - Parameters:
+    ///   - write: Called on a queue of its own with the new lines of a response that goes on, in order. Nothing more is
+    ///     read while it runs. False ends the request, with an empty response.
+    ///   - done: Called once.
+    public func send(
+        _ request: Request, write: @escaping @Sendable ([UInt8]) -> Bool = { _ in true },
+        _ done: @escaping @Sendable (Result<Response, Failed>) -> Void
+    ) {
+        (self.write, self.done, running) = (write, done, self)
         loop.start()
         loop.submit { [self] in
-            @Sendable func end(_ result: Result<Response, Failed>) {
-                exchange = nil
-                loop.stop { done(result) }
-            }
-            loop.deadlineReached = { [self] in
-                exchange?.close()
-                end(.failure(failed("no answer within \(request.patience / 1_000_000_000) s")))
-            }
             do throws(SystemError) {
-                exchange = try HTTPExchange(
-                    request.octets, on: StreamSocket.connect(toPath: path), loop: loop
-                ) { [self] _, outcome in
-                    loop.setDeadline(nil)
-                    switch outcome {
-                    case .failure(let failure): end(.failure(failed(failure.description)))
-                    case .success(let response):
-                        let text = String(decoding: response.body, as: UTF8.self)
-                        end(.success(Response(text: text, status: HTTPStatus(rawValue: response.status))))
-                    }
-                }
-                loop.setDeadline(Clock.now() + request.patience)
+                stream = try Stream(
+                    StreamSocket.connect(toPath: path), isConnected: false, tls: nil, limit: Self.maximumRead,
+                    scratch: Scratch(Self.maximumRead), loop: loop, owner: self)
             } catch {
-                end(.failure(Failed(description: "no daemon answers: \(error.explained)")))
+                return end(.failure(Failed(description: "no daemon answers: \(error.explained)")))
+            }
+            stream?.send(request.octets.span)
+            guard let patience = request.patience else { return }
+            loop.deadlineReached = { [unowned self] in
+                fail(.protocolBroken("no answer within \(patience / 1_000_000_000) s"))
+            }
+            loop.setDeadline(Clock.now() + patience)
+        }
+    }
+
+    /// Watches the daemon's answers. To be called once, instead of ``send(_:write:_:)``.
+    /// - Parameters:
+    ///   - filter: The wanted questions.
+    ///   - form: The form of the daemon's lines.
+    ///   - write: As of ``send(_:write:_:)``.
+    ///   - ended: Called once at the end; with nil if `write` has ended the watch.
+    package func watch(
+        _ filter: WatchFilter, _ form: WatchText.Form, write: @escaping @Sendable ([UInt8]) -> Bool,
+        ended: @escaping @Sendable (Failed?) -> Void
+    ) {
+        let query = "?form=\(form.rawValue)&\(filter.query)"
+        send(Request(route: .watch, query: query, patience: nil), write: write) { result in
+            switch result {
+            case .failure(let failed): ended(failed)
+            case .success(let response) where response.isFine: ended(nil)
+            case .success(let refusal):
+                let line = String(refusal.text.prefix { $0 != "\n" })
+                ended(Failed(description: line, isWrongUsage: refusal.status == .badRequest))
             }
         }
     }
 
-    private func failed(_ reason: String) -> Failed { Failed(description: "no daemon answers at \(path): \(reason)") }
+    private func fail(_ failure: LinkEnd) {
+        let words =
+            hasBegun
+            ? "the daemon has ended" + (failure == .closedByPeer ? "" : ": \(failure)")
+            : "no daemon answers at \(path): \(failure)"
+        end(.failure(Failed(description: words)))
+    }
+
+    private func end(_ result: Result<Response, Failed>) {
+        loop.setDeadline(nil)
+        stream?.close()
+        stream = nil
+        loop.stop { [self] in
+            running = nil
+            done(result)
+        }
+    }
 }
 
-/// All requests.
-extension ControlClient.Request {
-    public static let alive = Self(target: "/healthz")
-    public static let ready = Self(target: "/readyz")
-    /// Reload the configuration. Long lists of names take a while to read.
-    public static let reload = Self(target: "/reload", changes: true, patience: ControlConnection.longestAnswering)
+extension ControlClient: StreamOwner {
+    func received(_ bytes: Span<UInt8>, on stream: Stream) {
+        do throws(HTTPError) {
+            if let response = try reader.receive(bytes) {
+                let text = String(decoding: response.body, as: UTF8.self)
+                return end(.success(Response(text: text, status: HTTPStatus(rawValue: response.status))))
+            }
+        } catch {
+            return fail(.protocolBroken(error.description))
+        }
+        guard let lines = reader.takeBody() else { return }
+        hasBegun = true
+        if !lines.isEmpty, !write(lines) { end(.success(Response(text: "", status: .ok))) }
+    }
 
-    public static func status(asJSON: Bool) -> Self { Self(target: "/status\(asJSON ? "?format=json" : "")") }
+    func ended(_ stream: Stream, isCut: Bool) { fail(.closedByPeer) }
+
+    func failed(_ stream: Stream, _ failure: LinkEnd) { fail(failure) }
+}
+
+/// All requests of ``ControlClient/send(_:write:_:)``.
+extension ControlClient.Request {
+    public static let alive = Self(route: .health)
+    public static let ready = Self(route: .ready)
+    /// Reload the configuration. Long lists of names take a while to read.
+    public static let reload = Self(route: .reload, patience: ControlConnection.longestAnswering)
+
+    public static func status(asJSON: Bool) -> Self { Self(route: .status, query: asJSON ? "?format=json" : "") }
 
     /// Remove the cached answers of these names.
     public static func flush(_ scopes: [NameScope]) -> Self {
@@ -96,18 +162,20 @@ extension ControlClient.Request {
             case .under(let name): "under=" + RequestTarget.encoded("\(name)")
             }
         }.joined(separator: "&")
-        return Self(target: "/flush?\(query)", changes: true)
+        return Self(route: .flush, query: "?" + query)
     }
 
     /// - Parameter asksAccounts: Whether HTTPDNS accounts are asked too, which bill for the question.
     public static func explain(_ name: String, type: String, asksAccounts: Bool, asJSON: Bool) -> Self {
         Self(
-            target: "/explain?name=\(RequestTarget.encoded(name))&type=\(RequestTarget.encoded(type))"
+            route: .explain,
+            query: "?name=\(RequestTarget.encoded(name))&type=\(RequestTarget.encoded(type))"
                 + (asksAccounts ? "&ask=accounts" : "") + (asJSON ? "&format=json" : ""))
     }
 
     fileprivate var octets: [UInt8] {
         let writer = HTTPRequestWriter(host: "localhost", keepsConnection: false)
-        return changes ? writer.post(Array(target.utf8)) : writer.get(Array(target.utf8))
+        let target = Array((route.rawValue + query).utf8)
+        return route.changes ? writer.post(target) : writer.get(target)
     }
 }

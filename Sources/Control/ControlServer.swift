@@ -231,7 +231,7 @@ extension ControlServer {
             return done(ControlResponse(.misdirectedRequest, "Ask by address, or name this host in control.host.\n"))
         }
         let target = RequestTarget(request.target)
-        guard let route = Route(rawValue: target.path), isOperator || !route.isForOperators else {
+        guard let route = ControlRoute(rawValue: target.path), isOperator || !route.isForOperators else {
             return done(ControlResponse(.notFound, "There is no such page.\n"))
         }
         guard
@@ -351,23 +351,25 @@ extension ControlServer {
         response.watch = (filter, form)
         return response
     }
+}
 
-    private enum Route: String {
-        case status = "/status"
-        case flush = "/flush"
-        case reload = "/reload"
-        case explain = "/explain"
-        case watch = "/watch"
-        case page = "/"
-        case metrics = "/metrics"
-        case health = "/healthz"
-        case ready = "/readyz"
+/// The paths of requests.
+enum ControlRoute: String {
+    case status = "/status"
+    case flush = "/flush"
+    case reload = "/reload"
+    case explain = "/explain"
+    case watch = "/watch"
+    case page = "/"
+    case metrics = "/metrics"
+    case health = "/healthz"
+    case ready = "/readyz"
 
-        /// What is not listed here is for the unix socket alone.
-        var isForOperators: Bool { ![.page, .metrics, .health, .ready].contains(self) }
+    /// What is not listed here is for the unix socket alone.
+    var isForOperators: Bool { ![.page, .metrics, .health, .ready].contains(self) }
 
-        var changes: Bool { self == .flush || self == .reload }
-    }
+    /// Whether the request changes the daemon's state.
+    var changes: Bool { self == .flush || self == .reload }
 }
 
 extension ControlResponse {

@@ -5,13 +5,12 @@ import HTTP
 /// Bytes that come unsolicited, or after a response, would be taken for the answer to the next request, and so on for
 /// each later one. So after such bytes no further request is taken.
 package final class HTTP1: ClientConversation {
-    private var reader: HTTPResponseReader
+    private var reader = HTTPResponseReader()
     private var request: RequestID?
     private var output: [UInt8] = []
     package private(set) var mayTakeMore = true
 
-    /// - Parameter bodyLimit: The longest body of a response, in octets.
-    package init(bodyLimit: Int = HTTPResponseReader.bodyLimit) { reader = HTTPResponseReader(bodyLimit: bodyLimit) }
+    package init() {}
 
     package var room: Int { request == nil && mayTakeMore ? 1 : 0 }
     package var mostAtOnce: Int { 1 }

@@ -14,8 +14,6 @@ package final class HTTPExchange {
     /// The most octets that wait for the server to read: the longest requests are batches of reports.
     private static let maximumQueued = 2 * TLSSession.earlyLimit
     private static let maximumRead = 16_384
-    /// The longest body of a trusted peer, in octets: a daemon's status is as long as its settings make it.
-    private static let maximumTrusted = 1 << 30
 
     /// Begins to connect. Call on the loop.
     /// - Parameter done: Called once, later, unless ``close()`` was called before; all is closed then.
@@ -30,20 +28,6 @@ package final class HTTPExchange {
         try link.begin(
             Stream(
                 to: server, by: egress, tls: tls, limit: Self.maximumQueued, scratch: Scratch(Self.maximumRead),
-                loop: loop, owner: link))
-    }
-
-    /// Begins on a socket that is connecting or connected, to a trusted peer on this machine.
-    package init(
-        _ request: [UInt8], on socket: consuming StreamSocket, loop: EventLoop,
-        done: @escaping (HTTPExchange, Outcome) -> Void
-    ) throws(SystemError) {
-        self.done = done
-        link = StreamLink(client: HTTP1(bodyLimit: Self.maximumTrusted), owner: self)
-        link.open(request, as: 0)
-        try link.begin(
-            Stream(
-                socket, isConnected: false, tls: nil, limit: Self.maximumQueued, scratch: Scratch(Self.maximumRead),
                 loop: loop, owner: link))
     }
 

@@ -73,7 +73,7 @@ struct Watch: ParsableCommand {
             // A slow reader only loses lines. A reader that occupies the daemon's core delays answers.
             Machine.lowerPriority()
             let daemon = options.find()
-            let client = try WatchClient(daemon.socket())
+            let client = try ControlClient(daemon.socket())
             let progress = Progress("no question to show yet; Ctrl-C ends it")
             defer { progress.end() }
             SignalSource.ignoreBrokenPipe()
@@ -81,7 +81,7 @@ struct Watch: ParsableCommand {
             let failed: ControlClient.Failed? = waiting { done in
                 // The source is retained until the end, since signals end the command.
                 let signals = SignalSource([.terminate, .interrupt, .hangup]) { _ in done(nil) }
-                client.start(
+                client.watch(
                     filter, form,
                     write: { lines in
                         progress.end()

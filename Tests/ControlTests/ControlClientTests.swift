@@ -6,7 +6,7 @@ import Transport
 
 @testable import Control
 
-@Suite struct WatchClientTests {
+@Suite struct ControlClientTests {
     /// A signal ends the command while answers come: what still comes finds the client where it was.
     @Test func whatComesAfterTheCommandHasLetGoIsReceived() throws {
         let path = "/tmp/httpdnsd-watch-\(UInt64.random(in: 0...(.max)))"
@@ -16,8 +16,8 @@ import Transport
         try listener.start(in: loop, failed: { _ in }, accepted: { daemon.serve($0, loop) })
         loop.start()
         let (ended, stopped) = (Gate(), Gate())
-        var client: WatchClient? = try WatchClient(path)
-        client?.start(WatchFilter(), .plain, write: { _ in false }, ended: { _ in ended.open() })
+        var client: ControlClient? = try ControlClient(path)
+        client?.watch(WatchFilter(), .plain, write: { _ in false }, ended: { _ in ended.open() })
         #expect(daemon.asked.wait())
         client = nil
         loop.submit { daemon.answer() }

@@ -1,5 +1,4 @@
 public import Base
-public import DNSWire
 
 /// Counts of the queries to a group's servers, since the start.
 public struct GroupCounters: Sendable, Equatable {
@@ -17,24 +16,10 @@ public struct GroupCounters: Sendable, Equatable {
     public internal(set) var withoutRecordInARow: UInt64 = 0
 }
 
-/// The state of a group at one moment.
+/// The state of a group at one moment; the group's properties are members, too.
+@dynamicMemberLookup
 public struct GroupOverview: Sendable, Equatable {
-    /// The number of the group.
-    public let id: GroupID
-    /// The group's name in the configuration.
-    public let name: String
-    /// The group's name in sentences.
-    public let title: String
-    /// Whether the group is an HTTPDNS account, which is asked only for addresses of names.
-    public let carriesAddresses: Bool
-    /// The group's own answer; nil if its servers are asked.
-    public let answer: GroupAnswer?
-    /// Whether the group's answers are shared in the fleet's store.
-    public let isShared: Bool
-    /// Addresses that turn an answer into NXDOMAIN.
-    public let bogusAddresses: [Network]
-    /// Milliseconds for one attempt.
-    public let timeout: Int
+    private let group: UpstreamGroup
     /// The servers, in the order of preference.
     public let servers: [ServerState]
     /// The server that is asked now; nil if there are no servers.
@@ -49,16 +34,17 @@ public struct GroupOverview: Sendable, Equatable {
         _ group: UpstreamGroup, _ servers: [ServerState], current: Server? = nil,
         counters: GroupCounters = GroupCounters(), thenTry: [GroupID] = []
     ) {
-        (id, name, carriesAddresses, timeout) = (group.id, group.name, group.carriesAddresses, group.timeout)
-        (title, answer, isShared) = (group.title, group.answer, group.isShared)
-        bogusAddresses = group.bogusAddresses
-        (self.servers, self.current, self.counters) = (servers, current ?? servers.first?.server, counters)
-        self.thenTry = thenTry
+        (self.group, self.servers, self.thenTry) = (group, servers, thenTry)
+        (self.current, self.counters) = (current ?? servers.first?.server, counters)
     }
 
     init(_ state: GroupState, thenTry: [GroupID]) {
         self.init(
             state.group, state.servers, current: state.current?.server, counters: state.counters, thenTry: thenTry)
+    }
+
+    public subscript<Value>(dynamicMember property: KeyPath<UpstreamGroup, Value>) -> Value {
+        group[keyPath: property]
     }
 
     /// When a server that is passed over is asked again, with the first question from that moment on; nil if the server
@@ -67,7 +53,7 @@ public struct GroupOverview: Sendable, Equatable {
         let pause = server.health.pausedUntil.flatMap { now < $0 ? $0 : nil }
         // Of an account, only servers before the current one are tried.
         let first = servers.first { $0.server == current || $0.server == server.server }?.server
-        let isTried = server.server != current && (!carriesAddresses || first != current)
+        let isTried = server.server != current && (!group.carriesAddresses || first != current)
         return [pause, isTried ? server.setAside?.until : nil].compactMap(\.self).max()
     }
 }

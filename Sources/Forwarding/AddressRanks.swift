@@ -63,8 +63,7 @@ struct AddressRanks {
     mutating func begin(
         _ subject: Subject, _ all: [IPAddress], at now: Tick
     ) -> (id: TableID, addresses: [IPAddress])? {
-        var seen: Set<IPAddress> = []
-        let addresses = Array(all.filter { seen.insert($0).inserted }.prefix(Self.mostAddresses))
+        let addresses = Array(all.eachOnce.prefix(Self.mostAddresses))
         guard addresses.count > 1, trials.count < Self.mostTrials,
             !trials.ids.contains(where: { trials[$0]?.subject == subject })
         else { return nil }

@@ -1,6 +1,6 @@
 extension Sequence where Element: Hashable {
     /// The elements in order, each once.
-    var eachOnce: [Element] {
+    package var eachOnce: [Element] {
         var seen: Set<Element> = []
         return filter { seen.insert($0).inserted }
     }

@@ -1,10 +1,9 @@
-public import DNSWire
 import HTTP
 import Streams
-public import Transport
+package import Transport
 
 /// One request to a running daemon over its control socket.
-public final class ControlClient: @unchecked Sendable {
+package final class ControlClient: @unchecked Sendable {
     // Unchecked: used only on the loop once that has started.
     private let path: String
     private let loop: EventLoop
@@ -22,50 +21,46 @@ public final class ControlClient: @unchecked Sendable {
     /// The longest request, and the most octets of a read.
     private static let maximumRead = 64 * 1024
 
-    /// A request of one of the operator's commands.
-    public struct Request: Sendable {
-        fileprivate let route: ControlRoute
-        /// Empty, or the parameters behind a `?`.
-        fileprivate var query = ""
-        /// How long the daemon may take, in nanoseconds; nil: without end.
-        fileprivate var patience: UInt64? = 5_000_000_000
-    }
-
     /// The daemon's response.
-    public struct Response: Sendable {
-        public let text: String
+    package struct Response: Sendable {
+        package let text: String
         /// Whether the request was carried out. If not, `text` has the reason.
-        public var isFine: Bool { status == .ok }
+        package var isFine: Bool { status == .ok }
         /// Whether the reloaded configuration is wrong.
-        public var isOfWrongConfiguration: Bool { status == .unprocessableContent }
+        package var isOfWrongConfiguration: Bool { status == .unprocessableContent }
         /// Whether the configuration could not be read.
-        public var isOfUnreadableConfiguration: Bool { status == .internalServerError }
+        package var isOfUnreadableConfiguration: Bool { status == .internalServerError }
         fileprivate let status: HTTPStatus?
     }
 
     /// The reason for which there is no response from a daemon, in one line.
-    public struct Failed: Error, Sendable, CustomStringConvertible {
-        public let description: String
+    package struct Failed: Error, Sendable, CustomStringConvertible {
+        package let description: String
         /// The daemon runs, but cannot parse the request.
-        public var isWrongUsage = false
+        package var isWrongUsage = false
     }
 
     /// - Parameter path: The daemon's control socket.
-    public init(_ path: String) throws(SystemError) {
+    package init(_ path: String) throws(SystemError) {
         self.path = path
         loop = try EventLoop(label: "httpdnsd.client")
     }
 
     /// Sends the request. To be called once.
     /// - Parameters:
+    ///   - parameters: Names and values.
     ///   - write: Called on a queue of its own with the new lines of a response that goes on, in order. Nothing more is
     ///     read while it runs. False ends the request, with an empty response.
     ///   - done: Called once.
-    public func send(
-        _ request: Request, write: @escaping @Sendable ([UInt8]) -> Bool = { _ in true },
+    package func send(
+        _ route: ControlRoute, _ parameters: [(String, String)] = [],
+        write: @escaping @Sendable ([UInt8]) -> Bool = { _ in true },
         _ done: @escaping @Sendable (Result<Response, Failed>) -> Void
     ) {
         (self.write, self.done, running) = (write, done, self)
+        let writer = HTTPRequestWriter(host: "localhost", keepsConnection: false)
+        let target = route.target(parameters)
+        let request = route.changes ? writer.post(target) : writer.get(target)
         loop.start()
         loop.submit { [self] in
             do throws(SystemError) {
@@ -75,8 +70,8 @@ public final class ControlClient: @unchecked Sendable {
             } catch {
                 return end(.failure(Failed(description: "no daemon answers: \(error.explained)")))
             }
-            stream?.send(request.octets.span)
-            guard let patience = request.patience else { return }
+            stream?.send(request.span)
+            guard let patience = route.patience else { return }
             loop.deadlineReached = { [unowned self] in
                 fail(.protocolBroken("no answer within \(patience / 1_000_000_000) s"))
             }
@@ -84,18 +79,17 @@ public final class ControlClient: @unchecked Sendable {
         }
     }
 
-    /// Watches the daemon's answers. To be called once, instead of ``send(_:write:_:)``.
+    /// Watches the daemon's answers. To be called once, instead of ``send(_:_:write:_:)``.
     /// - Parameters:
     ///   - filter: The wanted questions.
     ///   - form: The form of the daemon's lines.
-    ///   - write: As of ``send(_:write:_:)``.
+    ///   - write: As of ``send(_:_:write:_:)``.
     ///   - ended: Called once at the end; with nil if `write` has ended the watch.
     package func watch(
         _ filter: WatchFilter, _ form: WatchText.Form, write: @escaping @Sendable ([UInt8]) -> Bool,
         ended: @escaping @Sendable (Failed?) -> Void
     ) {
-        let query = "?form=\(form.rawValue)&\(filter.query)"
-        send(Request(route: .watch, query: query, patience: nil), write: write) { result in
+        send(.watch, [("form", form.rawValue)] + filter.parameters, write: write) { result in
             switch result {
             case .failure(let failed): ended(failed)
             case .success(let response) where response.isFine: ended(nil)
@@ -143,39 +137,4 @@ extension ControlClient: StreamOwner {
     func ended(_ stream: Stream, isCut: Bool) { fail(.closedByPeer) }
 
     func failed(_ stream: Stream, _ failure: LinkEnd) { fail(failure) }
-}
-
-/// All requests of ``ControlClient/send(_:write:_:)``.
-extension ControlClient.Request {
-    public static let alive = Self(route: .health)
-    public static let ready = Self(route: .ready)
-    /// Reload the configuration. Long lists of names take a while to read.
-    public static let reload = Self(route: .reload, patience: ControlConnection.longestAnswering)
-
-    public static func status(asJSON: Bool) -> Self { Self(route: .status, query: asJSON ? "?format=json" : "") }
-
-    /// Remove the cached answers of these names.
-    public static func flush(_ scopes: [NameScope]) -> Self {
-        let query = scopes.map { scope in
-            switch scope {
-            case .only(let name): "name=" + RequestTarget.encoded("\(name)")
-            case .under(let name): "under=" + RequestTarget.encoded("\(name)")
-            }
-        }.joined(separator: "&")
-        return Self(route: .flush, query: "?" + query)
-    }
-
-    /// - Parameter asksAccounts: Whether HTTPDNS accounts are asked too, which bill for the question.
-    public static func explain(_ name: String, type: String, asksAccounts: Bool, asJSON: Bool) -> Self {
-        Self(
-            route: .explain,
-            query: "?name=\(RequestTarget.encoded(name))&type=\(RequestTarget.encoded(type))"
-                + (asksAccounts ? "&ask=accounts" : "") + (asJSON ? "&format=json" : ""))
-    }
-
-    fileprivate var octets: [UInt8] {
-        let writer = HTTPRequestWriter(host: "localhost", keepsConnection: false)
-        let target = Array((route.rawValue + query).utf8)
-        return route.changes ? writer.post(target) : writer.get(target)
-    }
 }

@@ -353,8 +353,8 @@ extension ControlServer {
     }
 }
 
-/// The paths of requests.
-enum ControlRoute: String {
+/// The requests to a running daemon, by their paths.
+package enum ControlRoute: String, Sendable {
     case status = "/status"
     case flush = "/flush"
     case reload = "/reload"
@@ -370,6 +370,22 @@ enum ControlRoute: String {
 
     /// Whether the request changes the daemon's state.
     var changes: Bool { self == .flush || self == .reload }
+
+    /// How long a command waits for the response, in nanoseconds; nil: without end.
+    var patience: UInt64? {
+        switch self {
+        case .watch: nil
+        // Long lists of names take a while to read.
+        case .reload: ControlConnection.longestAnswering
+        default: 5_000_000_000
+        }
+    }
+
+    /// The target of a request with these names and values of parameters.
+    func target(_ parameters: [(String, String)]) -> [UInt8] {
+        let pairs = parameters.map { "\($0)=\(RequestTarget.encoded($1))" }
+        return Array((rawValue + (pairs.isEmpty ? "" : "?" + pairs.joined(separator: "&"))).utf8)
+    }
 }
 
 extension ControlResponse {

@@ -35,12 +35,12 @@ package struct WatchFilter: Sendable, Equatable {
 
 /// The filter as parameters of a request.
 extension WatchFilter {
-    var query: String {
+    var parameters: [(String, String)] {
         var pairs = names.map { ("name", "\($0)") } + types.map { ("type", "\($0)") } + codes.map { ("code", "\($0)") }
         pairs += clients.map { ("client", "\($0)") } + by.map { ("by", $0) }
         pairs += ways.map { ("way", $0.word) } + over.map { ("over", $0) }
         if slowerThan > 0 { pairs.append(("slower", "\(slowerThan)")) }
-        return pairs.map { "\($0.0)=\(RequestTarget.encoded($0.1))" }.joined(separator: "&")
+        return pairs
     }
 
     /// - Returns: Nil if a parameter is invalid.

@@ -53,9 +53,13 @@ struct RunningDaemon {
     }
 
     /// Sends a request to the daemon and returns its response.
-    func ask(_ request: ControlClient.Request) throws -> ControlClient.Response {
+    /// - Parameter parameters: Names and values.
+    func ask(
+        _ route: ControlRoute, _ parameters: [(String, String)] = [], asJSON: Bool = false
+    ) throws -> ControlClient.Response {
         let client = try ControlClient(socket())
-        let result: Result<ControlClient.Response, ControlClient.Failed> = waiting { client.send(request, $0) }
+        let all = parameters + (asJSON ? [("format", "json")] : [])
+        let result: Result<ControlClient.Response, ControlClient.Failed> = waiting { client.send(route, all, $0) }
         return try result.mapError(unreachable).get()
     }
 
@@ -91,10 +95,10 @@ struct Status: ParsableCommand {
     func run() throws {
         try ending {
             guard alive || ready else {
-                try options.find().ask(.status(asJSON: json)).show(asJSON: json)
+                try options.find().ask(.status, asJSON: json).show(asJSON: json)
                 return options.reportSecretsNotInUse()
             }
-            let response = try options.find().ask(alive ? .alive : .ready)
+            let response = try options.find().ask(alive ? .health : .ready)
             guard response.isFine else {
                 throw Ending.unreachable("not \(alive ? "alive" : "ready"): \(response.line)")
             }
@@ -131,11 +135,10 @@ struct Flush: ParsableCommand {
 
     func run() throws {
         try ending {
-            let scopes = all ? [NameScope.all] : names.map(NameScope.only) + under.map(NameScope.under)
+            let scopes = names.map { ("name", "\($0)") } + (all ? [Name.root] : under).map { ("under", "\($0)") }
             // Each request holds as many names as fit into a request.
             for start in stride(from: 0, to: scopes.count, by: Self.atOnce) {
-                let end = min(start + Self.atOnce, scopes.count)
-                try options.find().ask(.flush(Array(scopes[start..<end]))).show()
+                try options.find().ask(.flush, Array(scopes[start...].prefix(Self.atOnce))).show()
             }
         }
     }

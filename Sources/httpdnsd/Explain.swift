@@ -30,13 +30,12 @@ struct Explain: ParsableCommand {
 
     func run() throws {
         try ending {
-            let request = ControlClient.Request.explain(
-                "\(name)", type: "\(type)", asksAccounts: ask, asJSON: json)
+            let question = [("name", "\(name)"), ("type", "\(type)")] + (ask ? [("ask", "accounts")] : [])
             let daemon = options.find(saysMistake: false)
             let response: ControlClient.Response
             do {
                 response = try Progress.during("the daemon asks the servers, for 4 s at most") { _ in
-                    try daemon.ask(request)
+                    try daemon.ask(.explain, question, asJSON: json)
                 }
             } catch Ending.unreachable(let why) {
                 return try explainAlone(why)

@@ -128,7 +128,7 @@ import Transport
         let one = Self.watched(by: .server(group: "httpdns", "119.29.29.99:443"), took: 21_400_000, way: .encrypted)
         let filter = try #require(WatchFilter(RequestTarget(Array("/watch?\(query)".utf8))))
         #expect(filter.holds(one) == holds)
-        #expect(WatchFilter(RequestTarget(Array("/watch?\(filter.query)".utf8))) == filter)
+        #expect(WatchFilter(RequestTarget(ControlRoute.watch.target(filter.parameters))) == filter)
     }
 
     @Test func aMessageWithoutAQuestionHasNeitherNameNorType() throws {

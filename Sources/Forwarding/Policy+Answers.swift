@@ -36,32 +36,25 @@ extension Policy {
     ) -> (way: Way, reason: RouteReason)? {
         guard let group = finding.group, let (answer, groupName) = groupRoutes[group.rawValue].answer,
             hosts.answer(key, type, ttl: 0, isOfThisHost: isOfThisHost) == nil,
-            type != .any || answer.addresses.isEmpty && answer.target == nil
+            type != .any || GroupAnswer.withoutAddresses.contains(answer)
         else { return nil }
         let name = key.name
         var reply: Answer
         switch answer {
         case .alias(let target) where Self.isAnsweredByAccounts(type):
             return (.alias(of: target, by: group), .groupAnswers)
-        case .alias(let target):
-            reply =
-                type == .cname
-                ? .pointers(name, type: type, [target], ttl: Self.groupTTL)
-                : .noData(name, type: type, negativeTTL: Self.groupTTL)
-            return (.answer(reply, by: group), .groupAnswers)
-        case .addresses(let addresses):
-            let isHeld = (type == .a || type == .aaaa) && addresses.contains { $0.isIPv4 == (type == .a) }
-            reply =
-                isHeld
-                ? .addresses(name, type: type, addresses, ttl: Self.groupTTL)
-                : .noData(name, type: type, negativeTTL: Self.groupTTL)
-            return (.answer(reply, by: group), .groupAnswers)
+        case .alias(let target) where type == .cname:
+            reply = .pointers(name, type: type, [target], ttl: Self.groupTTL)
+        case .addresses(let addresses)
+        where (type == .a || type == .aaaa) && addresses.contains(where: { $0.isIPv4 == (type == .a) }):
+            reply = .addresses(name, type: type, addresses, ttl: Self.groupTTL)
+        case .alias, .addresses: reply = .noData(name, type: type, negativeTTL: Self.groupTTL)
         case .nxdomain where !hosts.exists(key, isOfThisHost: isOfThisHost):
             reply = .nxDomain(name, type: type, negativeTTL: negativeTTL)
         case .nxdomain, .nodata: reply = .noData(name, type: type, negativeTTL: negativeTTL)
         case .refused: reply = .failure(name, type: type, .refused)
         }
-        reply.add(.blocked, text: groupName)
+        if GroupAnswer.withoutAddresses.contains(answer) { reply.add(.blocked, text: groupName) }
         return (.answer(reply, by: group), .groupAnswers)
     }
 

@@ -70,9 +70,17 @@ extension Forwarder {
     }
 
     /// The cached answer for the clients of a flight.
-    func known(_ flight: Flight, at now: Tick) -> DNSCache.Held? {
-        let key = flight.key
-        return key.findsServer ? nil : cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
+    mutating func known(_ flight: Flight, at now: Tick) -> DNSCache.Held? {
+        known(flight.key, isBinding: flight.isBinding, at: now)
+    }
+
+    /// The cached answer to a question. A service binding is not given stale: its hints are an account's addresses of
+    /// their time, and clients without it use those of now.
+    @inline(__always)
+    mutating func known(_ key: Flight.Key, isBinding: Bool, at now: Tick) -> DNSCache.Held? {
+        guard !key.findsServer else { return nil }
+        let held = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
+        return isBinding && held?.isFresh == false ? nil : held
     }
 
     /// Gives a stale answer, else a failure, when no step can answer any more.

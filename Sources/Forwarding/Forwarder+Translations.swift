@@ -137,7 +137,8 @@ extension Forwarder {
     }
 
     /// A service binding whose hints are the addresses that clients get for the name, as far as they are known; an
-    /// unreadable binding is left out.
+    /// unreadable binding is left out. Made addresses are no hints: they are right only under their prefix, and the
+    /// binding's basis does not hold the prefix.
     func bound(_ answer: Answer, to key: Flight.Key, at now: Tick) -> Answer {
         // The account has the name, whatever other groups answer.
         guard answer.head.responseCode != .nxDomain else {
@@ -148,7 +149,7 @@ extension Forwarder {
             guard let known = cache.find(key.name.name, type: type, for: .plain, at: now.seconds), known.isFresh,
                 !known.isStandIn
             else { continue }
-            let those = known.answer.addresses
+            let those = known.answer.addresses.filter { !policy.isTranslated($0) }
             if !those.isEmpty { (addresses, ttl) = (addresses + those, min(ttl, known.left)) }
         }
         return answer.bound(to: addresses, for: ttl) ?? policy.noData(key.name.name, key.type)

@@ -175,10 +175,7 @@ public struct Forwarder: ~Copyable {
 
     private mutating func join(_ flight: Flight, _ client: AskingClient?, _ known: DNSCache.Held?, at now: Tick) {
         guard let client else { return }
-        if client.takesCached, !flight.isWanted {
-            tell(flight, .wanted, at: now)
-            if store.isOn { store.hurry(flight.id, at: now) }
-        }
+        if client.takesCached, !flight.isWanted { want(flight, at: now) }
         if flight.isAnswered, let known {
             // RFC 8767 §5: while a refresh is known to fail, a stale answer is given at once.
             return replyKnown(client, known)
@@ -191,6 +188,16 @@ public struct Forwarder: ~Copyable {
         if !flight.key.findsServer { counters.joined += 1 }
         if flight.isAnswered { tell(flight, .reopened, at: now) }
         if let before = client.waitedBefore { tell(flight, .waitedBefore(before), at: now) }
+    }
+
+    /// A first client waits for a flight that the daemon began for itself, and so for the A records of which the flight's
+    /// answer is made.
+    private mutating func want(_ flight: Flight, at now: Tick) {
+        tell(flight, .wanted, at: now)
+        if store.isOn { store.hurry(flight.id, at: now) }
+        guard translations.isAwaited(by: flight.id) else { return }
+        let key = Flight.Key(name: flight.key.name, type: .a, audience: flight.key.audience)
+        if let a = flightOf[key], !a.isWanted { want(a, at: now) }
     }
 
     /// Makes room for a flight of this source, if necessary by the end of another flight.

@@ -255,6 +255,11 @@ extension Flight {
         return nextStep(after: .failure, behind: step, rules) != nil
     }
 
+    /// The ends of a step after which another group is asked.
+    func endsThatLeadOn(from step: Int) -> StepEnds {
+        route[(step + 1)...].reduce(into: StepEnds()) { $0.formUnion($1.after) }
+    }
+
     /// The step that an answer of a message group leads to; nil if the answer leads to no other group.
     func next(after best: StepAnswer) -> Step? {
         guard let end = StepEnds(of: best.answer) else { return nil }

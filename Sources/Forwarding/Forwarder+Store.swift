@@ -13,10 +13,12 @@ extension Forwarder {
             return tell(flight, .stored(StepAnswer(answer: answer, by: .group(group), step: step)), at: now)
         }
         if store.isOn, flight.isCurrent, !flight.isBinding, desk.rules[group].isShared {
+            let isAccount = desk.rules[group].carriesAddresses
             let subject = StoreSubject(
                 flight: flight.id, step: step, key: key, bases: flight.bases,
-                question: sharedQuestion(group, key.name.name, key.type, for: key.audience),
-                isAccount: desk.rules[group].carriesAddresses)
+                question: sharedQuestion(group, key.name.name, key.type, for: key.audience), isAccount: isAccount,
+                standsIn: flight.standsIn(step, desk.rules),
+                endsThatLeadOn: isAccount ? [] : flight.endsThatLeadOn(from: step))
             if store.look(for: subject, isWanted: flight.isWanted, at: now, &desk.actions) { return }
         }
         askGroup(flight, step, at: now)
@@ -83,7 +85,7 @@ extension Forwarder {
         var aged = StepAnswer(answer: answer, by: .sharedCache(group), step: step)
         aged.answer.spend(seconds: Int(elapsed))
         if lookForA(flight, after: aged, at: now) { return }
-        if !subject.isAccount, flight.next(after: aged) != nil { return tell(flight, .answered(aged), at: now) }
+        if subject.leadsOn(answer) { return tell(flight, .answered(aged), at: now) }
         guard !flight.standsIn(step, desk.rules) else { return tell(flight, .stored(aged), at: now) }
         answer = existing(answer, key, at: now)
         rank(&answer, of: key.name, key.type, at: now)
@@ -93,14 +95,17 @@ extension Forwarder {
         if isDue { receive(key, nil, of: .daemon, at: now) }
     }
 
-    /// Caches an entry that comes too late or has expired, unless the cache has one.
+    /// Caches an entry that comes too late or has expired, unless the cache has one. An entry that would not have been
+    /// the answer in time is not cached, nor is a fresh one that would have been a substitute.
     private mutating func cacheUnlessKnown(
         _ content: SharedContent, _ elapsed: UInt32, _ subject: StoreSubject, at now: Tick
     ) {
         let key = subject.key
-        guard case .answer(let answer) = content else { return }
+        guard case .answer(let answer) = content, !subject.leadsOn(answer), !isMadeOfA(key, answer) else { return }
+        let isFresh = elapsed < answer.keep
+        if isFresh, subject.standsIn { return }
         let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
-        let isBetter = known.map { $0.isStandIn && elapsed < answer.keep } ?? true
+        let isBetter = known.map { $0.isStandIn && isFresh } ?? true
         if isBetter { cacheShared(existing(answer, key, at: now), elapsed, subject, at: now) }
     }
 
@@ -145,5 +150,12 @@ extension Forwarder {
             }
         }
         act(.shared(.delete(questions)))
+    }
+}
+
+extension StoreSubject {
+    /// Whether an answer leads to another group.
+    fileprivate func leadsOn(_ answer: Answer) -> Bool {
+        StepEnds(of: answer).map { !$0.isDisjoint(with: endsThatLeadOn) } ?? false
     }
 }

@@ -26,6 +26,11 @@ extension Forwarder {
         return policy.synthesis(for: key.audience)
     }
 
+    /// Whether clients get, in the place of an answer, one that is made from the A records if there are any.
+    func isMadeOfA(_ key: Flight.Key, _ answer: Answer) -> Bool {
+        synthesis(key) != nil && answer.lacksTheType && !answer.isSigned
+    }
+
     /// Handles a message group's answer that clients get in a changed form: a service binding with other hints, or AAAA
     /// made from A.
     @inline(never)
@@ -48,9 +53,8 @@ extension Forwarder {
     /// - Returns: false if the answer is given as it is.
     @inline(never)
     mutating func lookForA(_ flight: Flight, after absence: StepAnswer?, at now: Tick) -> Bool {
-        guard synthesis(flight.key) != nil else { return false }
         let said = absence ?? flight.secondBest
-        guard let said, said.answer.lacksTheType, !said.answer.isSigned,
+        guard let said, isMadeOfA(flight.key, said.answer),
             flight.isCurrent || policy.route(flight.key.name, .aaaa).route.asks([flight.route[said.step].group])
         else { return false }
         if let absence { desk.leave(flight, absence.step) }

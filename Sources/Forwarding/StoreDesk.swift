@@ -312,6 +312,10 @@ struct StoreSubject {
     let question: SharedQuestion
     /// Whether the group carries addresses; only such a group can have "no record".
     let isAccount: Bool
+    /// Whether the group's answer is only a substitute: see ``Flight/standsIn(_:_:)``.
+    var standsIn = false
+    /// The ends of the step after which another group is asked; none for an account, whose answers lead nowhere.
+    var endsThatLeadOn: StepEnds = []
 }
 
 /// The store's reply to a step, or the meaning of its silence.

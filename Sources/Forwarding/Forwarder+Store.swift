@@ -109,12 +109,14 @@ extension Forwarder {
         if isBetter { cacheShared(existing(answer, key, at: now), elapsed, subject, at: now) }
     }
 
-    /// Caches an answer of the store, with its age in the store.
+    /// Caches an answer of the store, with its age in the store. That there is no AAAA record is cached for such clients
+    /// as have asked: others get made records.
     private mutating func cacheShared(_ answer: Answer, _ elapsed: UInt32, _ subject: StoreSubject, at now: Tick) {
         let key = subject.key
+        let isMadeForOthers = policy.synthesis != nil && key.type == .aaaa && answer.lacksTheType
+        let audience = isMadeForOthers ? key.audience : subject.question.audience
         cache.store(
-            answer, to: key.name.name, type: key.type,
-            for: policy.served(subject.question.audience, key.name.name, key.type),
+            answer, to: key.name.name, type: key.type, for: policy.served(audience, key.name.name, key.type),
             at: now.seconds &- elapsed, origin: subject.question.group.origin)
     }
 

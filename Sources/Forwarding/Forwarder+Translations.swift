@@ -109,7 +109,9 @@ extension Forwarder {
                 let answer = arrival.answer.aliased(from: name) ?? .failure(name, type: type, .servFail)
                 reply(client, answer, age: arrival.age, by: arrival.by, way: arrival.way)
             case .synthesis(let id, let absence):
-                if let flight = flights[id] { synthesize(flight, absence, arrival, at: now) }
+                guard let flight = flights[id] else { continue }
+                desk.noteOther(arrival.way, for: flight)
+                synthesize(flight, absence, arrival, at: now)
             }
         }
     }

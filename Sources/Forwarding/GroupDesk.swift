@@ -88,13 +88,11 @@ struct GroupDesk: ~Copyable {
 
     /// Begins a step of a flight.
     mutating func ask(_ flight: Flight, _ step: Int, at now: Tick) {
-        let number = flight.id.number
-        while records.count <= number { records.append(Record()) }
-        records[number].flight = flight.id
+        let number = beginRecord(of: flight)
         let group = flight.route[step].group.rawValue
         if !flight.key.findsServer { groups[group].counters.questions += 1 }
         if rules.groups[group].carriesAddresses {
-            groups[group].gather(flight, at: now)
+            lookUp(flight, at: flight.route[step].group, now)
         } else {
             let messages = MessageStep(flight, step)
             records[number].messages.removeAll { $0.step == step }
@@ -106,9 +104,22 @@ struct GroupDesk: ~Copyable {
     /// Counts an answer that a group gave by itself.
     mutating func noteAnswered(by group: GroupID) { groups[group.rawValue].counters.questions += 1 }
 
-    /// Looks a flight's name up at an account again: the last answer lacked the flight's address family.
+    /// - Returns: The number of the flight's record.
+    @discardableResult
+    private mutating func beginRecord(of flight: Flight) -> Int {
+        let number = flight.id.number
+        while records.count <= number { records.append(Record()) }
+        records[number].flight = flight.id
+        return number
+    }
+
+    /// Looks a flight's name up at an account; again, if the last answer lacked the flight's address family. A name that
+    /// was sent before has left for this flight, too.
     mutating func lookUp(_ flight: Flight, at group: GroupID, _ now: Tick) {
-        groups[group.rawValue].gather(flight, at: now)
+        guard let id = groups[group.rawValue].gather(flight, at: now),
+            let sent = queries.change(id, { $0.isWritten ? $0.server.exposure : Exposure.none })
+        else { return }
+        note(sent, of: flight)
     }
 
     /// Ends the queries of a step; their answers are not needed.
@@ -152,6 +163,12 @@ struct GroupDesk: ~Copyable {
     /// The least protected way in which a flight's question has been sent.
     func exposure(of flight: Flight) -> Exposure {
         flight.id.number < records.count ? records[flight.id.number].exposure : .none
+    }
+
+    /// Records that a question was sent from whose answer a flight's is made.
+    mutating func noteOther(_ exposure: Exposure, for flight: Flight) {
+        beginRecord(of: flight)
+        note(exposure, of: flight)
     }
 
     /// Records that a flight's question was sent.

@@ -3,12 +3,17 @@ import Base
 /// Names on their way to an account: they are gathered during a turn and sent several to a request.
 extension GroupState {
     /// Looks a flight's name up when the turn ends; flights for the same name, of either family, share the lookup.
-    mutating func gather(_ flight: Flight, at now: Tick) {
+    /// - Returns: The query that has the name already; nil if there is none.
+    mutating func gather(_ flight: Flight, at now: Tick) -> TableID? {
         let key = flight.key.name
-        if let lookup = lookups[key] { return lookup.add(flight) }
+        if let lookup = lookups[key] {
+            lookup.add(flight)
+            return lookup.query
+        }
         let lookup = Lookup(key, for: flight, at: now)
         lookups[key] = lookup
         outbox.append(lookup)
+        return nil
     }
 
     /// The decision about the next waiting names.

@@ -173,16 +173,16 @@ extension Forwarder {
         return a.synthesized(under: prefix, after: absence).map { (made: $0, absence: absence) }
     }
 
-    /// Caches the answers made from an account's addresses, for waiting and for later clients.
+    /// Caches the answers made from an account's addresses, for all clients that the account answers: the lookup is
+    /// billed, so none of them causes another.
     mutating func cacheMade(_ both: MadeOfA, _ lookup: Lookup, by group: GroupID, at now: Tick, isStandIn: Bool) {
-        let name = lookup.key.name
-        guard lookup.isCurrent, policy.mayCache(.aaaa, of: name, by: group) else { return }
-        var audiences: Set<Audience> = [.plain]
-        for flight in lookup.flights where flight.key.type == .aaaa { audiences.insert(flight.key.audience) }
-        for audience in audiences {
+        guard lookup.isCurrent, policy.mayCache(.aaaa, of: lookup.key.name, by: group) else { return }
+        for audience in [Audience.plain, .validating, .those(dnssecOK: true, checkingDisabled: true)] {
+            let key = Flight.Key(name: lookup.key, type: .aaaa, audience: audience)
+            guard policy.leavesToValidators(key) == nil else { continue }
             var answer = policy.synthesis(for: audience) == nil ? both.absence : both.made
             if isStandIn { answer.limitToStandIn() }
-            cacheAnswer(answer, by: group, to: NameKey(name), .aaaa, for: audience, at: now, isStandIn: isStandIn)
+            cacheAnswer(answer, by: group, to: lookup.key, .aaaa, for: audience, at: now, isStandIn: isStandIn)
         }
     }
 }

@@ -132,7 +132,8 @@ public struct Forwarder: ~Copyable {
         admission.begin(source)
         let flight = Flight(
             key, decision.route, id: flights.nextID, for: client.map { admission.wait($0) },
-            isWanted: client?.takesCached ?? false, of: source, after: decision.before,
+            // The daemon's own question has to reach every group, as a client's would.
+            isWanted: client?.takesCached ?? (key == Readiness.own), of: source, after: decision.before,
             staleAt: decision.known != nil ? now.advanced(milliseconds: timing.staleWithin) : nil,
             answerBy: now.advanced(milliseconds: timing.answerWithin), isBinding: decision.isBinding,
             bases: bases(key, decision.row, of: source))

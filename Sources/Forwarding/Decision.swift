@@ -107,7 +107,9 @@ extension Forwarder {
             (decision.route, decision.isBinding) = ([steps[asked]], true)
             return nil
         }
-        decision.route = policy.limited(steps, to: key.type)
+        // As for other types, no account behind the next group is asked.
+        let others = steps[before.count...].filter { !desk.rules.carriesAddresses($0) }
+        decision.route = policy.limited(Array(steps[..<before.count]) + others, to: key.type)
         decision.before = desk.withoutRecord(decision.route, key.name, at: now)
         return decision.before.count == decision.route.count ? policy.notSupported(key.name.name, key.type) : nil
     }

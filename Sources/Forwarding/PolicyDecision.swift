@@ -73,7 +73,8 @@ public enum Route: Sendable, Equatable {
     case ask([Step])
     /// The question asks for HTTPS or SVCB of a name whose addresses come from an HTTPDNS account, the first of these
     /// groups. The group of the step with this index is asked for the record, and the record's hints are replaced; nil
-    /// if the answer is "no such record". If the account has no record of the name, the other steps are asked.
+    /// if the answer is "no such record". If the account has no record of the name, the steps that carry messages are
+    /// asked.
     case serviceBinding([Step], asked: Int?)
     /// The answer is an alias with the answer about its target, which takes its own route (``Translations``): a group
     /// has the alias, or the name is the reverse name of an address under the NAT64 prefix.

@@ -103,8 +103,8 @@ extension Forwarder {
         let (group, answerer) = (found.group, Answerer.server(found.group, found.server))
         lookup.dropEnded()
         // No client waits: the answer is cached only if the group is the first of the route, since the answer of a
-        // later group would replace a better one.
-        if lookup.flights.isEmpty, !policy.asksFirst(group, lookup.key.name) { lookup.outdate() }
+        // later group would replace a better one. Addresses for the daemon alone are in no form for clients.
+        if lookup.flights.isEmpty ? !policy.asksFirst(group, lookup.key.name) : lookup.findsServer { lookup.outdate() }
         let isShared = store.isOn && found.families == policy.families(of: group)
         guard result.hasAddresses else {
             if isShared, lookup.isCurrent { shareNoRecord(lookup.key.name, by: group, at: now) }

@@ -25,7 +25,7 @@ import DNSWire
 /// | a step is not asked after all | failed: another group's answer is only a substitute | end, if no step is asked any more |
 /// | no step is asked any more | | the second best is delivered if it is an answer, else fail |
 /// | the same, and a group behind the second best has failed | | it is a substitute for that group's answer; a refresh ends |
-/// | a client comes after the earlier ones were answered | open | the last step is asked again if it has ended |
+/// | a client comes after the earlier ones were answered | open | the last step is asked again if it has ended, else hedged |
 final class Flight {
     struct Key: Hashable {
         let name: NameKey
@@ -237,10 +237,11 @@ extension Flight {
         case .open(_, let staleAt, _):
             phase = .open(
                 isWanted: true, staleAt: staleAt, answerBy: now.advanced(milliseconds: rules.timing.answerWithin))
+            _ = hedge(rules, at: now)
+            orders.schedules = true
+        // The client gets a stale answer at once, or the flight is reopened for it.
         case .answered: phase = .answered(isWanted: true)
         }
-        _ = hedge(rules, at: now)
-        orders.schedules = true
     }
 
     private func waited(as before: FlightPhase, _ orders: inout FlightOrders) {
@@ -255,6 +256,7 @@ extension Flight {
     private func reopen(_ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders) {
         phase = .open(
             isWanted: true, staleAt: nil, answerBy: now.advanced(milliseconds: rules.timing.answerWithin))
+        if hedgeAt == nil { _ = hedge(rules, at: now) }
         orders.schedules = true
         // The last step's answer is not cached for this client, or the client would not be here.
         guard !isDone, let last, !isUnderWay(last) else { return }

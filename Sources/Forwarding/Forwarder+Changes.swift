@@ -134,7 +134,7 @@ extension Forwarder {
         desk.replace(groups, timing)
         // The desk knows which groups have had servers.
         if desk.ids.contains(policy.privateNames) { self.policy.setServers(of: desk.group(policy.privateNames)) }
-        desk.beginAfresh(renewed)
+        desk.beginAfresh(renewed, at: now)
         for (id, servers) in zip(desk.ids, former) where desk.group(id).servers != servers {
             desk.outageEnded(of: id, at: now)
         }

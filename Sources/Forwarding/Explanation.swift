@@ -162,12 +162,14 @@ extension Forwarder {
         explanation.sharedCache = sharedCacheOverview
         let flight = Flight(
             key, decision.route, id: flights.nextID, for: Waiter(number: 0, source: source, isProven: true),
-            isWanted: true, of: source, after: decision.before, staleAt: nil, answerBy: now)
+            isWanted: true, of: source, after: decision.before, staleAt: nil, answerBy: now,
+            isBinding: decision.isBinding)
         explanation.parts = decision.route.enumerated().map { index, step in
             var part = Explanation.Part(
                 group: overview(of: step.group), after: step.after, hedgeAfter: step.hedgeAfter,
                 standing: knownStanding(index, decision, key, at: now) ?? desk.standing(step.group, flight, at: now))
-            look(for: key, &part, looks, at: now)
+            // The store has no service bindings of accounts' names: see ``askStoreOrGroup(_:_:at:)``.
+            if !decision.isBinding { look(for: key, &part, looks, at: now) }
             return part
         }
         // A listener reads the cache first, but for answers of other clients.
@@ -181,7 +183,7 @@ extension Forwarder {
         case .cached: explanation.fate = .cached
         case .failedLately(let reason): explanation.fate = .failedLately(failure(key, reason))
         case .noServer(let reason): explanation.fate = .noServer(failure(key, reason))
-        case .join(let flight) where flight.isAnswered && explanation.held != nil:
+        case .join(let flight) where flight.isAnswered && decision.known != nil:
             explanation.fate = .failedLately(failure(key, reason(flight)))
         case .join(let flight):
             explanation.fate = .asked(flight.lastUnderWay)
@@ -202,6 +204,8 @@ extension Forwarder {
             switch orders.give {
             case .noRecord:
                 explanation.fate = .made(flight.secondBest?.answer ?? policy.noData(key.name.name, key.type))
+            // Without a service binding, clients use the addresses.
+            case .failure where flight.isBinding: explanation.fate = .made(policy.noData(key.name.name, key.type))
             case .failure: explanation.fate = .noServer(failure(key, reason(flight)))
             default: break
             }

@@ -87,6 +87,44 @@ import Testing
         #expect(known.fate == .asked(1) && known.parts[0].standing == .paused)
     }
 
+    /// HTTPS and SVCB of the account's names are asked of a group with encrypted servers.
+    private func withBindings() -> TestUpstreams {
+        var upstreams = TestUpstreams()
+        (upstreams.looksForBindings, upstreams.thenTry) = (true, ["office"])
+        upstreams.named = [NamedGroup(["office", "1", "encrypted"])!]
+        return upstreams
+    }
+
+    @Test func aServiceBindingThatNoServerCanGiveDoesNotExist() {
+        var forwarder = made(withBindings())
+        for (id, _) in ask(&forwarder, .https, at: Self.now) {
+            forwarder.settle(id, .failed(Failure(.tooOften, "429", retryAfter: 30)), at: Self.now)
+        }
+        _ = forwarder.takeActions()
+        let later = Self.now.advanced(milliseconds: 2000)
+        let known = forwarder.explain(name, .https, at: later)
+        #expect(known.parts.map(\.standing) == [.paused])
+        forwarder.receive(name, .https, for: .plain, from: 2, at: later)
+        let replies = forwarder.takeActions().compactMap { action -> Explanation.Fate? in
+            if case .reply(_, let answer, _, by: _, way: _) = action { .made(answer) } else { nil }
+        }
+        #expect(replies == [known.fate])
+    }
+
+    @Test func theSharedCacheIsNotReadForAServiceBinding() {
+        var upstreams = withBindings()
+        upstreams.isShared = true
+        var forwarder = made(upstreams)
+        forwarder.change(.sharedCache(SharedSettings(staleSeconds: 0, prefetchAt: 0)), at: Self.now)
+        forwarder.handle(.connected, wall: 0, at: Self.now)
+        _ = forwarder.takeActions()
+        let known = forwarder.explain(name, .https, at: Self.now)
+        let other = forwarder.explain(name, .mx, at: Self.now)
+        let isRead = (known.parts + other.parts).map { $0.sharedQuestion != nil }
+        #expect(known.fate == .asked(0) && isRead == [false, true])
+        #expect(ask(&forwarder, .https, at: Self.now).count == 1)
+    }
+
     @Test func whereNamesWaitForThePlanAnotherSourceHasItsTurn() {
         var upstreams = TestUpstreams()
         (upstreams.httpOnly, upstreams.queriesPerSecond) = (true, 8)

@@ -89,6 +89,7 @@ import Testing
                 case 0:
                     addresses.own = chance.below(2) == 0 ? own : []
                     addresses.forgetFailures(at: now)
+                    asked = []
                 case 1: addresses.keep(Set(names.filter { _ in chance.below(4) > 0 }))
                 default: break
                 }

@@ -357,4 +357,22 @@ import Testing
         clock.networkChanged(own: [])
         #expect(clock.want() == [first] && clock.done() == [ask])
     }
+
+    @Test func inAnotherNetworkALookupUnderWayBeginsAgain() {
+        var clock = clockwork()
+        #expect(clock.want() == nil && clock.done() == [ask])
+        #expect(clock.answer(.a, nil) == [])
+        clock.networkChanged(own: [])
+        #expect(clock.done() == [ask])
+        #expect(clock.want() == nil && clock.done() == [])
+        #expect(clock.answer(nil).last == tell)
+        // Its failure is the first one in this network.
+        #expect(clock.pass(1000) == [] && clock.want() == nil && clock.done() == [ask])
+        #expect(clock.answer([first], ttl: 60) == [.report(.found(name)), tell])
+        // Nobody waits for a refresh, which begins again as well.
+        #expect(clock.pass(60_000) == [] && clock.want() == [first] && clock.done() == [ask])
+        clock.networkChanged(own: [])
+        #expect(clock.done() == [ask])
+        #expect(clock.answer([second]) == [] && clock.want() == [second] && clock.done() == [])
+    }
 }

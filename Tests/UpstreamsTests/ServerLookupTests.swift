@@ -66,6 +66,29 @@ import Transport
         #expect(log.all.isEmpty)
     }
 
+    /// It begins again without a further need, and the former network's answer is not taken.
+    @Test func inAnotherNetworkALookupUnderWayBeginsAgain() throws {
+        let server = server
+        let (asked, found) = (Arrivals<ClientNumber>(), Arrivals<ServerEndpoints>())
+        try run(finding: nil) { loop, lookup in
+            loop.submit {
+                lookup.value.ask = { _, type, number in if type == .a { asked.append(number) } }
+                lookup.value.endpoints(of: server, at: Tick(nanoseconds: Clock.now())) { found.append($0) }
+            }
+            let former = try #require(asked.next())
+            loop.submit { lookup.value.networkChanged(at: Tick(nanoseconds: Clock.now())) }
+            let present = try #require(asked.next())
+            loop.submit {
+                for (number, last) in [(former, 1), (present, 2)] as [(ClientNumber, UInt8)] {
+                    let answer = Answer.addresses(
+                        Name("www.example.com")!, type: .a, [.v4(192, 0, 2, last)], ttl: 300)
+                    lookup.value.answered(number, answer, by: "resolv.conf: 192.0.2.53")
+                }
+            }
+            #expect(found.next() == .known([Endpoint("192.0.2.2:853")!]))
+        }
+    }
+
     @Test func aNameThatCannotBeFoundIsSaidWithTheReason() throws {
         let found = try run(finding: []) { loop, lookup in
             let found = find(server, loop, lookup)

@@ -246,12 +246,17 @@ struct ServerAddresses: ~Copyable {
             .sorted { $0.name.description < $1.name.description }
     }
 
-    /// Forgets failures: this machine's addresses or routes have changed, or the groups that are asked for names.
+    /// Forgets failures, and begins lookups under way again, whose former answers must not be given any more: this
+    /// machine's addresses or routes have changed, or the groups that are asked for names.
     mutating func forgetFailures(at now: Tick) {
         for name in entries.keys {
             entries[name]?.fruitless = 0
             entries[name]?.noneReachable = false
             entries[name]?.nextLookup = now
+            guard let former = entries[name]?.lookup else { continue }
+            entries[name]?.lookup = nil
+            lookUpIfDue(name, at: now)
+            entries[name]?.lookup?.isAwaited = former.isAwaited
         }
     }
 

@@ -124,11 +124,16 @@ package final class ServerLookup: @unchecked Sendable {
     }
 
     /// The group that is asked for names has changed, or its servers have.
-    package func forgetFailures(at now: Tick) { addresses.forgetFailures(at: now) }
+    package func forgetFailures(at now: Tick) {
+        addresses.forgetFailures(at: now)
+        questions = [:]
+        // The forwarder may not know of the change yet.
+        if !addresses.actions.isEmpty { loop.submit { [weak self] in self?.perform() } }
+    }
 
     /// This machine's addresses or routes have changed.
     package func networkChanged(at now: Tick) {
-        addresses.forgetFailures(at: now)
+        forgetFailures(at: now)
         networkChanges += 1
         let change = networkChanges
         loop.elsewhere {

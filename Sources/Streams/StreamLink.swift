@@ -23,6 +23,9 @@ package final class StreamLink {
     private var lastEnd: LinkEnd?
     /// Whether events are being reported; output is sent after the events.
     private var isHearing = false
+    /// Requests from before the stream was open, which the conversation has not got, so that they can be cancelled; nil
+    /// afterwards.
+    private var early: [(octets: [UInt8], id: RequestID, isApart: Bool)]? = []
     /// Output in parts that get a TLS record each, before the conversation's next output.
     private var apart: [[UInt8]] = []
 
@@ -49,12 +52,14 @@ package final class StreamLink {
 
     /// The number of further requests that the link takes now. While it is being dialled, these wait. With 0 it takes
     /// no request for the moment, or never again.
-    package var room: Int { isClosed ? 0 : client?.room ?? 0 }
+    package var room: Int { isClosed ? 0 : max(0, (client?.room ?? 0) - (early?.count ?? 0)) }
     /// The most requests that the peer takes at once, as far as the peer has announced it.
     package var mostAtOnce: Int { client?.mostAtOnce ?? 0 }
     /// Whether the link has not ended and no request is under way, so that the next octets from the peer belong to the
     /// next request. A link that has not begun has no octets from the peer.
-    package var isIdle: Bool { !isClosed && client?.isIdle ?? true && stream?.isIdle ?? true }
+    package var isIdle: Bool {
+        !isClosed && early?.isEmpty ?? true && client?.isIdle ?? true && stream?.isIdle ?? true
+    }
 
     /// Whether the verification of the peer's certificate is still valid, or has not begun.
     /// - Parameter wall: Seconds since 1970.
@@ -73,13 +78,24 @@ package final class StreamLink {
     /// - Parameter isApart: Whether the request shares its TLS record with no other request.
     package func open(_ request: [UInt8], as id: RequestID, isApart: Bool = false) {
         guard !isClosed, let client else { return }
+        if early != nil {
+            early?.append((request, id, isApart))
+            return
+        }
         if isApart { apart.append(client.takeOutput()) }
         client.open(request, as: id)
         if isApart { apart.append(client.takeOutput()) }
     }
 
-    /// Cancels a request, whose answer is no longer needed; see ``ClientConversation/cancel(_:)``.
-    package func cancel(_ id: RequestID) { client?.cancel(id) }
+    /// Cancels a request, whose answer is no longer needed; see ``ClientConversation/cancel(_:)``. Before the stream is
+    /// open, the request is not sent any more.
+    package func cancel(_ id: RequestID) {
+        if let index = early?.firstIndex(where: { $0.id == id }) {
+            early?.remove(at: index)
+        } else {
+            client?.cancel(id)
+        }
+    }
 
     /// Whether part of the answer has come.
     package var hasBegun: Bool { client?.hasBegun ?? false }
@@ -96,6 +112,11 @@ package final class StreamLink {
                 // The peer has left, or serving has ended, before the handshake was done.
                 if let lastEnd, stream != nil { end(lastEnd) }
                 return
+            }
+            for request in early.take() ?? [] {
+                // There is room again when the output was taken.
+                if room == 0 { apart.append(conversation.takeOutput()) }
+                open(request.octets, as: request.id, isApart: request.isApart)
             }
             if !apart.isEmpty {
                 for octets in exchange(&apart, with: []) where !octets.isEmpty { stream.send(octets.span) }

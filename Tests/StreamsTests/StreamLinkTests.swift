@@ -420,7 +420,8 @@ import Testing
         #expect(world.owner.told == [.ended(.tooSlow)])
     }
 
-    /// What is asked before the connection stands leaves when it does; one that fails before is told as any end.
+    /// What is asked before the connection stands leaves when it does, unless it was cancelled; one that fails before is
+    /// told as any end.
     @Test func requestsWaitForTheConnection() throws {
         let world = try World()
         defer { world.stop() }
@@ -440,9 +441,12 @@ import Testing
             for endpoint in [listener.local, Endpoint(.v4(127, 0, 0, 1), port: 9)] {
                 let link = StreamLink(client: Scripted(), owner: owner)
                 links.append(link)
+                link.open([4], as: 4)
                 link.open([5], as: 5)
                 link.flush()
-                #expect(!link.isClosed)
+                #expect(link.room == 8)
+                link.cancel(4)
+                #expect(!link.isClosed && !link.isIdle && link.room == 9)
                 let stream = try? Stream(
                     to: endpoint, tls: nil, limit: 1000, scratch: Scratch(100), loop: world.loop, owner: link)
                 if let stream { link.begin(stream) }

@@ -162,6 +162,28 @@ import Testing
         asking.end()
     }
 
+    /// A query that is cancelled while the connection is being made never leaves.
+    @Test func whatIsCancelledBeforeTheConnectionIsMadeIsNotSent() throws {
+        let (tls, go) = (try TLSServerSettings(addresses: [.v4(127, 0, 0, 1)]), Gate())
+        let heard = Arrivals<String>()
+        let server = try FramesServer(tls: tls) { _, connection in
+            // The handshake begins after that.
+            #expect(go.wait())
+            while let query = connection.query() {
+                heard.append(Self.label(query))
+                connection.answer(answer(to: query))
+            }
+        }
+        let asking = try StreamAsking(trusting: [tls.certificate])
+        asking.ask(Server(server.endpoint, .tls), 1...2)
+        #expect(server.connections.next() == 1)
+        asking.onLoop { $0.cancel(Self.id(1), isOverdue: false) }
+        go.open()
+        #expect(asking.next() == .init(number: 2, address: 2))
+        #expect(heard.next() == "w2" && heard.isEmpty)
+        asking.end()
+    }
+
     // MARK: The end of a connection
 
     /// Two answers come together, and the first leads to a query that cannot be sent any more: the other answer still

@@ -85,7 +85,8 @@ extension Explained {
         if part.said.contains(where: \.isAnswer) {
             return "another server of \(part.group.title) answers in its place"
         }
-        let others = part.group.servers.count > 1 ? "no other server of \(part.group.title) answers, and " : ""
+        let haveAllFailed = part.said.count > 1 && part.said.allSatisfy { $0.failure != nil }
+        let others = haveAllFailed ? "no other server of \(part.group.title) answers, and " : ""
         let later = parts.dropFirst(part.index + 1)
         let next = later.first { $0.part.after.contains(.failure) && $0.said.contains(where: \.isAnswer) }
         if let next { return others + "\(next.group.title) is asked in the place of \(part.group.title)" }

@@ -121,6 +121,9 @@ extension ForwarderLoop {
                 if group.carriesAddresses, !question.asksAccounts {
                     return (nil, "it bills for that; with --ask it is asked")
                 }
+                guard look({ $1.upstreams.lookup.hasLookedUp(server.server) }) else {
+                    return (nil, "its address was not looked up yet")
+                }
                 guard count < Explained.mostServers else { return (nil, "there are too many") }
                 count += 1
                 let ask =

@@ -124,6 +124,10 @@ import Testing
                 "Check 192.0.2.1:53: no route; no other server of office answers, and no other group may be asked."
             ),
             (
+                [[fails(), Explained.Said(.notAsked("its address was not looked up yet"))]], true,
+                "Check 192.0.2.1:53: no route; no other group may be asked."
+            ),
+            (
                 [[fails(.untrusted, "certificate expired")]], true,
                 "Check the certificate of 192.0.2.1:53, or what [upstreams.office] trusts: certificate expired; no other group may "
                     + "be asked."

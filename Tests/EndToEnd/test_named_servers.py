@@ -4,6 +4,7 @@ import dns.rcode
 import pytest
 
 import daemon as processes
+from control import Control
 from daemon import toml
 from dns_client import addresses, ask, extended_errors, reasons
 from httpdns_service import Record
@@ -140,6 +141,14 @@ def test_a_name_that_a_group_takes_is_asked_of_that_group_alone(world, named, sc
     assert addresses(ask("one.example.org", port=PORT)) == OURS
     assert world.asked == set()
     assert {asked.name.to_text(omit_final_dot=True) for asked in inside.questions} == {NAME}
+
+
+def test_explain_does_not_ask_a_server_that_no_question_needed_yet(world, named, binary):
+    running = world.run(named("tls").name_url, "tls://other.example.net")
+    assert addresses(ask("one.example.org", port=PORT)) == OURS
+    explained = Control(binary, running)("explain", "two.example.org")
+    assert OURS[0] in explained and "fails" not in explained, explained
+    assert "\n    not asked: its address was not looked up yet\n" in explained, explained
 
 
 CIRCLE = {"upstreams.inside": {"servers": [f"tls://{NAME}"], "domains": ["example.net"]}}

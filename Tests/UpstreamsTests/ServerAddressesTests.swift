@@ -100,6 +100,17 @@ import Testing
         #expect(clock.nextDeadline == nil)
     }
 
+    @Test func whetherANameWasLookedUpIsKnown() {
+        var clock = clockwork()
+        #expect(clock.addresses.hasLookedUp(name) == false)
+        #expect(clock.want() == nil && clock.done() == [ask])
+        #expect(clock.addresses.hasLookedUp(name) == false)
+        #expect(clock.answer(nil).last == tell)
+        #expect(clock.addresses.hasLookedUp(name) == true)
+        clock = clockwork(remembered: [(name, [first])])
+        #expect(clock.addresses.hasLookedUp(name) == true)
+    }
+
     @Test func whatWasFoundIsUsedWithoutTheFamilyThatIsLate() {
         var clock = clockwork()
         #expect(clock.want() == nil)

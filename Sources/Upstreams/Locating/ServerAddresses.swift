@@ -133,6 +133,12 @@ struct ServerAddresses: ~Copyable {
         return unknown(name, entry.failure.isEmpty ? Self.isOwn : entry.failure, entry.isShort ? .here : .unreachable)
     }
 
+    /// Whether an address of a name is known, or a lookup has failed.
+    func hasLookedUp(_ name: Name) -> Bool {
+        guard let entry = entries[name] else { return false }
+        return entry.lastLookup != nil || !entry.addresses.isEmpty
+    }
+
     private func unknown(_ name: Name, _ reason: String, _ kind: Failure.Kind = .unreachable) -> ServerEndpoints {
         .unknown(Failure(kind, "no address of \(name): \(reason)"))
     }

@@ -55,6 +55,9 @@ package final class ServerLookup: @unchecked Sendable {
             }, worked: { _, _ in }, allFailed: { _, _ in })
     }
 
+    /// Whether an address of a server is known, or a lookup of its name has failed.
+    package func hasLookedUp(_ server: Server) -> Bool { server.name.map { addresses.hasLookedUp($0) } ?? true }
+
     /// Finds a server's endpoints: at once, or within 4 s if they must be looked up.
     package func endpoints(of server: Server, at now: Tick, then: @escaping (ServerEndpoints) -> Void) {
         guard let name = server.name else { return then(.known(server.endpoints)) }

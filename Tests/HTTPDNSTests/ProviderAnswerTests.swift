@@ -324,28 +324,48 @@ import Testing
 @Suite struct ServiceClockTests {
     @Test func anHourIsLearnedOnce() {
         let clock = ServiceClock()
-        #expect(clock.time(at: 10_000) == 10_000)
-        #expect(clock.learn(13_600, at: 10_000, isProven: true))
-        #expect(clock.time(at: 10_010) == 13_610)
+        #expect(clock.time(0, wall: 10_000) == 10_000)
+        #expect(clock.learn(13_600, 0, wall: 10_000))
+        #expect(clock.time(10, wall: 10_010) == 13_610)
         // A request from before the correction is worth asking again; a later one is not.
-        #expect(clock.learn(13_611, at: 10_010, isProven: true))
-        #expect(!clock.learn(13_700, at: 10_100, isProven: true))
-        // The machine's clock was set meanwhile.
-        #expect(clock.learn(13_900, at: 13_900, isProven: true))
-        #expect(clock.time(at: 13_900) == 13_900)
+        #expect(clock.learn(13_611, 10, wall: 10_010))
+        #expect(!clock.learn(13_700, 100, wall: 10_100))
+        // The machine slept in a way that its clock does not count.
+        #expect(clock.learn(13_900, 200, wall: 13_900))
+        #expect(clock.time(200, wall: 13_900) == 13_900)
+    }
+
+    @Test func whatWasLearnedOutlivesTheSettingOfTheMachinesClock() {
+        let clock = ServiceClock()
+        #expect(clock.learn(20_000, 0, wall: 10_000, isProven: false))
+        #expect(clock.time(5, wall: 20_005) == 20_005)
+        #expect(clock.time(3600, wall: 0) == 23_600)
+        // It is too late for a request from before, whatever the machine's clock says.
+        #expect(!clock.learn(nil, 3600, wall: 10_000))
     }
 
     @Test func smallDifferencesAreNotTheReason() {
         let clock = ServiceClock()
-        #expect(!clock.learn(10_020, at: 10_000, isProven: true))
-        #expect(!clock.learn(nil, at: 10_000, isProven: true))
-        #expect(clock.time(at: 10_000) == 10_000)
+        #expect(!clock.learn(10_020, 0, wall: 10_000))
+        #expect(!clock.learn(nil, 0, wall: 10_000))
+        #expect(clock.time(0, wall: 10_000) == 10_000)
     }
 
     @Test func whatIsNotProvenMovesItByADayAtMost() {
         let clock = ServiceClock()
-        #expect(!clock.learn(1_000_000, at: 10_000, isProven: false))
-        #expect(!clock.learn(.max, at: 10_000, isProven: true))
-        #expect(clock.learn(10_000 + 86_400, at: 10_000, isProven: false))
+        #expect(!clock.learn(1_000_000, 0, wall: 10_000, isProven: false))
+        #expect(!clock.learn(.max, 0, wall: 10_000))
+        #expect(clock.learn(10_000 + 86_400, 0, wall: 10_000, isProven: false))
+    }
+}
+
+extension ServiceClock {
+    /// - Parameter second: The moment, in seconds.
+    fileprivate func time(_ second: UInt64, wall: UInt64) -> UInt64 {
+        time(at: Tick(nanoseconds: second * 1_000_000_000), wall: wall)
+    }
+
+    fileprivate func learn(_ time: UInt64?, _ second: UInt64, wall: UInt64, isProven: Bool = true) -> Bool {
+        learn(time, at: Tick(nanoseconds: second * 1_000_000_000), wall: wall, isProven: isProven)
     }
 }

@@ -37,7 +37,7 @@ package struct ServiceAccess {
     /// Corrects the clock if the service may have refused a request because of it.
     /// - Returns: Whether to repeat the request with the time of the corrected clock.
     @discardableResult
-    func correctClock(after failure: ServiceFailure, _ response: HTTPResponse) -> Bool {
+    func correctClock(after failure: ServiceFailure, _ response: HTTPResponse, at now: Tick) -> Bool {
         guard account.hasExpiry else { return false }
         /// The service's time in seconds since 1970, if the answer has it.
         var time = response.date
@@ -47,7 +47,7 @@ package struct ServiceAccess {
             if case .refused(let refusal) = failure { time = refusal.serviceTime ?? time }
         default: return false
         }
-        return clock.learn(time, at: WallClock.unixSeconds(), isProven: security.isSecure)
+        return clock.learn(time, at: now, wall: WallClock.unixSeconds(), isProven: security.isSecure)
     }
 }
 
@@ -69,7 +69,8 @@ final class ServiceDialect: Dialect {
         }
         do throws(RequestError) {
             return try writer.get { request throws(RequestError) in
-                try access.account.appendTarget(names, family: families, at: access.clock.time(at: wall), to: &request)
+                try access.account.appendTarget(
+                    names, family: families, at: access.clock.time(at: now, wall: wall), to: &request)
             }
         } catch {
             throw Failure(.badAnswer, error.description)
@@ -87,7 +88,7 @@ final class ServiceDialect: Dialect {
             let results = try access.account.parse(response, names: names, family: families, reasons: &reasons)
             return .outcome(.addresses(results, reasons), code: .noError, provesConnectionInSync: true)
         } catch {
-            if !isRewritten, access.correctClock(after: error, response) { return .retryRewritten }
+            if !isRewritten, access.correctClock(after: error, response, at: now) { return .retryRewritten }
             let failure = Failure(error, response, access.keys)
             // The refusal of a single name is the service's word about this name, and not a failure of the server.
             if names.count == 1, failure.kind == .badAnswer, case .refused(let refusal) = error,

@@ -72,7 +72,7 @@ package final class ServiceList {
     private func ask(_ server: Endpoint, at now: Tick) {
         do {
             let request = access.writer(to: server, keepsConnection: false).get(
-                try access.account.listTarget(at: access.clock.time(at: WallClock.unixSeconds())))
+                try access.account.listTarget(at: access.clock.time(at: now, wall: WallClock.unixSeconds())))
             exchange = try HTTPExchange(request, to: server, by: access.egress, access.security, loop: loop) {
                 [weak self] in
                 self?.settle($0, $1)
@@ -96,7 +96,7 @@ package final class ServiceList {
                 schedule.answered(try access.account.parseConfiguration(response), at: now)
             } catch {
                 // The second attempt follows at once, by the corrected clock.
-                access.correctClock(after: error, response)
+                access.correctClock(after: error, response, at: now)
                 lastFailure = Failure(.badAnswer, error.words(access.keys))
                 schedule.failed(at: now)
             }

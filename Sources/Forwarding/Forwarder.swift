@@ -163,14 +163,15 @@ public struct Forwarder: ~Copyable {
     }
 
     /// Ends a loop: a server asks this daemon the question that the daemon is asking it. The daemon and the server
-    /// would wait for each other, so the server counts as failing.
+    /// would wait for each other, so the server's question fails at once. The server counts as failing only if the
+    /// address is proven: another one may be forged.
     /// - Returns: false if there is no loop.
     private mutating func endLoop(_ flight: Flight, _ client: AskingClient?, at now: Tick) -> Bool {
         guard let client, client.source != .host, client.source != flight.source,
             let query = desk.query(of: flight, at: client.asker.address)
         else { return false }
         reply(client, failure(flight.key, FailureReason(code: .other, text: Failure.loop.detail)))
-        desk.cancel(query, as: .failed(Failure.loop), at: now)
+        if client.asker.isProven { desk.cancel(query, as: .failed(Failure.loop), at: now) }
         return true
     }
 

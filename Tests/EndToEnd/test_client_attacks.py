@@ -18,9 +18,9 @@ from control import METRICS, fetch, metrics, total
 from daemon import run
 from dns_client import Stream, addresses, ask, exchange, extended_errors
 from malformed import operations, opt, wire
-from resolvers import reply_to
+from resolvers import ScriptedResolver, reply_to
 from waiting import eventually, waited_since
-from ways import CONNECTIONS, ELSEWHERE, HTTPS, PORT, TLS, WAYS
+from ways import CONNECTIONS, ELSEWHERE, HTTPS, PORT, TLS, WAYS, Datagrams
 
 TRUE = "192.0.2.1"
 
@@ -210,3 +210,31 @@ def test_29_the_daemon_behind_itself(everywhere, connect, binary, server):
     assert running.log_lines("which is this daemon itself")
     checked = run(binary, "check", "-c", str(running.directory / "httpdnsd.toml"))
     assert "which is this daemon itself" in checked.stdout + checked.stderr, checked
+
+
+def test_29_a_loop_that_is_forged(daemon, network):
+    """Datagrams with a server's source address neither end questions under way at that server nor count against it. The "forger"
+    has that address indeed: for the daemon, a forged datagram is the same octets."""
+    here, there = network(), network()
+    here.link(there, theirs="10.77.0.2/24 10.77.0.66/24")
+    with there:
+        server = ScriptedResolver(lambda asked: reply_to(asked.message, f"60 IN A {TRUE}"), address="10.77.0.2")
+        client, forger = (Datagrams(server="10.77.0.1", source=source) for source in ("10.77.0.66", "10.77.0.2"))
+    try:
+        with here, client, forger:
+            running = daemon(whole={
+                "listen": {"addresses": [f"127.0.0.1:{PORT}", f"10.77.0.1:{PORT}"], "allow": ["127.0.0.0/8", "10.77.0.0/24"]},
+                "fallback": {"servers": [server.endpoint], "hosts": "", "timeout": 20000}}, port=PORT)
+            for number in range(3):
+                server.hold()
+                question = wire(f"f{number}.example.net")
+                asked = dns.message.from_wire(question).question[0].name
+                client.send(question)
+                eventually(lambda asked=asked: asked in [one.name for one in server.questions], "the server is asked")
+                forger.send(question)
+                assert dns.message.from_wire(forger.receive_bytes()).rcode() == dns.rcode.SERVFAIL
+                server.release()
+                assert addresses(dns.message.from_wire(client.receive_bytes())) == [TRUE]
+            assert not running.log_lines("a loop:")
+    finally:
+        server.stop()

@@ -50,8 +50,11 @@ public final class DatagramSocket: Sendable {
         try descriptor.setOption(SOL_SOCKET, SO_RCVBUF, DatagramSocket.bufferSize)
         try descriptor.setOption(SOL_SOCKET, SO_SNDBUF, DatagramSocket.bufferSize)
         // Path MTU messages are ignored: a forged ICMP message could force replies into fragments, which can be forged.
-        let isIPv4 = local.address.isIPv4
-        try descriptor.setOption(isIPv4, (IP_MTU_DISCOVER, IP_PMTUDISC_OMIT), (IPV6_MTU_DISCOVER, IPV6_PMTUDISC_OMIT))
-        if isWildcard { try descriptor.setOption(isIPv4, (IP_PKTINFO, 1), (IPV6_RECVPKTINFO, 1)) }
+        // A socket of both families has an option for each.
+        for endpoint in endpoints {
+            try descriptor.setOption(
+                endpoint.address.isIPv4, (IP_MTU_DISCOVER, IP_PMTUDISC_OMIT), (IPV6_MTU_DISCOVER, IPV6_PMTUDISC_OMIT))
+        }
+        if isWildcard { try descriptor.setOption(local.address.isIPv4, (IP_PKTINFO, 1), (IPV6_RECVPKTINFO, 1)) }
     }
 }

@@ -52,6 +52,10 @@ import Testing
         }
         let port = socket.local.port
         #expect(socket.endpoints.map(\.description) == ["[::]:\(port)", "0.0.0.0:\(port)"])
+        // Path MTU messages are ignored for the clients of both.
+        let ofIPv4 = try socket.descriptor.option(Int32(IPPROTO_IP), IP_MTU_DISCOVER)
+        let ofIPv6 = try socket.descriptor.option(Int32(IPPROTO_IPV6), IPV6_MTU_DISCOVER)
+        #expect(ofIPv4 == IP_PMTUDISC_OMIT && ofIPv6 == IPV6_PMTUDISC_OMIT)
         let client = PlainClient()
         client.send([1], to: Endpoint(.v4(127, 0, 0, 5), port: port))
         var batch = ReceiveBatch(slots: 1)

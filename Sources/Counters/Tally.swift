@@ -103,7 +103,7 @@ package final class Tally: Sendable {
         private var slots = [UInt64](repeating: 0, count: Tally.slotCount)
 
         package init(of tallies: [Tally] = []) {
-            for tally in tallies { for slot in slots.indices { slots[slot] += tally.value(slot) } }
+            for tally in tallies { for slot in slots.indices { slots[slot] &+= tally.value(slot) } }
         }
 
         /// Questions by ``QuestionKind``, from clients of one IP version.
@@ -197,7 +197,8 @@ package struct Durations: Sendable, Equatable {
 
     /// The number of durations in each bucket.
     package var counts = [UInt64](repeating: 0, count: bucketCount)
-    /// The sum of all durations.
+    /// The sum of all durations. It begins again at 0 past its range, which a daemon with many clients that wait may
+    /// reach within weeks.
     package var nanoseconds: UInt64 = 0
 
     /// An empty histogram.
@@ -221,14 +222,14 @@ package struct Durations: Sendable, Equatable {
     /// Counts one duration.
     package mutating func add(_ nanoseconds: UInt64) {
         counts[Self.bucket(nanoseconds)] += 1
-        self.nanoseconds += nanoseconds
+        self.nanoseconds &+= nanoseconds
     }
 
     /// The sum of two histograms.
     package static func + (a: Durations, b: Durations) -> Durations {
         var sum = a
         for bucket in 0..<bucketCount { sum.counts[bucket] += b.counts[bucket] }
-        sum.nanoseconds += b.nanoseconds
+        sum.nanoseconds &+= b.nanoseconds
         return sum
     }
 

@@ -30,6 +30,19 @@ import Testing
         #expect(durations.bound(ofShare: 1) == 4_096_000_000)
     }
 
+    @Test("the sum of durations begins again at 0 past its range")
+    func sums() {
+        let tally = Tally(.udp)
+        tally.took(1 << 63)
+        let sum = Tally.Counts(of: [tally, tally]).durations
+        #expect(sum.total == 2 && sum.nanoseconds == 0)
+        var added = Durations()
+        added.add(1 << 63)
+        #expect(added + added == sum)
+        added.add(1 << 63)
+        #expect(added == sum)
+    }
+
     @Test("every type and code has an index, and those that are named have their own")
     func indices() {
         #expect(QuestionKind.names.count == QuestionKind.count)

@@ -14,7 +14,8 @@ struct ProbeCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The group whose servers are tried; after httpdns those of fallback are, too.", valueName: "name"))
+            "The group whose servers are tried; after httpdns those of thenTry and fallback are, too.",
+            valueName: "name"))
     var group = "httpdns"
 
     @OptionGroup var lookup: NameOption

@@ -8,6 +8,7 @@ import pytest
 import daemon as processes
 from httpdns_service import Fault, every_name
 from relay import Relay
+from resolvers import answer_locally
 from store import PASSWORD, Store
 
 UNREACHABLE = 69
@@ -143,6 +144,22 @@ def test_the_name_to_look_up(command, service):
     shown = command("probe", "--name", "www.my.example", settings=chosen.settings())
     assert shown.returncode == 0 and chosen.names == ["www.my.example"] and "of www.my.example" in shown.stdout, shown
     assert command("probe", "--name", "a..b", settings=chosen.settings()).returncode == 64
+
+
+@pytest.mark.parametrize("keys", [{"thenTry": ["other"]}, {"httpOnly": True}], ids=["thenTry", "httpOnly"])
+@pytest.mark.parametrize("arguments", [[], ["--name", "secret.shop.example"]], ids=["usual", "named"])
+def test_a_fallback_beside_the_route_is_asked_for_no_name_of_the_account(command, service, scripted_resolver, keys, arguments):
+    """The groups of `thenTry` are tried for the name, and the first that works is said to answer."""
+    other = scripted_resolver(answer_locally, address="127.0.0.5")
+    groups = {"httpdns": service("aes", every_name).settings() | keys | {"dnsIp": ["127.0.0.1:9"]},
+              "domains": {"intercept": ["secret.shop.example"]},
+              "upstreams.other": {"servers": [other.endpoint], "domains": ["other.example"], "thenTry": ["fallback"]}}
+    shown = command("probe", *arguments, whole=groups)
+    assert shown.returncode == UNREACHABLE and command.local.address in shown.stdout, shown
+    assert {asked.name.to_text() for asked in command.local.questions} == {"example.com."}
+    assert "httpOnly" not in shown.stdout
+    last = "so other would answer its names" if "thenTry" in keys else "so clients would get SERVFAIL"
+    assert last in shown.stderr and ("thenTry" in keys) == bool(other.questions), shown
 
 
 STORES = {

@@ -15,7 +15,7 @@ public struct Probe {
     /// The remarks that the daemon would log about these settings at its start.
     private var remarks: [String] = []
     private var steps: [Step] = []
-    /// The only group to ask; if nil, HTTPDNS is asked, then the fallback, then the store.
+    /// The only group to ask; if nil, HTTPDNS is asked, then the groups of its `thenTry`, the fallback and the store.
     private var only: UpstreamGroup?
     private let asking: @Sendable (String) -> Void
     private let say: @Sendable (String) -> Void
@@ -31,8 +31,9 @@ public struct Probe {
 
     /// - Parameters:
     ///   - chosen: The name of the group to ask. After `httpdns`, or instead of it if there is no such section, the
-    ///     servers of `[fallback]` are asked, too.
-    ///   - name: The name to ask for; nil for a name that the group probably has.
+    ///     groups of its `thenTry` and `[fallback]` are asked, too.
+    ///   - name: The name to ask for; nil for a name that the group probably has. A `[fallback]` that is not in the
+    ///     `thenTry` of `httpdns` is asked for neither, but for ``Settings/commonName``.
     ///   - environment: The variables that may contain `http_proxy` and the like.
     ///   - asking: Called with each server before it is asked, with its number and the number of all servers.
     ///   - say: Called with one line after the other, perhaps on a queue of its own; failures have the words of the
@@ -45,11 +46,15 @@ public struct Probe {
         (self.settings, self.asking, self.say) = (settings, asking, say)
         straight = try StraightAsking(settings)
         let isUsual = chosen == Settings.Group.httpdnsName
-        let groups = straight.groups.filter { $0.name == chosen || isUsual && $0.id == .fallback }
-        for group in groups {
-            let named = settings.upstreams.first { $0.name == group.name }
-            let name = name ?? named?.domains.lazy.compactMap(\.nameToAsk).first ?? settings.nameToLookUp
-            steps += group.servers.map { Step(group: group, server: $0, name: name) }
+        let fallback = Settings.Group.fallbackName
+        let route = isUsual ? [chosen] + (settings.httpdns?.thenTry ?? [fallback]) : [chosen]
+        let beside = isUsual && !route.contains(fallback) ? [fallback] : []
+        for groupName in route + beside {
+            guard let group = straight.groups.first(where: { $0.name == groupName }) else { continue }
+            let named = settings.upstreams.first { $0.name == groupName }
+            let usual = named?.domains.lazy.compactMap(\.nameToAsk).first ?? settings.nameToLookUp
+            let asked = beside.isEmpty || groupName != fallback ? name ?? usual : Settings.commonName
+            steps += group.servers.map { Step(group: group, server: $0, name: asked) }
         }
         remarks += settings.applyingProxy(in: environment).found.filter { $0.group.name == chosen }.map(\.text)
         if !isUsual {
@@ -140,7 +145,7 @@ public struct Probe {
     /// - Returns: The failing parts; nil if the group works, or the fallback if there is no service.
     private func conclude(_ working: Set<GroupID>) -> String? {
         let fallback = settings.fallback.group.title
-        if only == nil, settings.httpdns?.httpOnly ?? false { say("httpOnly: \(fallback) is never asked") }
+        if only == nil, !settings.isFallbackNeeded { say("httpOnly: \(fallback) is never asked") }
         let (id, noun) =
             only.map { ($0.id, $0.title) }
             ?? (settings.httpdns == nil ? (.fallback, fallback) : (.httpdns, "HTTPDNS"))
@@ -149,9 +154,12 @@ public struct Probe {
             return nil
         }
         if only != nil { return "\(noun) does not work" }
-        return working.contains(.fallback)
-            ? "HTTPDNS does not work, so \(fallback) would answer its names"
-            : "\(noun) does not work, so clients would get SERVFAIL, or what is cached"
+        let next = settings.httpdns.map { $0.thenTryOn.contains(.failure) ? $0.thenTry : [] } ?? []
+        let substitutes = next.compactMap { name in
+            steps.first { $0.group.name == name && working.contains($0.group.id) }?.group.title
+        }
+        return substitutes.first.map { "HTTPDNS does not work, so \($0) would answer its names" }
+            ?? "\(noun) does not work, so clients would get SERVFAIL, or what is cached"
     }
 }
 
@@ -187,5 +195,8 @@ extension Settings {
     }
 
     /// A name that has addresses, as far as the settings show: the first of `domains.intercept`, else `example.com`.
-    public var nameToLookUp: Name { domains.intercept.first ?? Name("example.com") ?? .root }
+    public var nameToLookUp: Name { domains.intercept.first ?? Self.commonName }
+
+    /// A name that has addresses and betrays nothing.
+    static let commonName: Name = Name("example.com") ?? .root
 }

@@ -169,8 +169,17 @@ def test_systemd_resolved(host):
     def again():
         """Repeats the servers of DHCP, which a restart of resolved forgets."""
         host.run("resolvectl", "dns", "uplink", LOCAL_RESOLVER)
+        host.run("resolvectl", "dnsovertls", "uplink", "no")
     again()
     there_and_back(host, again)
+    # The daemon takes no TLS at 127.0.0.1, although the operator has it for the servers of before.
+    strict = host.path("/etc/systemd/resolved.conf.d/mine.conf")
+    strict.parent.mkdir(exist_ok=True)
+    strict.write_text("[Resolve]\nDNSOverTLS=yes\n")
+    host.run("systemctl", "restart", "systemd-resolved")
+    again()
+    there_and_back(host, again)
+    strict.unlink()
     # A file that sorts after the daemon's would add a server that is asked instead of the daemon.
     late = host.path("/etc/systemd/resolved.conf.d/zzz.conf")
     late.parent.mkdir(exist_ok=True)

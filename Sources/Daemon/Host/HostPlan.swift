@@ -67,12 +67,14 @@ struct HostPlan: Sendable, Equatable {
         restoreAll()
     }
 
-    /// systemd-resolved still answers programs, and asks the daemon for names that no link has for itself. The file is
-    /// the last one in its folder, since the servers of later files would be asked as well.
+    /// systemd-resolved still answers programs, and asks the daemon for names that no link has for itself, over UDP
+    /// whatever other files say. The file is the last one in its folder, since the servers of later files would be asked
+    /// as well.
     private mutating func resolved(_ address: IPAddress, isStub: Bool) {
         put(.folder, at: "/etc/systemd/resolved.conf.d")
         put(
-            .text("# httpdnsd host enable\n[Resolve]\nDNS=\nDNS=\(address)\nDomains=~.\nDNSSEC=no\n"),
+            .text(
+                "# httpdnsd host enable\n[Resolve]\nDNS=\nDNS=\(address)\nDomains=~.\nDNSSEC=no\nDNSOverTLS=no\n"),
             at: "/etc/systemd/resolved.conf.d/zz-httpdnsd.conf")
         if !isStub { put(Self.stubLink, at: HostFacts.resolvConfPath) }
         enable.append(Self.restartResolved)

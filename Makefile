@@ -267,19 +267,19 @@ swift:
 	  exit 1
 	fi
 
-# Installs what is missing as root, or says what to type. Nothing that is installed is started: a name server that comes
-# with the tests has no business on port 53 of this machine.
+# Installs what is missing as root, or says what to type; where there is no dpkg, the compiler says what is missing. Nothing that
+# is installed is started: a name server that comes with the tests has no business on port 53 of this machine.
 define install
-	@missing=()
+	@if ! command -v dpkg-query > /dev/null; then
+	  echo "make: this is no Debian; what these packages hold has to be there: $(1)" >&2
+	  exit 0
+	fi
+	missing=()
 	for package in $(1); do
 	  [[ "$$(dpkg-query --show --showformat='$${db:Status-Status}' "$$package" 2>/dev/null)" == installed* ]] \
 	    || missing+=("$$package")
 	done
 	[ "$${#missing[@]}" -gt 0 ] || exit 0
-	if ! command -v apt-get > /dev/null; then
-	  echo "make: this is no Debian; install what these packages hold: $${missing[*]}" >&2
-	  exit 1
-	fi
 	if [ "$$(id -u)" -ne 0 ]; then
 	  echo "make: packages are missing. As root:" >&2
 	  echo "      apt-get update && apt-get install --yes --no-install-recommends $${missing[*]}" >&2

@@ -287,25 +287,28 @@ def compose(top, file):
     return yaml.safe_load((top / "config/container" / file).read_text())
 
 
-@pytest.mark.parametrize("files", [["compose.yaml"], ["compose.yaml", "compose.shared-cache.yaml"], ["compose.clients.yaml"]],
-                         ids=["alone", "shared", "clients"])
-def test_the_daemon_takes_the_environment_of_compose(top, binary, tmp_path, files):
-    certificate = [str(tmp_path / name) for name in ("server.pem", "server.key")]
+def environment(daemon, folder, variables=()):
+    """The environment of a service over these variables; the files that it names are made in a folder."""
+    certificate = [str(folder / name) for name in ("server.pem", "server.key")]
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=dns",
                     "-out", certificate[0], "-keyout", certificate[1]], check=True, capture_output=True)
-    variables, secrets = {}, []
-    for file in files:
-        daemon = compose(top, file)["services"]["httpdnsd"]
-        variables |= daemon["environment"]
-        secrets = daemon["secrets"]
+    variables = dict(variables) | daemon["environment"]
     for variable, path in variables.items():
         if variable.startswith("HTTPDNSD_LISTEN_") and variable.endswith("FILE"):
             assert path.startswith("/certificate/") and daemon["volumes"] == ["./certificate:/certificate:ro"]
             variables[variable] = certificate["KEY" in variable]
         elif variable.endswith("FILE"):
-            assert path.removeprefix("/run/secrets/") in secrets
-            variables[variable] = str(tmp_path / variable)
+            assert path.removeprefix("/run/secrets/") in daemon["secrets"]
+            variables[variable] = str(folder / variable)
             pathlib.Path(variables[variable]).write_text("0123456789abcdef0123456789abcdef")
+    return variables
+
+
+@pytest.mark.parametrize("files", [["compose.yaml"], ["compose.yaml", "compose.shared-cache.yaml"], ["compose.clients.yaml"]],
+                         ids=["alone", "shared", "clients"])
+def test_the_daemon_takes_the_environment_of_compose(top, binary, tmp_path, files):
+    first, last = (compose(top, file)["services"]["httpdnsd"] for file in (files[0], files[-1]))
+    variables = environment(last, tmp_path, first["environment"])
     done = subprocess.run([binary, "check", "--all"], env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert ("/run/valkey/valkey.sock" in done.stdout) == (len(files) == 2)
@@ -316,6 +319,27 @@ def test_the_image_of_compose_is_that_of_this_version(top, version, file):
     daemon = compose(top, file)["services"]["httpdnsd"]
     assert daemon["image"] == f"httpdnsd:{version}"
     assert daemon["read_only"] and daemon["cap_drop"] == ["ALL"] and daemon["cap_add"] == ["NET_BIND_SERVICE"]
+
+
+def test_the_daemon_for_clients_gets_its_ports_by_what_docker_gives_in_the_network_of_the_host(top, binary, tmp_path):
+    """Docker gives a user other than root no capability but in the bounding set; ports below 1024 take one there."""
+    daemon = compose(top, "compose.clients.yaml")["services"]["httpdnsd"]
+    assert daemon["network_mode"] == "host"
+    user, group = daemon["user"].split(":")
+    script = """ip link set lo up; exec setpriv --reuid=$1 --regid=$2 --clear-groups --bounding-set=-all,+net_bind_service \\
+        --inh-caps=-all --ambient-caps=-all --no-new-privs "$3" run"""
+    variables = environment(daemon, tmp_path) | {"HTTPDNSD_LISTEN_ADDRESSES": "127.0.0.1:53", "HTTPDNSD_CONTROL_SOCKET": "",
+                                                 "PATH": os.environ["PATH"]}
+    process = subprocess.Popen(["unshare", "--net", "sh", "-c", script, "sh", user, group, binary], env=variables,
+                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if "listening on" in line:
+            break
+    process.kill()
+    process.communicate()
+    assert said and "listening on" in said[-1], said
 
 
 def test_compose_gives_the_application_and_the_sidecar_one_network(top):

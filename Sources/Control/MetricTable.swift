@@ -19,6 +19,9 @@ extension Metric {
         one("httpdnsd_ready", "1 while a question can be expected to be answered, as /readyz says") {
             $0.isReady ? 1 : 0
         },
+        one("httpdnsd_main_up", "0 while the last attempt at each server that /readyz judges has failed") {
+            $0.areAllFailing ? 0 : 1
+        },
     ]
 
     private static let ofQuestions: [Metric] = [

@@ -79,7 +79,7 @@ def test_what_no_network_takes_has_not_left(daemon):
     for name in ("www.example.com", "www.corp.example"):
         assert ask(name).rcode() == 2
     samples = metrics()
-    assert total(samples, "httpdnsd_server_failing", reason="unreachable") == 2
+    assert total(samples, "httpdnsd_server_failing", reason="unreachable") == 2 and samples["httpdnsd_main_up", ()] == 0
     assert total(samples, "httpdnsd_lookups_sent_total") == 0
 
 
@@ -100,7 +100,7 @@ def test_failures_show(daemon, service):
     # None of the three requests was written.
     assert total(failed, "httpdnsd_group_names_total", group="httpdns") == 0
     assert total(failed, "httpdnsd_lookups_sent_total", way="encrypted") == 0
-    assert failed["httpdnsd_ready", ()] == 1
+    assert failed["httpdnsd_ready", ()] == failed["httpdnsd_main_up", ()] == 1, "the local resolver answers"
     chosen.start()
     eventually(lambda: addresses(ask("n9.example.com")) == ["203.0.113.9"] and
                total(metrics(), "httpdnsd_server_up", **server) == 1, "it is healthy again")

@@ -10,7 +10,9 @@ struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain",
         abstract: "Say where a name goes and why, what is cached of it, and what each server says right now.",
-        discussion: "Without a running daemon it says what the configuration alone does, and asks no server.")
+        discussion: """
+            Without a running daemon, and with --socket "", it says what the configuration alone does, and asks no server.
+            """)
 
     @Argument(help: "The name.", transform: Name.init(explained:))
     var name: Name
@@ -30,6 +32,7 @@ struct Explain: ParsableCommand {
 
     func run() throws {
         try ending {
+            if let socket = options.socket, socket.isEmpty { return try explainAlone("no daemon was to be asked") }
             let question = [("name", "\(name)"), ("type", "\(type)")] + (ask ? [("ask", "accounts")] : [])
             let daemon = options.find(saysMistake: false)
             let response: ControlClient.Response
@@ -41,6 +44,10 @@ struct Explain: ParsableCommand {
                 return try explainAlone(why)
             }
             if let mistake = daemon.mistake { StandardError.write(mistake, isError: false) }
+            if !json, options.socket == nil, let file = options.configuration.file {
+                StandardOutput.say(
+                    "By the settings of the running daemon; with --socket \"\" by those of \(file) alone")
+            }
             try response.show(asJSON: json)
         }
     }

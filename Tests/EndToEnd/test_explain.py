@@ -355,6 +355,25 @@ def test_a_reload_is_followed(world):
     eventually(lambda: world.explain("a.corp.example")["rule"]["line"] == before["line"] + 1, "the file is read again")
 
 
+def test_a_file_that_the_daemon_has_not_read(world, binary, place, tmp_path):
+    """The daemon goes by its own settings, which is said; without a socket the file alone is explained."""
+    world.run({}, httpdns=False)
+    file = tmp_path / "new.toml"
+    file.write_text(toml({"upstreams.ads": {"answer": "nxdomain", "domains": ["ads.example"]}}))
+
+    def explained(*arguments):
+        ended = processes.run(binary, "explain", "www.ads.example", "-c", str(file), *arguments,
+                              variables={"HTTPDNSD_CONTROL_SOCKET": str(place / "s")})
+        assert ended.returncode == 0 and not ended.stderr, ended
+        return ended.stdout
+    text = explained()
+    assert text.startswith("By the settings of the running daemon") and str(file) in text.splitlines()[0], text
+    assert "fallback" in text and "upstreams.ads" not in text
+    assert "running daemon" not in explained("--json")
+    text = explained("--socket", "")
+    assert text.startswith("By the configuration alone") and "upstreams.ads.domains" in text, text
+
+
 # -- without a daemon --
 
 @pytest.fixture

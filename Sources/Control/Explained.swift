@@ -57,7 +57,7 @@ package struct Explained: Sendable {
     static let longestRecord = 100
     /// The most servers of all groups together. The rest is counted.
     package static let mostServers = 32
-    /// Milliseconds for all servers, short enough for a person who waits.
+    /// Milliseconds for the store and all servers together, short enough for a person who waits.
     package static let longest = 4000
 }
 

@@ -51,19 +51,21 @@ extension ForwarderLoop {
                 forwarder.explain(question.name, question.type, at: now).parts.compactMap(\.sharedQuestion)
             }
             let (store, upstreams) = look { ($1.store.upstream, $1.upstreams) }
-            guard let store, !asked.isEmpty else { return explain(question, StoreLooks(), done) }
+            guard let store, !asked.isEmpty else { return explain(question, StoreLooks(), since: now, done) }
             let inquiry = StoreInquiry(asked, in: store, at: now)
             let isTaken = upstreams.begin(inquiry, at: now) { [self] in
                 let looks = StoreLooks(inquiry.found, wall: WallClock.unixSeconds())
                 // The explanation gets a turn of its own, at whose end the servers are asked.
-                loop.submit { [self] in explain(question, looks, done) }
+                loop.submit { [self] in explain(question, looks, since: now, done) }
             }
             if !isTaken { done(nil) }
         }
     }
 
+    /// - Parameter began: When the store was asked; its time is taken off that of the servers.
     private func explain(
-        _ question: Explained.Question, _ looks: StoreLooks, _ done: @escaping @Sendable (Explained?) -> Void
+        _ question: Explained.Question, _ looks: StoreLooks, since began: Tick,
+        _ done: @escaping @Sendable (Explained?) -> Void
     ) {
         let now = Tick(nanoseconds: Clock.now())
         guard var explained = explained(question, looks, at: now) else { return done(nil) }
@@ -73,7 +75,7 @@ extension ForwarderLoop {
         let upstreams = look { $1.upstreams }
         let inquiry = Inquiry(
             asked, upstreams.apart(Set(asked.map(\.group)), lookup: upstreams.lookup.onlooker),
-            within: Explained.longest, at: now)
+            within: Explained.longest, at: began)
         let isTaken = upstreams.begin(inquiry, at: now) {
             inquiry.close()
             var results = inquiry.said[...]

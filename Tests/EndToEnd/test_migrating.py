@@ -85,12 +85,19 @@ RENEWALS = {
 }
 
 
-@pytest.mark.parametrize("renewal", RENEWALS)
-def test_the_timers_program_takes_a_list_whole_or_not_at_all(tmp_path, renewal):
-    status, content, length, is_taken = RENEWALS[renewal]
+CURL = {"PATH": "/usr/bin:/bin", "no_proxy": "127.0.0.1"}
 
+
+def listing(language):
+    """The first listing of this language in the section on lists."""
+    return next(text for of, text in blocks(SECTIONS["Lists that renew themselves"]) if of == language)
+
+
+def with_server(answer, work):
+    """Does work with the URL of a server that has an answer, as in RENEWALS, for each path."""
     class Answer(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
+            status, content, length = answer(self.path)
             self.send_response(status)
             if length is not None:
                 self.send_header("Content-Length", str(length))
@@ -100,15 +107,36 @@ def test_the_timers_program_takes_a_list_whole_or_not_at_all(tmp_path, renewal):
         def log_message(self, *_):
             pass
 
-    script = next(text for language, text in blocks(SECTIONS["Lists that renew themselves"]) if language == "sh")
-    (tmp_path / "renew").write_text(script)
-    (tmp_path / "china.txt").write_bytes(OLD)
     with http.server.HTTPServer(("127.0.0.1", 0), Answer) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}/china.conf"
-        done = subprocess.run(["sh", tmp_path / "renew", "china.txt", url], cwd=tmp_path, capture_output=True, text=True,
-                              env={"PATH": "/usr/bin:/bin", "no_proxy": "127.0.0.1"})
-        server.shutdown()
+        try:
+            return work(f"http://127.0.0.1:{server.server_port}")
+        finally:
+            server.shutdown()
+
+
+def test_a_list_that_fails_stops_no_other(tmp_path):
+    unit, program = listing("ini"), tmp_path / "renew"
+    program.write_text(listing("sh"))
+    program.chmod(0o755)
+    for name in ("china.txt", "ads.txt"):
+        (tmp_path / name).write_bytes(OLD)
+    given = "".join(re.findall(r"^StandardInputText=(.*\n)", unit, re.MULTILINE))
+    command = re.search("^ExecStart=(.*)$", unit, re.MULTILINE)[1].replace("/usr/local/sbin/httpdnsd-lists", str(program))
+    answers = {"/hosts.txt": (200, NEW, len(NEW))}
+    done = with_server(lambda path: answers.get(path, (404, b"gone\n", 5)), lambda url: subprocess.run(
+        command.split(), input=given.replace("https://lists.example", url), cwd=tmp_path, capture_output=True, text=True, env=CURL))
+    assert done.returncode != 0 and "404" in done.stderr, done
+    assert [(tmp_path / name).read_bytes() for name in ("china.txt", "ads.txt")] == [OLD, NEW]
+
+
+@pytest.mark.parametrize("renewal", RENEWALS)
+def test_the_timers_program_takes_a_list_whole_or_not_at_all(tmp_path, renewal):
+    *answer, is_taken = RENEWALS[renewal]
+    (tmp_path / "renew").write_text(listing("sh"))
+    (tmp_path / "china.txt").write_bytes(OLD)
+    done = with_server(lambda path: answer, lambda url: subprocess.run(
+        ["sh", tmp_path / "renew", "china.txt", f"{url}/china.conf"], cwd=tmp_path, capture_output=True, text=True, env=CURL))
     assert (done.returncode == 0) == is_taken, done.stderr
     assert (tmp_path / "china.txt").read_bytes() == (NEW if is_taken else OLD)
     assert (tmp_path / "china.txt").stat().st_mode & 0o044 == 0o044, "the daemon's user can read it"

@@ -31,8 +31,9 @@ struct ConfigurationOptions: ParsableArguments {
     }
 
     /// The files of secrets that have changed since systemd passed copies to the service, which reads only the copies.
-    /// Empty if this user may not compare the files with the copies.
+    /// Empty if this user may not compare the files with the copies, and for the file of another daemon than the service.
     var secretsNotInUse: [String] {
+        guard path == Self.defaultFile else { return [] }
         let usual = "/run/credentials/httpdnsd.service"
         // systemd hides that folder from an ExecReload; the daemon itself sees the folder.
         let folders = [usual] + (Environment.variables["MAINPID"].map { ["/proc/\($0)/root\(usual)"] } ?? [])

@@ -213,16 +213,21 @@ def test_a_secret_that_has_changed_is_said(service):
     key = CONFIGURATION.parent / "credentials/dnsKey"
     said = f"{key} is newer than what the daemon has"
     assert said not in run("/usr/sbin/httpdnsd", "reload").stderr
+    other = CONFIGURATION.with_name("other.toml")
+    other.write_text(CONFIGURATION.read_text())
     key.write_text("Swift-HTTPDNS-17\n")
     try:
         for command in ("reload", "status"):
             ended = run("/usr/sbin/httpdnsd", command)
             assert said in ended.stderr and "systemctl restart httpdnsd" in ended.stderr, ended
+            # A file elsewhere is that of another daemon, which has other copies or none.
+            assert run("/usr/sbin/httpdnsd", command, "-c", str(other)).stderr == ""
         systemctl("reload", UNIT)
         eventually(lambda: said in journal_text(), "it is in the journal")
         assert run("/usr/sbin/httpdnsd", "status", "--alive").stderr == ""
     finally:
         key.write_text(KEY + "\n")
+        other.unlink()
     assert run("/usr/sbin/httpdnsd", "status").stderr == ""
 
 

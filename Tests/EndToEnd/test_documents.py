@@ -271,6 +271,11 @@ def test_all_pages_together_are_short():
     assert sum(len(path.read_text().split()) for path in DOCUMENTS if is_english(path) and path.name != "CHANGELOG.md") <= 45000
 
 
+def test_the_latest_version_with_a_date_is_that_of_the_program(binary):
+    latest = re.search(r"^## ([\d.]+) - \d{4}-\d\d-\d\d$", (TOP / "docs/CHANGELOG.md").read_text(), re.MULTILINE)
+    assert subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout.strip() == latest[1]
+
+
 def test_the_architecture_is_read_in_ten_minutes():
     text = (TOP / "docs/architecture.md").read_text()
     assert len(text.split()) <= 2500

@@ -8,6 +8,11 @@ def part(document, heading):
     return re.split(r"\n##+ ", re.split(rf"\n##+ {heading}\n", document.read_text())[1])[0]
 
 
+def blocks(document, heading, language):
+    """The blocks of a language in a part."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", part(document, heading), re.MULTILINE | re.DOTALL)
+
+
 def commands(document, heading):
     """The blocks of commands in a part."""
-    return re.findall(r"^```sh\n(.*?)^```$", part(document, heading), re.MULTILINE | re.DOTALL)
+    return blocks(document, heading, "sh")

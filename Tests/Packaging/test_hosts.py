@@ -282,7 +282,11 @@ def test_resolvconf(host):
     leaves(host)
 
 
-def test_a_docker_host(host, commands):
+def test_a_docker_host(top, host, commands):
+    # As in the README, the file has nothing but the account.
+    settings = host.path("/etc/httpdnsd/httpdnsd.toml")
+    allowing = documents.blocks(top / "docs/hosts.md", "A Docker host", "toml")[0]
+    settings.write_text("[httpdns]\n" + settings.read_text().rpartition("\n[httpdns]\n")[2] + allowing)
     with_address(host).write("/etc/resolv.conf", f"nameserver {LOCAL_RESOLVER}\n")
     host.run("systemctl", "enable", "--now", "httpdnsd")
     # Docker's parts: its bridge, a container behind it with the resolv.conf that daemon.json asks for, and its service.

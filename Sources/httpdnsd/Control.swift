@@ -136,10 +136,17 @@ struct Flush: ParsableCommand {
     func run() throws {
         try ending {
             let scopes = names.map { ("name", "\($0)") } + (all ? [Name.root] : under).map { ("under", "\($0)") }
+            let daemon = options.find()
+            var sum = 0
             // Each request holds as many names as fit into a request.
             for start in stride(from: 0, to: scopes.count, by: Self.atOnce) {
-                try options.find().ask(.flush, Array(scopes[start...].prefix(Self.atOnce))).show()
+                let response = try daemon.ask(.flush, Array(scopes[start...].prefix(Self.atOnce)))
+                guard response.isFine, let count = Int(response.text.prefix { $0.isNumber }) else {
+                    return try response.show()
+                }
+                sum += count
             }
+            StandardOutput.say("\(counted(sum, "answer")) forgotten")
         }
     }
 

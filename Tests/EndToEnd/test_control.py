@@ -160,6 +160,10 @@ def test_flush(controlled, service, tmp_path):
     assert operator("flush", "--all") == f"{count} answers forgotten\n"
     assert operator.json("status")["cache"]["answers"] == 0
     assert "n1" not in running.log() and len(running.log_lines("forgotten")) == 5
+    for name in names:
+        ask(name)
+    others = [f"other{number}.example.com" for number in range(4)]
+    assert operator("flush", names[0], *others, names[1]) == "4 answers forgotten\n", "more names than fit into a request"
     for wrong, said in (
             ("a..b", "a..b is not a domain name"),
             ("192.0.2.7", "192.0.2.7 is an address; its reverse name is 7.2.0.192.in-addr.arpa"),

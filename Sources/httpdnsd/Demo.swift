@@ -44,10 +44,10 @@ struct Demo: ParsableCommand {
                 listen: listen.isEmpty ? [Self.free(5300...5309)] : listen, tls: Self.free(5853...5859),
                 https: Self.free(5443...5449), page: Self.free(5380...5389)
             )
-            let settings = try folder.settings(service, endpoints)
+            let (settings, origins) = try folder.settings(service, endpoints)
             let log = LogWriter(LogForm(settings.log.format))
             defer { log.flush() }
-            let daemon = try Daemon(settings, log: log.logger(settings.log.level))
+            let daemon = try Daemon(settings, origins, log: log.logger(settings.log.level))
             try daemon.start()
             say(service, folder, endpoints)
             let mend: (() -> Void)? =

@@ -39,15 +39,16 @@ struct DemoFolder {
 
     /// Writes the configuration of an operator with an account at the service, and reads it as every command does, but
     /// without the environment.
-    func settings(_ service: DemoService, _ endpoints: Endpoints) throws -> Settings {
+    func settings(
+        _ service: DemoService, _ endpoints: Endpoints
+    ) throws -> (settings: Settings, origins: Settings.Origins) {
         let text = text(service, endpoints)
         try FileState.file(service.certificatePEM, mode: 0o600).put(at: authorities)
         try FileState.file(service.keyPEM, mode: 0o600).put(at: key)
         try FileState.text(text, mode: 0o600).put(at: configuration)
         return try Settings.load(
             file: configuration, contents: text, environment: [:],
-            readFile: { FileReading(path: $0, limit: 1 << 20) }
-        ).settings
+            readFile: { FileReading(path: $0, limit: 1 << 20) })
     }
 
     /// The addresses of the daemon's DNS service and status page.

@@ -144,6 +144,7 @@ def test_everything_the_demo_prints_is_typed(demo, machine_resolver, unbound):
                          ("httpdnsd probe", "HTTPDNS works"), ("httpdnsd query", "example.com A "), ("kdig", "NOERROR"), ("example.net", "192.0.2.9")):
         found = [output for line, output in said.items() if line.startswith(start) or line.endswith(start)]
         assert found and all(words in output for output in found), (start, found)
+    assert "([httpdns] at " in said["httpdnsd explain example.com"] and "httpdnsd.toml:" in said["httpdnsd explain example.com"]
     assert "no configuration that could be read again" in person("httpdnsd reload", code=69)
 
 

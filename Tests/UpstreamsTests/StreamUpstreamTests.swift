@@ -318,15 +318,17 @@ import Testing
 
     /// A cancelled query leaves its connection to the others, and its late answer is ignored.
     @Test func aQueryThatIsCancelled() throws {
-        let go = Gate()
+        let (asked, go) = (Gate(), Gate())
         let server = try FramesServer { _, connection in
             let queries = (0..<2).compactMap { _ in connection.query() }
+            asked.open()
             #expect(go.wait())
             for query in queries { connection.answer(answer(to: query)) }
             while let query = connection.query() { connection.answer(answer(to: query)) }
         }
         let asking = try StreamAsking()
         asking.ask(Self.server(server), 1...2)
+        #expect(asked.wait())
         asking.onLoop { $0.cancel(QueryID(standalone: 1, of: .fallback)) }
         go.open()
         #expect(asking.next() == .init(number: 2, address: 2))

@@ -127,7 +127,7 @@ final class Episode {
     private func perform(_ item: Script.Item) {
         var chance = Chance(seed: item.seed)
         switch item.what {
-        case .question, .pipeline, .blackHole, .youngResets, .silentZone, .goAway, .stutter, .fullDisk, .names, .hosted,
+        case .question, .pipeline, .blackHole, .outage, .youngResets, .silentZone, .goAway, .stutter, .fullDisk, .names, .hosted,
             .blocked, .control, .counters, .wrongReload:
             break
         case .noDescriptors(let seconds): judge.isTroubled(seconds: seconds, isShortage: true)
@@ -150,6 +150,9 @@ final class Episode {
             askSilentZone(client, zone, perSecond, seconds, item.seed)
         case .blackHole(let client, let zone, let perSecond, let seconds):
             askPastBlackHole(client, zone, perSecond, seconds, item.seed)
+        case .outage(let client, let zone, let trouble): askThroughOutage(client, zone, trouble, item.seed)
+        case .crowd(let client, let zone, let count):
+            for number in 0..<count { ask(client, ["h\(number)n\(item.seed % 10_000).\(zone)"], 1, .init(), &chance) }
         case .youngResets(let client, let zone): askWhileResetting(client, zone, item.seed)
         case .trouble(let name, let trouble, let seconds):
             for host in hosts where host.name == name || host.group == name {
@@ -440,6 +443,26 @@ final class Episode {
         askNew(0, zone, 2, seconds, seed &+ 1, isPromised: true)
         kernel.after(1_000_000_000) {
             group.hosts[0].begin(.silent, until: kernel.now + UInt64(seconds) * 1_000_000_000)
+        }
+    }
+
+    /// While a group is down, one question a second at most finds out whether it is back; the others go on at once.
+    private func askThroughOutage(_ client: Int, _ zone: String, _ trouble: Trouble, _ seed: UInt64) {
+        guard let group = calmGroup(zone), !group.thenTry.isEmpty, !plan.hasBudget else { return }
+        judge.isTroubled(seconds: 18)
+        let (troubles, count, era) = (judge.troubles, judge.plans.count, judge.era)
+        askNew(client, zone, 20, 18, seed, isPromised: false)
+        kernel.after(1_000_000_000) {
+            for host in group.hosts { host.begin(trouble, until: kernel.now + 17_000_000_000) }
+        }
+        // By then the first questions have failed at each server.
+        let known = kernel.awake + 7_000_000_000
+        kernel.after(17_000_000_000) {
+            guard troubles == judge.troubles, count == judge.plans.count, era == judge.era else { return }
+            let asked = judge.names(askedOf: group.hosts, since: known)
+            if asked.count > 12 {
+                judge.fault("\(group.name), which is down, is asked for \(asked.count) names in ten seconds")
+            }
         }
     }
 

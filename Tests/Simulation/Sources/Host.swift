@@ -121,6 +121,9 @@ final class Host {
     /// Whether a trouble has an effect: in half of the cases.
     func mayDo(_ trouble: Trouble) -> Bool { has(trouble) && kernel.network.chance.below(2) == 0 }
 
+    /// Whether it says REFUSED, or did so a while ago.
+    var mayHaveRefused: Bool { troubles[.fails].map { $0 + 10_000_000_000 > kernel.now } ?? false }
+
     /// Whether messages arrive at once, and did so a while ago.
     var isPrompt: Bool {
         let late: [Trouble] = [.silent, .slow, .loses, .dribbles]

@@ -169,6 +169,11 @@ extension Judge {
         if message.code == 5, answer.groups.count == 1, let host = wellHost(of: answer.groups.first!, asked) {
             fault("\(who) REFUSED, though \(host.name) is well")
         }
+        if message.code == 5, answer.groups.count == 1,
+            let host = plans.flatMap({ $0.hosts(of: answer.groups.first!) }).first(where: { !$0.mayHaveRefused })
+        {
+            fault("\(who) REFUSED, though \(host.name) has not refused")
+        }
         let hosted = plans.map { $0.hosted(asked.query.name, asked.query.type) }
         if hosted.contains(where: { $0 != nil }) {
             let all = message.records.map { Array($0.data) }

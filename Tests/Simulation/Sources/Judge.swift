@@ -361,6 +361,14 @@ final class Judge {
         }
     }
 
+    /// The names that any of these hosts was asked for, by the time that the machine was awake.
+    func names(askedOf hosts: [Host], since moment: UInt64) -> Set<Substring> {
+        let names = Set(hosts.map(\.name))
+        return Set(
+            attempts.lazy.filter { $0.value.last! >= moment }.map { $0.key.split(separator: " ") }
+                .filter { names.contains(String($0[0])) }.map { $0[1] })
+    }
+
     /// Counts a name that must be paid for.
     func billed(_ host: Host, _ name: String) {
         let now = kernel.awake

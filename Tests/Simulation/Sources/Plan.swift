@@ -169,7 +169,7 @@ struct Plan {
     private var behindSecond: [String]?
     /// Whether only accounts are asked.
     private(set) var isHTTPOnly = false
-    private var hasBudget = false
+    private(set) var hasBudget = false
     /// Whether no server is asked for IPv6 addresses of names that go to the account.
     private var isIPv4Only = false
     /// The same while no route leads to IPv6 addresses.

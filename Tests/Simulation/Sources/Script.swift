@@ -42,6 +42,10 @@ struct Script {
         /// A client asks this number of new names of a zone each second; after a second the first server of its group
         /// is silent for so many seconds.
         case blackHole(client: Int, zone: String, perSecond: Int, seconds: Int)
+        /// The same, but all servers of the group have this trouble, and another group is asked.
+        case outage(client: Int, zone: String, Trouble)
+        /// A client asks more names of a zone at once than its group has room for, and then the settings or files change.
+        case crowd(client: Int, zone: String, count: Int)
         /// A client asks new names of a zone, and twice all connections to its servers are reset, young ones the second time.
         case youngResets(client: Int, zone: String)
         /// A trouble of one host, or of all hosts of a group.
@@ -226,6 +230,11 @@ struct Script {
             }
             for group in Set(asked).sorted() {
                 add(&chance, at: start, .trouble(host: group, trouble, seconds: [30, 300][chance.below(2)]))
+                // Its servers are not all in the same trouble.
+                let others = hosts.filter { $0.hasPrefix(group) }
+                guard chance.below(2) == 0, !others.isEmpty else { continue }
+                let host = others[chance.below(others.count)]
+                add(&chance, at: start, .trouble(host: host, .fails, seconds: 300))
             }
         } else if chance.below(4) == 0 {
             add(&chance, at: start, .ipv4(gone: [60, 900][chance.below(2)]))
@@ -234,6 +243,15 @@ struct Script {
                 let name = "v\(chance.below(3)).\(zones[chance.below(zones.count)])"
                 let moment = start + UInt64(second) * 1_000_000_000
                 add(&chance, at: moment, .question(client: chance.below(5), name: name, type: 28, Manner(&chance)))
+            }
+            if chance.below(2) == 0 {
+                // The network's translator is another one, or there is none.
+                let (at, zone) = (start + 25_000_000_000, zones[chance.below(zones.count)])
+                for second in [15, 24, 28, 40] as [UInt64] {
+                    let moment = start + second * 1_000_000_000
+                    add(&chance, at: moment, .question(client: 0, name: "v0.\(zone)", type: 28, Manner()))
+                }
+                add(&chance, at: at, .oneSetting(of: "nat64"))
             }
         }
         // A setting that decides about cached answers changes, most times one of the groups that are asked.
@@ -259,7 +277,9 @@ struct Script {
             ask(&chance, isOne ? 8 : chance.below(4), around: at, about: change.names.isEmpty ? names : change.names)
             if case .oneSetting(let section) = change, asked.contains(section), chance.below(3) == 0 {
                 let trouble: Trouble = [.silent, .slow, .fails][chance.below(3)]
-                add(&chance, at: at - min(at, 1_500_000_000), .trouble(host: section, trouble, seconds: 2))
+                add(
+                    &chance, at: at - min(at, 1_500_000_000),
+                    .trouble(host: section, trouble, seconds: [2, 10][chance.below(2)]))
             }
         }
         if chance.below(3) == 0 { silentZone(&chance, at: moment(&chance)) }
@@ -327,11 +347,23 @@ struct Script {
         let zones = Topology.zones.values.sorted()
         let (client, zone) = (5 + chance.below(2), zones[chance.below(zones.count)])
         let what: What =
-            chance.below(3) == 0
-            ? .youngResets(client: client, zone: zone)
-            : .blackHole(
-                client: client, zone: zone, perSecond: [50, 200][chance.below(2)], seconds: 2 + chance.below(8))
+            switch chance.below(4) {
+            case 0: .youngResets(client: client, zone: zone)
+            case 1: .outage(client: client, zone: zone, [.silent, .mute, .refuses][chance.below(3)])
+            case 2: .crowd(client: client, zone: zone, count: 20 + chance.below(200))
+            default:
+                .blackHole(
+                    client: client, zone: zone, perSecond: [50, 200][chance.below(2)], seconds: 2 + chance.below(8))
+            }
         add(&chance, at: moment, what)
+        guard case .crowd = what else { return }
+        let change: What =
+            switch chance.below(3) {
+            case 0: .reload
+            case 1: .oneSetting(of: String(Topology.zones.first { $0.value == zone }!.key))
+            default: .names(Topology.namesFiles[chance.below(Topology.namesFiles.count)])
+            }
+        add(&chance, at: moment + UInt64(20 + chance.below(400)) * 1_000_000, change)
     }
 
     /// A zone of a group whose servers are silent, and others who ask for names of the same group that are new.
@@ -387,6 +419,9 @@ struct Script {
                 "client \(client) asks \(perSecond) names of \(zone) a second for \(seconds)s whose servers are silent"
             case .blackHole(let client, let zone, let perSecond, let seconds):
                 "client \(client) asks \(perSecond) names of \(zone) a second, its first server is silent from 1s on for \(seconds)s"
+            case .outage(let client, let zone, let trouble):
+                "client \(client) asks 20 names of \(zone) a second, each of its servers \(trouble.rawValue) from 1s on for 17s"
+            case .crowd(let client, let zone, let count): "client \(client) asks \(count) names of \(zone) at once"
             case .youngResets(let client, let zone):
                 "client \(client) asks 20 names of \(zone) a second, its servers reset their connections after 1s and 1.4s"
             case .trouble(let host, let trouble, let seconds): "\(host) \(trouble.rawValue) for \(seconds)s"

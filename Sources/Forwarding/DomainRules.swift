@@ -23,6 +23,8 @@ public final class DomainRules: Sendable {
         case listed(GroupID)
         /// Exceptions of a list from elsewhere: names that its group does not take, however long its patterns are.
         case released(GroupID)
+        /// Names that no list from elsewhere gives to its group: the daemon needs them itself.
+        case spared(GroupID)
     }
 
     enum Rule: Sendable {
@@ -56,14 +58,16 @@ public final class DomainRules: Sendable {
             case (.group(let a), .except(let b)), (.except(let a), .group(let b)): return a == b
             // The author of a list does not know the other lists. The `except` of a list's own group comes first, since
             // lists are last.
-            case (.except, .except), (.listed, _), (_, .listed), (.released, _), (_, .released): return false
+            case (.except, .except), (.listed, _), (_, .listed), (.released, _), (_, .released), (.spared, _),
+                (_, .spared):
+                return false
             }
         }
         listCount = lists.count
         let listed = Set(lists.compactMap { if case .listed(let group) = $1 { group } else { nil } })
         hasReleased = lists.contains { list in
             switch list.1 {
-            case .released: true
+            case .released, .spared: true
             case .except(let group): listed.contains(group)
             case .group, .listed: false
             }
@@ -115,7 +119,7 @@ public final class DomainRules: Sendable {
         table.forEach(holding: name, from: first) { match in
             switch match.value {
             case .owner(.except(let group)): excepted.append(group)
-            case .owner(.released): break
+            case .owner(.released), .owner(.spared): break
             case .owner(.listed(let group)) where exceptedOfLists.contains(group): break
             case .owner(.group(let group)), .owner(.listed(let group)):
                 guard !excepted.contains(group) else { return }
@@ -132,7 +136,7 @@ public final class DomainRules: Sendable {
         return Finding(match: longest)
     }
 
-    /// The groups whose lists have an exception for a name, and the groups that have the name in `except`.
+    /// The groups whose lists have an exception for a name, and the groups whose lists do not take it by the settings.
     private func released(
         _ name: Name, from first: DomainTable<Rule>.Label
     ) -> (byLists: [GroupID], bySettings: [GroupID]) {
@@ -140,7 +144,7 @@ public final class DomainRules: Sendable {
         table.forEach(holding: name, from: first) { match in
             switch match.value {
             case .owner(.released(let group)): byLists.append(group)
-            case .owner(.except(let group)): bySettings.append(group)
+            case .owner(.except(let group)), .owner(.spared(let group)): bySettings.append(group)
             default: break
             }
         }
@@ -193,7 +197,7 @@ public enum DomainRulesError: Error, Sendable, Equatable {
 extension DomainRules.Owner {
     fileprivate var id: GroupID {
         switch self {
-        case .group(let id), .except(let id), .listed(let id), .released(let id): id
+        case .group(let id), .except(let id), .listed(let id), .released(let id), .spared(let id): id
         }
     }
 }

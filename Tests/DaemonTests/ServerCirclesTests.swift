@@ -87,6 +87,25 @@ import Testing
         #expect(Self.refusal(settings) == nil)
     }
 
+    /// The author of a list cannot make the settings wrong.
+    @Test func aListTakesNoServersNameAndNoAliassTarget() throws {
+        let file = NSTemporaryDirectory() + "list-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        try "dns.ads.net\nwww.safe.net\nother.net\n".write(toFile: file, atomically: true, encoding: .utf8)
+        var settings = Self.settings(["a": ["dns.ads.net"], "ads": [], "safe": []])
+        settings.upstreams[1].answer = .nxdomain
+        settings.upstreams[2].alias = Name("www.safe.net")!
+        for index in [1, 2] { settings.upstreams[index].domainsFile = [file] }
+        #expect(Self.refusal(settings) == nil)
+        let numbers = GroupNumbers(settings)
+        let rules = try NameLists(settings, numbers).rules
+        #expect(rules.group(of: Name("other.net")!) == numbers["ads"])
+        for name in ["dns.ads.net", "www.safe.net"] { #expect(rules.group(of: Name(name)!) == nil) }
+        // What the settings themselves say stays an error.
+        settings.upstreams[1].domains = [.subtree(Name("ads.net")!)]
+        #expect(Self.refusal(settings) != nil)
+    }
+
     @Test func byWayOfFallbackThereIsNoneAsItIsAskedForNoServer() {
         #expect(Self.refusal(Self.settings(["a": ["dns.net"]], fallback: ["dns.a.example", "dot.net"])) == nil)
     }

@@ -211,23 +211,41 @@ def test_a_pattern_of_another_group_is_the_fault_of_its_file_alone(groups, binar
 
 
 def test_files_that_cannot_be_used_together(groups, binary, tmp_path):
-    """A list that answers the name of a server hides that server; status says why no list is followed."""
-    ads, socket_path = tmp_path / "ads", str(tmp_path / "s")
+    """A file by which a group takes the name of its own server hides that server; status says why no file is followed."""
+    names, ads, socket_path = tmp_path / "names", tmp_path / "ads", str(tmp_path / "s")
+    names.write_text("corp.example\n")
     ads.write_text("ads.example\n")
-    running = groups.run(httpdns=False, office={"servers": ["tls://dns.office.example"], "domains": ["corp.example"]},
+    running = groups.run(httpdns=False, office={"servers": ["tls://dns.office.example"], "domainsFile": str(names)},
                          ads={"answer": "nxdomain", "domainsFile": str(ads)}, control={"socket": socket_path})
     words = "the names stay as they were: upstreams.office.servers: tls://dns.office.example cannot be found"
 
     def status():
         return processes.run(binary, "status", "--socket", socket_path).stdout
     assert words not in status()
-    replace(ads, "other.example\ndns.office.example\n")
+    replace(names, "corp.example\ndns.office.example\n")
     eventually(lambda: words in status(), "status says it")
-    assert running.log_lines(words) and last_of("www.ads.example") == [] and last_of("www.other.example") == [1]
     replace(ads, "other.example\n")
+    assert running.log_lines(words) and last_of("www.ads.example") == [] and last_of("www.other.example") == [1]
+    replace(names, "corp.example\n")
     fresh = itertools.count()
-    eventually(lambda: last_of(f"f{next(fresh)}.other.example") == [], "the list is followed again")
+    eventually(lambda: last_of(f"f{next(fresh)}.other.example") == [], "the list is followed")
     assert words not in status()
+
+
+def test_a_list_with_the_name_of_a_server(groups, tmp_path):
+    """The author of a list cannot hide the daemon's own server, nor keep the daemon from starting."""
+    ads = tmp_path / "ads"
+    ads.write_text("ads.example\n")
+    settings = {"office": {"servers": ["tls://dns.office.example"], "domains": ["corp.example"]},
+                "ads": {"answer": "nxdomain", "domainsFile": str(ads)}}
+    running = groups.run(httpdns=False, **settings)
+    replace(ads, "other.example\ndns.office.example\n")
+    fresh = itertools.count()
+    eventually(lambda: last_of(f"f{next(fresh)}.other.example") == [], "the list is followed")
+    assert last_of("dns.office.example") == [1]
+    running.stop()
+    groups.run(httpdns=False, **settings)
+    assert last_of("www.other.example") == [] and last_of("dns.office.example") == [1]
 
 
 def test_names_that_httpdns_gets_by_files(groups, tmp_path):

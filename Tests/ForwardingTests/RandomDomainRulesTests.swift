@@ -49,7 +49,10 @@ import Testing
     private func owner(_ chance: inout Chance) -> DomainRules.Owner {
         let group = GroupID(chance.below(5))
         guard group.rawValue > 1 else { return .group(group) }
-        return [.except(group), .group(group), .group(group), .listed(group), .released(group)][chance.below(5)]
+        let owners: [DomainRules.Owner] = [
+            .except(group), .group(group), .group(group), .listed(group), .released(group), .spared(group),
+        ]
+        return owners[chance.below(owners.count)]
     }
 
     private func name(_ chance: inout Chance) -> Name {
@@ -96,11 +99,12 @@ private struct NaiveRule: CustomStringConvertible {
     var group: GroupID? {
         switch owner {
         case .group(let group), .listed(let group): group
-        case .except, .released: nil
+        case .except, .released, .spared: nil
         }
     }
     var isListed: Bool { if case .listed = owner { true } else { false } }
     var released: GroupID? { if case .released(let group) = owner { group } else { nil } }
+    var spared: GroupID? { if case .spared(let group) = owner { group } else { nil } }
     var excepted: GroupID? { if case .except(let group) = owner { group } else { nil } }
     var rank: Double { Naive.length(pattern) }
 
@@ -121,7 +125,8 @@ private enum Naive {
         let holding = rules.filter { holds($0.pattern, name) }
         let candidates = holding.filter { rule in
             guard let group = rule.group, !holding.contains(where: { $0.released == group }),
-                !holding.contains(where: { $0.excepted == group && (rule.isListed || $0.rank > rule.rank) })
+                !holding.contains(where: { $0.excepted == group && (rule.isListed || $0.rank > rule.rank) }),
+                !rule.isListed || !holding.contains(where: { $0.spared == group })
             else { return false }
             guard let reservedHere else { return true }
             return rule.rank >= length(reservedHere.pattern)

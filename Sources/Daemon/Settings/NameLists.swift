@@ -1,5 +1,6 @@
 import Base
 import Configuration
+import DNSWire
 import Forwarding
 import Names
 import Transport
@@ -102,9 +103,13 @@ struct NameLists: Sendable, Equatable {
             if group.answer == nil { try add("\(group.section).domainsFile", .group(id), files: group.domainsFile) }
             add("\(group.section).except", .except(id), DomainList(group.except))
         }
+        // The author of a list knows neither the servers nor the aliases of this daemon, and must not make it unusable.
+        let own: [Name] =
+            settings.messageGroups.flatMap { $0.named.compactMap(\.name) } + settings.upstreams.compactMap(\.alias)
         // Lists come last: for equal patterns the settings win.
         for group in settings.upstreams where group.answer != nil {
             let (id, key) = (numbers[group.name], "\(group.section).domainsFile")
+            if !group.domainsFile.isEmpty { add(key, .spared(id), DomainList(own.map(DomainPattern.only))) }
             for path in group.domainsFile {
                 var file = File(key, path, .answers, known)
                 file.isAlone = group.domains.isEmpty && group.domainsFile.count == 1

@@ -68,7 +68,10 @@ public struct FileStamp: Sendable {
 
     private static func marks(of path: String) -> Marks? {
         guard let status = SystemFile.status(of: path) else { return nil }
-        func nanoseconds(_ time: timespec) -> Int { time.tv_sec * 1_000_000_000 + time.tv_nsec }
+        // A file may have any time. These limits, of 1906 and 2255, leave room for differences.
+        func nanoseconds(_ time: timespec) -> Int {
+            min(max(time.tv_sec, -2_000_000_000), 9_000_000_000) * 1_000_000_000 + time.tv_nsec
+        }
         return Marks(
             device: UInt(status.st_dev), number: UInt(status.st_ino), length: Int(status.st_size),
             modified: nanoseconds(status.st_mtim), changed: nanoseconds(status.st_ctim))

@@ -270,6 +270,20 @@ import Testing
         #expect(stamp.look(mayHaveMissed: false, at: soon) == .read)
     }
 
+    /// File systems have times that do not fit into 64 bits of nanoseconds.
+    @Test(arguments: [10_413_792_000.0, 15_000_000_000, -2_000_000_000, -10_000_000_000])
+    func aFileMayHaveAnyTime(_ seconds: Double) throws {
+        try Data("a".utf8).write(to: URL(fileURLWithPath: path))
+        let before = FileStamp(path)
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSince1970: seconds)], ofItemAtPath: path)
+        #expect(!before.holds)
+        let later = WallClock.unixMicroseconds() + 9_000_000
+        #expect(before.look(mayHaveMissed: false, at: later) == .read)
+        usleep(100_000)
+        #expect(FileStamp(path).holds)
+    }
+
     @Test func whatCannotBeReadSaysWhy() {
         #expect(throws: SystemError("open", "/no/such/file", code: ENOENT)) {
             try SystemFile.read("/no/such/file", limit: 10)

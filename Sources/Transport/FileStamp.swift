@@ -20,6 +20,11 @@ public struct FileStamp: Sendable {
         func isOfSameContents(as other: Marks) -> Bool {
             (device, number, length, modified) == (other.device, other.number, other.length, other.modified)
         }
+
+        /// - Parameter time: The time in microseconds since 1970.
+        func isYoung(at time: UInt64) -> Bool {
+            (0..<FileStamp.quiet).contains(Int(time) * 1000 - max(modified, changed))
+        }
     }
 
     /// Longer than the steps of file times, in nanoseconds: of kernels, and of file systems with whole seconds.
@@ -62,8 +67,15 @@ public struct FileStamp: Sendable {
         guard let now else { return .read }
         // Only its permissions or its name have changed.
         if let marks, now.isOfSameContents(as: marks) || mayHaveMissed && now.number != marks.number { return .read }
-        let age = Int(time) * 1000 - max(now.modified, now.changed)
-        return (0..<Self.quiet).contains(age) ? .wait : .read
+        return now.isYoung(at: time) ? .wait : .read
+    }
+
+    /// Whether a program may still be writing the file: it was changed some seconds ago at most, and it was not
+    /// put there instead of another.
+    /// - Parameter last: The stamp of the last read.
+    public func mayBeWritten(since last: FileStamp, at time: UInt64 = WallClock.unixMicroseconds()) -> Bool {
+        guard let marks, marks.number == last.marks?.number ?? marks.number else { return false }
+        return marks.isYoung(at: time)
     }
 
     private static func marks(of path: String) -> Marks? {

@@ -35,6 +35,32 @@ import Testing
         }
     }
 
+    /// A program may write a file by many steps, and close it after each: names that the file lacks meanwhile stay.
+    @Test func aFileOfAWallThatIsWrittenInPlace() throws {
+        try write("a.example\nb.example\n", "wall")
+        let settings = try Settings.load(
+            "[upstreams.wall]\nservers = [\"192.0.2.1\"]\ndomainsFile = \"\(folder)/wall\"\n")
+        let numbers = GroupNumbers(settings)
+        var known = NameLists.Known(cacheFile: "")
+        func taken() -> [String] {
+            ["a", "b", "c"].filter { known.names?.rules.group(of: Name("\($0).example")!) == numbers["wall"] }
+        }
+        known.names = try NameLists(settings, numbers, known)
+        func read(_ text: String, isPutInPlace: Bool = false) throws -> [String] {
+            try text.write(toFile: "\(folder)/wall", atomically: isPutInPlace, encoding: .utf8)
+            known.writes["\(folder)/wall", default: 0] += 1
+            known.names = try NameLists(settings, numbers, known)
+            return taken()
+        }
+        #expect(taken() == ["a", "b"])
+        #expect(try read("a.example\n") == ["a", "b"] && known.names?.isWaiting == true)
+        #expect(try read("c.example\na.example\n") == ["a", "b"])
+        #expect(try read("a.example\n# more\nb.example\n") == ["a", "b"])
+        #expect(try read("a.example\nb.example\nc.example\n") == ["a", "b", "c"])
+        #expect(known.names?.isWaiting == false)
+        #expect(try read("c.example\n", isPutInPlace: true) == ["c"])
+    }
+
     /// A pattern of two groups is the defect of the file that did not have it before, wherever its group is: all other files are
     /// followed, and the file is as soon as the pattern is in one group.
     @Test(arguments: [["a", "b"], ["b", "a"]])

@@ -179,6 +179,28 @@ def test_a_file_that_is_being_written_is_not_read_for_another_ones_sake(groups, 
     assert not running.log_lines("of before stay")
 
 
+def test_a_wall_whose_file_is_written_line_by_line(groups, tmp_path):
+    """No name gets past a wall while a program empties its file and then appends line after line."""
+    names = tmp_path / "names"
+    names.write_text("one.example\ntwo.example\n")
+    groups.run(httpdns=False, office={"domainsFile": str(names)})
+    fresh = (f"f{number}" for number in itertools.count())
+
+    def takes(domain):
+        return last_of(f"{next(fresh)}.{domain}") == [2]
+    names.write_text("")
+    for line in ("one", "two", "three"):
+        with names.open("a") as writing:
+            writing.write(f"{line}.example\n")
+        for _ in range(10):
+            assert takes("one.example") and takes("two.example"), line
+            time.sleep(0.1)
+    assert takes("three.example")
+    names.write_text("one.example\n")
+    eventually(lambda: not takes("two.example"), "the file that rests is followed")
+    assert takes("one.example")
+
+
 def test_a_pattern_of_another_group_is_the_fault_of_its_file_alone(groups, binary, tmp_path):
     """The file keeps its former names until one group has the pattern; meanwhile all other files are followed."""
     first, second, ads, socket_path = tmp_path / "first", tmp_path / "second", tmp_path / "ads", str(tmp_path / "s")

@@ -270,6 +270,22 @@ import Testing
         #expect(stamp.look(mayHaveMissed: false, at: soon) == .read)
     }
 
+    @Test func aFileThatIsPutInPlaceIsNotBeingWritten() throws {
+        let soon = WallClock.unixMicroseconds() + 1_000_000
+        func write(_ path: String) throws { try Data("a".utf8).write(to: URL(fileURLWithPath: path)) }
+        let missing = FileStamp(path)
+        #expect(!missing.mayBeWritten(since: missing, at: soon))
+        try write(path)
+        let stamp = FileStamp(path)
+        for last in [missing, stamp] {
+            #expect(stamp.mayBeWritten(since: last, at: soon))
+            #expect(!stamp.mayBeWritten(since: last, at: soon + 9_000_000))
+        }
+        try write(path + ".new")
+        #expect(rename(path + ".new", path) == 0)
+        #expect(!FileStamp(path).mayBeWritten(since: stamp, at: soon))
+    }
+
     /// File systems have times that do not fit into 64 bits of nanoseconds.
     @Test(arguments: [10_413_792_000.0, 15_000_000_000, -2_000_000_000, -10_000_000_000])
     func aFileMayHaveAnyTime(_ seconds: Double) throws {

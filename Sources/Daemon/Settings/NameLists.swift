@@ -230,11 +230,7 @@ extension NameLists.File {
             // An obstacle such as a lack of descriptors may be gone.
             if look == .keep, case .unreadable = last.fault { look = .read }
             if look != .read {
-                self = last
-                // The group may have another name now, or another group has the same file.
-                self.key = key
-                isWaiting = look == .wait
-                if let refused { (names, self.refused, fault, isCopy) = (refused, nil, nil, false) }
+                self = last.kept(key, isWaiting: look == .wait)
                 return
             }
         }
@@ -243,6 +239,13 @@ extension NameLists.File {
         let read = Self.read(path)
         let outcome = NameFile.read(read, for: use, after: last?.names) {
             try? Self.read(NameCopy.path(of: path, beside: known.cacheFile)).get()
+        }
+        // A program may write the file by many steps, each of which closes it: until then names are missing.
+        if use == .servers, outcome.fault == nil, let last, let former = last.names, let names = outcome.names,
+            !names.continues(former), stamp.mayBeWritten(since: last.stamp)
+        {
+            self = last.kept(key, isWaiting: true)
+            return
         }
         self.init(
             key: key, path: path, use: use, stamp: stamp, writes: writes,
@@ -258,6 +261,15 @@ extension NameLists.File {
         } catch {
             return .failure(.unreadable("\(error)"))
         }
+    }
+
+    /// The file as it was read before.
+    /// - Parameter key: The key that names it now: the group may have another name, or another group has the same file.
+    private func kept(_ key: String, isWaiting: Bool) -> Self {
+        var file = self
+        (file.key, file.isWaiting) = (key, isWaiting)
+        if let refused { (file.names, file.refused, file.fault, file.isCopy) = (refused, nil, nil, false) }
+        return file
     }
 
     /// Puts the former names in effect, and keeps the names of the file for later readings.

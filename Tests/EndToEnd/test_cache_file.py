@@ -4,6 +4,7 @@ import os
 import pathlib
 import signal
 import stat
+import subprocess
 import time
 
 import dns.rcode
@@ -234,6 +235,33 @@ def test_a_file_that_cannot_be_had(daemon, service, tmp_path, obstacle):
     assert addresses(ask("one.example.com")) == [address_of("one.example.com")]
     running.stop()
     assert 1 <= len(running.log_lines("cache.file")) <= 2, running.log()
+
+
+def test_a_full_disk_is_left_to_others(kept, service, file):
+    """The cache does not fit on the disk after a restart: the attempts, each of which takes all free space, are rare."""
+    chosen = service("aes", every_name)
+    running = kept(chosen)
+    for start in range(0, 6000, 100):
+        at_the_same_moment(running, [(f"many{number}.example.com", "A") for number in range(start, start + 100)])
+    running.stop()
+    saved, free = file.read_bytes(), 1 << 18
+    assert len(saved) > free
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={len(saved) + free}", "none", str(file.parent)], check=True)
+    try:
+        file.write_bytes(saved)
+        running = kept(chosen)
+        assert addresses(ask("new.example.com")) == [address_of("new.example.com")]
+        eventually(lambda: running.log_lines("cache.file cannot be written"), "the disk is full")
+
+        def written():
+            figures = pathlib.Path(f"/proc/{running.pid}/io").read_text().split()
+            return int(figures[figures.index("wchar:") + 1])
+        before = written()
+        time.sleep(10)
+        assert written() - before < 10 * 65536 + 2 * free
+        running.stop()
+    finally:
+        subprocess.run(["umount", "-l", str(file.parent)], check=True)
 
 
 def test_a_group_that_is_added_costs_its_own_names_alone(kept, daemon, service, scripted_resolver, file):

@@ -19,10 +19,12 @@ final class CacheFile: @unchecked Sendable {
     private let cannotWrite = Mutex<String?>(nil)
     /// The value of ``DNSCache/changes`` when the file was written; nil if it must be written again.
     private var savedChanges: UInt64? = 0
-    private var savedOctets = 0
+    /// Seconds from the last attempt to write the file to the next.
+    private var pause = 1
 
     /// The highest average rate of writing: a small file is written a second after a change, a larger one less often,
-    /// to spare disks. A daemon that is killed loses the answers since the last write.
+    /// to spare disks. A daemon that is killed loses the answers since the last write. An attempt that fails counts as
+    /// well: on a full disk it takes all free space for a moment.
     static let octetsPerSecond = 64 * 1024
 
     init(path: String, cache: DNSCache, report: Report) throws(SystemError) {
@@ -71,8 +73,7 @@ final class CacheFile: @unchecked Sendable {
     var trouble: String? { cannotWrite.withLock { $0 } }
 
     private func setDeadline() {
-        let seconds = max(1, savedOctets / Self.octetsPerSecond)
-        loop.setDeadline(Clock.now() + UInt64(seconds) * 1_000_000_000)
+        loop.setDeadline(Clock.now() + UInt64(pause) * 1_000_000_000)
     }
 
     var moment: DNSCache.Moment {
@@ -135,18 +136,19 @@ extension CacheFile {
     private func save() {
         let changes = cache.changes
         guard changes != savedChanges else { return }
+        var octets = 0
         do throws(SystemError) {
             var file = try ReplacementFile.begin(path)
-            var octets = 0
             try cache.writeSnapshot(at: moment) { part throws(SystemError) in
-                try file.write(part)
                 octets += part.count
+                try file.write(part)
             }
             try file.commit()
-            (savedChanges, savedOctets) = (changes, octets)
+            (savedChanges, pause) = (changes, max(1, octets / Self.octetsPerSecond))
             if trouble != nil { report.log.notice("cache.file can be written again") }
             cannotWrite.withLock { $0 = nil }
         } catch {
+            pause = max(octets / Self.octetsPerSecond, min(2 * pause, 60))
             let words = "cache.file cannot be written, so a restart forgets what is learnt from now on: \(error)"
             // The failure is logged once; further attempts follow.
             if trouble == nil { report.cacheFileFails(words) }

@@ -49,7 +49,7 @@ enum Snapshot {
 }
 
 extension DNSCache {
-    /// The time by three clocks, since none alone suffices for a file: the wall clock may be set, and the monotonic
+    /// The time by two clocks, since neither alone suffices for a file: the wall clock may be set, and the monotonic
     /// clock restarts with the machine.
     public struct Moment: Sendable, Equatable {
         /// Seconds since 1970.
@@ -58,17 +58,22 @@ extension DNSCache {
         public var tick: UInt32
         /// Identifies the start of the machine from which `tick` counts; nil if unknown.
         public var boot: UInt128?
+        /// Whether `wall` goes on while the machine is off. Without a hardware clock it begins at the time of the last
+        /// stop.
+        public var countsWhileOff: Bool
 
         /// - Parameters: Each parameter sets the property of the same name.
-        public init(wall: UInt64, tick: UInt32, boot: UInt128? = nil) {
+        public init(wall: UInt64, tick: UInt32, boot: UInt128? = nil, countsWhileOff: Bool = true) {
             self.wall = wall
             self.tick = tick
             self.boot = boot
+            self.countsWhileOff = countsWhileOff
         }
 
-        /// Seconds from then until now; nil if unknown, since a clock went back.
+        /// Seconds from then until now; nil if unknown, since a clock went back or stood still.
         public func elapsed(since then: Moment) -> UInt64? {
             if let boot, boot == then.boot, tick >= then.tick { return UInt64(tick - then.tick) }
+            if let boot, let before = then.boot, boot != before, !countsWhileOff { return nil }
             return wall >= then.wall ? wall - then.wall : nil
         }
     }

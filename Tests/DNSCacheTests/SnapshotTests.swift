@@ -288,6 +288,20 @@ import Testing
         }
     }
 
+    /// It may have been off for a week while its clock stood still.
+    @Test func afterAStartOfAMachineWithoutAClockEverythingIsOld() throws {
+        let old = Self.cache(staleSeconds: 3600)
+        old.store(address(1, of: name), to: name, type: .a, for: everyone, at: 1000)
+        let bytes = old.snapshot(at: Self.then)
+        let cases: [(UInt128?, UInt32, Bool)] = [(Self.boot, 1015, true), (1, 20, false), (nil, 20, true)]
+        for (boot, tick, isFresh) in cases {
+            let now = DNSCache.Moment(wall: Self.then.wall + 5, tick: tick, boot: boot, countsWhileOff: false)
+            let new = Self.cache(staleSeconds: 3600, seed: 2)
+            #expect(try new.restore(bytes, at: now) == 1)
+            #expect(new.find(name, type: .a, for: plain, at: tick)?.isFresh == isFresh)
+        }
+    }
+
     @Test func whatCannotBeAnsweredAnyMoreIsNotWritten() {
         let cache = Self.cache(staleSeconds: 100)
         cache.store(address(1, of: name), to: name, type: .a, for: everyone, at: 1000)

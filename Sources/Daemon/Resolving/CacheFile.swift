@@ -15,6 +15,7 @@ final class CacheFile: @unchecked Sendable {
     private let report: Report
     let loop: EventLoop
     private let boot = CacheFile.bootIdentifier()
+    private let hasHardwareClock = SystemFile.isThere("/sys/class/rtc/rtc0")
     /// See ``trouble``.
     private let cannotWrite = Mutex<String?>(nil)
     /// The value of ``DNSCache/changes`` when the file was written; nil if it must be written again.
@@ -78,7 +79,8 @@ final class CacheFile: @unchecked Sendable {
 
     var moment: DNSCache.Moment {
         DNSCache.Moment(
-            wall: WallClock.unixSeconds(), tick: Tick(nanoseconds: Clock.now()).seconds, boot: boot)
+            wall: WallClock.unixSeconds(), tick: Tick(nanoseconds: Clock.now()).seconds, boot: boot,
+            countsWhileOff: hasHardwareClock)
     }
 
     /// The identifier of this start of the machine (random(4)).

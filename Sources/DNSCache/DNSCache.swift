@@ -189,6 +189,13 @@ public final class DNSCache: @unchecked Sendable {
         public var left: UInt32 { isFresh ? answer.keep - elapsed : 0 }
     }
 
+    /// The types of the answers for a name; walks the whole cache.
+    public func types(of name: Name) -> Set<RecordType> {
+        var types: Set<RecordType> = []
+        for index in 0..<Self.segmentCount { unsafe types.formUnion(segments[index].withLock { $0.types(of: name) }) }
+        return types
+    }
+
     /// Removes the answers to all questions for some names, also those of a snapshot that is being restored, or will
     /// be; walks the whole cache.
     /// - Returns: The number of removed answers.

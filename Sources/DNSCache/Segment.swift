@@ -213,6 +213,19 @@ struct Segment: ~Copyable {
         }
     }
 
+    /// The types of the answers for a name.
+    func types(of name: Name) -> Set<RecordType> {
+        var types: Set<RecordType> = []
+        var position = ring.start
+        while let offset = ring.nextOffset(&position, before: ring.end) {
+            let length = Int(ring.entry(at: offset).nameLength)
+            let body = unsafe ring.body(at: offset, length: length + 2).span
+            guard Name(wire: body, at: 0, length: length) == name else { continue }
+            types.insert(RecordType(rawValue: UInt16(body[length]) << 8 | UInt16(body[length + 1])))
+        }
+        return types
+    }
+
     /// - Returns: The number of removed answers.
     mutating func removeAll(in scope: NameScope) -> Int {
         if scope == .all {

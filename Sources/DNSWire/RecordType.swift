@@ -52,8 +52,10 @@ public struct RecordType: RawRepresentable, Hashable, Sendable, CustomStringConv
         (255, "ANY"), (256, "URI"), (257, "CAA"),
     ]
 
-    /// The types that have a mnemonic here.
-    public static var named: [RecordType] { mnemonics.map { RecordType(rawValue: $0.0) } }
+    /// The types that have a mnemonic here, and of which there can be records to look up.
+    public static var named: [RecordType] {
+        mnemonics.map { RecordType(rawValue: $0.0) }.filter { $0.refusal == nil && $0 != .any }
+    }
 
     /// The code by which a question for this type is refused; nil: the type may be asked.
     ///

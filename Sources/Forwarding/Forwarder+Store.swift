@@ -132,10 +132,12 @@ extension Forwarder {
     }
 
     /// Deletes a name's entries in the store, in all shared groups, and for an account in all combinations of families,
-    /// since other daemons may ask for other families.
+    /// since other daemons may ask for other families. Of the types without a mnemonic, those that the cache has: there
+    /// are too many to delete each.
     mutating func forgetShared(_ name: Name) {
         guard store.settings != nil else { return }
         var questions: [SharedQuestion] = []
+        let types = cache.types(of: name).union(RecordType.named)
         for group in desk.ids where desk.rules[group].isShared && desk.rules[group].hasServers {
             if desk.rules[group].carriesAddresses {
                 for families in [Families.ipv4, .ipv6, .both] {
@@ -144,7 +146,7 @@ extension Forwarder {
                     }
                 }
             } else {
-                for type in RecordType.named {
+                for type in types {
                     for audience in Audience.ofClients {
                         questions.append(sharedQuestion(group, name, type, for: audience))
                     }

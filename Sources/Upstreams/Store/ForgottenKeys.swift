@@ -3,14 +3,16 @@
 struct ForgottenKeys {
     private var since: [[UInt8]: UInt64] = [:]
 
-    /// Beyond this number the oldest key is dropped: its entry may have expired, and only a malicious store returns it.
-    static let most = 2048
+    /// Beyond this number the oldest keys are dropped: their entries may have expired, and only a malicious store
+    /// returns them.
+    static let most = 2 * StoreUpstream.maximumDeletions
 
     /// - Parameter wall: The time in seconds since 1970.
     mutating func add(_ key: [UInt8], at wall: UInt64) {
         since[key] = wall
-        guard since.count > Self.most, let oldest = since.min(by: { $0.value < $1.value }) else { return }
-        since[oldest.key] = nil
+        guard since.count > Self.most else { return }
+        let middle = since.values.sorted()[Self.most / 2]
+        since = since.filter { $0.value > middle || $0.key == key }
     }
 
     /// Whether an entry was written before its key was to be deleted.

@@ -105,7 +105,7 @@ package final class StoreUpstream: Sender {
     /// The most writes under way, and their octets.
     static let mostWritesUnderWay = (count: 64, octets: 256 * 1024)
     /// The most keys to delete, and the most deletions under way.
-    static let maximumDeletions = 2048
+    static let maximumDeletions = 8192
     static let mostDeletionsUnderWay = 256
     /// The most octets that wait for the store to read.
     static let maximumQueued = 1 << 20

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 
 import dns.flags
 import dns.message
@@ -145,6 +146,26 @@ def test_the_hosts_file_comes_first(daemon, service, tmp_path, unbound):
     assert chosen.names == [] and len(unbound.asked()) == before
     hosts.write_text("192.0.2.60 www.example.com\n")
     eventually(lambda: addresses(ask("www.example.com", port=PORT)) == ["192.0.2.60"], "the hosts file is followed")
+
+
+def test_a_hosts_file_that_is_gone_for_a_moment(daemon, scripted_resolver, tmp_path):
+    """No resolver is asked for a name of the hosts file while an editor saves it, but soon once it is gone for good."""
+    resolver = scripted_resolver(lambda asked: reply_to(asked.message, "1 IN A 192.0.2.1"))
+    hosts = tmp_path / "hosts"
+    hosts.write_text("192.0.2.50 www.example.com\n")
+    daemon(None, listening(servers=[resolver.endpoint], hosts=str(hosts)), port=PORT)
+
+    def asked():
+        return addresses(ask("www.example.com", port=PORT))
+    for change in (lambda: hosts.rename(tmp_path / "hosts~"), lambda: hosts.write_text("")):
+        change()
+        for _ in range(10):
+            assert asked() == ["192.0.2.50"]
+            time.sleep(0.1)
+    hosts.write_text("192.0.2.60 www.example.com\n")
+    eventually(lambda: asked() == ["192.0.2.60"], "the hosts file is followed")
+    hosts.unlink()
+    eventually(lambda: asked() == ["192.0.2.1"], "the hosts file is gone", within=30)
 
 
 def test_a_pipe_in_the_place_of_a_file_holds_nothing_up(daemon, scripted_resolver, tmp_path):

@@ -31,6 +31,10 @@ final class LocalServers: @unchecked Sendable {
     private var watch: FileWatch?
     private var watched: [String] = []
     private var said: Set<LeftOutServer> = []
+    /// The hosts files without contents when ``hosts`` was read.
+    private var emptyHosts: Set<String> = []
+    /// Since when another hosts file has no contents, in nanoseconds of ``Clock``; nil: none.
+    private var emptySince: UInt64?
     /// Why the hosts files could not be read the last time.
     private var hostsFailures: [String: SystemError] = [:]
     /// The ignored parts of the hosts file at the last reading, in words.
@@ -39,6 +43,9 @@ final class LocalServers: @unchecked Sendable {
     private var turn = 0
     private var isReading = false
     private let asksResolvedFirst: Bool
+    /// How long a hosts file must have been without contents, in nanoseconds: an editor moves it away or empties it
+    /// before it writes it again.
+    private static let rest: UInt64 = 5_000_000_000
 
     /// - Parameters:
     ///   - listening: The endpoints of the daemon itself.
@@ -74,12 +81,13 @@ final class LocalServers: @unchecked Sendable {
         take(resolvers: reading)
         if Self.resolvers(new).isEmpty { hasFound = false }
         if let read = reading.hosts {
-            hosts = read
+            (hosts, emptyHosts, emptySince) = (read, reading.emptyHosts, nil)
             reportHosts(read, reading.hostsFailures)
         }
         if isFirst || found != before { reportResolvers() }
         // Read again if a file has changed between its reading and its watch.
-        read(unlessStill: wasReading || reading.isShort || reading.isByRoutes ? nil : reading.withoutHosts)
+        let isDue = wasReading || reading.isShort || reading.isByRoutes || emptySince != nil
+        read(unlessStill: isDue ? nil : reading.withoutHosts)
         return found != before
     }
 
@@ -145,7 +153,8 @@ final class LocalServers: @unchecked Sendable {
         take(resolvers: reading)
         if found != before.0 { reportResolvers() }
         if (found, network) != before { serversChanged() }
-        if let read = reading.hosts {
+        if let read = reading.hosts, !isPassing(reading, areSameHosts: areSameHosts) {
+            emptyHosts = reading.emptyHosts
             if !areSameHosts {
                 let gone = hosts
                 hosts = read
@@ -156,7 +165,19 @@ final class LocalServers: @unchecked Sendable {
             reportHosts(read, reading.hostsFailures)
         }
         // The obstacle may be gone in a while.
-        if reading.isShort { watch?.lookAgain() }
+        if reading.isShort || emptySince != nil { watch?.lookAgain() }
+    }
+
+    /// Whether names are gone with the contents of a file that may come back at once.
+    private func isPassing(_ reading: LocalReading, areSameHosts: Bool) -> Bool {
+        guard !areSameHosts, !reading.emptyHosts.isSubset(of: emptyHosts) else {
+            emptySince = nil
+            return false
+        }
+        let now = Clock.now()
+        let begun = emptySince ?? now
+        emptySince = now - begun < Self.rest ? begun : nil
+        return emptySince != nil
     }
 
     /// While files cannot be read for a lack of descriptors, the earlier servers stay.

@@ -110,7 +110,8 @@ struct MachineFiles {
         kernel.files[Topology.blockFile] = Array("! a list\n\(listed.map { "||\($0)^\n" }.joined())".utf8)
         kernel.files[Topology.releaseFile] = Array(
             "! another\n\(released.map { "@@||\($0.dropFirst())^\n" }.joined())".utf8)
-        kernel.files[Topology.hostsFile] = Array(hosted.map { "\(address) \($0)\n" }.joined().utf8)
+        kernel.files[Topology.hostsFile] = Array(
+            "# a file without octets is read again later\n\(hosted.map { "\(address) \($0)\n" }.joined())".utf8)
     }
 }
 

@@ -164,6 +164,8 @@ extension SystemFile {
         try SystemCall.require("rename", path) { unsafe rename(path, other) }
     }
 
-    /// Removes a file, if it exists and can be removed.
-    public static func remove(_ path: String) { _ = unsafe unlink(path) }
+    /// Removes a file.
+    public static func remove(_ path: String) throws(SystemError) {
+        try SystemCall.require("unlink", path) { unsafe unlink(path) }
+    }
 }

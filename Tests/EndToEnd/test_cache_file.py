@@ -400,3 +400,32 @@ def test_a_flush_reaches_answers_of_other_settings(daemon, binary, service, plac
     asked.clear()
     daemon(chosen, settings)
     assert addresses(ask("one.example.com")) == [address_of("one.example.com")] and "one.example.com" in asked
+
+
+def test_a_flush_that_does_not_reach_the_file(daemon, binary, service, place, file):
+    """On a disk that has become read-only, the log and status say that a restart brings the flushed answers back."""
+    file.parent.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(file.parent)], check=True)
+
+    def remounted(how):
+        # Refused while a file is being written.
+        mounting = ["mount", "-o", f"remount,{how}", str(file.parent)]
+        return subprocess.run(mounting, check=False, capture_output=True).returncode == 0
+    try:
+        running = daemon(service("aes", every_name), {
+            "cache": {"file": str(file)}, "control": {"socket": str(place / "s")}, "httpdns": STRICT})
+        operator = Control(binary, running)
+        operator.socket = place / "s"
+        assert addresses(ask("one.example.com")) == [address_of("one.example.com")]
+        eventually(lambda: file.exists() and b"\3one\7example\3com\0" in file.read_bytes(), "the answer is saved")
+        eventually(lambda: remounted("ro"), "the disk is read-only")
+        operator("flush", "--all")
+        words = "cache.file cannot be written, so a restart brings back what was flushed"
+        eventually(lambda: running.log_lines(words), "the log says it")
+        assert words in operator("status")
+        assert remounted("rw")
+        eventually(lambda: words not in operator("status"), "the file is written")
+        assert b"\3one\7example\3com\0" not in file.read_bytes()
+        running.stop()
+    finally:
+        subprocess.run(["umount", "-l", str(file.parent)], check=True)

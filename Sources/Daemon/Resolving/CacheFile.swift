@@ -20,6 +20,8 @@ final class CacheFile: @unchecked Sendable {
     private let cannotWrite = Mutex<String?>(nil)
     /// The value of ``DNSCache/changes`` when the file was written; nil if it must be written again.
     private var savedChanges: UInt64? = 0
+    /// Whether the file has answers that were flushed, since it can be neither written nor removed.
+    private var holdsFlushed = false
     /// Seconds from the last attempt to write the file to the next.
     private var pause = 1
 
@@ -65,7 +67,7 @@ final class CacheFile: @unchecked Sendable {
         loop.submit { [self] in
             savedChanges = nil
             save()
-            if trouble != nil { SystemFile.remove(path) }
+            if trouble != nil { discard() }
             setDeadline()
         }
     }
@@ -134,6 +136,20 @@ extension CacheFile {
         }
     }
 
+    /// Removes the file, which cannot be written, and has answers that must not return.
+    private func discard() {
+        holdsFlushed = false
+        do throws(SystemError) {
+            try SystemFile.remove(path)
+        } catch {
+            guard !error.isNotFound else { return }
+            let words = "cache.file cannot be written, so a restart brings back what was flushed: \(error)"
+            report.cacheFileFails(words)
+            cannotWrite.withLock { $0 = words }
+            holdsFlushed = true
+        }
+    }
+
     /// Writes the file if the cache has changed since the last time.
     private func save() {
         let changes = cache.changes
@@ -149,8 +165,10 @@ extension CacheFile {
             (savedChanges, pause) = (changes, max(1, octets / Self.octetsPerSecond))
             if trouble != nil { report.log.notice("cache.file can be written again") }
             cannotWrite.withLock { $0 = nil }
+            holdsFlushed = false
         } catch {
             pause = max(octets / Self.octetsPerSecond, min(2 * pause, 60))
+            guard !holdsFlushed else { return }
             let words = "cache.file cannot be written, so a restart forgets what is learnt from now on: \(error)"
             // The failure is logged once; further attempts follow.
             if trouble == nil { report.cacheFileFails(words) }

@@ -6,7 +6,7 @@ internal import Glibc
 /// A file such as /etc/resolv.conf is replaced by rename, is often a link, and its folder may not exist yet. So each
 /// folder on the way is watched for the next name on the way, through all links, as far as it exists; and the file
 /// itself too, since a write through another mount of it (as in containers) is visible only there. While the system has
-/// no watches left, the files count as changed every ten seconds.
+/// no watches left, or a folder on the way cannot be watched, the files count as changed every ten seconds.
 ///
 /// `@unchecked Sendable`: made on the loop, or passed to it before it starts; from then on used only by the loop.
 public final class FileWatch: EventHandler, @unchecked Sendable {
@@ -128,10 +128,13 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         var links = 0
         while let name = rest.popFirst() {
             // The watch is set before the link is read, so that no change is missed in between. If the folder does not
-            // exist or cannot be read, its parent is watched for that name already.
-            guard let watch = add(folder, FileWatch.folderEvents | IN_ONLYDIR) else { return }
-            watches[watch, default: Watched()].folder = folder
-            watches[watch]?.names[name, default: []].insert(path)
+            // exist or cannot be searched, its parent is watched for that name already.
+            if let watch = add(folder, FileWatch.folderEvents | IN_ONLYDIR) {
+                watches[watch, default: Watched()].folder = folder
+                watches[watch]?.names[name, default: []].insert(path)
+            } else if !SystemFile.isSearchable(folder) {
+                return
+            }
             let here = folder == "/" ? "/" + name : folder + "/" + name
             if let target = try? SystemFile.target(ofLink: here) {
                 links += 1
@@ -152,7 +155,8 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         let watch = unsafe inotify_add_watch(inotify.raw, path, UInt32(events))
         guard watch < 0 else { return watch }
         let error = SystemError("inotify_add_watch", path, code: errno)
-        if error.isShortage { cannotWatch(error) }
+        // A folder that may be searched and not read has files that can be read and not followed.
+        if error.isShortage || error.isDenied && SystemFile.isSearchable(path) { cannotWatch(error) }
         return nil
     }
 

@@ -5,6 +5,9 @@ public enum SystemFile {
     /// Whether this process may write to the file at this path, by access(2).
     package static func isWritable(_ path: String) -> Bool { unsafe access(path, W_OK) == 0 }
 
+    /// Whether this process may reach the files in the folder at this path, by access(2).
+    static func isSearchable(_ path: String) -> Bool { unsafe access(path, X_OK) == 0 }
+
     /// Whether the path exists.
     public static func isThere(_ path: String) -> Bool { unsafe access(path, F_OK) == 0 }
 

@@ -122,6 +122,24 @@ import Testing
         #expect(try isTold { try self.write("f", "etc/hosts") })
     }
 
+    /// Its files can be read and not followed, which the owner of the watch is told.
+    @Test func aFolderThatMayBeSearchedAndNotRead() async {
+        await #expect(processExitsWith: .success) {
+            let tests = try FileWatchTests()
+            try tests.write("a", "hosts")
+            try tests.succeed(chmod(tests.folder, 0o311))
+            // Root may read every folder.
+            if getuid() == 0 { try tests.succeed(seteuid(65_534)) }
+            let (path, failures) = (tests.folder + "/hosts", Counters(1))
+            _ = try tests.loop.inTurn { loop in
+                _ = FileWatch([path], in: loop, failed: { _ in failures.add(0) }) { _ in }
+            }
+            if getuid() == 0 { try tests.succeed(seteuid(0)) }
+            try tests.succeed(chmod(tests.folder, 0o755))
+            guard failures.all == [1] else { exit(1) }
+        }
+    }
+
     @Test func aLinkToItselfEnds() throws {
         try succeed(symlink("loop", folder + "/loop"))
         try watch(["loop"])

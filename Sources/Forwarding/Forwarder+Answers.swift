@@ -373,6 +373,14 @@ extension Answer {
         return answer
     }
 
+    /// The answer for the waiting clients alone, since a better one may come: no cache keeps it, nor does a client.
+    var unkept: Answer {
+        var answer = self
+        answer.clampTTLs(minimum: 0, maximum: 0)
+        (answer.keep, answer.isCacheable) = (0, false)
+        return answer
+    }
+
     /// Limits a substitute for another answer to a minute.
     mutating func limitToStandIn() { clampTTLs(minimum: 0, maximum: Timing.standInTTL) }
 }

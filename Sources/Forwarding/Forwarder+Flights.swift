@@ -139,11 +139,11 @@ extension Forwarder {
         }
         if let absence = translations.absence(of: flight.id) {
             // The A records are not known yet, but the absence of an AAAA record is.
-            return reply(flight, clients, absence.answer, by: absence.by)
+            return reply(flight, clients, absence.answer.unkept, by: absence.by)
         }
         if let best = secondBest(of: flight) {
             let answer = explained(best.answer, flight.route[best.step].group)
-            reply(flight, clients, existing(answer, flight.key, at: now), by: best.by)
+            reply(flight, clients, existing(answer, flight.key, at: now).unkept, by: best.by)
         } else {
             var reason = reason(flight)
             if timedOut { reason.code = .noReachableAuthority }

@@ -13,7 +13,7 @@ import DNSWire
 /// | the same, to a client that sets DO and CD | the result: the client makes AAAA by itself (§5.5) |
 /// | the same with signatures, to a client that sets DO | the result: the client may check it, and the daemon does not (§5.5) |
 /// | none: no server has answered | a stale answer, else the failure |
-/// | NODATA, and the A records are not known in time, or not at all | NODATA, which is not cached |
+/// | NODATA, and the A records are not known in time, or not at all | NODATA, which is not cached, by clients either |
 ///
 /// An account answers for both families at once. For other groups, A is a question of its own under the rules of all
 /// questions; the AAAA question waits meanwhile, as long as it waits for servers. The made answer is cached as the
@@ -137,8 +137,8 @@ extension Forwarder {
             return end(flight, with: made, by: arrival.by)
         }
         var best = made.map { StepAnswer(answer: $0, by: arrival.by, step: absence.step) } ?? absence
-        // A records may exist, so the absence is not cached.
-        if made == nil, !a.head.responseCode.isAnswer { (best.answer.keep, best.answer.isCacheable) = (0, false) }
+        // A records may exist.
+        if made == nil, !a.head.responseCode.isAnswer { best.answer = best.answer.unkept }
         tell(flight, .answered(best), at: now)
     }
 

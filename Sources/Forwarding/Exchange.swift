@@ -123,6 +123,8 @@ public struct Failure: Error, Sendable, Equatable {
         case denied
         /// The answer has another HTTP status, or cannot be decrypted or parsed.
         case badAnswer
+        /// The service refuses the names of a request together. It is well: each name is asked alone.
+        case refusedTogether
         /// This machine is short of a resource, such as descriptors. No server is to blame, so no other one is asked.
         case here
     }

@@ -58,6 +58,7 @@ extension GroupDesk {
         // An answer proves that the query was sent.
         case .answered: if !query.isWritten { noteWritten(query.subject, query.group, query.server.exposure) }
         case .failed(let failure) where failure.kind == .here: noteShort(failure, at: now)
+        case .failed(let failure) where failure.kind == .refusedTogether: break
         case .failed:
             groups[query.group.rawValue].counters.failures += 1
             failedQueries += 1
@@ -146,7 +147,7 @@ extension GroupDesk {
             for lookup in lookups where lookup.query != nil {
                 lookup.trouble = trouble
                 for flight in lookup.flights { tell(flight, .failed(trouble)) }
-                if failure.kind == .badAnswer, lookups.count > 1 {
+                if failure.kind == .refusedTogether || failure.kind == .badAnswer, lookups.count > 1 {
                     // One unusual name must not cost the other names of its request their answers.
                     lookup.wasLeftOut = true
                 } else {

@@ -30,6 +30,8 @@ struct ServerChoice {
     /// When a query was last sent.
     private var askedAt: Tick?
     private var nextNumber = 0
+    /// Whether the log has of late that a server refuses names together.
+    private var refusalNews = News()
 
     /// Milliseconds from a question that probes a failed group to the next such question, and from a trial without a
     /// verdict to the next trial.
@@ -181,6 +183,12 @@ struct ServerChoice {
         let (before, server) = (first, servers[index].server)
         var events: [Event] = []
         servers[index].ends(for: query.holder)
+        var verdict = verdict
+        if case .failed(let failure) = verdict, failure.kind == .refusedTogether {
+            if refusalNews.isNews(at: now) { events.append(.failing(group, server, failure)) }
+            // A server that refuses names works.
+            verdict = .answered(hasAnswer: true, toRepeat: false)
+        }
         switch verdict {
         case .answered(let hasAnswer, let toRepeat):
             let sent = toRepeat ? query.repeated ?? query.sent : query.sent
@@ -255,7 +263,7 @@ extension Failure.Kind {
     /// Whether the server itself reported the failure, which shows that the server is reachable.
     var isServersWord: Bool {
         switch self {
-        case .unauthorized, .tooOften, .denied, .badAnswer: true
+        case .unauthorized, .tooOften, .denied, .badAnswer, .refusedTogether: true
         case .timedOut, .unreachable, .untrusted, .insecure, .here: false
         }
     }

@@ -136,7 +136,7 @@ public enum FallbackReason: Int, CaseIterable, Sendable {
         case .unauthorized: self = .unauthorized
         case .tooOften: self = .tooOften
         case .denied: self = .denied
-        case .badAnswer: self = .badAnswer
+        case .badAnswer, .refusedTogether: self = .badAnswer
         case .here: return nil
         }
     }

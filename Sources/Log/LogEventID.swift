@@ -12,6 +12,8 @@ package enum LogEventID: String, CaseIterable, Sendable {
     case serviceAnswersAgain = "service-answers-again cef2b967d8e145409f2b601e01279a17"
     case certificateRefused = "certificate-refused 61b26326068546cda4a325ac64501faa"
     case accountRefused = "account-refused ad361eeab3a741178dc67ea9fc1fab02"
+    /// Names are asked one by one.
+    case namesRefused = "names-refused e0b52eecbab0432aad9e9b9e6c58231e"
     /// Questions go to the next server of `dnsIp`.
     case serviceGivenUp = "service-given-up 306caef07f924e60be8234a8d41092b6"
     /// Questions go to the first server of `dnsIp` again.

@@ -144,6 +144,13 @@ import Testing
         }
     }
 
+    @Test func aRefusalOfNamesIsNoFailureOfTheServer() {
+        let lines = LogLines()
+        lines.report.event(.failing(.httpdns, server, Failure(.refusedTogether, "x", statusCode: 403)), overview)
+        #expect(lines.all == ["warning HTTPDNS 192.0.2.2:443 refuses names asked together: x"])
+        #expect(lines.fields.map { $0["event"] } == ["names-refused"])
+    }
+
     private func overview(_ id: GroupID) -> GroupOverview {
         var group = UpstreamGroup(
             id, [], id == .httpdns ? .addresses(namesPerRequest: 1) : .messages, .lastThatAnswered, timeout: 0)

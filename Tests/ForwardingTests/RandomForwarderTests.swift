@@ -218,7 +218,8 @@ import Testing
 
         mutating func failure() -> Failure {
             let kinds: [Failure.Kind] = [
-                .timedOut, .unreachable, .untrusted, .insecure, .unauthorized, .tooOften, .denied, .badAnswer, .here,
+                .timedOut, .unreachable, .untrusted, .insecure, .unauthorized, .tooOften, .denied, .badAnswer,
+                .refusedTogether, .here,
             ]
             return Failure(
                 kinds[chance.below(kinds.count)], "chance", retryAfter: [nil, 0, 3, 1000][chance.below(4)])

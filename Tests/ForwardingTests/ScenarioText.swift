@@ -185,7 +185,8 @@ extension Families {
 extension Failure.Kind {
     static let words: [Failure.Kind: String] = [
         .timedOut: "timeout", .unreachable: "refused", .untrusted: "untrusted", .unauthorized: "unauthorized",
-        .tooOften: "too often", .badAnswer: "bad answer", .insecure: "insecure", .denied: "denied", .here: "here",
+        .tooOften: "too often", .badAnswer: "bad answer", .refusedTogether: "names", .insecure: "insecure",
+        .denied: "denied", .here: "here",
     ]
 }
 

@@ -44,13 +44,19 @@ import Testing
         #expect(reasons.code(of: name, .ipv4) == "InvalidHost" && reasons.code(of: name, .ipv6) == "InvalidHost")
     }
 
-    /// The names are then asked one by one.
-    @Test func aRefusalOfSeveralNamesIsAFailure() throws {
-        guard case .failed(let failure) = try outcome("InvalidHost", to: Self.names) else {
+    /// The names are then asked one by one. Only what is said of the names leaves the server in use.
+    @Test(
+        arguments: [
+            ("InvalidHost", 400, nil, .refusedTogether), ("TooManyHosts", 400, nil, .refusedTogether),
+            ("TooManyHosts", 503, 7, .tooOften), ("Unheard", 400, nil, .badAnswer),
+        ] as [(String, Int, Int?, Failure.Kind)])
+    func aRefusalOfSeveralNames(code: String, status: Int, retryAfter: Int?, kind: Failure.Kind) throws {
+        let ended = try outcome(code, to: Self.names, status: status, retryAfter: retryAfter)
+        guard case .failed(let failure) = ended else {
             Issue.record("not a failure")
             return
         }
-        #expect(failure.kind == .badAnswer)
+        #expect(failure.kind == kind)
     }
 
     /// The service says nothing about the name.

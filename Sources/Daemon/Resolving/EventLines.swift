@@ -117,7 +117,10 @@ extension Report {
     /// The name of a server in a line.
     private static func name(_ group: GroupOverview, _ server: Server) -> String { "\(group.title) \(server)" }
 
-    static func fails(_ who: String, _ failure: Failure) -> String { "\(who) fails: \(failure.detail)" }
+    static func fails(_ who: String, _ failure: Failure) -> String {
+        let what = failure.kind == .refusedTogether ? "refuses names asked together" : "fails"
+        return "\(who) \(what): \(failure.detail)"
+    }
 
     static func withoutStore(_ why: String) -> String {
         "shared cache: not in use, names are looked up without it: \(why)"
@@ -130,6 +133,7 @@ extension Failure {
         switch kind {
         case .untrusted: .certificateRefused
         case _ where !group.carriesAddresses: .resolverFails
+        case .refusedTogether: .namesRefused
         case .unauthorized: .accountRefused
         case .badAnswer where statusCode == 403: .accountRefused
         case .timedOut, .unreachable, .insecure, .tooOften, .denied, .badAnswer, .here: .serviceFails

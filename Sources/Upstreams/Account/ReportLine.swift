@@ -50,7 +50,7 @@ struct ReportLine {
     private static func errorCode(_ failure: Failure) -> Int {
         switch failure.kind {
         case .timedOut: timedOut
-        case .badAnswer: noData
+        case .badAnswer, .refusedTogether: noData
         default: unresolved
         }
     }

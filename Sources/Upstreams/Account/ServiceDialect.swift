@@ -89,11 +89,11 @@ final class ServiceDialect: Dialect {
             return .outcome(.addresses(results, reasons), code: .noError, provesConnectionInSync: true)
         } catch {
             if !isRewritten, access.correctClock(after: error, response, at: now) { return .retryRewritten }
-            let failure = Failure(error, response, access.keys)
+            var failure = Failure(error, response, access.keys)
+            let isOfNames = failure.kind == .badAnswer && (error.remedy == .names || error.remedy == .fewerNames)
+            if names.count > 1, isOfNames { failure.kind = .refusedTogether }
             // The refusal of a single name is the service's word about this name, and not a failure of the server.
-            if names.count == 1, failure.kind == .badAnswer, case .refused(let refusal) = error,
-                refusal.remedy == .names
-            {
+            if names.count == 1, isOfNames, case .refused(let refusal) = error, refusal.remedy == .names {
                 let reason = AbsenceReason(names[0], families, code: refusal.code.utf8)
                 return .outcome(
                     .addresses([NameAddresses(noRecordOf: names[0], families)], reason.map { [$0] } ?? []),

@@ -321,6 +321,15 @@ def test_the_client_subnet(account, shop, provider, way):
         assert "198.51.100.7" not in service.targets[0]
 
 
+def test_a_query_for_several_names_of_which_one_is_refused(command, account, authority):
+    service = account("alibaba")
+    service.refusal = lambda request: Refused(400, "InvalidHost") if "bad.shop.example" in request.names else None
+    settings = {"upstreams.shop": service.settings() | {"domains": ["shop.example"], "caFile": str(authority.file)}}
+    shown = command("query", "n1.shop.example", "bad.shop.example", "--group", "shop", "--format", "pair", whole=settings)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout == "n1.shop.example 203.0.113.1 2001:db8:1::1\nbad.shop.example 0 0\n"
+
+
 @pytest.mark.parametrize(("provider", "way"), WAYS)
 def test_commands(command, account, authority, provider, way):
     service = account(provider, way)

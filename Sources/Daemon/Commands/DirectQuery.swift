@@ -54,8 +54,8 @@ public struct DirectQuery {
                 continue
             }
             pending.removeFirst()
-            // The names that the answer leaves out are asked one by one; a name that is left out even then has no
-            // record.
+            // The names that the answer leaves out, or that are refused together, are asked one by one; a name that is
+            // left out even then has no record.
             if case .addresses(let names, _) = request, names.count > 1 {
                 pending.insert(contentsOf: names.filter { known[$0] == nil }.map { .addresses([$0], families) }, at: 0)
             }
@@ -97,6 +97,7 @@ public struct DirectQuery {
             if question.type == .a { found.ipv4 = family } else { found.ipv6 = family }
             known[question.name] = found
             return nil
+        case (.failed(let failure), .addresses) where failure.kind == .refusedTogether: return nil
         case (.failed(let failure), _): return failure.detail
         case (.addresses, .message), (.answer, .addresses): return "an answer of another kind"
         }

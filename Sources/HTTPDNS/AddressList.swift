@@ -3,26 +3,24 @@ internal import DNSWire
 
 /// The addresses that an answer gives for one name, as far as the daemon uses them.
 struct AddressList {
-    private(set) var ipv4: [IPAddress] = []
-    private(set) var ipv6: [IPAddress] = []
-    /// Whether the list was given an address that no machine can have, so that it stays empty. The owner of a zone can
-    /// write such an address, so it is not a failure of the service.
-    private var isOfNoMachine = false
+    // nil: the list was given an address of the family that no machine can have, so none of the family is taken. The
+    // owner of a zone can write such an address, so it is not a failure of the service.
+    private(set) var ipv4: [IPAddress]? = []
+    private(set) var ipv6: [IPAddress]? = []
     /// The TTL in seconds; nil for a list without a TTL.
     var ttl: UInt32?
 
-    var isEmpty: Bool { ipv4.isEmpty && ipv6.isEmpty }
+    var isEmpty: Bool { (ipv4 ?? []).isEmpty && (ipv6 ?? []).isEmpty }
 
     /// Adds an address unless the list has it already, since an RRset contains no record twice (RFC 2181 §5).
     mutating func add(_ address: IPAddress) {
-        if !address.isOfOneMachine { (isOfNoMachine, ipv4, ipv6) = (true, [], []) }
-        guard !isOfNoMachine else { return }
-        if address.isIPv4 { Self.append(address, to: &ipv4) } else { Self.append(address, to: &ipv6) }
+        if address.isIPv4 { Self.add(address, to: &ipv4) } else { Self.add(address, to: &ipv6) }
     }
 
-    private static func append(_ address: IPAddress, to addresses: inout [IPAddress]) {
-        guard addresses.count < ServiceProtocol.addressesPerFamily, !addresses.contains(address) else { return }
-        addresses.append(address)
+    private static func add(_ address: IPAddress, to addresses: inout [IPAddress]?) {
+        if !address.isOfOneMachine { addresses = nil }
+        let isTaken = addresses.map { $0.count < ServiceProtocol.addressesPerFamily && !$0.contains(address) } ?? false
+        if isTaken { addresses?.append(address) }
     }
 }
 
@@ -31,9 +29,10 @@ extension NameAddresses {
     ///   - first: The list of the IPv4 addresses.
     ///   - second: The list of the IPv6 addresses, which is `first` again if one list has both families.
     init(_ name: Name, _ first: AddressList, _ second: AddressList, asked: Families) {
-        func family(_ addresses: [IPAddress], _ ttl: UInt32?, isAsked: Bool) -> FamilyAddresses {
+        func family(_ addresses: [IPAddress]?, _ ttl: UInt32?, isAsked: Bool) -> FamilyAddresses {
             guard isAsked else { return .notAsked }
-            return addresses.isEmpty ? .noRecord : .addresses(addresses, ttl: ttl ?? ServiceProtocol.defaultTTL)
+            guard let addresses, !addresses.isEmpty else { return .noRecord }
+            return .addresses(addresses, ttl: ttl ?? ServiceProtocol.defaultTTL)
         }
         self.init(
             name: name, ipv4: family(first.ipv4, first.ttl, isAsked: asked.contains(.ipv4)),

@@ -223,6 +223,16 @@ import Testing
         #expect(
             try parse(.volcengine, "{\"host\":\"a.example\",\"ips\":[\"192.0.2.1\",\"0.0.0.0\"]}", ["a.example"])
                 == [result("a.example")])
+        // What is wrong in one family takes nothing from the other, in whatever list it comes.
+        for body in ["\"ips\":[\"192.0.2.1\",\"::\"]", "\"ips\":[\"192.0.2.1\"],\"ipsv6\":[\"::ffff:192.0.2.1\"]"] {
+            #expect(
+                try parse(.alibabaV1, "{\"host\":\"a.example\",\(body),\"ttl\":60}", ["a.example"])
+                    == [result("a.example", .addresses(addresses("192.0.2.1"), ttl: 60))])
+        }
+        let mixed = "{\"host\":\"a.example\",\"ips\":[\"2001:db8::1\",\"0.0.0.0\"],\"ttl\":60}"
+        #expect(
+            try parse(.volcengine, mixed, ["a.example"])
+                == [result("a.example", .noRecord, .addresses(addresses("2001:db8::1"), ttl: 60))])
     }
 
     @Test func lists() throws {

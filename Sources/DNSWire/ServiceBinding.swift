@@ -47,8 +47,13 @@ struct ServiceBinding {
         case Self.mandatory:
             guard !value.isEmpty, value.count.isMultiple(of: 2) else { return false }
             let keys = stride(from: 0, to: value.count, by: 2).map { value.span.integer16(at: $0) }
-            return zip(keys, keys.dropFirst()).allSatisfy(<)
-                && keys.allSatisfy { key in key != Self.mandatory && parameters.contains { $0.key == key } }
+            guard zip(keys, keys.dropFirst()).allSatisfy(<) else { return false }
+            // Keys and parameters both ascend, so each is walked once: a record may have ten thousand of them.
+            var rest = parameters[...]
+            return keys.allSatisfy { key in
+                rest = rest.drop { $0.key < key }
+                return key != Self.mandatory && rest.first?.key == key
+            }
         case Self.alpn:
             var offset = 0
             while offset < value.count, value[offset] > 0 { offset += 1 + Int(value[offset]) }

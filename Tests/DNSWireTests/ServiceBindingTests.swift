@@ -82,6 +82,7 @@ import Testing
             "0001 00 0000 0000 0001 0003 026832", "0001 00 0000 0003 000100 0001 0003 026832",
             "0001 00 0000 0002 0000 0001 0003 026832", "0001 00 0000 0004 0003 0001 0001 0003 026832 0003 0002 0035",
             "0001 00 0000 0004 0001 0001 0001 0003 026832", "0001 00 0000 0002 0003 0001 0003 026832",
+            "0001 00 0000 0004 0001 0003 0001 0003 026832 0004 0004 c0000201",
             // Hints that are no addresses, though others take their place.
             "0001 00 0004 0000", "0001 00 0004 0003 c00002", "0001 00 0006 0004 c0000201", "0001 00 0006 0000",
         ])
@@ -150,6 +151,24 @@ import Testing
         #expect(bound.head.additionalCount == 0)
         #expect(bound.records().map(\.type) == [.https])
         #expect(bound.keep == 60)
+    }
+
+    @Test("as many mandatory parameters as a message holds are checked at once")
+    func manyMandatory() {
+        func octets(_ value: Int) -> [UInt8] { [UInt8(value >> 8), UInt8(value & 0xFF)] }
+        func isTaken(_ mandatory: Range<Int>) -> Bool {
+            var data = hex("0001 00 0000") + octets(2 * mandatory.count)
+            for key in mandatory { data += octets(key) }
+            for key in 100..<10_900 { data += octets(key) + [0, 0] }
+            let answer = Wire.answer(.https, [Wire.record(Wire.pointer, .https, data)])
+            return answer.bound(to: [], for: 30)?.records().first?.rdata == data
+        }
+        // The least of some times: other tests run beside this one.
+        let times = (0..<3).map { _ in ContinuousClock().measure { #expect(isTaken(100..<10_900)) } }
+        #expect(times.min()! < .milliseconds(500), "\(times)")
+        // The last key, and the first, are not there.
+        #expect(!isTaken(100..<10_901))
+        #expect(!isTaken(99..<10_900))
     }
 
     @Test func eightOfAFamilyAreEnough() throws {

@@ -11,11 +11,11 @@ public import HTTP
 /// could have written it.
 public final class AlibabaAccount: ServiceAccount {
     public let sessionID: String?
+    public let validity: UInt64
 
     private let id: [UInt8]
     /// The client subnet as a parameter, or as an encrypted member; empty without a client subnet.
     private let route: [UInt8]
-    private let validity: UInt64
     private let signer: RequestSigner
     /// Octets of the session's identifier, written as twice as many digits: twelve characters, as in the service's own
     /// SDKs.

@@ -18,6 +18,8 @@ public final class AlibabaV1Account: ServiceAccount {
         list = AlibabaList(signing)
     }
 
+    public var validity: UInt64 { signing.validity }
+
     public func appendTarget(
         _ names: [Name], family: Families, at unixSeconds: UInt64, to request: inout [UInt8]
     ) throws(RequestError) {

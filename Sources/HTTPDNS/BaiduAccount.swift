@@ -17,6 +17,8 @@ public final class BaiduAccount: ServiceAccount {
         self.signing = signing
     }
 
+    public var validity: UInt64 { signing.validity }
+
     public func appendTarget(
         _ names: [Name], family: Families, at unixSeconds: UInt64, to request: inout [UInt8]
     ) throws(RequestError) {

@@ -6,8 +6,8 @@ public import HTTP
 ///
 /// Not `Sendable`: ciphers are reused, so an account belongs to one queue.
 public protocol ServiceAccount: AnyObject {
-    /// Whether a request is valid only for a time, so that a refusal may be due to the clock.
-    var hasExpiry: Bool { get }
+    /// Seconds for which a request is valid, so that a refusal may be due to the clock; 0: for all time.
+    var validity: UInt64 { get }
 
     /// Appends the target of a GET request, path and query, that asks the service about all of `names`.
     /// - Parameters:
@@ -46,6 +46,5 @@ extension ServiceAccount {
         return try parse(response, names: names, family: family, reasons: &reasons)
     }
 
-    public var hasExpiry: Bool { true }
     public var sessionID: String? { nil }
 }

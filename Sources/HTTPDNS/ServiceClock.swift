@@ -9,7 +9,7 @@ public final class ServiceClock {
     /// The service's time at the last correction, and its moment.
     private var correction: (time: UInt64, at: Tick)?
 
-    /// Seconds by which a clock may be wrong before a service refuses requests.
+    /// Seconds by which a clock may be wrong before a service refuses requests that are valid for longer.
     static let tolerance: UInt64 = 20
     /// The largest correction in seconds by an answer that any host on the path could have written: an attacker could
     /// replay a request while it is valid, and each replay is billed.
@@ -28,11 +28,12 @@ public final class ServiceClock {
     /// Learns from a refusal that may be due to the clock.
     /// - Parameters:
     ///   - time: The service's time in its answer; nil: the answer gives no time.
+    ///   - validity: Seconds for which the request was valid.
     ///   - isProven: Whether TLS proves that the service gave the time.
     /// - Returns: Whether to repeat the request with the time of the corrected clock.
-    public func learn(_ time: UInt64?, at now: Tick, wall: UInt64, isProven: Bool) -> Bool {
+    public func learn(_ time: UInt64?, at now: Tick, wall: UInt64, validity: UInt64, isProven: Bool) -> Bool {
         guard let time, time <= UInt64(UInt32.max),
-            Self.difference(time, self.time(at: now, wall: wall)) > Self.tolerance
+            Self.difference(time, self.time(at: now, wall: wall)) > min(Self.tolerance, validity / 2)
         else { return wasCorrected(before: now) }
         guard isProven || Self.difference(time, wall) <= Self.largestUnproven else { return false }
         correction = (time, now)

@@ -13,8 +13,7 @@ public final class TencentAccount: ServiceAccount {
     private let cipher: PayloadCipher?
     /// The route address that is encrypted for each request; nil if the address is sent in clear, or not at all.
     private let routeIpToEncrypt: [UInt8]?
-    /// Seconds for which a request is valid; 0 for no limit.
-    private let authExpirySeconds: UInt64
+    public let validity: UInt64
 
     /// - Parameters:
     ///   - credential: The account's key or token, which also selects the mode.
@@ -46,7 +45,7 @@ public final class TencentAccount: ServiceAccount {
         } catch {
             throw .encryption(error)
         }
-        self.authExpirySeconds = UInt64(max(0, authExpirySeconds))
+        validity = UInt64(max(0, authExpirySeconds))
         let route = routeIp.map { Array($0.description.utf8) }
         routeIpToEncrypt = routeIpEncrypted && cipher != nil ? route : nil
         var tail = Array(ServiceProtocol.flags.utf8)
@@ -59,18 +58,16 @@ public final class TencentAccount: ServiceAccount {
         self.tail = tail
     }
 
-    public var hasExpiry: Bool { authExpirySeconds > 0 }
-
     public func appendTarget(
         _ names: [Name], family: Families, at unixSeconds: UInt64, to request: inout [UInt8]
     ) throws(RequestError) {
         var joined: [UInt8] = []
         joined.reserveCapacity(256)
         try joined.appendNames(names, to: .tencent)
-        if authExpirySeconds > 0 {
+        if validity > 0 {
             // The whole batch has one expiry, which is encrypted with the names.
             joined.append(UInt8(ascii: ";"))
-            joined.appendDecimal(unixSeconds &+ authExpirySeconds)
+            joined.appendDecimal(unixSeconds &+ validity)
         }
         request.append("/d?dn=")
         if let cipher { try request.appendEncrypted(joined, with: cipher) } else { request += joined }

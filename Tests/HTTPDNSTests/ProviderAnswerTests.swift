@@ -361,6 +361,14 @@ import Testing
         #expect(clock.time(0, wall: 10_000) == 10_000)
     }
 
+    /// Such a request has expired by a difference that others outlast.
+    @Test func ofRequestsThatAreValidForSecondsTheyMayBe() {
+        let clock = ServiceClock()
+        #expect(!clock.learn(10_005, 0, wall: 10_000, validity: 10))
+        #expect(clock.learn(10_015, 0, wall: 10_000, validity: 10))
+        #expect(clock.time(0, wall: 10_000) == 10_015)
+    }
+
     @Test func whatIsNotProvenMovesItByADayAtMost() {
         let clock = ServiceClock()
         #expect(!clock.learn(1_000_000, 0, wall: 10_000, isProven: false))
@@ -375,7 +383,10 @@ extension ServiceClock {
         time(at: Tick(nanoseconds: second * 1_000_000_000), wall: wall)
     }
 
-    fileprivate func learn(_ time: UInt64?, _ second: UInt64, wall: UInt64, isProven: Bool = true) -> Bool {
-        learn(time, at: Tick(nanoseconds: second * 1_000_000_000), wall: wall, isProven: isProven)
+    fileprivate func learn(
+        _ time: UInt64?, _ second: UInt64, wall: UInt64, validity: UInt64 = 600, isProven: Bool = true
+    ) -> Bool {
+        learn(
+            time, at: Tick(nanoseconds: second * 1_000_000_000), wall: wall, validity: validity, isProven: isProven)
     }
 }

@@ -38,7 +38,7 @@ package struct ServiceAccess {
     /// - Returns: Whether to repeat the request with the time of the corrected clock.
     @discardableResult
     func correctClock(after failure: ServiceFailure, _ response: HTTPResponse, at now: Tick) -> Bool {
-        guard account.hasExpiry else { return false }
+        guard account.validity > 0 else { return false }
         /// The service's time in seconds since 1970, if the answer has it.
         var time = response.date
         switch failure.remedy {
@@ -47,7 +47,8 @@ package struct ServiceAccess {
             if case .refused(let refusal) = failure { time = refusal.serviceTime ?? time }
         default: return false
         }
-        return clock.learn(time, at: now, wall: WallClock.unixSeconds(), isProven: security.isSecure)
+        return clock.learn(
+            time, at: now, wall: WallClock.unixSeconds(), validity: account.validity, isProven: security.isSecure)
     }
 }
 

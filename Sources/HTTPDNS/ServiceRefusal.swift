@@ -48,7 +48,10 @@ public struct ServiceRefusal: Sendable, Equatable {
             ["UnsignedInterfaceDisabled"], .account,
             { "the account takes signed requests alone; \($0.areRight([.dnsKey]))" }
         ),
-        (["InvalidDuration"], .account, { "it is valid for too long; give a shorter \($0[.authExpirySeconds])" }),
+        (
+            ["InvalidDuration"], .account,
+            { "it is valid for too long; is this machine's clock right, and \($0[.authExpirySeconds]) short enough?" }
+        ),
         (["MissingArgument"], .account, { "something is missing in it; \($0.areRight($0.encryption + [.provider]))" }),
         (["MethodNotAllowed"], .account, { "it is asked by another method there; \($0.areRight([.provider]))" }),
         (

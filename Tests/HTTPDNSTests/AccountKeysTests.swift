@@ -50,7 +50,10 @@ import Testing
             signed(.alibaba, aesKey: aesKey), 403, "",
             "(HTTP status 403): are SECTION.dnsId and SECTION.dnsKey and SECTION.aesKey right?"
         ),
-        (signed(.alibaba), 403, "{\"code\":\"InvalidDuration\"}", "too long; give a shorter SECTION.authExpirySeconds"),
+        (
+            signed(.alibaba), 403, "{\"code\":\"InvalidDuration\"}",
+            "too long; is this machine's clock right, and SECTION.authExpirySeconds short enough?"
+        ),
         (signed(.alibaba), 400, "{\"code\":\"InvalidHost\"}", "are the names of NAMES registered with the account?"),
         (signed(.alibaba), 403, "{\"code\":\"ServiceLevelDeny\"}", "plan used up, or SECTION.dnsId wrong?"),
         (https, 429, "", "(HTTP status 429): does SECTION.queriesPerSecond keep to its plan?"),

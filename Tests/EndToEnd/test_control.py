@@ -170,6 +170,7 @@ def test_flush(controlled, service, tmp_path):
             ("https://www.example.com:8443/a?b", "is a URL; give the name in it, www.example.com"),
             ("bücher.example", "has letters that are not ASCII; give the name as DNS has it, xn--")):
         assert said in operator("flush", wrong, code=64).replace("\n", " ")
+    operator("flush", "--all")
     running.process.kill()
     running.process.wait()
     assert b"example" not in file.read_bytes()

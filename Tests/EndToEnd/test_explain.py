@@ -371,7 +371,7 @@ def test_a_file_that_the_daemon_has_not_read(world, binary, place, tmp_path):
     assert "fallback" in text and "upstreams.ads" not in text
     assert "running daemon" not in explained("--json")
     text = explained("--socket", "")
-    assert text.startswith("By the configuration alone") and "upstreams.ads.domains" in text, text
+    assert "\nBy the configuration alone" in text and "upstreams.ads.domains" in text, text
 
 
 # -- without a daemon --

@@ -144,7 +144,7 @@ def test_a_name_that_a_group_takes_is_asked_of_that_group_alone(world, named, sc
 
 
 def test_explain_does_not_ask_a_server_that_no_question_needed_yet(world, named, binary):
-    running = world.run(named("tls").name_url, "tls://other.example.net")
+    running = world.run(named("tls").name_url, "tls://other.example.net", settings={"control": {"socket": "control.sock"}})
     assert addresses(ask("one.example.org", port=PORT)) == OURS
     explained = Control(binary, running)("explain", "two.example.org")
     assert OURS[0] in explained and "fails" not in explained, explained

@@ -4,6 +4,7 @@ import DNSWire
 import Forwarding
 import Names
 import Transport
+import Upstreams
 
 /// The assignment of names to groups, by the settings and the files that they name.
 struct NameLists: Sendable, Equatable {

@@ -26,7 +26,7 @@ extension Forwarder {
         return policy.synthesis(for: key.audience)
     }
 
-    /// Whether clients get, in the place of an answer, one that is made from the A records if there are any.
+    /// Whether clients get, instead of an answer one that is made from the A records if there are any.
     func isMadeOfA(_ key: Flight.Key, _ answer: Answer) -> Bool {
         synthesis(key) != nil && answer.lacksTheType && !answer.isSigned
     }

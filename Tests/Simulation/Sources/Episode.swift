@@ -127,7 +127,8 @@ final class Episode {
     private func perform(_ item: Script.Item) {
         var chance = Chance(seed: item.seed)
         switch item.what {
-        case .question, .pipeline, .blackHole, .outage, .youngResets, .silentZone, .goAway, .stutter, .fullDisk, .names, .hosted,
+        case .question, .pipeline, .blackHole, .outage, .youngResets, .silentZone, .goAway, .stutter, .fullDisk, .names,
+            .hosted,
             .blocked, .control, .counters, .wrongReload:
             break
         case .noDescriptors(let seconds): judge.isTroubled(seconds: seconds, isShortage: true)

@@ -75,7 +75,7 @@ extension Forwarder {
     }
 
     /// The cached answer to a question. A service binding is not given stale: its hints are an account's addresses of
-    /// their time, and clients without it use those of now.
+    /// their time, and clients without it use the present ones.
     @inline(__always)
     mutating func known(_ key: Flight.Key, isBinding: Bool, at now: Tick) -> DNSCache.Held? {
         guard !key.findsServer else { return nil }

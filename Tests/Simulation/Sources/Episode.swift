@@ -449,7 +449,8 @@ final class Episode {
 
     /// While a group is down, one question a second at most finds out whether it is back; the others go on at once.
     private func askThroughOutage(_ client: Int, _ zone: String, _ trouble: Trouble, _ seed: UInt64) {
-        guard let group = calmGroup(zone), !group.thenTry.isEmpty, !plan.hasBudget else { return }
+        guard let group = calmGroup(zone), !group.thenTry.isEmpty, !plan.hasBudget, !plan.mayLeaveOut("h.\(zone)", 1)
+        else { return }
         judge.isTroubled(seconds: 18)
         let (troubles, count, era) = (judge.troubles, judge.plans.count, judge.era)
         askNew(client, zone, 20, 18, seed, isPromised: false)

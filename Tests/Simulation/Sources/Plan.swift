@@ -493,7 +493,9 @@ struct Plan {
     }
 
     private func isBlocked(_ name: String, _ blocking: Blocking) -> Bool {
-        let list = [Topology.blockedZone] + (blocking.hasFile ? files.blocked : [])
+        // No list takes a name that the daemon needs itself.
+        let isNeeded = name == aliasTarget || hasServer(called: name)
+        let list = [Topology.blockedZone] + (blocking.hasFile && !isNeeded ? files.blocked : [])
         func has(_ zone: String) -> Bool { name == zone || name.hasSuffix("." + zone) }
         return list.contains(where: has) && !list.contains { $0.hasPrefix("@") && has(String($0.dropFirst())) }
     }

@@ -455,7 +455,10 @@ final class Episode {
         let (troubles, count, era) = (judge.troubles, judge.plans.count, judge.era)
         askNew(client, zone, 20, 18, seed, isPromised: false)
         kernel.after(1_000_000_000) {
-            for host in group.hosts { host.begin(trouble, until: kernel.now + 17_000_000_000) }
+            for host in group.hosts {
+                host.begin(trouble, until: kernel.now + 17_000_000_000)
+                if trouble == .refuses { kernel.network.reset(host) }
+            }
         }
         // By then the first questions have failed at each server.
         let known = kernel.awake + 7_000_000_000

@@ -182,8 +182,8 @@ extension Explained {
             ? "fresh for \(held.left) s more" : "stale, past its TTL for \(held.elapsed - held.answer.keep) s"
         let former = held.audience.isOfAccounts ? "HTTPDNS, from cache.file" : "a group that cache.file does not name"
         let origin = explanation.origin?.title ?? former
-        return
-            "\(answer); by \(origin), \(held.elapsed) s ago; \(state)\(held.isStandIn ? "; in the place of HTTPDNS" : "")"
+        let substitute = held.isStandIn ? "; in the place of \(parts.first?.group.title ?? "another group")" : ""
+        return "\(answer); by \(origin), \(held.elapsed) s ago; \(state)\(substitute)"
     }
 
     /// `NOERROR: A 192.0.2.1, ttl 60`.

@@ -1,6 +1,7 @@
 """The manifests: kubectl's output, compared with Kubernetes' own schema and with the daemon's settings."""
 
 import base64
+import ipaddress
 import os
 import pathlib
 import re
@@ -186,6 +187,16 @@ def test_the_store_is_the_daemons_alone(built, folder):
     password = (folder / "shared-cache/client/password").read_text().strip()
     assert users == f"user default off\nuser httpdnsd on >{password} ~h1:* +get +set +del\n"
     assert pod["spec"]["volumes"][0]["secret"]["secretName"] == kinds["Secret"]["metadata"]["name"]
+
+
+def test_the_store_can_be_opened_to_daemons_in_the_networks_of_nodes(built, folder):
+    """Selectors do not find such pods, so the policy has a line with the addresses of nodes, which the folders name."""
+    assert pod_of(built("node-local"))["spec"]["hostNetwork"]
+    store = (folder / "shared-cache/store.yaml").read_text().replace("#- ipBlock", "- ipBlock")
+    policy, = (one["spec"] for one in yaml.safe_load_all(store) if one["kind"] == "NetworkPolicy")
+    assert ipaddress.ip_network(policy["ingress"][0]["from"][-1]["ipBlock"]["cidr"]).is_private
+    for overlay in ("node-local", "shared-cache"):
+        assert "ipBlock" in (folder / overlay / "kustomization.yaml").read_text()
 
 
 @each_overlay

@@ -98,6 +98,12 @@ def test_a_page_in_chinese_has_the_commands_keys_and_tables_of_the_english_one(p
         assert len(content) == len(chinese[part]), part
 
 
+def test_no_paragraph_in_chinese_ends_in_the_middle_of_a_sentence():
+    for document in DOCUMENTS:
+        if not is_english(document):
+            assert not re.findall(r".*[，、；：]\n(?:\Z|\n(?!```|\||- |\d+\. ))", document.read_text()), document
+
+
 def test_the_page_in_chinese_for_operators_says_what_the_english_ones_say():
     """The Chinese page has the most needed half of these pages: each command and code in it is in an English one."""
     pages = ("systemd", "clients", "troubleshooting", "metrics", "hosts", "log", "settings")

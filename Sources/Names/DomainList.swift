@@ -75,6 +75,25 @@ public struct DomainList: Sendable, Hashable {
     /// Notes that the next pattern is on the same line as the last pattern.
     mutating func stayOnLine() { octets.append(Mark.sameLine.rawValue) }
 
+    /// The patterns that another list lacks, one a line.
+    func subtracting(_ other: DomainList) -> DomainList {
+        var others: Set<ArraySlice<UInt8>> = []
+        var (rest, offset) = (DomainList(), 0)
+        while let entry = other.entry(after: &offset) { others.insert(other.octets[entry.offset..<offset]) }
+        offset = 0
+        while let entry = entry(after: &offset) {
+            let octets = octets[entry.offset..<offset]
+            if !others.contains(octets) { rest.append(octets, count: 1) }
+        }
+        return rest
+    }
+
+    /// Appends entries.
+    mutating func append(_ entries: some Sequence<UInt8>, count: Int) {
+        octets += entries
+        self.count += count
+    }
+
     /// Frees the memory reserved for further patterns.
     mutating func giveBackMemory() {
         guard octets.capacity > octets.count + octets.count / 16 else { return }

@@ -10,7 +10,7 @@ import Base
 /// | most lines are no patterns | | the former names |
 /// | its last line has no line feed, as in a half-written file | the former names | taken |
 /// | another group has one of its patterns as well | the former names | the other group has the pattern |
-/// | it was written in place, not only at its end | the former names until it rests for 5 s | taken |
+/// | it was written in place, and lacks former names | taken, and these as well until it rests for 5 s | taken |
 ///
 /// The former names are those in effect, or those of the stored copy of the file. Without either, names of the first
 /// kind cannot be used, since they decide where names may go; a list is empty then. The last defect is found where the
@@ -115,8 +115,16 @@ public struct NameFile: Sendable, Equatable {
     /// A list without names.
     public init() {}
 
-    /// Whether these are the other names, and perhaps more behind them.
-    public func continues(_ other: NameFile) -> Bool { taken.octets.starts(with: other.taken.octets) }
+    /// Whether no pattern of the other file is missing.
+    public func hasAll(of other: NameFile) -> Bool { other.taken.subtracting(taken).count == 0 }
+
+    /// Takes the patterns of the other file as well. Their lines are those of no file.
+    /// - Returns: Whether any was missing.
+    public mutating func add(_ other: NameFile) -> Bool {
+        let missing = other.taken.subtracting(taken)
+        taken.append(missing.octets, count: missing.count)
+        return missing.count > 0
+    }
 }
 
 extension NameFile.Fault: CustomStringConvertible {

@@ -37,7 +37,9 @@ def test_a_file_of_names_is_followed(groups, tmp_path):
     assert last_of("lab.example") == [1]
     file.write_text("new.example\n")
     eventually(lambda: takes("new.example"), "the file written in place is followed")
-    assert not takes("corp.example") and takes("own.example")
+    assert takes("corp.example") and takes("own.example")
+    eventually(lambda: not takes("corp.example"), "what it lacks is given up when it rests")
+    assert takes("new.example")
     replace(file, "corp.example\n")
     eventually(lambda: takes("corp.example"), "the file renamed into place is followed")
     assert not takes("new.example")
@@ -175,7 +177,8 @@ def test_a_file_that_is_being_written_is_not_read_for_another_ones_sake(groups, 
             assert takes("corp.example") and takes("lab.example")
         writing.write("new.example\n")
     eventually(lambda: takes("new.example"), "it is read when it is closed")
-    assert takes("lab.example") and not takes("corp.example")
+    assert takes("lab.example")
+    eventually(lambda: not takes("corp.example"), "what it lacks is given up when it rests")
     assert not running.log_lines("of before stay")
 
 
@@ -196,9 +199,11 @@ def test_a_wall_whose_file_is_written_line_by_line(groups, tmp_path):
             assert takes("one.example") and takes("two.example"), line
             time.sleep(0.1)
     assert takes("three.example")
-    names.write_text("one.example\n")
+    names.write_text("one.example\nmiddle.example\n")
+    eventually(lambda: takes("middle.example"), "a new name is taken at once", within=3)
+    assert takes("two.example") and takes("three.example")
     eventually(lambda: not takes("two.example"), "the file that rests is followed")
-    assert takes("one.example")
+    assert takes("one.example") and takes("middle.example")
 
 
 def test_a_pattern_of_another_group_is_the_fault_of_its_file_alone(groups, binary, tmp_path):

@@ -241,11 +241,12 @@ extension NameLists.File {
         let outcome = NameFile.read(read, for: use, after: last?.names) {
             try? Self.read(NameCopy.path(of: path, beside: known.cacheFile)).get()
         }
-        // A program may write the file by many steps, each of which closes it: until then names are missing.
-        if use == .servers, outcome.fault == nil, let last, let former = last.names, let names = outcome.names,
-            !names.continues(former), stamp.mayBeWritten(since: last.stamp)
+        // A program may write the file by many steps, each of which closes it: names that are missing meanwhile stay.
+        if use == .servers, outcome.fault == nil, let last, let former = last.names, let new = outcome.names,
+            stamp.mayBeWritten(since: last.stamp), !new.hasAll(of: former)
         {
             self = last.kept(key, isWaiting: true)
+            if names?.add(new) ?? false { (fault, isCopy) = (nil, false) }
             return
         }
         self.init(

@@ -326,6 +326,15 @@ import Transport
         return held
     }
 
+    /// Without a battery it begins years ago; it may have local time.
+    @Test func theHardwareClockOfAMachineThatWasOff() {
+        let texts: [String?] = [nil, "", "1501837203\n", "1779992800\n", "1780000000\n", "1780007200\n", "1780090000\n"]
+        let right = texts.map { text in
+            CacheFile.isRight(hardwareClock: text.map { Array($0.utf8) }, at: 1_780_000_000)
+        }
+        #expect(right == [false, false, false, true, true, true, false])
+    }
+
     @Test func aGroupThatIsAddedCostsItsOwnNamesAlone() throws {
         let lines = LogLines()
         let shop = ["servers": "[\"192.0.2.9\"]", "domains": "[\"lan\"]"]

@@ -15,7 +15,8 @@ final class CacheFile: @unchecked Sendable {
     private let report: Report
     let loop: EventLoop
     private let boot = CacheFile.bootIdentifier()
-    private let hasHardwareClock = SystemFile.isThere("/sys/class/rtc/rtc0")
+    private let countsWhileOff = CacheFile.isRight(
+        hardwareClock: try? SystemFile.read("/sys/class/rtc/rtc0/since_epoch", limit: 64), at: WallClock.unixSeconds())
     /// See ``trouble``.
     private let cannotWrite = Mutex<String?>(nil)
     /// The value of ``DNSCache/changes`` when the file was written; nil if it must be written again.
@@ -82,7 +83,18 @@ final class CacheFile: @unchecked Sendable {
     var moment: DNSCache.Moment {
         DNSCache.Moment(
             wall: WallClock.unixSeconds(), tick: Tick(nanoseconds: Clock.now()).seconds, boot: boot,
-            countsWhileOff: hasHardwareClock)
+            countsWhileOff: countsWhileOff)
+    }
+
+    /// Whether the hardware clock has the time of the wall clock, to a day, since it may have local time. Without a
+    /// battery it begins years ago at each start of the machine.
+    /// - Parameters:
+    ///   - text: The hardware clock's seconds since 1970, in decimal digits; nil without such a clock.
+    ///   - wall: Seconds since 1970.
+    static func isRight(hardwareClock text: [UInt8]?, at wall: UInt64) -> Bool {
+        guard let text, let seconds = UInt64(String(decoding: text, as: UTF8.self).prefix(while: \.isWholeNumber))
+        else { return false }
+        return max(seconds, wall) - min(seconds, wall) < 86_400
     }
 
     /// The identifier of this start of the machine (random(4)).

@@ -138,11 +138,11 @@ struct HistoryRecord {
         return octets
     }
 
-    /// The history that continues this record. If the elapsed time is unknown, since the wall clock went back over a
-    /// restart of the machine, the history takes it as 0.
+    /// The history that continues this record. If the elapsed time is unknown, as it may be over a restart of the
+    /// machine, the history takes the difference of the wall clocks, and 0 if the clock went back.
     /// - Parameter now: The present time on the clock of ``Clock``.
     func history(at now: UInt64, _ moment: DNSCache.Moment) -> History {
-        History(at: now, past, away: moment.elapsed(since: written) ?? 0)
+        History(at: now, past, away: moment.elapsed(since: written) ?? moment.wall - min(moment.wall, written.wall))
     }
 
     static func checksum(_ octets: ArraySlice<UInt8>) -> UInt64 {

@@ -67,9 +67,13 @@ import Transport
         for wall: UInt64 in [0, 1, .max] {
             #expect(try Self.asked(at: later(200, wall: wall)) == [[8, 16, 40, 1], [8, 16, 41]])
         }
-        // After a start of the machine there is no other. Back: no time has passed.
-        let restarted = DNSCache.Moment(wall: Self.then.wall + 3500, tick: 5, boot: 78)
-        #expect(try Self.asked(at: restarted)[1] == [8, 16, 40, 1])
+        // After a start of the machine there is no other, whether it goes on while the machine is off or not.
+        for countsWhileOff in [true, false] {
+            let restarted = DNSCache.Moment(
+                wall: Self.then.wall + 3500, tick: 5, boot: 78, countsWhileOff: countsWhileOff)
+            #expect(try Self.asked(at: restarted)[1] == [8, 16, 40, 1])
+        }
+        // Back: no time has passed.
         let back = DNSCache.Moment(wall: 0, tick: 5, boot: 78)
         #expect(try Self.asked(at: back) == [[8, 16, 41], [8, 16, 41]])
         // Far ahead: nothing of it is less than 24 hours or 30 days old.

@@ -65,6 +65,24 @@ import Testing
         #expect(try read("c.example\n", isPutInPlace: true) == ["c"])
     }
 
+    @Test func aListDoesNotTakeTheServerOfReports() throws {
+        try write("reports.example\nads.example\n", "ads")
+        let settings = try Settings.load(
+            """
+            [httpdns]
+            token = "101"
+            enableReport = true
+            reportUrl = "https://reports.example/"
+            [upstreams.ads]
+            answer = "nxdomain"
+            domainsFile = "\(folder)/ads"
+            """)
+        let numbers = GroupNumbers(settings)
+        let rules = try NameLists(settings, numbers).rules
+        #expect(rules.group(of: Name("ads.example")!) == numbers["ads"])
+        #expect(rules.group(of: Name("reports.example")!) == nil)
+    }
+
     /// A pattern of two groups is the defect of the file that did not have it before, wherever its group is: all other files are
     /// followed, and the file is as soon as the pattern is in one group.
     @Test(arguments: [["a", "b"], ["b", "a"]])

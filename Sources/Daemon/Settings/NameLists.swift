@@ -105,8 +105,9 @@ struct NameLists: Sendable, Equatable {
             add("\(group.section).except", .except(id), DomainList(group.except))
         }
         // The author of a list knows neither the servers nor the aliases of this daemon, and must not make it unusable.
-        let own: [Name] =
-            settings.messageGroups.flatMap { $0.named.compactMap(\.name) } + settings.upstreams.compactMap(\.alias)
+        let reports: [Server] = settings.accounts.compactMap { AbnormalReporter.server(of: $0) }
+        let servers: [Server] = settings.messageGroups.flatMap(\.named) + reports
+        let own: [Name] = servers.compactMap(\.name) + settings.upstreams.compactMap(\.alias)
         // Lists come last: for equal patterns the settings win.
         for group in settings.upstreams where group.answer != nil {
             let (id, key) = (numbers[group.name], "\(group.section).domainsFile")

@@ -386,4 +386,14 @@ import Testing
         #expect(clock.done() == [ask])
         #expect(clock.answer([second]) == [] && clock.want() == [second] && clock.done() == [])
     }
+
+    @Test func inAnotherNetworkHalfOfAnAnswerIsNoLongerGiven() {
+        var clock = clockwork()
+        #expect(clock.want() == nil && clock.done() == [ask])
+        #expect(clock.answer(.a, [first]) == [] && clock.nextDeadline == 50)
+        clock.networkChanged(own: [])
+        #expect(clock.done() == [ask] && clock.nextDeadline == nil)
+        #expect(clock.pass(50) == [] && clock.want() == nil)
+        #expect(clock.answer([second]) == [tell] && clock.told() == [second])
+    }
 }

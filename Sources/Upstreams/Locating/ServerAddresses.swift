@@ -260,7 +260,9 @@ struct ServerAddresses: ~Copyable {
             entries[name]?.noneReachable = false
             entries[name]?.nextLookup = now
             guard let former = entries[name]?.lookup else { continue }
+            if former.ttl != nil { entries[name]?.found = [] }
             entries[name]?.lookup = nil
+            reportAt[name] = nil
             lookUpIfDue(name, at: now)
             entries[name]?.lookup?.isAwaited = former.isAwaited
         }

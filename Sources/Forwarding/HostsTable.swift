@@ -95,6 +95,15 @@ public struct HostsTable: Sendable, Equatable {
         unread.count += 1
     }
 
+    /// This table with the names of another one that it lacks; nil if it lacks none.
+    public func joined(with other: HostsTable) -> HostsTable? {
+        if other.addresses.keys.allSatisfy({ addresses[$0] != nil }) { return nil }
+        var table = self
+        table.addresses.merge(other.addresses) { own, _ in own }
+        table.names.merge(other.names) { own, _ in own }
+        return table
+    }
+
     /// All names in the files, forward and reverse.
     public var allNames: [Name] { (Array(addresses.keys) + Array(names.keys)).map(\.name) }
 

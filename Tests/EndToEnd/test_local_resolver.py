@@ -155,13 +155,16 @@ def test_a_hosts_file_that_is_gone_for_a_moment(daemon, scripted_resolver, tmp_p
     hosts.write_text("192.0.2.50 www.example.com\n")
     daemon(None, listening(servers=[resolver.endpoint], hosts=str(hosts)), port=PORT)
 
-    def asked():
-        return addresses(ask("www.example.com", port=PORT))
+    def asked(name="www"):
+        return addresses(ask(f"{name}.example.com", port=PORT))
     for change in (lambda: hosts.rename(tmp_path / "hosts~"), lambda: hosts.write_text("")):
         change()
         for _ in range(10):
             assert asked() == ["192.0.2.50"]
             time.sleep(0.1)
+    hosts.write_text("192.0.2.70 new.example.com\n")
+    eventually(lambda: asked("new") == ["192.0.2.70"], "a name that is written first is there at once", within=3)
+    assert asked() == ["192.0.2.50"]
     hosts.write_text("192.0.2.60 www.example.com\n")
     eventually(lambda: asked() == ["192.0.2.60"], "the hosts file is followed")
     hosts.unlink()

@@ -160,6 +160,14 @@ import Testing
                 == HostsTable.maximumAddresses)
     }
 
+    @Test func aTableWithTheNamesThatItLacks() {
+        let former = table("192.0.2.1 one\n192.0.2.2 two\n")
+        #expect(table("192.0.2.2 two\n192.0.2.3 one three\n").joined(with: former) == nil)
+        let joined = table("192.0.2.3 one three\n").joined(with: former)
+        let answers = ["one", "two", "three"].map { name in joined.flatMap { said($0, name, .a) } }
+        #expect(answers == ["NOERROR 192.0.2.3 ttl 5", "NOERROR 192.0.2.2 ttl 5", "NOERROR 192.0.2.3 ttl 5"])
+    }
+
     @Test func namesForWhichThereIsNoRoomAreCounted() {
         let text = "192.0.2.1 one two three\n192.0.2.2 four one\n192.0.2.3 five\n"
         let hosts = HostsTable(parsing: Array(text.utf8).span, maximumNames: 2)

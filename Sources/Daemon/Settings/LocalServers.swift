@@ -33,7 +33,7 @@ final class LocalServers: @unchecked Sendable {
     private var said: Set<LeftOutServer> = []
     /// The hosts files without contents when ``hosts`` was read.
     private var emptyHosts: Set<String> = []
-    /// Since when another hosts file has no contents, in nanoseconds of ``Clock``; nil: none.
+    /// Since when names of another hosts file stay that was without contents, in nanoseconds of ``Clock``; nil: none.
     private var emptySince: UInt64?
     /// Why the hosts files could not be read the last time.
     private var hostsFailures: [String: SystemError] = [:]
@@ -43,8 +43,8 @@ final class LocalServers: @unchecked Sendable {
     private var turn = 0
     private var isReading = false
     private let asksResolvedFirst: Bool
-    /// How long a hosts file must have been without contents, in nanoseconds: an editor moves it away or empties it
-    /// before it writes it again.
+    /// How long names stay after a hosts file was without contents, in nanoseconds: an editor moves it away or empties
+    /// it before it writes it again, and a program may do so by many steps.
     private static let rest: UInt64 = 5_000_000_000
 
     /// - Parameters:
@@ -136,48 +136,53 @@ final class LocalServers: @unchecked Sendable {
         turn += 1
         isReading = true
         let (turn, listening, hosts) = (turn, listening, hosts)
-        loop.elsewhere { () -> (LocalReading, areSameHosts: Bool)? in
+        let (emptyHosts, isWaiting) = (emptyHosts, emptySince != nil)
+        loop.elsewhere { () -> (LocalReading, union: HostsTable?, areSameHosts: Bool)? in
             if known?.holds ?? false { return nil }
             let wanted = parts.subtracting(Self.resolvers(settings).isEmpty ? .resolvers : [])
             let reading = LocalReading(settings, listening: listening, wanted)
-            return (reading, reading.hosts == hosts)
+            let mayLackNames = isWaiting || !reading.emptyHosts.isSubset(of: emptyHosts)
+            let union = mayLackNames ? reading.hosts?.joined(with: hosts) : nil
+            return (reading, union, (union ?? reading.hosts) == hosts)
         } then: { [self] read in
             guard self.turn == turn else { return }
             isReading = false
-            if let (reading, areSameHosts) = read { take(reading, areSameHosts: areSameHosts) }
+            if let (reading, union, areSameHosts) = read { take(reading, union, areSameHosts: areSameHosts) }
         }
     }
 
-    private func take(_ reading: LocalReading, areSameHosts: Bool) {
+    /// - Parameters:
+    ///   - union: The hosts with those of before that they lack, if a file of theirs may be half-written.
+    ///   - areSameHosts: Whether the hosts in effect are the union, or without it those of the reading.
+    private func take(_ reading: LocalReading, _ union: HostsTable?, areSameHosts: Bool) {
         let before = (found, network)
         take(resolvers: reading)
         if found != before.0 { reportResolvers() }
         if (found, network) != before { serversChanged() }
-        if let read = reading.hosts, !isPassing(reading, areSameHosts: areSameHosts) {
-            emptyHosts = reading.emptyHosts
-            if !areSameHosts {
+        if let read = reading.hosts {
+            setWait(lacksNames: union != nil)
+            let kept = emptySince == nil ? nil : union
+            if !areSameHosts || kept == nil && union != nil {
                 let gone = hosts
-                hosts = read
-                hostsChanged(read)
+                hosts = kept ?? read
+                hostsChanged(hosts)
                 // Freeing the memory of a million names takes a while too.
                 loop.elsewhere({ withExtendedLifetime(gone) {} }, then: {})
             }
-            reportHosts(read, reading.hostsFailures)
+            if kept == nil {
+                emptyHosts = reading.emptyHosts
+                reportHosts(read, reading.hostsFailures)
+            }
         }
         // The obstacle may be gone in a while.
         if reading.isShort || emptySince != nil { watch?.lookAgain() }
     }
 
-    /// Whether names are gone with the contents of a file that may come back at once.
-    private func isPassing(_ reading: LocalReading, areSameHosts: Bool) -> Bool {
-        guard !areSameHosts, !reading.emptyHosts.isSubset(of: emptyHosts) else {
-            emptySince = nil
-            return false
-        }
+    /// Begins, continues or ends the wait for names that may come back at once.
+    private func setWait(lacksNames: Bool) {
         let now = Clock.now()
         let begun = emptySince ?? now
-        emptySince = now - begun < Self.rest ? begun : nil
-        return emptySince != nil
+        emptySince = lacksNames && now - begun < Self.rest ? begun : nil
     }
 
     /// While files cannot be read for a lack of descriptors, the earlier servers stay.

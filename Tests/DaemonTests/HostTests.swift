@@ -92,6 +92,12 @@ private let keptBy: [(String?, String)] = [
         #expect(performing: { try HostPlan(mounted, address: Self.daemon) }, throws: { "\($0)".contains("--dns") })
     }
 
+    @Test func thatTheModeForTheDaemonHoldsForLinksAsWellIsSaid() throws {
+        let resolved = try HostPlan(facts(.link("/run/systemd/resolve/stub-resolv.conf")), address: Self.daemon)
+        let hand = try HostPlan(facts(.absent, ""), address: Self.daemon)
+        #expect(resolved.remark?.contains("resolvectl dnsovertls") == true && hand.remark == nil)
+    }
+
     @Test func recordsAreReadAsTheyWereWrittenOrNotAtAll() throws {
         let plan = try HostPlan(facts(.link("/run/resolvconf/resolv.conf")), address: Self.daemon)
         let states: [FileState] = [

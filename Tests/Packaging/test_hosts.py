@@ -178,6 +178,7 @@ def test_systemd_resolved(host):
     strict.write_text("[Resolve]\nDNSOverTLS=yes\n")
     host.run("systemctl", "restart", "systemd-resolved")
     again()
+    assert "also holds for servers of links" in host.run("httpdnsd", "host").stdout.replace("\n", " ")
     there_and_back(host, again)
     strict.unlink()
     # A file that sorts after the daemon's would add a server that is asked instead of the daemon.

@@ -114,7 +114,7 @@ public struct Host {
         do throws(Failed) {
             let plan = try HostPlan(facts, address: address)
             let steps = plan.enable.flatMap { ["  " + $0.words] + (withTexts ? $0.textLines : []) }
-            return ["httpdnsd host enable would:"] + steps
+            return ["httpdnsd host enable would:"] + steps + (plan.remark.map { [$0] } ?? [])
         } catch {
             return ["httpdnsd host enable cannot be used here. \(error)."]
         }
@@ -157,6 +157,7 @@ public struct Host {
             throw error
         }
         say("\(name) resolves, and programs ask the daemon at \(address). httpdnsd host disable takes it back.")
+        if let remark = plan.remark { say(remark) }
         if facts.startsAtBoot == false { say(Self.notAtBoot) }
     }
 

@@ -14,6 +14,8 @@ struct HostPlan: Sendable, Equatable {
 
     var enable: [Step] = []
     var disable: [Step] = []
+    /// What else a person must know of ``enable``.
+    private(set) var remark: String?
 
     /// The file with the former servers of programs, which the daemon reads (`fallback.resolvConf`).
     static let copyPath = "/etc/httpdnsd/resolv.conf"
@@ -78,6 +80,8 @@ struct HostPlan: Sendable, Equatable {
             at: "/etc/systemd/resolved.conf.d/zz-httpdnsd.conf")
         if !isStub { put(Self.stubLink, at: HostFacts.resolvConfPath) }
         enable.append(Self.restartResolved)
+        // There is no such setting for one server.
+        remark = "DNSOverTLS=no also holds for servers of links without a mode of their own (resolvectl dnsovertls)."
         restoreAll()
         disable.append(Self.restartResolved)
     }

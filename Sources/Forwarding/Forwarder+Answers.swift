@@ -261,12 +261,9 @@ extension Forwarder {
         answer.clampTTLs(minimum: isStretched ? min(timing.minTTL(of: answer), longest) : 0, maximum: longest)
         rank(&answer, of: key.name, key.type, at: now)
         guard flight.isCurrent else { return answer }
-        let isMadeOfOne =
-            isMade
-            && cache.find(key.name.name, type: .a, for: key.audience, at: now.seconds)?.isStandIn ?? false
         cacheAnswer(
-            answer, by: group, to: key.name, key.type, for: key.audience, at: now, isStandIn: isStandIn || isMadeOfOne,
-            basis: flight.bases.ofMessages)
+            answer, by: group, to: key.name, key.type, for: key.audience, at: now,
+            isStandIn: isStandIn || isMade && isSubstituteForA(key, at: now), basis: flight.bases.ofMessages)
         // Whether the name exists may be known to this daemon alone.
         let isAsGiven = answer.head.responseCode == best.answer.head.responseCode
         if store.isOn, isOfServer, !isStandIn, !flight.isBinding, answer.isCacheable, !isMade, isAsGiven {

@@ -14,6 +14,7 @@ import DNSWire
 /// | the same with signatures, to a client that sets DO | the result: the client may check it, and the daemon does not (§5.5) |
 /// | none: no server has answered | a stale answer, else the failure |
 /// | NODATA, and the A records are not known in time, or not at all | NODATA, which is not cached, by clients either |
+/// | NODATA, and that there are no A records is stale, or said by a substitute | the same |
 ///
 /// An account answers for both families at once. For other groups, A is a question of its own under the rules of all
 /// questions; the AAAA question waits meanwhile, as long as it waits for servers. The made answer is cached as the
@@ -137,9 +138,14 @@ extension Forwarder {
             return end(flight, with: made, by: arrival.by)
         }
         var best = made.map { StepAnswer(answer: $0, by: arrival.by, step: absence.step) } ?? absence
-        // A records may exist.
-        if made == nil, !a.head.responseCode.isAnswer { best.answer = best.answer.unkept }
+        // What was said of A may be a failure, a stale answer, or a substitute: A records may exist.
+        if made == nil, a.keep == 0 || isSubstituteForA(flight.key, at: now) { best.answer = best.answer.unkept }
         tell(flight, .answered(best), at: now)
+    }
+
+    /// Whether the cached answer for A, from which a flight's answer for AAAA is made, is a substitute.
+    func isSubstituteForA(_ key: Flight.Key, at now: Tick) -> Bool {
+        cache.find(key.name.name, type: .a, for: key.audience, at: now.seconds)?.isStandIn ?? false
     }
 
     /// A service binding whose hints are the addresses that clients get for the name, as far as they are known; an

@@ -130,8 +130,8 @@ public final class DNSCache: @unchecked Sendable {
     /// `keep` 0 is not stored, nor an answer got with CD while a fresh answer serves the same clients.
     ///
     /// - Parameter isStandIn: Whether the answer is a substitute for a better one that cannot be had now. A substitute
-    ///   is removed when its TTL ends, is in no snapshot, and does not replace an answer for all clients that may still
-    ///   be given, fresh or stale (RFC 8767).
+    ///   is removed when its TTL ends, is in no snapshot, and replaces neither a fresh answer that is no substitute nor
+    ///   an answer for all clients that may still be given stale (RFC 8767).
     /// - Parameter origin: The source of the answer, by a number that the caller chose and that
     ///   ``find(_:type:for:at:)`` returns; 0 for no source.
     /// - Parameter basis: The basis by the present rules; nil if the rules are to be asked for it.

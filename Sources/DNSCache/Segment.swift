@@ -182,9 +182,10 @@ struct Segment: ~Copyable {
         if let offset = offset(hash: hash, name, type: type, where: { $0.serves(clients) }) {
             let known = ring.entry(at: offset)
             let isOfAccount = known.flags.areOfAccounts
-            if isStandIn, isOfAccount, isUsable(known, at: now) { return }
+            let isFresh = known.elapsed(at: now) < known.keep
+            if isStandIn, isOfAccount ? isUsable(known, at: now) : isFresh && !known.isStandIn { return }
             // The known answer serves these clients and others, and was checked.
-            if !isOfAccount, !known.flags.isReplaced(by: clients), known.elapsed(at: now) < known.keep { return }
+            if !isOfAccount, !known.flags.isReplaced(by: clients), isFresh { return }
         }
         changes &+= 1
         while let offset = ring.offset(hash: hash, name, type: type, where: { $0.flags.isReplaced(by: clients) }) {

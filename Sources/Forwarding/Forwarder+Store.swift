@@ -74,8 +74,10 @@ extension Forwarder {
         at now: Tick
     ) {
         let (step, key, group) = (subject.step, subject.key, subject.question.group)
-        // The step may have failed meanwhile; an entry is better than a failure, unless another step is under way.
+        // The step may have failed meanwhile; an entry is better than a failure. While another step is under way, the
+        // entry is not given at once.
         guard flight.isUnderWay(step) || flight.isDone && content != .noRecord else {
+            if flight.steps[step] == .failed { cacheUnlessKnown(content, elapsed, subject, at: now) }
             return tell(flight, .storeIsSilent, at: now)
         }
         guard case .answer(var answer) = content else {

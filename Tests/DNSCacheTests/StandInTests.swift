@@ -34,11 +34,14 @@ import Testing
 
     @Test func itTakesThePlaceOfOneOfItsOwnKindAndGivesItToABetterOne() {
         cache.store(address(1, of: name), to: name, type: .a, for: plain, at: 100)
-        cache.store(address(2, of: name), to: name, type: .a, for: plain, at: 100, isStandIn: true)
-        #expect(found(at: 101) == address(2, of: name))
-        cache.store(address(3, of: name), to: name, type: .a, for: plain, at: 100, isStandIn: true)
-        #expect(found(at: 101) == address(3, of: name))
-        cache.store(address(4, of: name), to: name, type: .a, for: everyone, at: 101)
+        cache.store(address(2, of: name), to: name, type: .a, for: plain, at: 159, isStandIn: true)
+        #expect(found(at: 159) == address(1, of: name))
+        // That is fresh no longer.
+        cache.store(address(2, of: name), to: name, type: .a, for: plain, at: 160, isStandIn: true)
+        #expect(found(at: 161) == address(2, of: name))
+        cache.store(address(3, of: name), to: name, type: .a, for: plain, at: 160, isStandIn: true)
+        #expect(found(at: 161) == address(3, of: name))
+        cache.store(address(4, of: name), to: name, type: .a, for: everyone, at: 161)
         #expect(found(at: 500) == address(4, of: name))
         #expect(cache.statistics.entries == 1)
     }

@@ -332,7 +332,8 @@ extension Forwarder {
     // MARK: Private addresses
 
     // `domains.privateAddresses = "refuse"`: a public name must not lead a browser to a machine of this network (DNS
-    // rebinding). Such addresses are removed from upstreams' answers before caching, so hits need no check.
+    // rebinding). Such addresses are removed from answers of upstreams and of the store before caching, so hits need no
+    // check.
 
     /// An account's addresses of one family without the private addresses, unless the name may have them.
     private mutating func permitted(_ addresses: [IPAddress], of name: Name, at now: Tick) -> [IPAddress] {
@@ -343,7 +344,8 @@ extension Forwarder {
 
     /// An upstream's answer without private addresses. The queried name decides, not the target of an alias: browsers
     /// derive a page's rights from the name in its URL.
-    private mutating func permitted(_ answer: Answer, to key: Flight.Key, at now: Tick) -> Answer {
+    /// - Parameter ttl: The least time for which the answer is kept if it had no other addresses, in seconds.
+    mutating func permitted(_ answer: Answer, to key: Flight.Key, for ttl: UInt32 = 0, at now: Tick) -> Answer {
         let name = key.name.name
         // A server may be in a private network; its certificate proves its identity.
         guard !key.findsServer, policy.refusesPrivate(name), let rest = answer.without(policy.isPrivate) else {
@@ -353,7 +355,7 @@ extension Forwarder {
         guard answer.head.responseCode == .noError, answer.answersToTheType > 0, rest.answersToTheType == 0 else {
             return rest
         }
-        return policy.noPermittedAddress(name, key.type)
+        return policy.noPermittedAddress(name, key.type, for: ttl)
     }
 
     private mutating func countPrivate(at now: Tick) {

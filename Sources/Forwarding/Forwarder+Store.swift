@@ -68,7 +68,8 @@ extension Forwarder {
 
     // MARK: Entries
 
-    /// Answers a flight with an entry.
+    /// Answers a flight with an entry, which is judged as a server's answer is: its writer may have known another NAT64
+    /// prefix, or none.
     private mutating func take(
         _ content: SharedContent, _ elapsed: UInt32, isDue: Bool, _ flight: Flight, _ subject: StoreSubject,
         at now: Tick
@@ -80,15 +81,20 @@ extension Forwarder {
             if flight.steps[step] == .failed { cacheUnlessKnown(content, elapsed, subject, at: now) }
             return tell(flight, .storeIsSilent, at: now)
         }
-        guard case .answer(var answer) = content else {
+        guard case .answer(let entry) = content else {
             desk.noRecord(key.name, after: elapsed, at: group, now)
             return tell(flight, noRecordEvent(flight, at: group, by: .sharedCache(group), after: elapsed), at: now)
         }
-        var aged = StepAnswer(answer: answer, by: .sharedCache(group), step: step)
-        aged.answer.spend(seconds: Int(elapsed))
-        if lookForA(flight, after: aged, at: now) { return }
-        if subject.leadsOn(answer) { return tell(flight, .answered(aged), at: now) }
-        guard !flight.standsIn(step, desk.rules) else { return tell(flight, .stored(aged), at: now) }
+        let aged = { (answer: Answer) in
+            var answer = answer
+            answer.spend(seconds: Int(elapsed))
+            return StepAnswer(answer: answer, by: .sharedCache(group), step: step)
+        }
+        var answer = withoutMapped(entry, to: key)
+        if lookForA(flight, after: aged(answer), at: now) { return }
+        answer = permitted(answer, to: key, for: answer.keep, at: now)
+        if subject.leadsOn(answer) { return tell(flight, .answered(aged(answer)), at: now) }
+        guard !flight.standsIn(step, desk.rules) else { return tell(flight, .stored(aged(answer)), at: now) }
         answer = existing(answer, key, at: now)
         rank(&answer, of: key.name, key.type, at: now)
         cacheShared(answer, elapsed, subject, at: now)
@@ -103,7 +109,10 @@ extension Forwarder {
         _ content: SharedContent, _ elapsed: UInt32, _ subject: StoreSubject, at now: Tick
     ) {
         let key = subject.key
-        guard case .answer(let answer) = content, !subject.leadsOn(answer), !isMadeOfA(key, answer) else { return }
+        guard case .answer(let entry) = content, case let said = withoutMapped(entry, to: key), !isMadeOfA(key, said)
+        else { return }
+        let answer = permitted(said, to: key, for: said.keep, at: now)
+        guard !subject.leadsOn(answer) else { return }
         let isFresh = elapsed < answer.keep
         if isFresh, subject.standsIn { return }
         let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)

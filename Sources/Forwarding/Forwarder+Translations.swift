@@ -32,6 +32,13 @@ extension Forwarder {
         synthesis(key) != nil && answer.lacksTheType && !answer.isSigned
     }
 
+    /// An answer without IPv4 addresses mapped into IPv6, which are no AAAA records where these are made from A
+    /// (RFC 6147 §5.1.4).
+    func withoutMapped(_ answer: Answer, to key: Flight.Key) -> Answer {
+        guard synthesis(key) != nil else { return answer }
+        return answer.without { $0.unmapped.isIPv4 && !$0.isIPv4 } ?? answer
+    }
+
     /// Handles a message group's answer that clients get in a changed form: a service binding with other hints, or AAAA
     /// made from A.
     @inline(never)
@@ -42,7 +49,7 @@ extension Forwarder {
             answer = bound(answer, to: to.flight.key, at: now)
         }
         if synthesis(to.flight.key) != nil {
-            if let rest = answer.without({ $0.unmapped.isIPv4 && !$0.isIPv4 }) { answer = rest }
+            answer = withoutMapped(answer, to: to.flight.key)
             let absence = StepAnswer(answer: answer, by: to.by, step: to.messages.step)
             if answer.head.responseCode.isAnswer, lookForA(to.flight, after: absence, at: now) { return }
         }

@@ -287,8 +287,7 @@ extension Flight {
         _ best: StepAnswer, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders
     ) {
         let end = StepEnds(of: best.answer)
-        // The name has records of other types at an earlier group, so no group's NXDOMAIN is given for it.
-        let exists = end == .nxDomain && has(.noData, in: 0..<best.step)
+        let exists = isBelied(best.answer, of: best.step)
         guard let end, let next = next(after: best) else {
             guard exists, let secondBest else { return deliver(best, rules, &orders) }
             (steps[best.step], orders.leave) = (.nxDomain, best.step)

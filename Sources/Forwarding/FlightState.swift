@@ -260,7 +260,13 @@ extension Flight {
         route[(step + 1)...].reduce(into: StepEnds()) { $0.formUnion($1.after) }
     }
 
-    /// The step that an answer of a message group leads to; nil if the answer leads to no other group.
+    /// Whether an answer is NXDOMAIN of a name that has records of other types at an earlier group: no group's NXDOMAIN
+    /// is given for such a name.
+    func isBelied(_ answer: Answer, of step: Int) -> Bool {
+        answer.head.responseCode == .nxDomain && has(.noData, in: 0..<step)
+    }
+
+    /// The step that an answer leads to; nil if the answer leads to no other group.
     func next(after best: StepAnswer) -> Step? {
         guard let end = StepEnds(of: best.answer) else { return nil }
         return route[(best.step + 1)...].first { !$0.after.isDisjoint(with: end) }

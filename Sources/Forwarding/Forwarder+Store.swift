@@ -93,7 +93,9 @@ extension Forwarder {
         var answer = withoutMapped(entry, to: key)
         if lookForA(flight, after: aged(answer), at: now) { return }
         answer = permitted(answer, to: key, for: answer.keep, at: now)
-        if subject.leadsOn(answer) { return tell(flight, .answered(aged(answer)), at: now) }
+        if subject.leadsOn(answer) || flight.isBelied(answer, of: step) {
+            return tell(flight, .answered(aged(answer)), at: now)
+        }
         guard !flight.standsIn(step, desk.rules) else { return tell(flight, .stored(aged(answer)), at: now) }
         answer = existing(answer, key, at: now)
         rank(&answer, of: key.name, key.type, at: now)

@@ -288,7 +288,7 @@ extension Flight {
     ) {
         let end = StepEnds(of: best.answer)
         let exists = isBelied(best.answer, of: best.step)
-        guard let end, let next = next(after: best) else {
+        guard let end, let next = next(after: best, rules) else {
             guard exists, let secondBest else { return deliver(best, rules, &orders) }
             (steps[best.step], orders.leave) = (.nxDomain, best.step)
             return deliver(secondBest, rules, &orders)

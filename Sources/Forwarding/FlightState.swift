@@ -266,9 +266,10 @@ extension Flight {
         answer.head.responseCode == .nxDomain && has(.noData, in: 0..<step)
     }
 
-    /// The step that an answer leads to; nil if the answer leads to no other group.
-    func next(after best: StepAnswer) -> Step? {
-        guard let end = StepEnds(of: best.answer) else { return nil }
+    /// The step that an answer leads to; nil if the answer leads to no other group, as an account's: the account has
+    /// the name, and no AAAA record.
+    func next(after best: StepAnswer, _ rules: FlightRules) -> Step? {
+        guard let end = StepEnds(of: best.answer), !rules.carriesAddresses(route[best.step]) else { return nil }
         return route[(best.step + 1)...].first { !$0.after.isDisjoint(with: end) }
     }
 

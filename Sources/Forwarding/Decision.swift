@@ -77,7 +77,7 @@ extension Forwarder {
             let code = group.flatMap { desk.absenceCode(of: key.name, at: $0, now) }
             return .answer(noRecord(name, type, at: group, because: code))
         }
-        decision.known = known(key, isBinding: decision.isBinding, at: now)
+        decision.known = known(key, at: now)
         if count == steps.count { return .noServer(unproven(steps)) }
         if isClients, decision.known?.isFresh ?? false { return .cached }
         if !recursionDesired {

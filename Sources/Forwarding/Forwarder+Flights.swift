@@ -70,17 +70,26 @@ extension Forwarder {
     }
 
     /// The cached answer for the clients of a flight.
-    mutating func known(_ flight: Flight, at now: Tick) -> DNSCache.Held? {
-        known(flight.key, isBinding: flight.isBinding, at: now)
-    }
+    mutating func known(_ flight: Flight, at now: Tick) -> DNSCache.Held? { known(flight.key, at: now) }
 
     /// The cached answer to a question. A service binding is not given stale: its hints are an account's addresses of
     /// their time, and clients without it use the present ones.
     @inline(__always)
-    mutating func known(_ key: Flight.Key, isBinding: Bool, at now: Tick) -> DNSCache.Held? {
+    mutating func known(_ key: Flight.Key, at now: Tick) -> DNSCache.Held? {
         guard !key.findsServer else { return nil }
         let held = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
-        return isBinding && held?.isFresh == false ? nil : held
+        return held?.isFresh == false && (key.type == .https || key.type == .svcb) && mayBeBound(key) ? nil : held
+    }
+
+    /// Whether the cached answers to a question may be service bindings with an account's addresses; the account may
+    /// have no record of the name by now.
+    @inline(never)
+    private mutating func mayBeBound(_ key: Flight.Key) -> Bool {
+        if case .serviceBinding(_, asked: _?) = policy.route(key.name, key.type, for: key.audience).route {
+            true
+        } else {
+            false
+        }
     }
 
     /// Gives a stale answer, else a failure, when no step can answer any more.

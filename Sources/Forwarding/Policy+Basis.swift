@@ -18,6 +18,7 @@ public import DNSWire
 /// | whether private addresses are removed | they are before an answer is cached |
 /// | the network's NAT64 prefix, for AAAA | addresses are made under it |
 /// | the group of the route that leaves the type out | no later group is asked |
+/// | the groups to ask for A, for AAAA under a prefix; for A and AAAA, for a service binding | the answer has their addresses |
 /// | whether the hosts file has the name, for types of which the file has no answer | the name gets no NXDOMAIN |
 ///
 /// The basis is 0 where the daemon answers by itself, whatever servers answer: reserved names, the hosts file, a group
@@ -89,25 +90,43 @@ extension Policy {
         _ row: Row, _ type: RecordType, for client: Audience, refusesPrivate: Bool, ofAccounts: Bool,
         leavesValidators: Bool = false, isInHosts: Bool = false
     ) -> Basis {
-        let bases = groupRoutes[row.index].bases
-        let number: UInt64
-        switch row.kind {
-        case .messages: number = bases.messages
-        case .signed: number = bases.signed
-        case .binding: number = bases.binding
-        case .addresses:
-            let both = ofAccounts ? bases.ofAccounts : bases.ofOthers
-            number = type == .a ? both.ipv4 : both.ipv6
-        }
+        let number = number(of: row, type, ofAccounts: ofAccounts)
         guard number != 0 else { return 0 }
         var hash = FNV()
         hash.add(number)
         hash.add(
             (refusesPrivate ? 1 : 0) + (leavesValidators ? 2 : 0) + markOfLeftOut(row, type, ofAccounts: ofAccounts)
                 << 2)
-        if type == .aaaa, synthesis(for: client) != nil { hash.add(prefixMark) }
+        if type == .aaaa, synthesis(for: client) != nil {
+            hash.add(prefixMark)
+            add(row, .a, ofAccounts: ofAccounts, to: &hash)
+        }
+        if row.kind == .binding {
+            let addresses = Row(index: row.index, kind: .addresses)
+            add(addresses, .a, ofAccounts: true, to: &hash)
+            add(addresses, .aaaa, ofAccounts: true, to: &hash)
+        }
         if isInHosts { hash.add(1) }
         return max(Basis(truncatingIfNeeded: hash.value ^ hash.value >> 32), 1)
+    }
+
+    /// Adds what decides about the records of another type whose addresses the answer may have.
+    private func add(_ row: Row, _ type: RecordType, ofAccounts: Bool, to hash: inout FNV) {
+        hash.add(number(of: row, type, ofAccounts: ofAccounts))
+        hash.add(markOfLeftOut(row, type, ofAccounts: ofAccounts))
+    }
+
+    /// The number of the groups that a row asks for a type; 0 if no answer of theirs is right.
+    private func number(of row: Row, _ type: RecordType, ofAccounts: Bool) -> UInt64 {
+        let bases = groupRoutes[row.index].bases
+        switch row.kind {
+        case .messages: return bases.messages
+        case .signed: return bases.signed
+        case .binding: return bases.binding
+        case .addresses:
+            let both = ofAccounts ? bases.ofAccounts : bases.ofOthers
+            return type == .a ? both.ipv4 : both.ipv6
+        }
     }
 
     /// Makes the bases of all routes; to be called after each change of a route.

@@ -287,7 +287,7 @@ extension Flight {
         _ best: StepAnswer, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders
     ) {
         let end = StepEnds(of: best.answer)
-        let exists = isBelied(best.answer, of: best.step)
+        let exists = end == .nxDomain && hasName(before: best.step)
         guard let end, let next = next(after: best, rules) else {
             guard exists, let secondBest else { return deliver(best, rules, &orders) }
             (steps[best.step], orders.leave) = (.nxDomain, best.step)

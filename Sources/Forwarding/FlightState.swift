@@ -255,16 +255,16 @@ extension Flight {
         return nextStep(after: .failure, behind: step, rules) != nil
     }
 
-    /// The ends of a step after which another group is asked.
-    func endsThatLeadOn(from step: Int) -> StepEnds {
-        route[(step + 1)...].reduce(into: StepEnds()) { $0.formUnion($1.after) }
+    /// The ends of a step after which its answer is not given: another group is asked, or an earlier group has the name.
+    /// None for an account, whose answers lead nowhere.
+    func endsThatLeadOn(from step: Int, _ rules: FlightRules) -> StepEnds {
+        if rules.carriesAddresses(route[step]) { return [] }
+        let denied: StepEnds = hasName(before: step) ? .nxDomain : []
+        return route[(step + 1)...].reduce(into: denied) { $0.formUnion($1.after) }
     }
 
-    /// Whether an answer is NXDOMAIN of a name that has records of other types at an earlier group: no group's NXDOMAIN
-    /// is given for such a name.
-    func isBelied(_ answer: Answer, of step: Int) -> Bool {
-        answer.head.responseCode == .nxDomain && has(.noData, in: 0..<step)
-    }
+    /// Whether the name has records of other types at an earlier group, so that no group's NXDOMAIN is given for it.
+    func hasName(before step: Int) -> Bool { has(.noData, in: 0..<step) }
 
     /// The step that an answer leads to; nil if the answer leads to no other group, as an account's: the account has
     /// the name, and no AAAA record.

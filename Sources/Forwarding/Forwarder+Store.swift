@@ -18,7 +18,7 @@ extension Forwarder {
                 flight: flight.id, step: step, key: key, bases: flight.bases,
                 question: sharedQuestion(group, key.name.name, key.type, for: key.audience), isAccount: isAccount,
                 standsIn: flight.standsIn(step, desk.rules),
-                endsThatLeadOn: isAccount ? [] : flight.endsThatLeadOn(from: step))
+                endsThatLeadOn: flight.endsThatLeadOn(from: step, desk.rules))
             if store.look(for: subject, isWanted: flight.isWanted, at: now, &desk.actions) { return }
         }
         askGroup(flight, step, at: now)
@@ -93,7 +93,7 @@ extension Forwarder {
         var answer = withoutMapped(entry, to: key)
         if lookForA(flight, after: aged(answer), at: now) { return }
         answer = permitted(answer, to: key, for: answer.keep, at: now)
-        if subject.leadsOn(answer) || flight.isBelied(answer, of: step) {
+        if answer.ends(as: flight.endsThatLeadOn(from: step, desk.rules)) {
             return tell(flight, .answered(aged(answer)), at: now)
         }
         guard !flight.standsIn(step, desk.rules) else { return tell(flight, .stored(aged(answer)), at: now) }
@@ -114,7 +114,7 @@ extension Forwarder {
         guard case .answer(let entry) = content, case let said = withoutMapped(entry, to: key), !isMadeOfA(key, said)
         else { return }
         let answer = permitted(said, to: key, for: said.keep, at: now)
-        guard !subject.leadsOn(answer) else { return }
+        guard !answer.ends(as: subject.endsThatLeadOn) else { return }
         let isFresh = elapsed < answer.keep
         if isFresh, subject.standsIn { return }
         let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
@@ -170,9 +170,9 @@ extension Forwarder {
     }
 }
 
-extension StoreSubject {
-    /// Whether an answer leads to another group.
-    fileprivate func leadsOn(_ answer: Answer) -> Bool {
-        StepEnds(of: answer).map { !$0.isDisjoint(with: endsThatLeadOn) } ?? false
+extension Answer {
+    /// Whether the answer means one of these ends for its step.
+    fileprivate func ends(as ends: StepEnds) -> Bool {
+        StepEnds(of: self).map { !$0.isDisjoint(with: ends) } ?? false
     }
 }

@@ -314,7 +314,7 @@ struct StoreSubject {
     let isAccount: Bool
     /// Whether the group's answer is only a substitute: see ``Flight/standsIn(_:_:)``.
     var standsIn = false
-    /// The ends of the step after which another group is asked; none for an account, whose answers lead nowhere.
+    /// See ``Flight/endsThatLeadOn(from:_:)``.
     var endsThatLeadOn: StepEnds = []
 }
 

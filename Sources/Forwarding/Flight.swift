@@ -150,6 +150,8 @@ extension Flight {
             if isDone { orders.end() }
         case .storeIsSilent: conclude(rules, &orders)
         }
+        let isGiven = if case .noRecord(isStandIn: true)? = orders.give { true } else { wasAnswered }
+        orders.notesStandIn = isGiven && route.indices.contains { isOwed($0, rules) }
         return orders
     }
 
@@ -187,7 +189,6 @@ extension Flight {
         at now: Tick, _ orders: inout FlightOrders
     ) {
         steps[step] = state
-        if state == .failed, has(.answered, in: route.indices) { orders.notesStandIn = true }
         if step == last {
             begin(after: end, because: because, rules, at: now, &orders)
         } else {
@@ -213,8 +214,7 @@ extension Flight {
 
     /// Gives an account's proven "no record", which is the second best answer.
     private func deliverNoRecord(of step: Int, _ rules: FlightRules, _ orders: inout FlightOrders) {
-        orders.notesStandIn = standsIn(step, rules)
-        orders.give = .noRecord(isStandIn: orders.notesStandIn)
+        orders.give = .noRecord(isStandIn: standsIn(step, rules))
         orders.end()
     }
 
@@ -224,7 +224,6 @@ extension Flight {
         steps[best.step] = .answered
         secondBest = best
         orders.give = .answer(isStandIn: isStandIn || standsIn(best.step, rules))
-        if has(.failed, in: route.indices) { orders.notesStandIn = true }
         // An earlier step was slow; if it still answers, its answer replaces this one in the cache.
         if has(.asked, in: 0..<best.step) { close() } else { orders.end() }
     }

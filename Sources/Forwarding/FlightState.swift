@@ -173,7 +173,7 @@ struct FlightOrders {
     /// Why the group of ``ask`` is asked after another group or beside it, for the counters.
     var because: FallbackReason?
     var give: Gift?
-    /// Whether the given answer is a substitute for the answer of a failed group.
+    /// Whether a given answer is a substitute for one that a group owes: see ``Flight/isOwed(_:_:)``.
     var notesStandIn = false
     /// Whether ``Flight/nextMoment`` has changed.
     var schedules = false
@@ -290,6 +290,11 @@ extension Flight {
             }
         }
         return false
+    }
+
+    /// Whether a step's group owes its answer: the group failed, or is an account that could not be asked.
+    func isOwed(_ step: Int, _ rules: FlightRules) -> Bool {
+        steps[step] == .failed || steps[step] == .withoutServer && rules.carriesAddresses(route[step])
     }
 
     /// The index of a group in the route, in which it occurs once.

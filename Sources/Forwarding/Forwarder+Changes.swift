@@ -40,7 +40,7 @@ extension Forwarder {
             let group = desk.setServers(servers, of: id)
             obey { $0.setServers(of: group) }
             admission.failures.removeAll()
-            desk.outageEnded(of: id, at: now)
+            desk.endStandIns(of: id, at: now)
         case .families(let families):
             let before = policy
             obey { $0.setFamilies(families) }
@@ -136,7 +136,7 @@ extension Forwarder {
         if desk.ids.contains(policy.privateNames) { self.policy.setServers(of: desk.group(policy.privateNames)) }
         desk.beginAfresh(renewed, at: now)
         for (id, servers) in zip(desk.ids, former) where desk.group(id).servers != servers {
-            desk.outageEnded(of: id, at: now)
+            desk.endStandIns(of: id, at: now)
         }
         admission.failures.removeAll()
         let policy = policy

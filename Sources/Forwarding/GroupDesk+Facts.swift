@@ -58,14 +58,12 @@ extension GroupDesk {
         for group in groups.indices { change(&groups[group]) }
     }
 
-    /// Resets the states of groups' servers, for instance since the account has changed. The outage of a group that was
-    /// failing ends.
+    /// Resets the states of groups' servers, for instance since the account has changed.
     mutating func beginAfresh(_ renewed: Set<GroupID>, at now: Tick) {
         for group in groups.indices where renewed.contains(GroupID(group)) {
-            let wasFailing = groups[group].isFailing
             groups[group].beginAfresh()
             noteTraits(of: group)
-            if wasFailing { outageEnded(of: GroupID(group), at: now) }
+            endStandIns(of: GroupID(group), at: now)
         }
     }
 

@@ -191,15 +191,15 @@ extension GroupDesk {
 
     // MARK: Outages
 
-    /// Notes that another group's answer to a flight is a substitute for those of failed groups.
+    /// Notes that another group's answer to a flight is a substitute for those that groups owe, until it expires.
     mutating func noteStandIn(_ flight: Flight, at now: Tick) {
         // Such an answer is not cached.
         if flight.key.findsServer { return }
         let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)
-        for step in flight.route.indices where flight.steps[step] == .failed {
+        for step in flight.route.indices where flight.isOwed(step, rules) {
             let group = flight.route[step].group.rawValue
-            guard groups[group].standIns.value(flight.key, at: now) == nil else { continue }
-            groups[group].standIns.insert(flight.key, true, until: end)
+            let from = groups[group].standIns.value(flight.key, at: now) ?? now
+            groups[group].standIns.insert(flight.key, from, until: end)
             guard groups[group].nextLook == nil, groups[group].isFailing else { continue }
             groups[group].nextLook = Self.firstLook
             schedule(.outage(group), at: now.advanced(milliseconds: Self.firstLook * 1000))
@@ -214,7 +214,8 @@ extension GroupDesk {
     /// Probes a failed group as long as substitutes for its answers exist: otherwise its return would be noticed only
     /// when they expire.
     mutating func lookAgain(_ group: Int, at now: Tick) {
-        guard let last = groups[group].nextLook, let key = groups[group].standIns.first(at: now, where: { $0 }) else {
+        guard let last = groups[group].nextLook, let key = groups[group].standIns.first(at: now, where: { $0 <= now })
+        else {
             groups[group].nextLook = nil
             return
         }
@@ -229,13 +230,22 @@ extension GroupDesk {
         tell(.lookAgain(key))
     }
 
-    /// A group answers again, or may: the substitutes for its answers are removed, so the next question asks the group.
-    /// So a question that fails only at this group is asked there at most twice a minute.
-    mutating func outageEnded(of group: GroupID, at now: Tick) {
+    /// A group answers again: the substitutes for its answers are removed, so the next question asks the group. A further
+    /// substitute is not removed for this reason within a minute: a question that fails only at this group is asked
+    /// there at most twice a minute.
+    private mutating func outageEnded(of group: GroupID, at now: Tick) {
         let index = group.rawValue
         let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)
-        let keys = groups[index].standIns.keys(at: now).filter { groups[index].standIns.value($0, at: now) == true }
-        for key in keys { groups[index].standIns.insert(key, false, until: end) }
+        let keys = groups[index].standIns.keys(at: now) { $0 <= now }
+        for key in keys { groups[index].standIns.insert(key, end, until: end) }
+        if !keys.isEmpty { tell(.outageEnded(keys)) }
+    }
+
+    /// A group may answer again, since its servers, the way of asking them or the network has changed: all substitutes
+    /// for its answers are removed.
+    mutating func endStandIns(of group: GroupID, at now: Tick) {
+        let keys = groups[group.rawValue].standIns.keys(at: now)
+        groups[group.rawValue].standIns.removeAll()
         if !keys.isEmpty { tell(.outageEnded(keys)) }
     }
 }

@@ -325,7 +325,7 @@ struct GroupDesk: ~Copyable {
         for group in groups.indices {
             groups[group].networkChanged(at: now)
             noteTraits(of: group)
-            outageEnded(of: GroupID(group), at: now)
+            endStandIns(of: GroupID(group), at: now)
         }
         for id in queries.ids {
             // What was sent a second time went into the former network, too.

@@ -28,8 +28,10 @@ struct Remembered<Key: Hashable, Value> {
         }
     }
 
-    /// The keys that have not expired. The call walks over all keys.
-    func keys(at now: Tick) -> [Key] { values.filter { now < $0.value.until }.map(\.key) }
+    /// The keys that have not expired and whose values are meant. The call walks over all keys.
+    func keys(at now: Tick, where isMeant: (Value) -> Bool = { _ in true }) -> [Key] {
+        values.filter { now < $0.value.until && isMeant($0.value.value) }.map(\.key)
+    }
 
     /// The first inserted key that has not expired and whose value is meant.
     func first(at now: Tick, where isMeant: (Value) -> Bool) -> Key? {

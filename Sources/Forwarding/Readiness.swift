@@ -4,21 +4,21 @@ import DNSWire
 ///
 /// | unanswered | failed before, in a row | becomes |
 /// | --- | --- | --- |
-/// | a question | none, or this one | in doubt: the daemon asks a question of its own when its readiness is read |
-/// | another question | one | in doubt |
-/// | a third question | two others | lost |
+/// | a question | none, or one for this name | in doubt: the daemon asks a question of its own when its readiness is read |
+/// | a question for another name | one | in doubt |
+/// | a question for a third name | two others | lost |
 /// | the daemon's own question | one or two others | lost |
 /// | the daemon's own question, as a client's | none | in doubt |
 ///
 /// An answer of a server ends the row. A single name without an answer is never more than a doubt.
 struct Readiness {
-    /// The different questions that failed in a row.
-    private var failed: [Flight.Key] = []
+    /// The different names whose questions failed in a row.
+    private var failed: [NameKey] = []
     private var ownFailed = false
     /// The count of servers' answers at the last failure.
     private var answers: UInt64 = 0
 
-    /// So many different failed questions in a row are no accident.
+    /// So many names with failed questions in a row are no accident.
     static let failures = 3
     /// The daemon's own question: the root's name servers, which every resolver knows.
     static let own = Flight.Key(name: NameKey(.root), type: .ns, audience: .plain)
@@ -30,8 +30,8 @@ struct Readiness {
         self.answers = answers
         if key == Self.own, !failed.isEmpty {
             ownFailed = true
-        } else if failed.count < Self.failures, !failed.contains(key) {
-            failed.append(key)
+        } else if failed.count < Self.failures, !failed.contains(key.name) {
+            failed.append(key.name)
         }
     }
 

@@ -108,7 +108,7 @@ def test_it_is_said_that_nobody_answers_any_more(controlled, service):
 
 
 def test_readiness(controlled, service):
-    """The daemon is not ready once three different questions got no answer from any server; one name is not enough."""
+    """The daemon is not ready once questions for three names got no answer from any server; one name is not enough."""
     chosen = service("aes")
     running, operator = controlled(chosen, {"httpdns": {"httpOnly": True}})
     assert operator("status", "--ready") == ""

@@ -54,11 +54,14 @@ extension GroupDesk {
         guard let query = queries.remove(id) else { return nil }
         if case .message(let messages) = query.subject { messages.underWay.removeAll { $0 == id } }
         let verdict = verdict(query)
+        var hasAnswered = false
         switch verdict {
         // An answer proves that the query was sent.
-        case .answered: if !query.isWritten { noteWritten(query.subject, query.group, query.server.exposure) }
+        case .answered:
+            hasAnswered = true
+            if !query.isWritten { noteWritten(query.subject, query.group, query.server.exposure) }
         case .failed(let failure) where failure.kind == .here: noteShort(failure, at: now)
-        case .failed(let failure) where failure.kind == .refusedTogether: break
+        case .failed(let failure) where failure.kind == .refusedTogether: hasAnswered = true
         case .failed:
             groups[query.group.rawValue].counters.failures += 1
             failedQueries += 1
@@ -67,7 +70,7 @@ extension GroupDesk {
         let said = groups[query.group.rawValue].choice.ended(query, verdict, at: now)
         for event in said { actions.append(.report(event)) }
         // Other servers of the group may still count as failed.
-        if case .answered = verdict, !said.isEmpty || groups[query.group.rawValue].nextLook != nil {
+        if hasAnswered, !said.isEmpty || groups[query.group.rawValue].nextLook != nil {
             outageEnded(of: query.group, at: now)
         }
         noteTraits(of: query.group.rawValue)

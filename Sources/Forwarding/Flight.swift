@@ -238,7 +238,7 @@ extension Flight {
                 isWanted: true, staleAt: staleAt, answerBy: now.advanced(milliseconds: rules.timing.answerWithin))
             _ = hedge(rules, at: now)
             orders.schedules = true
-        // The client gets a stale answer at once, or the flight is reopened for it.
+        // The flight is reopened for the client, or the client waits for a flight that needs this one's A records.
         case .answered: phase = .answered(isWanted: true)
         }
     }

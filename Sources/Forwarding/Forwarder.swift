@@ -177,11 +177,11 @@ public struct Forwarder: ~Copyable {
 
     private mutating func join(_ flight: Flight, _ client: AskingClient?, _ known: DNSCache.Held?, at now: Tick) {
         guard let client else { return }
-        if client.takesCached, !flight.isWanted { want(flight, at: now) }
         if flight.isAnswered, let known {
-            // RFC 8767 §5: while a refresh is known to fail, a stale answer is given at once.
+            // RFC 8767 §5: while a refresh is known to fail, a stale answer is given at once. No group is asked for it.
             return replyKnown(client, known)
         }
+        if client.takesCached, !flight.isWanted { want(flight, at: now) }
         guard admission.mayWait(client, with: flight.clients) else {
             return refuse(flight.key, client, known, .tooManyWaiting)
         }

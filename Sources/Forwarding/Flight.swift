@@ -12,7 +12,7 @@ import DNSWire
 /// | begun; the last step ended and leads on | next step with servers: asked | ask it; its hedge is scheduled |
 /// | the hedge of the last step is due | next step: asked, beside it | ask it |
 /// | a stale answer is due | answered | give it; no hedge while an account is owed |
-/// | time is over | answered | give the second best, or a failure |
+/// | time is over | answered | give a cached answer, the second best, or a failure |
 /// | an answer with records, or one that leads nowhere | step answered | deliver it; end, unless an earlier step may answer |
 /// | NXDOMAIN that leads nowhere, after another group's NODATA | step ended so | deliver the NODATA: the name exists |
 /// | an answer that leads on (NXDOMAIN, NODATA by `thenTryOn`) | step ended so, second best | leave its servers; next step |

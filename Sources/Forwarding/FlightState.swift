@@ -188,7 +188,7 @@ struct FlightOrders {
         /// ``Flight/secondBest``, an account's proven "no record": cache it and give it.
         case noRecord(isStandIn: Bool)
         case stale
-        /// Time is over: ``Flight/secondBest``, or a failure.
+        /// Time is over: the cached answer, ``Flight/secondBest``, or a failure.
         case bestSoFar
         /// No step can still answer: a stale answer, ``Flight/secondBest``, or a failure; and the flight ends.
         case failure

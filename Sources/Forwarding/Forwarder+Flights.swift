@@ -32,7 +32,7 @@ extension Forwarder {
             if let known = known(flight, at: now) { replyKnown(flight, flight.takeClients(), known) }
         case .bestSoFar:
             if !flight.clients.isEmpty, !flight.key.findsServer { counters.overdue += 1 }
-            giveFailure(flight, timedOut: true, at: now)
+            giveKnownOrFailure(flight, timedOut: true, at: now)
         case .failure: fail(flight, at: now)
         }
     }
@@ -106,12 +106,17 @@ extension Forwarder {
             admission.failed(flight.key, reason(flight), at: now)
             noteUnanswered(flight)
         }
+        giveKnownOrFailure(flight, timedOut: false, at: now)
+        end(flight)
+    }
+
+    /// Gives the cached answer, which may have come meanwhile by another question; else the second best or a failure.
+    private mutating func giveKnownOrFailure(_ flight: Flight, timedOut: Bool, at now: Tick) {
         if let known = known(flight, at: now) {
             replyKnown(flight, flight.takeClients(), known)
         } else {
-            giveFailure(flight, timedOut: false, at: now)
+            giveFailure(flight, timedOut: timedOut, at: now)
         }
-        end(flight)
     }
 
     /// Gives the clients of a flight their answer, and ends it.

@@ -110,7 +110,8 @@ struct Segment: ~Copyable {
     }
 
     /// The answer for an audience: its own answer while fresh; else a fresh answer with signatures, without these; else
-    /// its own answer or the other one, expired.
+    /// its own answer or the other one, expired. A signed NXDOMAIN is not lent: clients that cannot check it get another
+    /// answer for a name that the daemon knows otherwise.
     mutating func held(
         hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32
     ) -> DNSCache.Held? {
@@ -119,6 +120,7 @@ struct Segment: ~Copyable {
         guard !(own?.isFresh ?? false), let lender = clients.lender else { return own }
         let offset = offset(hash: hash, name, type: type) { $0.serves(lender) && !$0.serves(clients) }
         guard let offset, var lent = held(at: offset, at: now), lent.isFresh || own == nil,
+            lent.answer.head.responseCode != .nxDomain || !lent.answer.isSigned,
             let answer = lent.answer.withoutSignatures(type),
             case .those(dnssecOK: true, let checkingDisabled) = lent.audience,
             case let borrower = Audience.those(dnssecOK: false, checkingDisabled: checkingDisabled),

@@ -154,13 +154,19 @@ public final class DomainRules: Sendable {
     /// The group that takes a name by a pattern; nil if no group does, or the name is reserved.
     public func group(of name: Name) -> GroupID? { find(name).group }
 
-    /// The longest pattern by which a group excludes a name.
+    /// The longest pattern by which a group excludes a name; or a list's pattern for a name that is spared.
     func exception(_ name: Name) -> PolicyDecision.Exception? {
         var longest: (GroupID, DomainTable<Rule>.Match)?
+        var spared: [GroupID] = []
         guard let first = table.candidate(name.wire.span, from: (0, -1)) else { return nil }
+        table.forEach(holding: name, from: first) { match in
+            if case .owner(.spared(let group)) = match.value { spared.append(group) }
+        }
         table.forEach(holding: name, from: first) { match in
             switch match.value {
             case .owner(.except(let group)), .owner(.released(let group)):
+                if longest == nil { longest = (group, match) }
+            case .owner(.listed(let group)) where spared.contains(group):
                 if longest == nil { longest = (group, match) }
             default: break
             }

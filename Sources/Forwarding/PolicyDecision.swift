@@ -54,7 +54,8 @@ public struct PolicyDecision: Sendable, Equatable {
     /// The pattern by which another group leaves the name to this group; nil if there is none.
     public var exception: Exception?
 
-    /// A pattern by which a group leaves out names that the group would take.
+    /// A pattern by which a group leaves out names that the group would take; or a pattern of the group's list, for a
+    /// name that the daemon needs itself.
     public struct Exception: Sendable, Equatable {
         /// The group that leaves the name out.
         public let group: GroupID

@@ -287,6 +287,20 @@ extension DomainRulesTests {
         #expect(exception?.group == GroupID(3) && exception?.pattern == DomainPattern("free.a.example"))
     }
 
+    @Test func aNameThatTheDaemonNeedsIsLeftOutOfTheListThatHasIt() throws {
+        let needed = DomainList([.only(Name("dns.a.example")!), .only(Name("dns.b.example")!)])
+        let rules = try DomainRules([
+            (needed, .spared(GroupID(3))), list("a.example", "b.example", of: .listed(GroupID(3))),
+            list("dns.b.example", of: .released(GroupID(4))),
+        ])
+        #expect(taker("dns.a.example", rules) == "nobody")
+        #expect(taker("www.a.example", rules) == "shop a.example")
+        let exception = rules.exception(Name("dns.a.example")!)
+        #expect(exception?.group == GroupID(3) && exception?.pattern == DomainPattern("a.example"))
+        #expect(rules.exception(Name("dns.b.example")!)?.group == GroupID(4))
+        #expect(rules.exception(Name("www.a.example")!) == nil)
+    }
+
     @Test func exceptionsHoldOverAllListsOfTheirGroup() throws {
         let rules = try DomainRules([
             list("own.good.example", of: .group(GroupID(3))), list("good.example", of: .except(GroupID(3))),

@@ -156,7 +156,7 @@ extension Forwarder {
             return reply(flight, clients, absence.answer.unkept, by: absence.by)
         }
         if let best = secondBest(of: flight) {
-            let answer = explained(best.answer, flight.route[best.step].group)
+            let answer = explained(best, of: flight)
             reply(flight, clients, existing(answer, flight.key, at: now).unkept, by: best.by)
         } else {
             var reason = reason(flight)
@@ -179,18 +179,21 @@ extension Forwarder {
         return answer
     }
 
-    /// Adds an extended error that names the group, since no other group was or will be asked.
-    private func explained(_ refusal: Answer, _ group: GroupID) -> Answer {
-        guard refusal.extendedErrors.isEmpty else { return refusal }
-        var refusal = refusal
-        let name = desk.name(of: group)
-        if refusal.head.responseCode == .refused {
-            refusal.add(.other, text: "\(name): every server refuses the question")
+    /// Adds an extended error that names the group, since no other group was or will be asked; to an answer that leads on,
+    /// the groups as well that have not answered in time.
+    private func explained(_ best: StepAnswer, of flight: Flight) -> Answer {
+        guard best.answer.extendedErrors.isEmpty else { return best.answer }
+        var answer = best.answer
+        let (code, name) = (answer.head.responseCode, desk.name(of: flight.route[best.step].group))
+        if code == .refused {
+            answer.add(.other, text: "\(name): every server refuses the question")
+        } else if code.isAnswer {
+            let silent = flight.route.indices.filter { flight.isUnderWay($0) }.map { flight.route[$0] }
+            answer.add(.noReachableAuthority, text: "\(name): \(code); \(noServerAnswered(silent).text)")
         } else {
-            refusal.add(
-                .noReachableAuthority, text: "\(name): no server has more to say than \(refusal.head.responseCode)")
+            answer.add(.noReachableAuthority, text: "\(name): no server has more to say than \(code)")
         }
-        return refusal
+        return answer
     }
 
     /// Why a flight failed: the code of RFC 8914, with a text that names the last server that failed and its failure.

@@ -207,6 +207,8 @@ extension Forwarder {
             // Without a service binding, clients use the addresses.
             case .failure where flight.isBinding: explanation.fate = .made(policy.noData(key.name.name, key.type))
             case .failure: explanation.fate = .noServer(failure(key, reason(flight)))
+            case .answer:
+                if let best = flight.secondBest, case .sharedCache = best.by { explanation.fate = .stored(best.step) }
             default: break
             }
             guard let step = orders.ask else { return }
@@ -220,12 +222,15 @@ extension Forwarder {
         let (part, group) = (explanation.parts[step], flight.route[step].group)
         if explanation.sharedCache?.budget ?? 0 > 0, case .entry(let content, let elapsed, isFresh: true)? = part.stored
         {
-            guard content == .noRecord else {
-                explanation.fate = .stored(step)
-                return nil
+            guard case .answer(let answer) = content else {
+                explanation.parts[step].standing = .withoutRecord(nil)
+                return noRecordEvent(flight, at: group, by: .sharedCache(group), after: elapsed)
             }
-            explanation.parts[step].standing = .withoutRecord(nil)
-            return noRecordEvent(flight, at: group, by: .sharedCache(group), after: elapsed)
+            let said = StepAnswer(answer: answer, by: .sharedCache(group), step: step)
+            // The flight knows whether a group's answer leads on; what AAAA is made of is not foreseen.
+            if !desk.rules[group].carriesAddresses, !isMadeOfA(flight.key, answer) { return .answered(said) }
+            explanation.fate = .stored(step)
+            return nil
         }
         switch part.standing {
         case .leftOut:

@@ -125,6 +125,35 @@ import Testing
         #expect(ask(&forwarder, .https, at: Self.now).count == 1)
     }
 
+    @Test func whatTheSharedCacheSaysMayLeadToTheNextGroup() throws {
+        var upstreams = TestUpstreams()
+        let line = "office 1 takes example.com thenTry fallback on nodata"
+        upstreams.named = [NamedGroup(line.split(separator: " ").map(String.init)[...])!]
+        upstreams.isShared = true
+        var forwarder = made(upstreams)
+        forwarder.change(.sharedCache(SharedSettings(staleSeconds: 0, prefetchAt: 0)), at: Self.now)
+        forwarder.handle(.connected, wall: 0, at: Self.now)
+        let questions = forwarder.explain(name, .mx, at: Self.now).parts.compactMap(\.sharedQuestion)
+        try #require(questions.count == 2)
+        let none = StoreLook.found(
+            .entry(
+                SharedEntry(.answer(.noData(name, type: .mx, negativeTTL: 600)), stored: 1000, lifetime: 600),
+                isStaleCopy: false))
+        let denial = StoreLook.found(
+            .entry(
+                SharedEntry(.answer(.nxDomain(name, type: .mx, negativeTTL: 600)), stored: 1000, lifetime: 600),
+                isStaleCopy: false))
+        // The last one: the name exists.
+        let expected: [([StoreLook], Explanation.Fate)] = [
+            ([none], .asked(1)), ([none, none], .stored(1)), ([denial], .stored(0)), ([none, denial], .stored(0)),
+        ]
+        for (looks, fate) in expected {
+            let found = Dictionary(uniqueKeysWithValues: zip(questions, looks))
+            let known = forwarder.explain(name, .mx, StoreLooks(found, wall: 1000), at: Self.now)
+            #expect(known.fate == fate, "\(looks)")
+        }
+    }
+
     @Test func whereNamesWaitForThePlanAnotherSourceHasItsTurn() {
         var upstreams = TestUpstreams()
         (upstreams.httpOnly, upstreams.queriesPerSecond) = (true, 8)

@@ -176,6 +176,16 @@ public final class DomainRules: Sendable {
             group: group, pattern: pattern, location: table.location(match.list, match.offset))
     }
 
+    /// Whether a group may take names under a name, or the name. The call walks over the group's patterns.
+    func hasPattern(of group: GroupID, under parent: Name) -> Bool {
+        table.hasPattern(under: parent) { rule in
+            switch rule {
+            case .owner(.group(let owner)), .owner(.listed(let owner)): owner == group
+            default: false
+            }
+        }
+    }
+
     func pattern(_ finding: Finding) -> DomainPattern? { finding.match.flatMap { table.pattern($0) } }
     func location(_ finding: Finding) -> PatternLocation? {
         finding.match.flatMap { $0.list < listCount ? table.location($0.list, $0.offset) : nil }

@@ -108,6 +108,22 @@ struct DomainTable<Value: Sendable>: Sendable {
     }
     func pattern(_ match: Match) -> DomainPattern? { lists[match.list].pattern(at: match.offset) }
 
+    /// Whether a list with such a value has a pattern that may match a name or one under it. Networks do not count.
+    func hasPattern(under parent: Name, where isMeant: (Value) -> Bool) -> Bool {
+        for (list, value) in zip(lists, values) where isMeant(value) {
+            for pattern in list.patterns {
+                switch pattern {
+                case .subtree(let name), .below(let name):
+                    if name.isWithin(parent) || parent.isWithin(name) { return true }
+                case .only(let name): if name.isWithin(parent) { return true }
+                case .singleLabels: if parent.labelCount <= 1 { return true }
+                case .network: continue
+                }
+            }
+        }
+        return false
+    }
+
     /// The memory of the table and its lists, in octets.
     var residentOctets: Int {
         lists.reduce(0) { $0 + $1.octets.capacity } + tags.capacity + 4 * offsets.capacity + 8 * beginnings.capacity

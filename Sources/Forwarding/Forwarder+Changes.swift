@@ -80,13 +80,8 @@ extension Forwarder {
         }
         defer { handleDeskEvents(at: now) }
         var count = cache.remove(scope)
-        // An alias has the answers of its target. A reverse name under the NAT64 prefix is an alias for PTR alone.
-        if case .only(let name) = scope {
-            for type in [RecordType.a, .ptr] {
-                guard case .alias(of: let target, by: _) = policy.route(name, type) else { continue }
-                count += forget(.only(target), at: now)
-            }
-        }
+        // An alias has the answers of its target.
+        for target in policy.targets(of: scope) { count += forget(.only(target), at: now) }
         return count
     }
 

@@ -29,6 +29,23 @@ extension Policy {
     /// of a resolver's record would bypass HTTPDNS.
     func noData(_ name: Name, _ type: RecordType) -> Answer { .noData(name, type: type, negativeTTL: negativeTTL) }
 
+    /// The targets of the aliases in a scope; nothing for all names, which have the targets among them. For the names under
+    /// a name, those of the groups that may take one of them; a reverse name under the NAT64 prefix does not count there.
+    func targets(of scope: NameScope) -> [Name] {
+        switch scope {
+        case .all: []
+        case .only(let name):
+            [RecordType.a, .ptr].compactMap { type in
+                if case .alias(of: let target, by: _) = route(name, type) { target } else { nil }
+            }
+        case .under(let parent):
+            groupRoutes.indices.compactMap { index in
+                guard let target = groupRoutes[index].answer?.0.target else { return nil }
+                return rules.hasPattern(of: GroupID(index), under: parent) ? target : nil
+            }
+        }
+    }
+
     /// The own answer of the group that takes a name; nil if the group asks its servers, or a rule before all groups
     /// has an answer.
     func answerOfGroup(

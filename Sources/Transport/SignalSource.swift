@@ -24,15 +24,19 @@ public enum Signal: CaseIterable, Sendable {
 public final class SignalSource: @unchecked Sendable {
     private let sources: [any DispatchSourceSignal]
 
-    /// Takes the signals over permanently. When this returns, no later signal is lost.
+    /// Takes the signals over permanently. None is lost: until this is called a signal does what it does by default, and
+    /// one that comes meanwhile waits.
     ///
     /// - Parameter received: Called on a queue of its own. Several signals of one kind may be reported as one.
     public init(_ signals: [Signal] = Signal.allCases, received: @escaping @Sendable (Signal) -> Void) {
         let queue = DispatchQueue(label: "signals")
         let installed = DispatchGroup()
+        var (taken, before) = (sigset_t(), sigset_t())
+        unsafe sigemptyset(&taken)
+        for signal in signals { unsafe sigaddset(&taken, signal.number) }
+        // Dispatch installs a handler on a thread of its own. Its other threads have blocked all signals.
+        unsafe pthread_sigmask(SIG_BLOCK, &taken, &before)
         sources = signals.map { signal in
-            // The signal must not end the process before Dispatch has installed its handler.
-            SignalSource.ignore(signal.number)
             let source = DispatchSource.makeSignalSource(signal: signal.number, queue: queue)
             installed.enter()
             source.setRegistrationHandler { installed.leave() }
@@ -41,11 +45,12 @@ public final class SignalSource: @unchecked Sendable {
             return source
         }
         installed.wait()
+        unsafe pthread_sigmask(SIG_SETMASK, &before, nil)
     }
 
     /// Makes writing to a closed pipe or connection an error instead of the end of the process.
     public static func ignoreBrokenPipe() {
-        ignore(SIGPIPE)
+        _ = signal(SIGPIPE, SIG_IGN)
     }
 
     /// Sends HUP.
@@ -54,9 +59,5 @@ public final class SignalSource: @unchecked Sendable {
     public static func hangup(toProcess process: String) -> Bool {
         guard let number = Int32(process), number > 1 else { return false }
         return kill(number, SIGHUP) == 0
-    }
-
-    private static func ignore(_ number: Int32) {
-        _ = signal(number, SIG_IGN)
     }
 }

@@ -159,6 +159,25 @@ import Testing
     }
 }
 
+@Suite struct SignalTests {
+    /// A signal that comes while the sources are being made waits for them. In a process of its own: it could be ended.
+    @Test func noSignalIsLostWhileTheyAreTakenOver() async {
+        await #expect(processExitsWith: .success) {
+            var signals = sigset_t()
+            sigemptyset(&signals)
+            sigaddset(&signals, SIGTERM)
+            pthread_sigmask(SIG_BLOCK, &signals, nil)
+            pthread_kill(pthread_self(), SIGTERM)
+            let gate = Gate()
+            let source = SignalSource { if $0 == .terminate { gate.open() } }
+            pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+            let hasCome = gate.wait()
+            withExtendedLifetime(source) {}
+            exit(hasCome ? 0 : 1)
+        }
+    }
+}
+
 @Suite final class SystemFileTests {
     private let path = NSTemporaryDirectory() + "systemfile-\(UUID().uuidString)"
 

@@ -149,14 +149,23 @@ def test_the_hosts_file_comes_first(daemon, service, tmp_path, unbound):
 
 
 def test_a_hosts_file_that_is_gone_for_a_moment(daemon, scripted_resolver, tmp_path):
-    """No resolver is asked for a name of the hosts file while an editor saves it, but soon once it is gone for good."""
+    """No resolver is asked for a name of the hosts file while it is saved, but soon once it is gone for good."""
     resolver = scripted_resolver(lambda asked: reply_to(asked.message, "1 IN A 192.0.2.1"))
     hosts = tmp_path / "hosts"
-    hosts.write_text("192.0.2.50 www.example.com\n")
+    hosts.write_text("192.0.2.40 www.example.com\n")
     daemon(None, listening(servers=[resolver.endpoint], hosts=str(hosts)), port=PORT)
 
     def asked(name="www"):
         return addresses(ask(f"{name}.example.com", port=PORT))
+    # A file that cannot be read, by root neither.
+    hosts.unlink()
+    hosts.mkdir()
+    for _ in range(10):
+        assert asked() == ["192.0.2.40"]
+        time.sleep(0.1)
+    hosts.rmdir()
+    hosts.write_text("192.0.2.50 www.example.com\n")
+    eventually(lambda: asked() == ["192.0.2.50"], "the hosts file is there again")
     for change in (lambda: hosts.rename(tmp_path / "hosts~"), lambda: hosts.write_text("")):
         change()
         for _ in range(10):
@@ -185,7 +194,7 @@ def test_a_pipe_in_the_place_of_a_file_holds_nothing_up(daemon, scripted_resolve
         os.rename(tmp_path / "pipe", path)
         assert ask(next(fresh), port=PORT) is not None
     eventually(lambda: running.log_lines("hosts cannot be read, so nothing is answered from it: open .*: Not a regular file"),
-               "the log says why")
+               "the log says why", within=30)
     assert addresses(ask("www.example.com", port=PORT)) != ["192.0.2.50"]
     hosts.unlink()
     hosts.write_text("192.0.2.60 www.example.com\n")

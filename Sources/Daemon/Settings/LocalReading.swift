@@ -22,7 +22,7 @@ struct LocalReading: Sendable {
     private(set) var hosts: HostsTable?
     /// Why existing hosts files cannot be read, by their paths.
     private(set) var hostsFailures: [String: SystemError] = [:]
-    /// The hosts files that are missing or empty.
+    /// The hosts files that are missing, empty or unreadable.
     private(set) var emptyHosts: Set<String> = []
 
     private let listening: [Endpoint]
@@ -121,7 +121,7 @@ struct LocalReading: Sendable {
                 }
                 if !error.isNotFound { hostsFailures[path] = error }
             }
-            if text.isEmpty, hostsFailures[path] == nil { emptyHosts.insert(path) }
+            if text.isEmpty { emptyHosts.insert(path) }
             table.add(parsing: text.span)
         }
         hosts = table

@@ -44,7 +44,7 @@ final class LocalServers: @unchecked Sendable {
     private var isReading = false
     private let asksResolvedFirst: Bool
     /// How long names stay after a hosts file was without contents, in nanoseconds: an editor moves it away or empties
-    /// it before it writes it again, and a program may do so by many steps.
+    /// it before it writes it again, a program may do so by many steps, and a script may make it readable last.
     private static let rest: UInt64 = 5_000_000_000
 
     /// - Parameters:

@@ -52,8 +52,18 @@ def test_resolv_conf_is_followed(daemon, scripted_resolver, tmp_path):
     eventually(lambda: answered_by() == ["192.0.2.22"], "the file renamed into place is followed")
     (tmp_path / "not-there").write_text("nameserver 127.0.0.20\n")
     eventually(lambda: answered_by() == ["192.0.2.20"], "the first of the files that names a server counts")
+
+    def stays(last):
+        for _ in range(10):
+            assert answered_by() == [f"192.0.2.{last}"]
+            time.sleep(0.1)
     os.remove(tmp_path / "not-there")
-    eventually(lambda: answered_by() == ["192.0.2.22"], "and the next when that is gone")
+    stays(20)
+    (tmp_path / "not-there").write_text("nameserver 127.0.0.21\n")
+    eventually(lambda: answered_by() == ["192.0.2.21"], "a file that was gone for a moment is followed")
+    os.remove(tmp_path / "not-there")
+    stays(21)
+    eventually(lambda: answered_by() == ["192.0.2.22"], "and the next when that is gone for good", within=30)
 
 
 def test_it_never_asks_itself(daemon, tmp_path):

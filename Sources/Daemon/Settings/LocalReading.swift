@@ -9,6 +9,10 @@ struct LocalReading: Sendable {
     /// The servers of `resolvConf`, empty while they are not used; nil if they could not be read for a lack of
     /// descriptors.
     private(set) var found: [Endpoint]?
+    /// The file of `resolvConf` that names ``found``; nil if none does.
+    private(set) var source: String?
+    /// The files of `resolvConf` before ``source`` that are missing, empty or unreadable.
+    private(set) var emptyResolvConf: Set<String> = []
     /// The servers that `resolvConf` names and that are left out.
     private(set) var leftOut: [LeftOutServer] = []
     /// A number for the network of these servers: the servers, the links that lead to them, and when these links have
@@ -25,6 +29,8 @@ struct LocalReading: Sendable {
     /// The hosts files that are missing, empty or unreadable.
     private(set) var emptyHosts: Set<String> = []
 
+    /// When the reading began, in nanoseconds of ``Clock``.
+    let begun = Clock.now()
     private let listening: [Endpoint]
     /// The machine's own addresses.
     private let own: [Endpoint]
@@ -82,7 +88,10 @@ struct LocalReading: Sendable {
         var known: [LinkServer] = []
         for path in paths {
             // A missing file is normal: each kind of host has one of them.
-            guard let servers = Self.servers(of: path, &isShort) else { continue }
+            guard let servers = Self.servers(of: path, &isShort) else {
+                emptyResolvConf.insert(path)
+                continue
+            }
             if path == Self.resolvedServers {
                 let asked = asksResolved ? ResolverLinks.asked() : nil
                 isByRoutes = asked == nil
@@ -93,7 +102,10 @@ struct LocalReading: Sendable {
             leftOut += loops.map { LeftOutServer($0, in: path, .loop) }
             leftOut += others.map { LeftOutServer($0.server, in: path, .link($0.link)) }
             found = forAllNames
-            if !forAllNames.isEmpty { return }
+            guard forAllNames.isEmpty else {
+                source = path
+                return
+            }
         }
     }
 
@@ -163,11 +175,11 @@ struct LocalReading: Sendable {
         ResolverList.withoutLoops(servers, listening: listening, own: own, resolvedAsks: resolvedAsks)
     }
 
-    /// The servers in a file; nil if it cannot be read.
+    /// The servers in a file; nil if it is empty or cannot be read.
     private static func servers(of path: String, _ isShort: inout Bool) -> [Endpoint]? {
         do throws(SystemError) {
             let text = try SystemFile.read(path, limit: resolvConfLimit)
-            return ResolverList.parse(text.span)
+            return text.isEmpty ? nil : ResolverList.parse(text.span)
         } catch {
             isShort = isShort || error.isShortage
             return nil

@@ -35,6 +35,10 @@ final class LocalServers: @unchecked Sendable {
     private var emptyHosts: Set<String> = []
     /// Since when names of another hosts file stay that was without contents, in nanoseconds of ``Clock``; nil: none.
     private var emptySince: UInt64?
+    /// Since when the servers stay although the file that names them is without contents, likewise.
+    private var serversGoneSince: UInt64?
+    /// When ``networkChanged()`` was called last, in nanoseconds of ``Clock``.
+    private var networkChangedAt: UInt64 = 0
     /// Why the hosts files could not be read the last time.
     private var hostsFailures: [String: SystemError] = [:]
     /// The ignored parts of the hosts file at the last reading, in words.
@@ -43,8 +47,8 @@ final class LocalServers: @unchecked Sendable {
     private var turn = 0
     private var isReading = false
     private let asksResolvedFirst: Bool
-    /// How long names stay after a hosts file was without contents, in nanoseconds: an editor moves it away or empties
-    /// it before it writes it again, a program may do so by many steps, and a script may make it readable last.
+    /// How long names or servers stay after their file was without contents, in nanoseconds: an editor moves it away or
+    /// empties it before it writes it again, a program may do so by many steps, and a script may make it readable last.
     private static let rest: UInt64 = 5_000_000_000
 
     /// - Parameters:
@@ -79,6 +83,7 @@ final class LocalServers: @unchecked Sendable {
         isReading = false
         follow(new)
         take(resolvers: reading)
+        serversGoneSince = nil
         if Self.resolvers(new).isEmpty { hasFound = false }
         if let read = reading.hosts {
             (hosts, emptyHosts, emptySince) = (read, reading.emptyHosts, nil)
@@ -97,6 +102,7 @@ final class LocalServers: @unchecked Sendable {
     /// This machine's addresses or routes have changed: other servers may be its own, or may be for all names.
     func networkChanged() {
         guard let settings, !Self.resolvers(settings).isEmpty else { return }
+        networkChangedAt = Clock.now()
         follow(settings)
         // A hosts file that is being read must not be lost with that reading.
         read(isReading ? [.resolvers, .hosts] : .resolvers)
@@ -152,15 +158,16 @@ final class LocalServers: @unchecked Sendable {
     }
 
     /// - Parameters:
-    ///   - union: The hosts with those of before that they lack, if a file of theirs may be half-written.
+    ///   - union: The hosts with the former ones that they lack, if a file of theirs may be half-written.
     ///   - areSameHosts: Whether the hosts in effect are the union, or without it those of the reading.
     private func take(_ reading: LocalReading, _ union: HostsTable?, areSameHosts: Bool) {
         let before = (found, network)
-        take(resolvers: reading)
+        serversGoneSince = Self.wait(serversGoneSince, isLacking: isSourceGone(reading))
+        if serversGoneSince == nil { take(resolvers: reading) }
         if found != before.0 { reportResolvers() }
         if (found, network) != before { serversChanged() }
         if let read = reading.hosts {
-            setWait(lacksNames: union != nil)
+            emptySince = Self.wait(emptySince, isLacking: union != nil)
             let kept = emptySince == nil ? nil : union
             if !areSameHosts || kept == nil && union != nil {
                 let gone = hosts
@@ -175,14 +182,21 @@ final class LocalServers: @unchecked Sendable {
             }
         }
         // The obstacle may be gone in a while.
-        if reading.isShort || emptySince != nil { watch?.lookAgain() }
+        if reading.isShort || emptySince != nil || serversGoneSince != nil { watch?.lookAgain() }
     }
 
-    /// Begins, continues or ends the wait for names that may come back at once.
-    private func setWait(lacksNames: Bool) {
+    /// Begins, continues or ends a wait for what may come back at once.
+    /// - Parameter begun: When the wait began; nil if there is none.
+    private static func wait(_ begun: UInt64?, isLacking: Bool) -> UInt64? {
         let now = Clock.now()
-        let begun = emptySince ?? now
-        emptySince = lacksNames && now - begun < Self.rest ? begun : nil
+        let begun = begun ?? now
+        return isLacking && now - begun < rest ? begun : nil
+    }
+
+    /// Whether the file that names the present servers is without contents, in the same network.
+    private func isSourceGone(_ reading: LocalReading) -> Bool {
+        guard let last = self.reading, let source = last.source, networkChangedAt < last.begun else { return false }
+        return reading.emptyResolvConf.contains(source)
     }
 
     /// While files cannot be read for a lack of descriptors, the earlier servers stay.

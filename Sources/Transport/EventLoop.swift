@@ -64,6 +64,8 @@ public final class EventLoop: @unchecked Sendable {
 
     /// The longest time for the events of one turn, in nanoseconds.
     private static let longestTurn: UInt64 = 10_000_000
+    /// When a descriptor is watched again that could not be, in nanoseconds.
+    private static let shortage: UInt64 = 100_000_000
 
     /// The loop's share of scarce processors, by the nice value of Dispatch's threads.
     public enum Share {
@@ -291,10 +293,8 @@ extension EventLoop {
     public func pause(_ registration: Registration, nanoseconds: UInt64) {
         assertOnLoop()
         guard let slot = slot(registration), !slot.isPaused else { return }
-        slots[Int(registration.slot)].isPaused = true
+        beginPause(registration, nanoseconds: nanoseconds)
         watch(registration)
-        pauses.append((registration, Clock.now() + nanoseconds))
-        arm()
     }
 
     /// Ends a registration, also from within a handler: events already fetched are not delivered. Call it before the
@@ -323,14 +323,19 @@ extension EventLoop {
         } else if slot.isWatched {
             watcher(of: slot).modify(slot.descriptor, wanted, token: registration.token)
         } else {
-            // The call fails only if the kernel has no memory, or the user has reached the limit of watches; then the
-            // deadline of the waiting code ends the wait, and the next `update` tries again.
+            // The call fails only if the kernel has no memory, or the user has reached the limit of watches.
             do { try watcher(of: slot).add(slot.descriptor, wanted, token: registration.token) } catch {
                 isWatched = false
-                slots[Int(registration.slot)].interest = []
+                beginPause(registration, nanoseconds: Self.shortage)
             }
         }
         slots[Int(registration.slot)].isWatched = isWatched
+    }
+
+    private func beginPause(_ registration: Registration, nanoseconds: UInt64) {
+        slots[Int(registration.slot)].isPaused = true
+        pauses.append((registration, Clock.now() + nanoseconds))
+        arm()
     }
 }
 

@@ -302,6 +302,28 @@ import Testing
         loop.end()
     }
 
+    @Test func whatCannotBeWatchedAfterItsPauseIsTriedAgain() throws {
+        let loop = try EventLoop(label: "test loop")
+        let pair = SocketPair()
+        let gate = Gate()
+        nonisolated(unsafe) var registration: Registration?
+        registration = try loop.observe(pair) { _ in
+            loop.unregister(registration!)
+            gate.open()
+        }
+        pair.poke()
+        loop.pause(registration!, nanoseconds: 1_000_000)
+        // In its place for a while: a file, which cannot be watched, as nothing can while the kernel has no memory.
+        let (socket, file) = (dup(pair.ours.raw), open("/proc/self/exe", O_RDONLY))
+        defer { for descriptor in [socket, file] { close(descriptor) } }
+        dup2(file, pair.ours.raw)
+        loop.deadlineReached = { dup2(socket, pair.ours.raw) }
+        loop.setDeadline(Clock.now() + 20_000_000)
+        loop.start()
+        #expect(gate.wait())
+        loop.end()
+    }
+
     @Test func aPausedRegistrationThatEndsIsNotWokenUp() throws {
         let loop = try EventLoop(label: "test loop")
         let (first, second) = (SocketPair(), SocketPair())

@@ -33,7 +33,7 @@ public final class Daemon: @unchecked Sendable {
     var settings: Settings
     let observer: Observer
     private let control: ControlServer?
-    private var network: NetworkWatch?
+    private let network: Result<NetworkWatch, SystemError>
     private var watchdog: Watchdog?
 
     /// How long a stop waits for the questions under way, and for clients to read their answers, in nanoseconds.
@@ -89,6 +89,10 @@ public final class Daemon: @unchecked Sendable {
             beside: serverFile == nil ? nil : settings.cache.file, with: serverFile, report: report)
         let forwarderLoop = ForwarderLoop(
             loop: resolverLoop, cache: cache, local: local, lookup: lookup, generations: generations, report: report)
+        // Before routes are read: its events wait until the loop starts.
+        network = Result { () throws(SystemError) in
+            try NetworkWatch(in: resolverLoop) { [weak forwarderLoop] in forwarderLoop?.networkChanged() }
+        }
         let prepared = try forwarderLoop.prepare(
             sockets.applied(to: settings), after: nil, &numbers, Provenance(origins: origins, proxies: proxies))
         cacheFile = try StartFailure.ofSystem { () throws(SystemError) in
@@ -147,10 +151,7 @@ public final class Daemon: @unchecked Sendable {
     /// Begins to answer questions.
     public func start() throws(StartFailure) {
         try StartFailure.ofSystem { () throws(SystemError) in
-            let forwarderLoop = forwarderLoop
-            do throws(SystemError) {
-                network = try NetworkWatch(in: forwarderLoop.loop) { forwarderLoop.networkChanged() }
-            } catch {
+            if case .failure(let error) = network {
                 report.systemFailed(
                     "changes of the network are noticed only when connections stay silent, so some answers come late",
                     error)
@@ -201,7 +202,7 @@ public final class Daemon: @unchecked Sendable {
 
     /// - Parameter deadline: Until when clients may read their answers, in the time of ``Clock``.
     private func close(by deadline: UInt64, _ stopped: @escaping @Sendable () -> Void) {
-        network?.stop()
+        if case .success(let watch) = network { watch.stop() }
         forwarderLoop.loop.submit { [certificates] in certificates.stop() }
         let stopped: @Sendable () -> Void = { [control] in
             guard let control else { return stopped() }

@@ -135,6 +135,22 @@ def test_a_vpns_resolver_is_not_for_all_names(daemon, network, binary, tmp_path)
         router.stop()
 
 
+def test_a_route_that_comes_while_the_daemon_starts(daemon, network, binary):
+    """A start takes a while, and the network of a machine that boots comes in the middle of it."""
+    machine, far = network(), network()
+    machine.link(far)
+    # The folder of the control socket is locked when routes were read, and before the daemon answers.
+    slowly = ("strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=flock", "-e", "inject=flock:delay_enter=2000000:when=1")
+    with machine:
+        running = daemon(
+            whole={"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "fallback": {"hosts": ""},
+                   "control": {"socket": "control.sock"}}, port=PORT, prefix=slowly, ready=False)
+        time.sleep(1)
+        machine.ip("route add default via 10.77.0.2")
+        running.wait_until_ready()
+        eventually(lambda: Control(binary, running).json()["nat64"]["ipv4"], "the route is noticed")
+
+
 def test_the_next_file_when_one_names_only_the_daemon(daemon, scripted_resolver, tmp_path):
     resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.30"), address="127.0.0.30")
     (tmp_path / "self").write_text("nameserver 127.0.0.1\n")

@@ -108,6 +108,32 @@ import Testing
         }
     }
 
+    @Test("a reload whose reading began in the former network does not bring its servers back")
+    func theServersOfAnotherNetwork() throws {
+        let loop = try EventLoop(label: "test")
+        let local = LocalServers(listening: [], loop: loop, report: lines.report)
+        let path = try write("nameserver 192.0.2.1\n", "resolv.conf")
+        let settings = {
+            var settings = Settings()
+            (settings.fallback.hosts, settings.fallback.resolvConf) = ([], [path])
+            return settings
+        }()
+        let (changes, outcomes) = (Arrivals<Bool>(), Arrivals<(isOther: Bool, servers: [Server])>())
+        local.serversChanged = { changes.append(true) }
+        let former = local.read(settings, after: nil)
+        #expect(local.apply(settings, former))
+        _ = try write("nameserver 192.0.2.2\n", "resolv.conf")
+        local.networkChanged()
+        loop.start()
+        #expect(changes.next() == true)
+        loop.submit { outcomes.append((local.apply(settings, former), local.servers(of: settings.fallback.group))) }
+        let outcome = outcomes.next()
+        #expect(outcome?.isOther == false)
+        #expect(outcome?.servers == [Server(Endpoint(.v4(192, 0, 2, 2), port: 53))])
+        loop.submit { local.stop() }
+        expectEnd { loop.stop($0) }
+    }
+
     @Test func theHostsFile() throws {
         var settings = Settings()
         settings.fallback.hosts = [try write("192.0.2.1 old.example\n", "hosts")]

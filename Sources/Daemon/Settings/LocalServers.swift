@@ -77,21 +77,27 @@ final class LocalServers: @unchecked Sendable {
     /// Applies settings and the reading that belongs to them, without the callbacks, and follows the files from now on.
     /// - Returns: Whether ``found`` has changed.
     func apply(_ new: Settings, _ reading: LocalReading) -> Bool {
-        let (isFirst, before, wasReading) = (settings == nil, found, isReading)
+        let (last, before, wasReading) = (settings, found, isReading)
+        let areSameFiles =
+            last.map { $0.fallback.resolvConf == new.fallback.resolvConf && Self.resolvers($0) == Self.resolvers(new) }
         settings = new
         turn += 1
         isReading = false
         follow(new)
-        take(resolvers: reading)
-        serversGoneSince = nil
+        // A reading that began before the network changed knows the former one.
+        let isOutdated = reading.begun <= networkChangedAt
+        if !isOutdated || areSameFiles != true {
+            take(resolvers: reading)
+            serversGoneSince = nil
+        }
         if Self.resolvers(new).isEmpty { hasFound = false }
         if let read = reading.hosts {
             (hosts, emptyHosts, emptySince) = (read, reading.emptyHosts, nil)
             reportHosts(read, reading.hostsFailures)
         }
-        if isFirst || found != before { reportResolvers() }
-        // Read again if a file has changed between its reading and its watch.
-        let isDue = wasReading || reading.isShort || reading.isByRoutes || emptySince != nil
+        if last == nil || found != before { reportResolvers() }
+        // Read again if a file has changed between its reading and its watch, or the network since.
+        let isDue = isOutdated || wasReading || reading.isShort || reading.isByRoutes || emptySince != nil
         read(unlessStill: isDue ? nil : reading.withoutHosts)
         return found != before
     }
@@ -101,8 +107,8 @@ final class LocalServers: @unchecked Sendable {
 
     /// This machine's addresses or routes have changed: other servers may be its own, or may be for all names.
     func networkChanged() {
-        guard let settings, !Self.resolvers(settings).isEmpty else { return }
         networkChangedAt = Clock.now()
+        guard let settings, !Self.resolvers(settings).isEmpty else { return }
         follow(settings)
         // A hosts file that is being read must not be lost with that reading.
         read(isReading ? [.resolvers, .hosts] : .resolvers)

@@ -155,6 +155,18 @@ def test_a_wall_stays_whatever_becomes_of_its_file(groups, binary, tmp_path, key
         eventually(lambda: "of before stay" not in status(), "it is right again")
 
 
+def test_a_copy_that_cannot_be_written_for_a_while_is_written_at_the_end(groups, tmp_path):
+    names, folder = tmp_path / "names", tmp_path / "kept"
+    names.write_text("corp.example\n")
+    folder.touch()  # in which no user can write, root neither
+    running = groups.run(httpdns=False, office={"domainsFile": str(names)}, cache={"file": str(folder / "cache")})
+    eventually(lambda: running.log_lines("no copy of a file of names is kept"), "the log says so")
+    folder.unlink()
+    folder.mkdir()
+    running.stop()
+    assert list(folder.glob("cache.names-*")), running.log()
+
+
 def test_a_file_that_is_being_written_is_not_read_for_another_ones_sake(groups, binary, tmp_path):
     names, other, socket_path = tmp_path / "names", tmp_path / "other", str(tmp_path / "s")
     names.write_text("corp.example\nlab.example\n")

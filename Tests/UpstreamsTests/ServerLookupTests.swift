@@ -160,6 +160,26 @@ import Transport
             log.all.allSatisfy { $0.hasPrefix("warning the addresses of servers are not kept over a restart: ") })
     }
 
+    @Test func whatCannotBeWrittenForAWhileIsWrittenAtTheEnd() throws {
+        // A file at first, so that nothing can be written in it.
+        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try "".write(to: folder, atomically: true, encoding: .utf8)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appending(path: "cache").path
+        let file = try ServerAddressFile(beside: path, report: log.report)
+        try run(file: file, finding: [.v4(192, 0, 2, 1)]) { loop, lookup in
+            #expect(find(server, loop, lookup) != nil)
+            try worked(server, "192.0.2.1:853", loop, lookup)
+        }
+        let end = Clock.now() + 10_000_000_000
+        while log.all.isEmpty, Clock.now() < end { usleep(1000) }
+        #expect(log.all.count == 1)
+        try FileManager.default.removeItem(at: folder)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try stop(file)
+        #expect(try String(contentsOfFile: path + ".servers", encoding: .utf8).contains("www.example.com 192.0.2.1\n"))
+    }
+
     private func stop(_ file: ServerAddressFile) throws {
         let gate = Gate()
         file.stop { gate.open() }

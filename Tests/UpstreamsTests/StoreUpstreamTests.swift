@@ -269,6 +269,23 @@ import Transport
         return world
     }
 
+    @Test func aGenerationThatCannotBeWrittenForAWhileIsWrittenAtTheEnd() throws {
+        let kept = Kept()
+        let path = kept.path + ".generations"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        try kept.run { generations in
+            let world = try connected([1], generations)
+            world.perform([.beginGeneration])
+            #expect(world.generations() == [1])
+            // It can be neither read nor written.
+            let end = Clock.now() + 10_000_000_000
+            while kept.lines.all.count < 2, Clock.now() < end { usleep(1000) }
+            try FileManager.default.removeItem(atPath: path)
+            world.end()
+        }
+        #expect(kept.text?.hasSuffix(" 1\n") == true)
+    }
+
     @Test func aGenerationOutlivesARestartAndAStoreThatForgetsIt() throws {
         let kept = Kept()
         try kept.run { generations in

@@ -1,5 +1,6 @@
 import Base
 import Configuration
+import Dispatch
 import Log
 import Transport
 
@@ -24,6 +25,11 @@ final class NameFiles: @unchecked Sendable {
     /// Copies to write, by the paths of the files.
     private var waiting: [String: NameCopy] = [:]
     private var isWriting = false
+    /// Whether the last copy could not be written.
+    private var cannotCopy = false
+    /// Whether the copies that wait are written after ``pause``.
+    private var isDiskAwaited = false
+    private static let pause = DispatchTimeInterval.seconds(60)
     /// Why the files together could not be used the last time.
     private var failure: StartFailure?
     /// Increases when a reading begins or becomes needless: the result of an earlier reading is ignored.
@@ -45,7 +51,13 @@ final class NameFiles: @unchecked Sendable {
         if !new.paths.isEmpty { read(mayHaveMissed: !isFollowed) }
     }
 
-    func stop() {
+    /// Ends, and writes the copies that could not be written so far.
+    func close() {
+        stop()
+        for copy in waiting.values { try? copy.write(beside: settings.cache.file) }
+    }
+
+    private func stop() {
         watch?.stop()
         watch = nil
         watched = []
@@ -127,9 +139,28 @@ final class NameFiles: @unchecked Sendable {
             return nil
         } then: { [self] error in
             isWriting = false
-            if let error { report.noCopy(error) }
-            writeCopies()
+            if let error {
+                if !cannotCopy { report.noCopy(error) }
+                if waiting[path] == nil { waiting[path] = copy }
+                writeCopiesLater()
+            } else {
+                writeCopies()
+            }
+            cannotCopy = error != nil
             giveBackMemory()
+        }
+    }
+
+    /// The disk may be full, or the folder closed, for a while only.
+    private func writeCopiesLater() {
+        guard !isDiskAwaited else { return }
+        isDiskAwaited = true
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.pause) { [weak self] in
+            guard let self else { return }
+            loop.submit { [self] in
+                isDiskAwaited = false
+                writeCopies()
+            }
         }
     }
 }

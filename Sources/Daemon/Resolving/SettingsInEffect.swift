@@ -219,7 +219,7 @@ final class SettingsInEffect: @unchecked Sendable {
 
     func close() {
         local.stop()
-        nameFiles.stop()
+        nameFiles.close()
         translation.close()
         upstreams.close()
         accounts.close()

@@ -5,10 +5,9 @@ import Transport
 /// The highest generation of a store's entries that was seen under each key of the fleet. With `cache.file` it outlives
 /// a restart: a malicious store could return an earlier generation, and with it all deleted entries.
 package final class Generations: @unchecked Sendable {
-    // Unchecked: `known` is used only on the forwarder's loop, `file` only on the file's.
+    // Unchecked: `known` is used only on the forwarder's loop.
     private let path: String?
-    private var file: KeptFile?
-    private let loop: EventLoop?
+    private let servers: ServerAddressFile?
     private let report: Report
     /// The generations, by the text of their key in the store, which reveals nothing about the fleet's key.
     private var known: [String: UInt64] = [:]
@@ -20,10 +19,9 @@ package final class Generations: @unchecked Sendable {
 
     /// - Parameters:
     ///   - cacheFile: `cache.file`, beside which this file is; nil if nothing outlives a restart.
-    ///   - servers: The other file there, on whose loop this file is written.
+    ///   - servers: The other file there, with which this file is written.
     package init(beside cacheFile: String?, with servers: ServerAddressFile?, report: Report) {
-        (path, loop, self.report) = (cacheFile.map { $0 + ".generations" }, servers?.loop, report)
-        file = path.map { KeptFile($0) }
+        (path, self.servers, self.report) = (cacheFile.map { $0 + ".generations" }, servers, report)
     }
 
     /// Reads the file, for a second at most. Call once before there is a store; without a store the file is not needed.
@@ -57,9 +55,9 @@ package final class Generations: @unchecked Sendable {
         }
         guard present != known else { return }
         known = present
-        guard let loop else { return }
+        guard let path, let servers else { return }
         let text = present.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }.joined()
-        loop.submit { [self] in _ = file?.write(Array(text.utf8), failed: report.generationsNotWritten) }
+        servers.save(Array(text.utf8), at: path) { [report] in report.generationsNotWritten($0) }
     }
 }
 

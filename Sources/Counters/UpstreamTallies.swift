@@ -6,8 +6,8 @@ package import DNSWire
 package final class UpstreamTallies {
     private var servers: [Server: ServerTally] = [:]
 
-    /// Servers come from the configuration, from resolv.conf and from the service's own list: few at a time, but many
-    /// over a year. New servers beyond this bound are not counted.
+    /// Servers come from the configuration, from resolv.conf and from the service's own list. New servers beyond this
+    /// bound are not counted.
     private static let maximumServers = 128
 
     /// No counts yet.
@@ -67,6 +67,11 @@ package final class UpstreamTallies {
         let new = ServerTally()
         if servers.count < Self.maximumServers { servers[server] = new }
         return new
+    }
+
+    /// Forgets the counts of all other servers: a server that comes back begins at 0.
+    package func keep(_ servers: [Server]) {
+        self.servers = self.servers.filter { servers.contains($0.key) }
     }
 
     /// The counts of each server.

@@ -45,6 +45,16 @@ import Testing
         #expect(tallies.figures[server(999)] == nil)
     }
 
+    @Test func aServerThatComesBackBeginsAtZero() {
+        let tallies = UpstreamTallies()
+        for number in [UInt32(1), 2] { tallies.server(server(number)).connected(isReused: false) }
+        tallies.keep([server(2), server(3)])
+        #expect(tallies.figures.keys.map(\.self) == [server(2)])
+        #expect(tallies.figures[server(2)]?.connections?.fresh == 1)
+        tallies.server(server(1)).connected(isReused: true)
+        #expect(tallies.figures[server(1)]?.connections?.fresh == 0)
+    }
+
     /// Against a sorted copy of the last hundred.
     @Test func theLatestAreThoseThatCount() {
         var latest = LatestDurations()

@@ -1,6 +1,7 @@
 import Base
 import Configuration
 import Counters
+import DNSWire
 import ShellTestSupport
 import Testing
 
@@ -18,6 +19,22 @@ struct UpstreamRegistryTests {
         let before = GroupIdentity.all(try settings(""))
         #expect(try UpstreamRegistry.Prepared(settings("timeout = 900"), after: before).renewed == [])
         #expect(try UpstreamRegistry.Prepared(settings("mark = 7"), after: before).renewed == ["office"])
+    }
+
+    /// Else all that it has ever answered would be of its last minute.
+    @Test func aServerThatLeavesAGroupLeavesNoFigures() throws {
+        let loop = try EventLoop(label: "test")
+        let registry = UpstreamRegistry(loop: loop, ServerLookup(loop: loop), Tally(.udp))
+        let settings = try Settings.load("[fallback]\nservers = [\"192.0.2.1\"]\n")
+        registry.apply(settings, try UpstreamRegistry.Prepared(settings), GroupNumbers(settings))
+        let (first, second) = (Server(Endpoint("192.0.2.1:53")!), Server(Endpoint("192.0.2.2:53")!))
+        let tallies = (registry[.fallback] as? GroupUpstream)?.tallies
+        tallies?.server(first).answered(.noError, nanoseconds: 1_000_000)
+        registry.keep([second, first], of: .fallback)
+        #expect(registry.figures[.fallback]?[first]?.durations[0]?.total == 1)
+        registry.keep([second], of: .fallback)
+        #expect(registry.figures[.fallback]?.isEmpty == true)
+        registry.close()
     }
 
     @Test func noCountFallsWhenAGroupGoes() throws {

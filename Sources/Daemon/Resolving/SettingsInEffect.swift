@@ -145,7 +145,7 @@ final class SettingsInEffect: @unchecked Sendable {
     private func takeOver(renewed: Set<GroupID> = [], at now: Tick) {
         guard let names else { return }
         let described = describeGroups()
-        for group in groups { upstreams[group.id]?.keep(group.servers) }
+        for group in groups { upstreams.keep(group.servers, of: group.id) }
         change(
             .settings(
                 Policy(
@@ -162,7 +162,7 @@ final class SettingsInEffect: @unchecked Sendable {
         _ = describeGroups()
         change(.otherNetwork(local.network), now)
         for (before, group) in zip(old, groups) where group.servers != before.servers {
-            upstreams[group.id]?.keep(group.servers)
+            upstreams.keep(group.servers, of: group.id)
             change(.servers(group.id, group.servers), now)
         }
     }

@@ -78,7 +78,7 @@ final class UpstreamRegistry {
         let groups = settings.messageGroups + (settings.resolversAsked.map { [$0] } ?? [])
         let wanted = Set((groups + settings.accounts).map { numbers[$0.name] })
         gone = Set(upstreams.indices.map(GroupID.init)).subtracting(wanted).filter { self[$0] != nil }
-        for id in gone { self[id]?.keep([]) }
+        for id in gone { keep([], of: id) }
         for group in groups { apply(group, prepared.contexts[group.name], settings, numbers) }
         lookup.keep(groups.flatMap(\.named) + settings.accounts.compactMap { AbnormalReporter.server(of: $0) })
     }
@@ -152,11 +152,18 @@ final class UpstreamRegistry {
     /// The counts of each group's servers.
     var figures: [GroupID: [Server: UpstreamTallies.Figures]] {
         var figures: [GroupID: [Server: UpstreamTallies.Figures]] = [:]
-        for (index, upstream) in upstreams.enumerated() {
-            let tallies = (upstream as? StreamUpstream)?.tallies ?? (upstream as? GroupUpstream)?.tallies
-            figures[GroupID(index)] = tallies?.figures
-        }
+        for id in upstreams.indices.map(GroupID.init) { figures[id] = tallies(of: id)?.figures }
         return figures
+    }
+
+    private func tallies(of group: GroupID) -> UpstreamTallies? {
+        (self[group] as? StreamUpstream)?.tallies ?? (self[group] as? GroupUpstream)?.tallies
+    }
+
+    /// Sets the servers of a group, and forgets the connections and counts of its other servers.
+    func keep(_ servers: [Server], of group: GroupID) {
+        self[group]?.keep(servers)
+        tallies(of: group)?.keep(servers)
     }
 
     /// The resolvers of `resolvConf` may be needed in this network, although they were not in the former network.

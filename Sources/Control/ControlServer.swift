@@ -250,11 +250,13 @@ extension ControlServer {
         case .watch: watch(target, done)
         case .health:
             // Callers that ask at the same time share one check.
-            lives.ask(at: Clock.now()) { done($0 ?? false ? ControlResponse(.ok, "alive\n") : .stuck) }
+            lives.ask(at: Clock.now()) { [observer] in
+                done($0 ?? false ? ControlResponse(.ok, "alive\n") : .stuck(observer))
+            }
         case .ready:
             observer.checkReadiness()
-            overview { overview in
-                guard let overview else { return done(.stuck) }
+            overview { [observer] overview in
+                guard let overview else { return done(.stuck(observer)) }
                 done(ControlResponse(overview.isReady ? .ok : .serviceUnavailable, overview.headline + "\n"))
             }
         case .page:
@@ -279,7 +281,7 @@ extension ControlServer {
     private func give(
         _ done: @escaping (ControlResponse) -> Void, _ make: @escaping (Overview) -> ControlResponse
     ) {
-        overview { done($0.map(make) ?? .stuck) }
+        overview { [observer] in done($0.map(make) ?? .stuck(observer)) }
     }
 
     /// Removes the cached answers of names, of all types. For `under` the names under the name count, too.
@@ -331,7 +333,7 @@ extension ControlServer {
         }
         guard !filter.by.isEmpty else { return done(watch(filter, form)) }
         overview { [self] overview in
-            guard let overview else { return done(.stuck) }
+            guard let overview else { return done(.stuck(observer)) }
             let words = Watched.By.words + overview.groups.map(\.name)
             if let other = filter.by.first(where: { !words.contains($0) }) {
                 let line = "--by \(other) is not known here; give one of \(words.joined(separator: ", "))\n"
@@ -398,9 +400,13 @@ extension ControlResponse {
         }
     }
 
-    fileprivate static var stuck: ControlResponse {
+    /// The response without an answer of a queue, which may have ended with the daemon.
+    fileprivate static func stuck(_ observer: Observer) -> ControlResponse {
         ControlResponse(
-            .serviceUnavailable, "a queue of the daemon stands still, and its questions with it: restart it\n")
+            .serviceUnavailable,
+            observer.isStopping
+                ? "the daemon is stopping\n"
+                : "a queue of the daemon stands still, and its questions with it: restart it\n")
     }
 
     fileprivate static func json(_ value: JSON) -> ControlResponse {

@@ -29,7 +29,7 @@ package final class Observer: Sendable {
     private let logLinesLost: @Sendable () -> UInt64
     private let cacheLimit: Int
     private let started = Mutex(StartTime(at: Clock.now(), wall: WallClock.unixSeconds()))
-    private let isStopping = Atomic(false)
+    private let hasToStop = Atomic(false)
     package let reloads = Mutex(Reloads(at: WallClock.unixSeconds()))
 
     /// How long a queue may take to answer before it counts as stuck.
@@ -46,7 +46,10 @@ package final class Observer: Sendable {
     }
 
     /// Notes that the daemon takes no more questions from now on.
-    package func stopping() { isStopping.store(true, ordering: .relaxed) }
+    package func stopping() { hasToStop.store(true, ordering: .relaxed) }
+
+    /// Whether the daemon takes no more questions, and queues end. From any thread.
+    var isStopping: Bool { hasToStop.load(ordering: .relaxed) }
 
     /// - Parameter done: Called on the forwarder's loop; never if it is stuck or has ended.
     package func observe(_ done: @escaping @Sendable (Observation) -> Void) {
@@ -62,7 +65,7 @@ package final class Observer: Sendable {
         let (now, wall) = (Clock.now(), WallClock.unixSeconds())
         observation.at = Tick(nanoseconds: now)
         (observation.startedAt, observation.now) = (started.withLock { $0.unixSeconds(at: now, wall: wall) }, wall)
-        observation.isStopping = isStopping.load(ordering: .relaxed)
+        observation.isStopping = isStopping
         observation.cacheLimit = cacheLimit
         observation.logLinesLost = logLinesLost()
         observation.reloads = reloads.withLock { $0 }

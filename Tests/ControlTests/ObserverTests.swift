@@ -1,8 +1,11 @@
 import Configuration
 import Counters
 import Dispatch
+import Foundation
+import ShellTestSupport
 import Synchronization
 import Testing
+import Transport
 
 @testable import Control
 
@@ -34,6 +37,28 @@ import Testing
         #expect(await isAlive([.answers, .answers]))
         #expect(await isAlive([.answers, .goesOn]))
         #expect(await !isAlive([.goesOn, .answers, .stands]))
+    }
+
+    @Test func whatHasEndedWithTheDaemonIsNotStuck() throws {
+        let folder = NSTemporaryDirectory() + "stopping-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let path = folder + "/s"
+        let observer = observer([.stands])
+        let server = try ControlServer(
+            UnixListener.listen(path), metrics: nil, host: nil, observer: observer, history: nil, watched: [],
+            report: LogLines().report, explain: { _, _ in }, flush: { _, _ in }, reload: nil)
+        try server.start()
+        func said(_ route: ControlRoute) throws -> String? {
+            let texts = Arrivals<String?>()
+            try ControlClient(path).send(route, [], { texts.append((try? $0.get())?.text) })
+            return texts.next() ?? nil
+        }
+        #expect(try said(.health)?.hasPrefix("a queue of the daemon stands still") == true)
+        observer.stopping()
+        for route in [ControlRoute.health, .status] { #expect(try said(route) == "the daemon is stopping\n") }
+        let gate = Gate()
+        server.stop { gate.open() }
+        #expect(gate.wait())
     }
 
     /// The time for an answer goes on, but keeps nothing of the caller's.

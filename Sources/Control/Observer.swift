@@ -2,7 +2,7 @@ import Base
 package import Configuration
 package import Counters
 import Dispatch
-package import Synchronization
+import Synchronization
 import Transport
 
 /// Collects an observation from the forwarder's loop and the tallies of all queues. No caller is blocked, and no query
@@ -28,9 +28,11 @@ package final class Observer: Sendable {
     /// Returns the number of log lines lost since the start; may be called from any thread.
     private let logLinesLost: @Sendable () -> UInt64
     private let cacheLimit: Int
-    private let started = Mutex(StartTime(at: Clock.now(), wall: WallClock.unixSeconds()))
+    private let started = Mutex(StartTime.now)
     private let hasToStop = Atomic(false)
-    package let reloads = Mutex(Reloads(at: WallClock.unixSeconds()))
+    private let reloads = Mutex(Reloads())
+    /// When the settings in effect were read.
+    private let settled = Mutex(StartTime.now)
 
     /// How long a queue may take to answer before it counts as stuck.
     static let patience = DispatchTimeInterval.seconds(1)
@@ -51,6 +53,16 @@ package final class Observer: Sendable {
     /// Whether the daemon takes no more questions, and queues end. From any thread.
     var isStopping: Bool { hasToStop.load(ordering: .relaxed) }
 
+    /// Notes a reload.
+    /// - Parameter isApplied: Whether its settings are in effect.
+    package func reloaded(isApplied: Bool) {
+        reloads.withLock {
+            $0.lastSucceeded = isApplied
+            if isApplied { $0.succeeded += 1 } else { $0.failed += 1 }
+        }
+        if isApplied { settled.withLock { $0 = .now } }
+    }
+
     /// - Parameter done: Called on the forwarder's loop; never if it is stuck or has ended.
     package func observe(_ done: @escaping @Sendable (Observation) -> Void) {
         describe { [self] observation in
@@ -69,6 +81,7 @@ package final class Observer: Sendable {
         observation.cacheLimit = cacheLimit
         observation.logLinesLost = logLinesLost()
         observation.reloads = reloads.withLock { $0 }
+        observation.reloads.lastSuccess = settled.withLock { $0.unixSeconds(at: now, wall: wall) }
         observation.add(listeners, forwarderLoop)
     }
 
@@ -117,4 +130,8 @@ package final class Observer: Sendable {
             callback?()
         }
     }
+}
+
+extension StartTime {
+    fileprivate static var now: StartTime { StartTime(at: Clock.now(), wall: WallClock.unixSeconds()) }
 }

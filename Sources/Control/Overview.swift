@@ -51,7 +51,7 @@ package struct Observation: Sendable {
     var lookups = Durations()
     /// The counts of each group's servers.
     package var upstreams: [GroupID: [Server: UpstreamTallies.Figures]] = [:]
-    var reloads = Reloads(at: 0)
+    var reloads = Reloads()
     var logLinesLost: UInt64 = 0
 
     /// An idle daemon without upstreams.

@@ -1,4 +1,5 @@
-/// The start of the daemon by the present wall clock: a machine without a battery for its clock starts in 1970.
+/// The start of the daemon, or of its settings, by the present wall clock: a machine without a battery for its clock
+/// starts in 1970.
 struct StartTime: Sendable {
     private let begun: UInt64
     private var unixSeconds: UInt64

@@ -7,8 +7,8 @@ package struct Reloads: Sendable, Equatable {
     /// Whether the last reload was applied; true before the first.
     package var lastSucceeded = true
     /// When the settings in effect were read, in seconds since 1970.
-    package var lastSuccess: UInt64
+    package var lastSuccess: UInt64 = 0
 
-    /// - Parameter now: Seconds since 1970.
-    package init(at now: UInt64) { lastSuccess = now }
+    /// No reload yet.
+    package init() {}
 }

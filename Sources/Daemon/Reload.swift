@@ -4,7 +4,6 @@ import Control
 import Counters
 import Dispatch
 import Log
-import Synchronization
 import Transport
 
 extension Daemon {
@@ -38,11 +37,7 @@ extension Daemon {
         report.proxies(proxies.filter { !proxiesBefore.contains($0) })
         if prepared.areOtherAccounts || proxies != proxiesBefore { report.service(next) }
         if running.listen.allow != next.listen.allow { report.allowed(next.listen.allow, at: sockets) }
-        observer.reloads.withLock {
-            $0.succeeded += 1
-            $0.lastSucceeded = true
-            $0.lastSuccess = WallClock.unixSeconds()
-        }
+        observer.reloaded(isApplied: true)
         report.reloaded(reloading)
         return [reloading.appliedLine, reloading.restartLine].compactMap(\.self).joined(separator: "\n")
     }
@@ -51,10 +46,7 @@ extension Daemon {
     /// - Parameter line: The error and its position.
     /// - Returns: The line in the log.
     public func reloadFailed(_ line: String) -> String {
-        observer.reloads.withLock {
-            $0.failed += 1
-            $0.lastSucceeded = false
-        }
+        observer.reloaded(isApplied: false)
         return report.reloadFailed(line)
     }
 }

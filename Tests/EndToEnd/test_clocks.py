@@ -11,6 +11,7 @@ import pytest
 import daemon as processes
 from asking import OURS, PORT
 from clients import state
+from control import METRICS, metrics
 from dns_client import addresses, ask, reasons
 from networks import BlackHole
 from resolvers import reply_to
@@ -57,6 +58,19 @@ def test_certificates_while_the_clock_was_never_set(daemon, binary, encrypted_re
     fresh = iter(range(1000))
     eventually(lambda: addresses(answer_of(f"n{next(fresh)}.strict.example")) == OURS, "it is trusted now")
     assert "The clock is wrong" not in status() and "strict" in status()
+
+
+def test_the_times_of_the_start_follow_a_clock_that_is_set(daemon, clocks):
+    """A machine without a battery for its clock sets it after the daemon has started."""
+    begun = time.time()
+    clocks.set(day=-3 * 3600)
+    daemon(whole={"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "fallback": {"servers": ["127.0.0.99"], "hosts": ""},
+                  "control": {"metrics": "{}:{}".format(*METRICS)}}, port=PORT, variables=clocks.variables)
+    clocks.set()
+    seen = metrics()
+    for name in ("process_start_time_seconds", "httpdnsd_config_last_reload_success_timestamp_seconds"):
+        # A correction of less than three seconds does not count.
+        assert begun - 4 <= seen[name, ()] <= time.time() + 4, name
 
 
 @pytest.mark.parametrize("protocol", ["tls", "https"])

@@ -145,7 +145,7 @@ extension Forwarder {
             return end(flight, with: made, by: arrival.by)
         }
         var best = made.map { StepAnswer(answer: $0, by: arrival.by, step: absence.step) } ?? absence
-        // What was said of A may be a failure, a stale answer, or a substitute: A records may exist.
+        // The answer for A may be a failure, a stale answer, or a substitute: A records may exist.
         if made == nil, a.keep == 0 || isSubstituteForA(flight.key, at: now) { best.answer = best.answer.unkept }
         tell(flight, .answered(best), at: now)
     }

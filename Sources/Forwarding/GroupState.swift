@@ -22,7 +22,7 @@ struct GroupState {
     var noRecordNews = News()
     /// Names of which the group has no record.
     var namesWithoutRecord = Remembered<NameKey, String?>(atMost: maximumNamesWithoutRecord)
-    /// The questions that another group has answered in the place of this group, each until that substitute has expired;
+    /// The questions that another group has answered instead of this group, each until that substitute has expired;
     /// and the moment from which an answer of this group ends the substitute.
     var standIns = Remembered<Flight.Key, Tick>(atMost: maximumStandIns)
     /// Seconds from the last probe of the failed group to the next; nil if no probe is due.

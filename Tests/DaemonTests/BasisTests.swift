@@ -118,12 +118,12 @@ import Transport
         ("httpdns", "thenTry", "[\"office\", \"fallback\"]", unsigned.union(["mail"])),
         ("httpdns", "thenTryOn", "[\"failure\"]", unsigned),
         ("httpdns", "httpOnly", "true", ofAccount.union(["mail", "private", "reverse"])),
-        ("httpdns", "addressType", "\"ipv4\"", ["IPv6"]),
+        ("httpdns", "addressType", "\"ipv4\"", ["IPv6", "service"]),
         ("httpdns", "signed", "\"addresses\"", ofAccount),
         ("httpdns", "serviceBinding", "\"none\"", []),
-        ("httpdns", "without", "[\"AAAA\"]", ["IPv6"]),
+        ("httpdns", "without", "[\"AAAA\"]", ["IPv6", "service"]),
         ("httpdns", "without", "[\"HTTPS\"]", ["service"]),
-        ("httpdns", "without", "[\"A\"]", ["account", "validator"]),
+        ("httpdns", "without", "[\"A\"]", ["account", "validator", "service"]),
         ("httpdns", "without", "[\"MX\"]", ["mail"]),
         ("httpdns", "without", "[\"TXT\"]", []),
         ("fallback", "bogusAddresses", "[\"192.0.2.1\"]", ofResolver.union(["service"])),
@@ -328,7 +328,9 @@ import Transport
 
     /// Without a battery it begins years ago; it may have local time.
     @Test func theHardwareClockOfAMachineThatWasOff() {
-        let texts: [String?] = [nil, "", "1501837203\n", "1779992800\n", "1780000000\n", "1780007200\n", "1780090000\n"]
+        let texts: [String?] = [
+            nil, "", "1501837203\n", "1779992800\n", "1780000000\n", "1780007200\n", "1780090000\n",
+        ]
         let right = texts.map { text in
             CacheFile.isRight(hardwareClock: text.map { Array($0.utf8) }, at: 1_780_000_000)
         }

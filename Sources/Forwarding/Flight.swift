@@ -150,8 +150,11 @@ extension Flight {
             if isDone { orders.end() }
         case .storeIsSilent: conclude(rules, &orders)
         }
-        let isGiven = if case .noRecord(isStandIn: true)? = orders.give { true } else { wasAnswered }
-        orders.notesStandIn = isGiven && route.indices.contains { isOwed($0, rules) }
+        // The answer of the first group is no substitute.
+        if route.count > 1, steps[0] != .answered {
+            let isGiven = if case .noRecord(isStandIn: true)? = orders.give { true } else { wasAnswered }
+            orders.notesStandIn = isGiven && route.indices.contains { isOwed($0, rules) }
+        }
         return orders
     }
 

@@ -262,7 +262,8 @@ final class Episode {
         // Files that have changed are read by this reload at the latest.
         let areFilesKnown = kernel.hasDescriptors && readBefore.allSatisfy { $0.until <= kernel.now }
         let known = judge.queries(ofEra: judge.era).filter {
-            areFilesKnown && isFresh($0, from: 2) && other.answers($0.name, as: plan, in: key)
+            // New ways of asking a group end the substitutes for its answers.
+            areFilesKnown && isFresh($0, from: 2, isKept: true) && other.answers($0.name, as: plan, in: key)
         }
         reload(to: other)
         Scheduler.settle()

@@ -244,7 +244,7 @@ final class Judge {
             // The servers' own names are looked up when connections need them.
             let questions =
                 Topology.serverNames.contains(name) || name == Topology.prefixName
-                ? 4
+                ? 6
                 : [questionTimes, explanations].reduce(0) { sum, times in
                     sum + (times[name]?.count { $0 + 15_000_000_000 > awake } ?? 0)
                 }

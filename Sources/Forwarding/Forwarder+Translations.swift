@@ -27,7 +27,7 @@ extension Forwarder {
         return policy.synthesis(for: key.audience)
     }
 
-    /// Whether clients get, instead of an answer one that is made from the A records if there are any.
+    /// Whether clients get an answer that is made from the A records, if there are any, instead of this one.
     func isMadeOfA(_ key: Flight.Key, _ answer: Answer) -> Bool {
         synthesis(key) != nil && answer.lacksTheType && !answer.isSigned
     }

@@ -143,6 +143,9 @@ package enum Counted: Int, CaseIterable, Sendable {
         case connections
     }
 
+    /// The counts of messages that were not the awaited answer.
+    package static let mismatches = allCases.filter { $0.row.metric == .mismatches }
+
     /// Whether listeners of a transport count this, of what is counted about connections.
     package func isCounted(over transport: ClientWay) -> Bool {
         self == .handshakeFailed || row.metric == .handshakes ? transport.isEncrypted : transport != .udp

@@ -274,13 +274,12 @@ extension Report {
     func counters(_ seen: Observation) {
         let (cache, counters, counts) = (seen.cache, seen.counters, seen.counts)
         let refused = counters.refusedFlights + counters.refusedWaiting + counts[.noRoom]
-        let mismatches: [Counted] = [.mismatchICMP, .mismatchOtherQuery, .mismatchMalformed, .mismatchOtherCase]
         log.notice(
             """
             cache \(cache.entries) answers, \(cache.bytes) bytes, \(cache.hits) hits, \(cache.misses) misses, \
             \(cache.evictions) evicted; \(counters.flights) questions looked up, \(counters.joined) joined one under way, \
             \(refused) refused; \(seen.groups.map(Self.counters).joined(separator: "; ")); \
-            \(mismatches.reduce(0) { $0 + counts[$1] }) messages that were no answer ignored \
+            \(Counted.mismatches.reduce(0) { $0 + counts[$1] }) messages that were no answer ignored \
             (\(counts[.mismatchICMP]) ICMP errors, \(counts[.mismatchOtherCase]) in another case); \
             \(counters.fallbacks) fell back, \(counters.servedStale) stale, \
             \(counters.overdue) out of time; \(counts[.accepted]) TCP clients, \

@@ -165,6 +165,7 @@ extension Forwarder {
             isWanted: true, of: source, after: decision.before, staleAt: nil, answerBy: now,
             isBinding: decision.isBinding)
         explanation.parts = decision.route.enumerated().map { index, step in
+            noteLastResort(flight, index, at: now)
             var part = Explanation.Part(
                 group: overview(of: step.group), after: step.after, hedgeAfter: step.hedgeAfter,
                 standing: knownStanding(index, decision, key, at: now) ?? desk.standing(step.group, flight, at: now))
@@ -212,14 +213,17 @@ extension Forwarder {
             default: break
             }
             guard let step = orders.ask else { return }
-            guard let next = self.event(of: flight, step, &explanation) else { return }
+            guard let next = self.event(of: flight, step, &explanation, at: now) else { return }
             event = next
         }
     }
 
     /// The next event of a flight after this step has begun; nil: the rest cannot be foreseen.
-    private mutating func event(of flight: Flight, _ step: Int, _ explanation: inout Explanation) -> FlightEvent? {
+    private mutating func event(
+        of flight: Flight, _ step: Int, _ explanation: inout Explanation, at now: Tick
+    ) -> FlightEvent? {
         let (part, group) = (explanation.parts[step], flight.route[step].group)
+        noteLastResort(flight, step, at: now)
         if explanation.sharedCache?.budget ?? 0 > 0, case .entry(let content, let elapsed, isFresh: true)? = part.stored
         {
             guard case .answer(let answer) = content else {
@@ -239,7 +243,7 @@ extension Forwarder {
         case .budgetSpent: return pastBudget(flight, step)
         case .paused, .down: return .exhausted(step: step, .failure, desk.trouble(of: group))
         // A name that no other group may be asked for waits until the plan has room.
-        case .planExceeded where flight.nextStep(after: .failure, desk.rules) != nil:
+        case .planExceeded where flight.leadsOn(from: step, desk.rules):
             return .exhausted(step: step, .failure, nil)
         default:
             explanation.fate = .asked(step)

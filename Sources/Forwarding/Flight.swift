@@ -59,6 +59,9 @@ final class Flight {
     private(set) var isCurrent: Bool
     /// Whether the flight has ended, so that later events have no effect.
     private(set) var isOver = false
+    /// Whether the groups behind the step that is asked are all accounts that must not be asked the name: see
+    /// ``NoRecordBudget``. The step's group is then asked, even if the group is down.
+    var isLastResort = false
     /// Whether a group is asked for a service binding instead of the account. Declared here, it takes no extra memory.
     let isBinding: Bool
     /// The waiting clients.

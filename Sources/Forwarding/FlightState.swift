@@ -252,7 +252,7 @@ extension Flight {
     /// Whether another group is asked after a step has failed, or is being asked already.
     func leadsOn(from step: Int, _ rules: FlightRules) -> Bool {
         if let last, last > step { return has(.asked, in: (step + 1)..<route.count) }
-        return nextStep(after: .failure, behind: step, rules) != nil
+        return !isLastResort && nextStep(after: .failure, behind: step, rules) != nil
     }
 
     /// The ends of a step after which its answer is not given: another group is asked, or an earlier group has the name.

@@ -49,7 +49,17 @@ extension Forwarder {
             desk.notePastBudget(group, at: now)
             return tell(flight, pastBudget(flight, step), at: now)
         }
+        noteLastResort(flight, step, at: now)
         desk.ask(flight, step, at: now)
+    }
+
+    /// Sets ``Flight/isLastResort`` of a flight that asks the group of this step.
+    mutating func noteLastResort(_ flight: Flight, _ step: Int, at now: Tick) {
+        guard desk.mayPassOn(flight.route[step].group), flight.source != .daemon else { return }
+        flight.isLastResort = flight.route[(step + 1)...].allSatisfy { other in
+            other.after.isDisjoint(with: .failure) || !desk.rules.hasServers(other)
+                || isNoRecordBudgetSpent(other.group, flight.key, at: now)
+        }
     }
 
     /// Whether an account must not be asked for a client's name, since too many names below its domain had no record.

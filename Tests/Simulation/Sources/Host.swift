@@ -124,6 +124,11 @@ final class Host {
     /// Whether it says REFUSED, or did so a while ago.
     var mayHaveRefused: Bool { troubles[.fails].map { $0 + 10_000_000_000 > kernel.now } ?? false }
 
+    /// Whether it is left alone for up to a minute, since it has asked for a pause.
+    var mayBePaused: Bool {
+        [.tooOften, .broken].contains { troubles[$0].map { $0 + 60_000_000_000 > kernel.now } ?? false }
+    }
+
     /// Whether messages arrive at once, and did so a while ago.
     var isPrompt: Bool {
         let late: [Trouble] = [.silent, .slow, .loses, .dribbles]

@@ -170,7 +170,9 @@ extension Judge {
             fault("\(who) REFUSED, though \(host.name) is well")
         }
         if message.code == 5, answer.groups.count == 1,
-            let host = plans.flatMap({ $0.hosts(of: answer.groups.first!) }).first(where: { !$0.mayHaveRefused })
+            let host = plans.flatMap({ $0.hosts(of: answer.groups.first!) }).first(where: {
+                !$0.mayHaveRefused && !$0.mayBePaused
+            })
         {
             fault("\(who) REFUSED, though \(host.name) has not refused")
         }

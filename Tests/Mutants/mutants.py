@@ -27,8 +27,8 @@ DECIDES = ("Sources/Forwarding/*.swift", "Sources/Upstreams/*/ConnectionPlan*.sw
            "Sources/Names/*.swift")
 SHOWS = re.compile(r"/Explanation|Overview")
 TESTS = ("NamesTests", "DNSCacheTests", "ForwardingTests", "UpstreamsTests")
-# Of these, those that take long.
-LONG = ("HostileSnapshotTests|MemoryTests|LongAnswersTests|ConcurrencyTests|RingTests|FleetEconomyTests|BoundsTests|SourcesTests|"
+# Of these, those that take long: they are for the mutants that no other test notices.
+LONG = ("HostileSnapshotTests|MemoryTests|LongAnswersTests|ConcurrencyTests|FleetEconomyTests|BoundsTests|SourcesTests|"
         "SharingTests|RandomForwarderTests|BasisChanceTests|RandomDomainRulesTests")
 HOURS = "20"
 # The seed of the tests and of the simulated hours.
@@ -181,6 +181,7 @@ def stages():
         "units": Stage(forwards, [*tests, "--filter", "^ForwardingTests", "--skip", LONG]),
         "hours": Stage((*forwards, "Upstreams"), [str(WORK / "Simulation/release/Simulation")],
                        {"SEED": CHANCE, "SIMULATED_HOURS": HOURS}),
+        "long": Stage(forwards, [*tests, "--filter", LONG]),
     }
 
 

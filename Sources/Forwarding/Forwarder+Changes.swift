@@ -111,8 +111,19 @@ extension Forwarder {
             flight.outdate()
             flightOf[flight.key] = nil
         }
-        store.outdate(where: isMeant)
+        store.outdate { isMeant($0.key, $0.bases) }
         desk.each { $0.outdateLookups(where: isMeantOfAccounts) }
+    }
+
+    /// Detaches what is under way to groups that were other ones when it was asked: a former account's "no record" would
+    /// count as the new account's, and the fleet's store would have a former answer under the new account's key.
+    private mutating func outdate(askedOf groups: Set<GroupID>) {
+        for flight in flightOf.values where flight.route.contains(where: { groups.contains($0.group) }) {
+            flight.outdate()
+            flightOf[flight.key] = nil
+        }
+        store.outdate { groups.contains($0.question.group) }
+        desk.each { if groups.contains($0.id) { $0.outdateLookups { _, _ in true } } }
     }
 
     private mutating func reconfigure(
@@ -130,6 +141,7 @@ extension Forwarder {
         // The desk knows which groups have had servers.
         if desk.ids.contains(policy.privateNames) { self.policy.setServers(of: desk.group(policy.privateNames)) }
         desk.beginAfresh(renewed, at: now)
+        outdate(askedOf: renewed)
         for (id, servers) in zip(desk.ids, former) where desk.group(id).servers != servers {
             desk.endStandIns(of: id, at: now)
         }

@@ -118,10 +118,10 @@ struct StoreDesk {
         if !flights.isEmpty { flights[flight] = nil }
     }
 
-    /// The rules have changed for these questions: replies to reads under way are not their answers any more.
-    mutating func outdate(where isMeant: (Flight.Key, AnswerBases) -> Bool) {
+    /// The rules or the groups of these questions have changed: replies to reads under way are not their answers any more.
+    mutating func outdate(where isMeant: (StoreSubject) -> Bool) {
         for id in reads.ids {
-            guard var read = reads[id], isMeant(read.subject.key, read.subject.bases) else { continue }
+            guard var read = reads[id], isMeant(read.subject) else { continue }
             read.isOutdated = true
             reads[id] = read
         }

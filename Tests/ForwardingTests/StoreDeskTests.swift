@@ -236,7 +236,7 @@ import Testing
         _ = counter.look(1, at: 0)
         _ = counter.look(2, isWanted: false, at: 0)
         _ = counter.said()
-        counter.desk.outdate { key, _ in key.name == NameKey(Counter.name) }
+        counter.desk.outdate { $0.key.name == NameKey(Counter.name) }
         counter.tell(.found(counter.asked[0], counter.entry(age: 10)), at: 1)
         counter.tell(.found(counter.asked[1], counter.entry(age: 10)), at: 1)
         #expect(counter.said() == ["1: ask the group", "2: ask the group"])

@@ -115,8 +115,8 @@ extension Forwarder {
         desk.each { $0.outdateLookups(where: isMeantOfAccounts) }
     }
 
-    /// Detaches what is under way to groups that were other ones when it was asked: a former account's "no record" would
-    /// count as the new account's, and the fleet's store would have a former answer under the new account's key.
+    /// Detaches what is under way to groups that had another account or other servers when it was asked: a former account's
+    /// "no record" would count as the new account's, and the fleet's store would have a former answer under the present key.
     private mutating func outdate(askedOf groups: Set<GroupID>) {
         for flight in flightOf.values where flight.route.contains(where: { groups.contains($0.group) }) {
             flight.outdate()
@@ -141,10 +141,12 @@ extension Forwarder {
         // The desk knows which groups have had servers.
         if desk.ids.contains(policy.privateNames) { self.policy.setServers(of: desk.group(policy.privateNames)) }
         desk.beginAfresh(renewed, at: now)
-        outdate(askedOf: renewed)
+        var others = renewed
         for (id, servers) in zip(desk.ids, former) where desk.group(id).servers != servers {
             desk.endStandIns(of: id, at: now)
+            others.insert(id)
         }
+        outdate(askedOf: others)
         admission.failures.removeAll()
         let policy = policy
         desk.forgetNamesWithoutRecord {

@@ -17,6 +17,7 @@ public import DNSWire
 /// | whether a group is asked for HTTPS and SVCB instead of an account, and which | its hints are replaced, or no group is asked |
 /// | whether private addresses are removed | they are before an answer is cached |
 /// | the network's NAT64 prefix, for AAAA | addresses are made under it |
+/// | the same for AAAA, HTTPS and SVCB where private addresses are removed | an address under it may be private |
 /// | the group of the route that leaves the type out | no later group is asked |
 /// | the groups to ask for A, for AAAA under a prefix; for A and AAAA, for a service binding | the answer has their addresses |
 /// | whether the hosts file has the name, for types of which the file has no answer | the name gets no NXDOMAIN |
@@ -100,6 +101,8 @@ extension Policy {
         if type == .aaaa, synthesis(for: client) != nil {
             hash.add(prefixMark)
             add(row, .a, ofAccounts: ofAccounts, to: &hash)
+        } else if refusesPrivate, synthesis != nil, type == .aaaa || type == .https || type == .svcb {
+            hash.add(prefixMark)
         }
         if row.kind == .binding {
             let addresses = Row(index: row.index, kind: .addresses)

@@ -33,7 +33,7 @@ extension Policy {
         self.init(
             groups: described.groups, routes: described.routes, rules: names.rules,
             otherwise: takesAll ? .httpdns : .fallback, privateNames: numbers[Settings.Group.privateName],
-            negativeTTL: settings.cache.negativeTTL,
+            negativeTTL: Timing(settings).noRecordTTL,
             privateAllowed: domains.privateAddresses == .refuse ? domains.privateAllowed : nil, hosts: hosts,
             network: network)
         setFamilies(settings.families(numbers, reach))

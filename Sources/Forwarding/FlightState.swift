@@ -90,7 +90,7 @@ struct FlightRules {
 
     /// How many seconds a group's "no record" is cached.
     func negativeTTL(of group: GroupID) -> UInt32 {
-        self[group].isProven ? timing.negativeTTL : min(timing.negativeTTL, Timing.unprovenNegativeTTL)
+        self[group].isProven ? timing.noRecordTTL : min(timing.noRecordTTL, Timing.unprovenNegativeTTL)
     }
 }
 

@@ -9,8 +9,10 @@ public struct Timing: Sendable, Equatable {
     public var negativeMinTTL: UInt32 = 0
     /// The longest time for which an answer is cached, in seconds.
     public var maxTTL: UInt32 = 86400
-    /// The TTL of an account's "no record", in seconds.
+    /// `negativeTTL` of the configuration, in seconds.
     public var negativeTTL: UInt32 = 30
+    /// The TTL of "no record" where no SOA says otherwise, in seconds.
+    public var noRecordTTL: UInt32 { min(max(negativeTTL, negativeMinTTL), maxTTL) }
     /// The TTL of stale answers, in seconds.
     public var staleTTL: UInt32 = 30
     /// The longest time, in seconds, for which a local resolver's substitute for an HTTPDNS answer is cached. An

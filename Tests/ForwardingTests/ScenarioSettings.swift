@@ -160,7 +160,7 @@ struct ScenarioSettings {
     }
 
     private var policy: Policy {
-        var policy = upstreams.policy(timing.negativeTTL, HostsTable(parsing: Array(hosts.utf8).span))
+        var policy = upstreams.policy(timing.noRecordTTL, HostsTable(parsing: Array(hosts.utf8).span))
         policy.setFamilies([.httpdns: upstreams.families])
         policy.ranked = RankedNames(ranked)
         return policy

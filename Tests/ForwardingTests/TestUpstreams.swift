@@ -85,7 +85,7 @@ struct TestUpstreams {
     }
 
     func forwarder(_ cache: DNSCache, _ timing: Timing = Timing(), _ hosts: HostsTable = HostsTable()) -> Forwarder {
-        Forwarder(policy: policy(timing.negativeTTL, hosts), timing: timing, groups: groups, cache: cache)
+        Forwarder(policy: policy(timing.noRecordTTL, hosts), timing: timing, groups: groups, cache: cache)
     }
 
     func policy(_ negativeTTL: UInt32 = 30, _ hosts: HostsTable = HostsTable()) -> Policy {

@@ -356,6 +356,31 @@ import Transport
         world.end()
     }
 
+    /// A restart forgets which entries are still to be deleted, so all are forgotten then; once they are deleted, none.
+    @Test func aDeletionThatTheStoreHasNotConfirmedOutlivesARestart() throws {
+        let kept = Kept()
+        for isBack in [true, false] {
+            try kept.run { generations in
+                let store = try Store(answered: .max)
+                let world = try World(store, keys: [1], generations)
+                world.perform([.delete([Self.question(1)])])
+                if isBack {
+                    world.perform([.dial])
+                    #expect(world.told.next() == .connected)
+                    let end = Clock.now() + 10_000_000_000
+                    while kept.text != "", Clock.now() < end { usleep(1000) }
+                }
+                #expect(world.generations() == [0])
+                world.end()
+            }
+            try kept.run { generations in
+                let world = try connected([1], generations)
+                #expect(world.generations() == [isBack ? 0 : 1])
+                world.end()
+            }
+        }
+    }
+
     /// Only so many deletions can wait for an absent store; a further one makes all earlier entries useless.
     @Test func whatCannotBeDeletedByNameIsForgottenAsAWhole() throws {
         let store = try Store(answered: .max)

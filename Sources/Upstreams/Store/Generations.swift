@@ -47,11 +47,12 @@ package final class Generations: @unchecked Sendable {
     func highest(of key: StoreSeal.Key) -> UInt64 { known[String(decoding: key.text, as: UTF8.self)] ?? 0 }
 
     /// Stores the generations of the keys in use, and drops those of former keys.
-    func keep(_ seals: [StoreSeal]) {
+    /// - Parameter deletes: Whether entries are still to be deleted. A restart forgets which, so it begins the next
+    ///   generation.
+    func keep(_ seals: [StoreSeal], deletes: Bool) {
         var present: [String: UInt64] = [:]
-        for seal in seals where seal.generation > 0 {
-            let key = String(decoding: seal.generationKey.text, as: UTF8.self)
-            present[key] = max(seal.generation, known[key] ?? 0)
+        for seal in seals where seal.generation > 0 || deletes {
+            present[String(decoding: seal.generationKey.text, as: UTF8.self)] = seal.generation + (deletes ? 1 : 0)
         }
         guard present != known else { return }
         known = present

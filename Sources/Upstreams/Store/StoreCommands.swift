@@ -102,6 +102,7 @@ extension StoreUpstream {
             forgotten.add(key, at: wall)
             delete(key)
         }
+        if !isReady { keepGenerations() }
     }
 
     func delete(_ key: [UInt8]) {
@@ -142,7 +143,7 @@ extension StoreUpstream {
             deletionsUnderWay -= 1
             // After an error the deletion is repeated with the next read of the generation.
             if case .error = reply { break }
-            pendingDeletes.remove(key)
+            if pendingDeletes.remove(key) != nil, pendingDeletes.isEmpty { keepGenerations() }
         }
     }
 

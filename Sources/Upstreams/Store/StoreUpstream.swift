@@ -125,7 +125,7 @@ package final class StoreUpstream: Sender {
         for seal in seals { seal.generation = generations?.highest(of: seal.generationKey) ?? 0 }
     }
 
-    func keepGenerations() { generations?.keep(seals) }
+    func keepGenerations() { generations?.keep(seals, deletes: !pendingDeletes.isEmpty) }
 
     /// The settings of groups have changed; the connection stays.
     package func apply(_ identities: [GroupID: [UInt8]]) { for seal in seals { seal.identities = identities } }
@@ -138,6 +138,7 @@ package final class StoreUpstream: Sender {
 
     package func close() {
         link?.close()
+        if !pendingDeletes.isEmpty { keepGenerations() }
         (link, isReady, awaited) = (nil, false, [:])
         (writesUnderWay, deletionsUnderWay) = ((0, 0), 0)
     }

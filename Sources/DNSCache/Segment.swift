@@ -269,9 +269,11 @@ struct Segment: ~Copyable {
             return .leftOut
         }
         let clients = new.flags.intersection(.audience)
+        // No substitute replaces such an answer: see `store`. A snapshot has none.
+        let outranks = new.flags.areOfAccounts || age < UInt64(new.keep)
         // An older entry may serve these clients among others, as before the snapshot: the newer answer is found.
         let isKnown = { (known: Entry) in
-            !known.flags.isDisjoint(with: clients)
+            !(known.isStandIn && outranks) && !known.flags.isDisjoint(with: clients)
                 && (Int32(bitPattern: known.stored &- new.stored) > 0 || known.flags.isReplaced(by: clients))
         }
         guard offset(hash: hash, name, type: type, where: isKnown) == nil else { return .leftOut }

@@ -145,7 +145,8 @@ extension Overview {
     static let fewestNames = 20
     /// Whether questions fail because no server exists for the names that HTTPDNS does not answer.
     var lacksFallback: Bool {
-        guard account != nil, let fallback, fallback.servers.isEmpty, mainGroups.allSatisfy({ $0.id == .httpdns })
+        guard let account, let fallback, fallback.servers.isEmpty, mainGroups.allSatisfy({ $0.id == .httpdns }),
+            successor(of: account, after: .noRecord) == nil
         else { return false }
         return hour.minutes.suffix(Self.recentMinutes).contains { $0.failed > 0 }
     }
@@ -166,10 +167,11 @@ extension Overview {
     var otherGroups: [GroupView] { groups.filter { !$0.isForPrivateNames && !self.mainRoute.contains($0.id) } }
     /// ``mainGroups``, then ``otherGroups``.
     var routedGroups: [GroupView] { mainGroups + otherGroups }
-    /// The group that answers when this group fails; nil: no group does.
-    func successor(of group: GroupView) -> GroupView? {
-        group.thenTry.lazy.compactMap { id in groups.first { $0.id == id } }
-            .first { !$0.servers.isEmpty && !$0.isFailing }
+    /// The group that answers after this end of the group; nil: no group does.
+    func successor(of group: GroupView, after end: StepEnds = .failure) -> GroupView? {
+        group.thenTry.lazy.filter { _ in group.thenTryOn.contains(end) }.compactMap { id in groups.first { $0.id == id }
+        }
+        .first { !$0.servers.isEmpty && !$0.isFailing }
     }
 
     /// The servers for the names that no pattern takes; if there are none, the servers for the other names.

@@ -76,7 +76,7 @@ extension Overview {
             return "\(failing.title) fails. \(rest) \(well.count == 1 ? "is" : "are") all there is."
         }
         if let account, lacksRecords {
-            let source = successor(of: account).map { " Names come from \($0.title)." } ?? ""
+            let source = successor(of: account, after: .noRecord).map { " Names come from \($0.title)." } ?? ""
             return "HTTPDNS answers, but had a record of none of the last \(Self.fewestNames) names.\(source)"
         }
         if lacksFallback {
@@ -197,12 +197,13 @@ extension Overview {
     /// The way to IPv4, if it differs from most networks.
     var reachText: String? { self.reach.words.map { $0.prefix(1).uppercased() + $0.dropFirst() + "." } }
 
-    /// The group that is asked next: `then the local resolver`. Empty for `[fallback]`, which is always the last.
+    /// The groups that are asked next: `then fallback`, with the condition if a failure is none. Empty for `[fallback]`, which is always the last.
     private func order(of group: GroupView) -> String {
         if let answer = group.answer { return "answers \(answer) itself, asks no server" }
         if group.isWall { return "no other server is asked" }
         let next = group.thenTry.compactMap { id in groups.first { $0.id == id }?.title }
-        return next.isEmpty ? "" : "then \(next.joined(separator: ", "))"
+        let condition = group.thenTryOn.contains(.failure) ? "" : " if it \(group.thenTryOn.words)"
+        return next.isEmpty ? "" : "then \(next.joined(separator: ", "))\(condition)"
     }
 
     /// A line for each group, and below each group a line for each of its servers, in columns.

@@ -125,6 +125,7 @@ package struct GroupView: Sendable {
     /// The protocol of an HTTPDNS account; nil for a group that is asked with DNS messages.
     let account: AccountWay?
     let thenTry: [GroupID]
+    let thenTryOn: StepEnds
     let counters: GroupCounters
     /// Names that were sent to an account in the last hour.
     let namesLastHour: UInt64?
@@ -137,8 +138,9 @@ package struct GroupView: Sendable {
         figures: [Server: UpstreamTallies.Figures] = [:], hour: Hour = Hour(minutes: []), at now: Tick, wall: UInt64 = 0
     ) {
         (id, name, title, isAccount) = (group.id, group.name, group.title, group.carriesAddresses)
-        (self.account, thenTry, counters) = (account, group.thenTry, group.counters)
-        (answer, self.leftOut, namesLastHour) = (group.answer, leftOut, hour.names[group.id])
+        (self.account, thenTry, thenTryOn) = (account, group.thenTry, group.thenTryOn)
+        (counters, answer) = (group.counters, group.answer)
+        (self.leftOut, namesLastHour) = (leftOut, hour.names[group.id])
         servers = group.servers.map { server in
             ServerView(
                 server, of: group, account, figures[server.server] ?? UpstreamTallies.Figures(),

@@ -72,8 +72,12 @@ extension Forwarder {
         readiness.failed(flight.key, answers: mainAnswers)
     }
 
-    /// The groups with servers that are asked for the names that no pattern takes, in order.
-    public var mainRoute: [GroupID] { policy.mainSteps.filter { desk.rules.hasServers($0) }.map(\.group) }
+    /// The group with servers that is asked first for the names that no pattern takes, and the groups with servers that
+    /// are asked when the group fails, in order.
+    public var mainRoute: [GroupID] {
+        let steps = policy.mainSteps.filter { desk.rules.hasServers($0) }
+        return steps.enumerated().filter { $0 == 0 || $1.after.contains(.failure) }.map(\.element.group)
+    }
 
     /// The groups whose servers decide on readiness: those of ``mainRoute``; if there are none, the groups for the
     /// other names, except the group for private names.

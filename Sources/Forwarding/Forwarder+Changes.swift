@@ -202,7 +202,7 @@ extension Forwarder {
     }
     /// The state of a group that exists or existed.
     public func overview(of group: GroupID) -> GroupOverview {
-        desk.overview(of: group, thenTry: policy.steps(of: group).map(\.group).filter { $0 != group })
+        desk.overview(of: group, thenTry: policy.steps(of: group).filter { $0.group != group })
     }
     /// The name of a group in the configuration, or of a group that was removed.
     public func name(of group: GroupID) -> String { desk.name(of: group) }

@@ -92,7 +92,7 @@ extension GroupDesk {
 
     var ids: [GroupID] { groups.indices.map { GroupID($0) } }
 
-    func overview(of group: GroupID, thenTry: [GroupID]) -> GroupOverview {
+    func overview(of group: GroupID, thenTry: [Step]) -> GroupOverview {
         GroupOverview(groups[group.rawValue], thenTry: thenTry)
     }
 

@@ -26,21 +26,27 @@ public struct GroupOverview: Sendable, Equatable {
     public let current: Server?
     /// Counts of the group's queries.
     public let counters: GroupCounters
-    /// The groups that are asked when this group has no answer for its own names.
+    /// The groups that are asked after one of ``thenTryOn``, for this group's own names.
     public let thenTry: [GroupID]
+    /// The ends of this group after which others are asked.
+    public let thenTryOn: StepEnds
+    /// The groups that are asked when no server of this group answers.
+    public var successors: [GroupID] { thenTryOn.contains(.failure) ? thenTry : [] }
 
     /// Each parameter sets the property of the same name.
     init(
         _ group: UpstreamGroup, _ servers: [ServerState], current: Server? = nil,
-        counters: GroupCounters = GroupCounters(), thenTry: [GroupID] = []
+        counters: GroupCounters = GroupCounters(), thenTry: [GroupID] = [], thenTryOn: StepEnds = .any
     ) {
-        (self.group, self.servers, self.thenTry) = (group, servers, thenTry)
+        (self.group, self.servers) = (group, servers)
+        (self.thenTry, self.thenTryOn) = (thenTry, thenTryOn)
         (self.current, self.counters) = (current ?? servers.first?.server, counters)
     }
 
-    init(_ state: GroupState, thenTry: [GroupID]) {
+    init(_ state: GroupState, thenTry steps: [Step]) {
         self.init(
-            state.group, state.servers, current: state.current?.server, counters: state.counters, thenTry: thenTry)
+            state.group, state.servers, current: state.current?.server, counters: state.counters,
+            thenTry: steps.map(\.group), thenTryOn: steps.first?.after ?? [])
     }
 
     public subscript<Value>(dynamicMember property: KeyPath<UpstreamGroup, Value>) -> Value {

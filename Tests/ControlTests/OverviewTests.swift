@@ -28,7 +28,7 @@ import Testing
 
     private func group(
         _ id: GroupID, _ name: String, _ servers: [ServerState], current: Int = 0, thenTry: [GroupID] = [],
-        counters: GroupCounters = GroupCounters()
+        on: StepEnds = .any, counters: GroupCounters = GroupCounters()
     ) -> GroupOverview {
         var group = UpstreamGroup(
             id, servers.map(\.server), id == .httpdns ? .addresses(namesPerRequest: 8) : .messages, .lastThatAnswered,
@@ -36,7 +36,7 @@ import Testing
         group.name = name
         return GroupOverview(
             group, servers, current: servers.indices.contains(current) ? servers[current].server : nil,
-            counters: counters, thenTry: thenTry)
+            counters: counters, thenTry: thenTry, thenTryOn: on)
     }
 
     @Test("a group that answers by itself asks no server, and is no trouble")
@@ -177,6 +177,24 @@ import Testing
         // Servers for private names resolve no other names.
         let alone = overview([], [], own: [group(other, "private", [local])])
         #expect(alone.state == .down && !alone.isReady && alone.verdict == "There is no server to ask for names.")
+    }
+
+    @Test("a group to which a failure does not lead answers no names of the group that fails")
+    func thenTryOn() {
+        let (bad, local) = (server("119.29.29.99:443", .account, failedBefore: 1), server("192.0.2.53:53"))
+        let office = group(
+            GroupID(2), "office", [server("10.1.0.53:853", .tls, failedBefore: 1)], thenTry: [.fallback],
+            on: .nxDomain)
+        let shown = overview([], [local], own: [office]) { observation in
+            observation.groups.append(
+                group(.httpdns, "httpdns", [bad], thenTry: [.fallback], on: .noRecord))
+            observation.mainRoute = [.httpdns]
+        }
+        #expect(shown.state == .down && !shown.isReady && shown.areAllFailing)
+        #expect(shown.verdict == "Names do not resolve, but for those of fallback.")
+        #expect(shown.text.contains("; then fallback if it has no record; "), "\(shown.text)")
+        let other = overview([], [local], own: [office])
+        #expect(other.verdict == "Names resolve through fallback. office fails. Its names do not resolve.")
     }
 
     @Test("a line a server, in columns, group by group")

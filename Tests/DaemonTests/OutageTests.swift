@@ -10,7 +10,7 @@ import Testing
     private var outages = Outages()
 
     private func group(
-        _ id: GroupID = .httpdns, _ name: String = "httpdns", thenTry: [GroupID] = [],
+        _ id: GroupID = .httpdns, _ name: String = "httpdns", thenTry: [GroupID] = [], on: StepEnds = .any,
         health: [(failures: Int, answers: UInt64)]
     ) -> GroupOverview {
         let servers = health.indices.map { Server(Endpoint("192.0.2.\($0 + 1):53")!) }
@@ -21,7 +21,7 @@ import Testing
         }
         var group = UpstreamGroup(id, servers, .messages, .lastThatAnswered, timeout: 0)
         group.name = name
-        return GroupOverview(group, states, thenTry: thenTry)
+        return GroupOverview(group, states, thenTry: thenTry, thenTryOn: on)
     }
 
     /// Whether HTTPDNS is out of use now, if that is news.
@@ -108,6 +108,15 @@ import Testing
         #expect(lines.all == expected.map { "warning \($0)" } + back)
         let event = failing[0] == "httpdns" ? "service-lost" : "group-lost"
         #expect(lines.fields.first == ["event": "\(event)", "group": "\(failing[0])"])
+    }
+
+    @Test func aGroupToWhichAFailureDoesNotLeadIsNotAskedInItsPlace() {
+        let lines = LogLines()
+        let service = group(thenTry: [.fallback], on: .noRecord, health: [(3, 0)])
+        let fallback = group(.fallback, "fallback", health: [(0, 1)])
+        lines.report.outage(of: service, among: [service, fallback], out: [.httpdns])
+        #expect(
+            lines.all == ["warning HTTPDNS is out of use: questions get SERVFAIL, or what is cached, even if stale"])
     }
 
     @Test func withoutALocalResolverWhatIsKnownIsAllThereIs() {

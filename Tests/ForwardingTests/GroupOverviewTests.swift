@@ -53,6 +53,12 @@ import Testing
         #expect(route { $0.resolvers = [] } == [.httpdns])
         #expect(route { ($0.thenTry, $0.named) = (["office"], [behind]) } == [.httpdns, office])
         #expect(route { $0.named = [every] } == [office, .fallback])
+        let few = { (servers: String) in
+            try #require(NamedGroup(["office", servers, "takes", ".", "thenTry", "fallback", "on", "nxdomain"]))
+        }
+        let (one, none) = (try few("1"), try few("0"))
+        #expect(route { $0.named = [one] } == [office])
+        #expect(route { $0.named = [none] } == [.fallback])
         #expect(route { $0.named = [wall] } == [])
     }
 

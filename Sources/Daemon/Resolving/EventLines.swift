@@ -98,7 +98,7 @@ extension Report {
 
     /// The group that is asked instead of an account; nil if there is none.
     private func next(_ account: GroupOverview, _ group: (GroupID) -> GroupOverview) -> String? {
-        account.thenTry.lazy.map(group).first { !$0.servers.isEmpty }?.title
+        account.successors.lazy.map(group).first { !$0.servers.isEmpty }?.title
     }
 
     /// The section of an account's keys.

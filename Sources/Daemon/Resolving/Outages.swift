@@ -56,7 +56,7 @@ extension Report {
 
     /// The effect on the names of a group that is out of use.
     private static func outOfUse(_ group: GroupOverview, _ groups: [GroupOverview], _ out: Set<GroupID>) -> String {
-        let others = group.thenTry.compactMap { id in groups.first { $0.id == id && !$0.servers.isEmpty } }
+        let others = group.successors.compactMap { id in groups.first { $0.id == id && !$0.servers.isEmpty } }
         if let next = others.first(where: { !out.contains($0.id) }) {
             return "\(group.title) is out of use: \(next.title) is asked in its place"
         }

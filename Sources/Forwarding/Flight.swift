@@ -270,7 +270,11 @@ extension Flight {
     }
 
     private func due(hasStale: Bool, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders) {
-        if let hedgeAt, hedgeAt <= now { begin(after: .failure, because: .slow, rules, at: now, &orders) }
+        if let hedgeAt, let last, hedgeAt <= now {
+            let group = rules[route[last].group]
+            let because = group.carriesAddresses ? group.downBecause ?? .slow : nil
+            begin(after: .failure, because: because, rules, at: now, &orders)
+        }
         if case .open(let isWanted, let staleAt, let answerBy) = phase {
             if let staleAt, staleAt <= now {
                 phase = .open(isWanted: isWanted, staleAt: nil, answerBy: answerBy)

@@ -80,6 +80,8 @@ struct FlightRules {
         var isShared = false
         /// Whether no server of the group answers; the next step then begins at once.
         var isDown = false
+        /// Why the group is down; nil if it is not.
+        var downBecause: FallbackReason?
         /// Until when the next step begins at once because of ``isDown``, which may be outdated after that.
         var isLeftUntil = Tick(nanoseconds: 0)
     }
@@ -170,7 +172,7 @@ struct FlightOrders {
     var leave: Int?
     /// Ask the group of this step, or the store before it.
     var ask: Int?
-    /// Why the group of ``ask`` is asked after another group or beside it, for the counters.
+    /// Why the group of ``ask`` is asked after an account or beside it, for the counters.
     var because: FallbackReason?
     var give: Gift?
     /// Whether a given answer is a substitute for one that a group owes: see ``Flight/isOwed(_:_:)``.

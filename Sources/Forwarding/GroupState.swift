@@ -56,7 +56,9 @@ struct GroupState {
     var traits: FlightRules.GroupTraits {
         FlightRules.GroupTraits(
             hasServers: !servers.isEmpty, carriesAddresses: group.carriesAddresses, isProven: group.isProven,
-            isShared: group.isShared, isDown: choice.isDown, isLeftUntil: choice.isLeftUntil)
+            isShared: group.isShared, isDown: choice.isDown,
+            downBecause: choice.isDown ? trouble.flatMap { FallbackReason($0.failure.kind) } : nil,
+            isLeftUntil: choice.isLeftUntil)
     }
 
     /// Applies other settings or servers. A server that stays retains its state.

@@ -84,6 +84,36 @@ import Testing
         #expect(failed == 2)
     }
 
+    /// What is asked beside a group that is down counts as the account's failure, or not at all without an account.
+    @Test(arguments: [true, false])
+    func whatIsAskedBesideAGroupThatIsDownIsNoSlowAccount(isAccount: Bool) throws {
+        var upstreams = TestUpstreams()
+        upstreams.hedgeAfter = 1000
+        upstreams.named = [try #require(NamedGroup(["office", "1", "takes", "corp.example", "thenTry", "fallback"]))]
+        var forwarder = made(upstreams)
+        let domain = isAccount ? "example.com" : "corp.example"
+        var asked: [GroupID] = []
+        for (number, milliseconds) in [0, 100, 200, 1500].enumerated() {
+            let now = Self.now.advanced(milliseconds: milliseconds)
+            forwarder.expire(at: now)
+            forwarder.endTurn(at: now)
+            _ = forwarder.takeActions()
+            forwarder.receive(Name("n\(number).\(domain)")!, .a, for: .everyone, from: number, at: now)
+            forwarder.endTurn(at: now)
+            forwarder.expire(at: now)
+            forwarder.endTurn(at: now)
+            asked = []
+            for case .ask(let id, _, _) in forwarder.takeActions() {
+                asked.append(id.group)
+                if number < 3 { forwarder.settle(id, .failed(Failure(.unreachable, "x")), at: now) }
+            }
+        }
+        #expect(asked == [isAccount ? .httpdns : office, .fallback])
+        let counters = forwarder.counters
+        let counted = FallbackReason.allCases.filter { counters.fallbacks(because: $0) > 0 }
+        #expect(counted == (isAccount ? [.unreachable] : []))
+    }
+
     /// A lookup counts once, by its least protected way, however many servers were asked.
     @Test func aLookupIsCountedByTheWayItWasSent() throws {
         /// - Parameter isWritten: Whether the request to the account could be sent.

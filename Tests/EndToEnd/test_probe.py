@@ -121,6 +121,18 @@ def test_probe_without_a_service(command, binary, tmp_path, resolver, code):
     assert shown.returncode == code and resolver in shown.stdout, shown
 
 
+@pytest.mark.parametrize(("works", "broken"), [("main", "fallback"), ("fallback", "main")])
+def test_probe_with_a_group_for_all_names(command, works, broken):
+    """Without HTTPDNS, the result depends on the group that takes every name, and on no fallback that no name goes to."""
+    address = {works: "127.0.0.4", broken: "127.0.0.9"}
+    assert command.local.address == address[works]
+    settings = {"upstreams.main": {"servers": [address["main"]], "domains": ["."]}, "fallback": {"servers": [address["fallback"]]}}
+    shown = command("probe", whole=settings)
+    assert shown.returncode == (0 if works == "main" else UNREACHABLE), shown
+    last = "main works" if works == "main" else "main does not work, so clients would get SERVFAIL"
+    assert last in shown.stdout + shown.stderr, shown
+
+
 @pytest.mark.parametrize("arguments", [["probe"], ["query", "www.ads.example"]], ids=["probe", "query"])
 def test_a_group_that_asks_no_server(command, tmp_path, arguments):
     """That is said at the section of the group, and the command ends in order."""

@@ -15,8 +15,10 @@ public struct Probe {
     /// The remarks that the daemon would log about these settings at its start.
     private var remarks: [String] = []
     private var steps: [Step] = []
-    /// The only group to ask; if nil, HTTPDNS is asked, then the groups of its `thenTry`, the fallback and the store.
+    /// The only group to ask; if nil, ``first`` is asked, then the groups of its `thenTry`, the fallback and the store.
     private var only: UpstreamGroup?
+    /// `[httpdns]`; without it, the group that takes the names without another group.
+    private let first: Settings.Group
     private let asking: @Sendable (String) -> Void
     private let say: @Sendable (String) -> Void
 
@@ -30,7 +32,7 @@ public struct Probe {
     }
 
     /// - Parameters:
-    ///   - chosen: The name of the group to ask. After `httpdns`, or instead of it if there is no such section, the
+    ///   - chosen: The name of the group to ask. After `httpdns`, or the group with `.` if there is no such section, the
     ///     groups of its `thenTry` and `[fallback]` are asked, too.
     ///   - name: The name to ask for; nil for a name that the group probably has. A `[fallback]` that is not in the
     ///     `thenTry` of `httpdns` is asked for neither, but for ``Settings/commonName``.
@@ -47,7 +49,9 @@ public struct Probe {
         straight = try StraightAsking(settings)
         let isUsual = chosen == Settings.Group.httpdnsName
         let fallback = Settings.Group.fallbackName
-        let route = isUsual ? [chosen] + (settings.httpdns?.thenTry ?? [fallback]) : [chosen]
+        let all = settings.upstreams.first { $0.answer == nil && $0.domains.contains(.subtree(.root)) }
+        first = settings.httpdns ?? all ?? settings.fallback.group
+        let route = isUsual ? [first.name] + first.thenTry : [chosen]
         let beside = isUsual && !route.contains(fallback) ? [fallback] : []
         for groupName in route + beside {
             guard let group = straight.groups.first(where: { $0.name == groupName }) else { continue }
@@ -74,23 +78,23 @@ public struct Probe {
     public func run() throws(StartFailure) -> String? {
         defer { straight.close() }
         for line in remarks + [straight.start()].compactMap(\.self) { say(line) }
-        var working: Set<GroupID> = []
+        var working: Set<String> = []
         /// The first failure of each group.
-        var failures: [GroupID: String] = [:]
+        var failures: [String: String] = [:]
         for (index, step) in steps.enumerated() {
             asking("\(step.who) (\(index + 1) of \(steps.count))")
             let (line, isAnswer) = ask(step)
             say(line)
             if isAnswer {
-                working.insert(step.group.id)
-            } else if failures[step.group.id] == nil {
-                failures[step.group.id] = line
+                working.insert(step.group.name)
+            } else if failures[step.group.name] == nil {
+                failures[step.group.name] = line
             }
         }
         if only == nil, settings.sharedCache.server != nil { try tryStore() }
         guard let trouble = conclude(working) else { return nil }
-        let first = failures[only?.id ?? (settings.httpdns == nil ? .fallback : .httpdns)]
-        return first.map { "\(trouble); \($0)" } ?? trouble
+        let reason = failures[only?.name ?? first.name]
+        return reason.map { "\(trouble); \($0)" } ?? trouble
     }
 
     private func tryStore() throws(StartFailure) {
@@ -142,23 +146,20 @@ public struct Probe {
     }
 
     /// Reports the working parts.
-    /// - Returns: The failing parts; nil if the group works, or the fallback if there is no service.
-    private func conclude(_ working: Set<GroupID>) -> String? {
-        let fallback = settings.fallback.group.title
-        if only == nil, !settings.isFallbackNeeded { say("httpOnly: \(fallback) is never asked") }
-        let (id, noun) =
-            only.map { ($0.id, $0.title) }
-            ?? (settings.httpdns == nil ? (.fallback, fallback) : (.httpdns, "HTTPDNS"))
-        if working.contains(id) {
+    /// - Returns: The failing parts; nil if the group works.
+    private func conclude(_ working: Set<String>) -> String? {
+        if only == nil, !settings.isFallbackNeeded { say("httpOnly: \(settings.fallback.group.title) is never asked") }
+        let (name, noun) = only.map { ($0.name, $0.title) } ?? (first.name, first.title)
+        if working.contains(name) {
             say("\(noun) works")
             return nil
         }
         if only != nil { return "\(noun) does not work" }
-        let next = settings.httpdns.map { $0.thenTryOn.contains(.failure) ? $0.thenTry : [] } ?? []
+        let next = first.thenTryOn.contains(.failure) ? first.thenTry : []
         let substitutes = next.compactMap { name in
-            steps.first { $0.group.name == name && working.contains($0.group.id) }?.group.title
+            steps.first { $0.group.name == name && working.contains(name) }?.group.title
         }
-        return substitutes.first.map { "HTTPDNS does not work, so \($0) would answer its names" }
+        return substitutes.first.map { "\(noun) does not work, so \($0) would answer its names" }
             ?? "\(noun) does not work, so clients would get SERVFAIL, or what is cached"
     }
 }

@@ -60,7 +60,8 @@ public enum ResolverList {
 }
 
 /// A resolver of a network link, with the names that the link is for. systemd-resolved writes the resolvers of all
-/// links into one file, even a VPN's, which must not be asked for all names.
+/// links into one file, even a VPN's, which must not be asked for all names. A link-local address names another
+/// resolver on each link.
 ///
 /// | a link has | another link has `~.` | its resolvers are |
 /// | --- | --- | --- |
@@ -73,7 +74,8 @@ public enum ResolverList {
 /// only resolver is this daemon does not affect the other links: with such a link, systemd-resolved asks the daemon for
 /// all names.
 public struct LinkServer: Sendable, Hashable {
-    public let address: IPAddress
+    /// The resolver as the file names it.
+    public let server: Endpoint
     /// The link's name; empty if the resolver is of the machine as a whole.
     public let link: String
     public let use: Use
@@ -89,8 +91,8 @@ public struct LinkServer: Sendable, Hashable {
     }
 
     /// Each parameter sets the property of the same name.
-    public init(_ address: IPAddress, of link: String, for use: Use) {
-        (self.address, self.link, self.use) = (address, link, use)
+    public init(_ server: Endpoint, of link: String, for use: Use) {
+        (self.server, self.link, self.use) = (server, link, use)
     }
 
     /// Splits servers by the table above.
@@ -99,13 +101,11 @@ public struct LinkServer: Sendable, Hashable {
     public static func split(
         _ servers: [Endpoint], by known: [LinkServer]
     ) -> (usable: [Endpoint], others: [(server: Endpoint, link: String)]) {
-        let isTaken = known.contains { one in
-            one.use == .allNames && servers.contains { $0.address == one.address }
-        }
+        let isTaken = known.contains { $0.use == .allNames && servers.contains($0.server) }
         let least: Use = isTaken ? .allNames : .otherNames
         var (usable, others): ([Endpoint], [(Endpoint, String)]) = ([], [])
         for server in servers {
-            let links = known.filter { $0.address == server.address }
+            let links = known.filter { $0.server == server }
             if let other = links.first, links.allSatisfy({ $0.use.rawValue < least.rawValue }) {
                 others.append((server, other.link))
             } else {

@@ -1,6 +1,7 @@
 """How the daemon asks and finds the local resolver."""
 
 import os
+import re
 import subprocess
 import time
 
@@ -12,6 +13,7 @@ import pytest
 from control import Control
 from daemon import environment, toml
 from dns_client import addresses, ask, extended_errors
+from networks import needs_ipv6
 from resolvers import ScriptedResolver, reply_to
 from waiting import eventually
 
@@ -97,20 +99,23 @@ def test_it_does_not_ask_who_asks_it_in_turn(daemon, binary, scripted_resolver, 
     assert (said in checked.stderr) == is_loop
 
 
-def test_a_vpns_resolver_is_not_for_all_names(daemon, network, binary, tmp_path):
+@pytest.mark.parametrize(("vpn", "router"), [
+    ("10.1.0.53", "10.77.0.1"), pytest.param("fe80::53%tunnel", "fe80::53%cable", marks=needs_ipv6)], ids=["IPv4", "link-local"])
+def test_a_vpns_resolver_is_not_for_all_names(daemon, network, binary, vpn, router):
     """systemd-resolved lists a VPN's resolver beside the router; if it cannot be asked for domains, routes decide."""
-    here, there = network(), network()
-    here.link(there, ours="10.77.0.2/24", theirs="10.77.0.1/24")
+    here, there, more = network(), network(), " fe80::53/64" if ":" in router else ""
+    here.link(there, ours="10.77.0.2/24", theirs="10.77.0.1/24" + more)
     there.ip("address add 10.1.0.53/32 dev lo")
     here.ip("link add tunnel type veth peer name far")
     here.ip("link set far up")
     here.ip("link set tunnel up")
     here.ip("address add 10.1.0.2/24 dev tunnel")
     with there:
-        router = ScriptedResolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.53"), address="10.77.0.1")
+        resolver = ScriptedResolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.53"), address=router)
+    vpns, routers = (f"[{address}]:53" if more else f"{address}:53" for address in (vpn, router))
     file = "/run/systemd/resolve/resolv.conf"
     script = (f"mount -t tmpfs none /run && mkdir -p {file[:-12]} && "
-              f"printf 'nameserver 10.1.0.53\\nnameserver 10.77.0.1\\n' > {file} && exec \"$@\"")
+              f"echo 'nameserver {vpn}\nnameserver {router}' > {file} && exec \"$@\"")
     try:
         with here:
             running = daemon(
@@ -123,16 +128,16 @@ def test_a_vpns_resolver_is_not_for_all_names(daemon, network, binary, tmp_path)
                 return ([server["address"] for server in group["servers"]],
                         [server["address"] for server in group["leftOut"]])
             # No network has a default route yet, so either may serve all names.
-            assert servers() == (["10.1.0.53:53", "10.77.0.1:53"], [])
+            assert servers() == ([vpns, routers], [])
             here.ip("route add default via 10.77.0.1")
-            eventually(lambda: servers() == (["10.77.0.1:53"], ["10.1.0.53:53"]), "the tunnel's resolver is left out")
+            eventually(lambda: servers() == ([routers], [vpns]), "the tunnel's resolver is left out")
             assert addresses(ask("www.example.net", port=PORT)) == ["192.0.2.53"]
-            assert running.log_lines("10.1.0.53:53 of tunnel, which is not for all names"), running.log()
+            assert running.log_lines(re.escape(vpns) + " of tunnel, which is not for all names"), running.log()
             # A tunnel for all packets, as wg-quick(8) makes it: in a table of its own.
             here.ip("route add default dev tunnel table 51820")
-            eventually(lambda: servers() == (["10.1.0.53:53", "10.77.0.1:53"], []), "the tunnel is for all names")
+            eventually(lambda: servers() == ([vpns, routers], []), "the tunnel is for all names")
     finally:
-        router.stop()
+        resolver.stop()
 
 
 def test_a_route_that_comes_while_the_daemon_starts(daemon, network, binary):

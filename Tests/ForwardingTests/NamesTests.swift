@@ -284,17 +284,20 @@ import Testing
         (["tun0 some 10.1.0.53"], ["192.0.2.1", "10.1.0.53=tun0"]), ([], ["192.0.2.1", "10.1.0.53"]),
         // A server of the machine as a whole.
         ([" other 192.0.2.1", "tun0 some 10.1.0.53"], ["192.0.2.1", "10.1.0.53=tun0"]),
+        // The same link-local address on both links.
+        (["eth0 other fe80::1%eth0", "tun0 some fe80::1%tun0"], ["fe80::1%eth0", "fe80::1%tun0=tun0"]),
+        (["eth0 other fe80::1%eth0", "tun0 all fe80::1%tun0"], ["fe80::1%eth0=eth0", "fe80::1%tun0"]),
     ])
     func whichServersAreForAllNames(_ row: (links: [String], servers: [String])) throws {
         let uses: [Substring: LinkServer.Use] = ["some": .someNames, "other": .otherNames, "all": .allNames]
         let known = try row.links.map { text in
             let words = text.split(separator: " ", omittingEmptySubsequences: false)
-            return LinkServer(
-                try #require(IPAddress(words[2])), of: String(words[0]), for: try #require(uses[words[1]]))
+            let server = try #require(Endpoint(address: words[2], port: 53, allowsZone: true))
+            return LinkServer(server, of: String(words[0]), for: try #require(uses[words[1]]))
         }
         let named = try row.servers.map { text in
             let words = text.split(separator: "=")
-            let server = try #require(Endpoint(address: words[0], port: 53, allowsZone: false))
+            let server = try #require(Endpoint(address: words[0], port: 53, allowsZone: true))
             return (server: server, link: words.dropFirst().first.map(String.init))
         }
         let split = LinkServer.split(named.map(\.server), by: known)

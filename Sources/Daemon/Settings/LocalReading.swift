@@ -93,7 +93,7 @@ struct LocalReading: Sendable {
                 continue
             }
             if path == Self.resolvedServers {
-                let asked = asksResolved ? ResolverLinks.asked() : nil
+                let asked = asksResolved ? ResolverLinks.asked(servers) : nil
                 isByRoutes = asked == nil
                 known = asked ?? ResolverLinks.byRoutes(servers)
             }

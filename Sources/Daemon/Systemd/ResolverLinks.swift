@@ -14,7 +14,7 @@ enum ResolverLinks {
         return servers.compactMap { server in
             guard !server.address.isLoopback, let link = Routes.link(to: server), let name = NetworkLink.name(of: link)
             else { return nil }
-            return LinkServer(server.address, of: name, for: links.contains(link) ? .otherNames : .someNames)
+            return LinkServer(server, of: name, for: links.contains(link) ? .otherNames : .someNames)
         }
     }
 
@@ -36,17 +36,20 @@ enum ResolverLinks {
 
     /// The decision of systemd-resolved itself (org.freedesktop.resolve1(5)); nil if it cannot be asked. It may take
     /// long.
-    static func asked() -> [LinkServer]? {
+    /// - Parameter listed: The servers of the file.
+    static func asked(_ listed: [Endpoint]) -> [LinkServer]? {
         guard let bus = SystemBus(), let servers = servers(bus), let domains = bus.list("Domains", of: manager, "isb")
         else { return nil }
         var known: [LinkServer] = []
         for (link, address) in servers {
             let isForAll = domains.contains([.number(link), .text("."), .flag(true)])
             guard let isDefault = link == 0 ? true : isDefault(link, bus) else { return nil }
-            known.append(
+            let number = UInt32(bitPattern: link)
+            known += listed.filter { $0.address == address && ($0.zone == nil || Routes.link(to: $0) == number) }.map {
                 LinkServer(
-                    address, of: NetworkLink.name(of: UInt32(bitPattern: link)) ?? "",
-                    for: isForAll ? .allNames : isDefault ? .otherNames : .someNames))
+                    $0, of: NetworkLink.name(of: number) ?? "",
+                    for: isForAll ? .allNames : isDefault ? .otherNames : .someNames)
+            }
         }
         return known
     }

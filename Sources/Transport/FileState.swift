@@ -53,7 +53,10 @@ public enum FileState: Sendable, Equatable {
         guard try FileState(at: path) != self else { return }
         switch self {
         case .absent: try Self.remove(path)
-        case .folder: try SystemCall.require("mkdir", path) { unsafe mkdir(path, 0o755) }
+        case .folder:
+            try SystemCall.require("mkdir", path) { unsafe mkdir(path, 0o755) }
+            // The umask has taken bits away.
+            try SystemCall.require("chmod", path) { unsafe chmod(path, 0o755) }
         case .link(let target):
             try SystemCall.require("symlink", new) { unsafe symlink(target, new) }
             try SystemCall.require("rename", path) { unsafe rename(new, path) }

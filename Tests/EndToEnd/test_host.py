@@ -22,7 +22,7 @@ search example.org
 """
 ELSEWHERE = "search example.net\nnameserver 10.53.53.53\n"
 # The system calls that write; for each there is a run in which it is the last call.
-WRITING = {"enable": ["write", "fchown", "fchmod", "fsync", "rename", "mkdir"],
+WRITING = {"enable": ["write", "fchown", "fchmod", "fsync", "rename", "mkdir", "chmod"],
            "disable": ["write", "fchown", "fchmod", "fsync", "rename", "symlink", "unlink", "rmdir"]}
 HTTPDNS = "203.0.113.20"
 
@@ -229,6 +229,27 @@ def test_a_file_of_another_network_stays(host, scripted_resolver):
     host("enable", "--name", "www.example.com")
     host.resolv_conf.write_text(AFTER + "search example.net\n")
     assert stays not in host("disable").stdout and host.state() == before
+
+
+def test_systemd_resolved_that_does_not_take_it(host, tmp_path):
+    """Its user may read what was written, whatever root's umask; if it asks others all the same, that is what is said."""
+    servers, folder = host.root / "run/systemd/resolve", "/etc/systemd/resolved.conf.d"
+    servers.mkdir(parents=True)
+    (servers / "stub-resolv.conf").write_text("nameserver 127.0.0.53\n")
+    (servers / "resolv.conf").write_text(ELSEWHERE)
+    host.resolv_conf.unlink()
+    host.resolv_conf.symlink_to("../run/systemd/resolve/stub-resolv.conf")
+    (host.root / "etc/hosts").write_text("192.0.2.80 www.example.com\n")
+    host.run("rm", "-rf", folder)
+    host.run("mkdir", "-p", "/etc/systemd")
+    before, systemctl, modes = host.state(), tmp_path / "systemctl", tmp_path / "modes"
+    systemctl.write_text(f"#!/bin/sh\nstat -c %a {folder} >> {modes}\nexit 0\n")
+    systemctl.chmod(0o755)
+    inside = ("sh", "-c", f'umask 077; PATH={tmp_path}:$PATH; exec "$@"', "sh")
+    ended = host("enable", "--name", "www.example.com", prefix=inside, code=69)
+    said = "programs do not ask the daemon after the change: /etc/resolv.conf is kept by systemd-resolved, which asks 10.53.53.53"
+    assert said in " ".join(ended.stderr.split()) and "Everything is as it was." in ended.stdout, ended
+    assert modes.read_text().split()[0] == "755" and host.state() == before
 
 
 def test_who_cannot_be_helped(host):

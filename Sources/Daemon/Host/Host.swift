@@ -201,10 +201,14 @@ public struct Host {
         while true {
             let lookup = ["timeout", "5", "getent", "ahosts", "\(name)"]
             let code = try Failed.ofSystem { () throws(SystemError) in try changes.run(lookup) }
-            if code == 0, try facts().asks(address) { break }
+            let facts = try facts()
+            if code == 0, facts.asks(address) { break }
             guard waited < Self.patience else {
                 throw .unreachable(
-                    "\(name) does not resolve after the change: \(lookup.joined(separator: " ")) ended with \(code)")
+                    code == 0
+                        ? "programs do not ask the daemon after the change: \(HostFacts.resolvConfPath) \(facts.words)"
+                        : "\(name) does not resolve after the change: \(lookup.joined(separator: " ")) ended with \(code)"
+                )
             }
             Program.sleep(milliseconds: 500)
             waited += 500

@@ -366,6 +366,23 @@ def test_sockets_of_systemd(binary, trusting, certificate, tmp_path):
         lambda: addresses(dns.message.from_wire(over(trusting(), question))) == ["127.0.0.1"])
 
 
+def test_sockets_of_systemd_for_tls_alone(binary, trusting, certificate, tmp_path):
+    """Where systemd hands over none for UDP and TCP, the daemon binds listen.addresses as without systemd."""
+    more = {"HTTPDNSD_LISTEN_CERTIFICATEFILE": str(certificate), "HTTPDNSD_LISTEN_KEYFILE": str(certificate),
+            "HTTPDNSD_LISTEN_ADDRESSES": "127.0.0.9:53"}
+    with listening(socket.SOCK_STREAM, ("127.0.0.1", TLS)) as handed:
+        process = handed_over(binary, [handed], tmp_path, names=["dot"], more=more)
+        try:
+            eventually(lambda: f"listening on 127.0.0.9:53, tls://127.0.0.1:{TLS}" in (tmp_path / "log").read_text(), "it serves both")
+            for transport in ("udp", "tcp"):
+                assert addresses(ask("localhost", server="127.0.0.9", transport=transport)) == ["127.0.0.1"]
+            question = dns.message.make_query("localhost", "A").to_wire()
+            assert addresses(dns.message.from_wire(over(trusting(), question))) == ["127.0.0.1"]
+        finally:
+            process.terminate()
+            assert process.wait(20) == 0
+
+
 def own(common_name, key, folder, name, days="90"):
     """A certificate signed by its own key, by the `openssl` command."""
     subprocess.run(["openssl", "req", "-x509", "-newkey", *key, "-nodes", "-days", days, "-subj", f"/CN={common_name}",

@@ -19,10 +19,10 @@ struct Sockets {
     static func open(
         _ listen: Settings.Listen, workers: Int, names: String?
     ) throws(SystemError) -> Sockets {
-        let handed = try handedOver(names)
-        guard handed.datagrams.isEmpty, handed.streams.isEmpty else { return handed }
-        var sockets = Sockets()
-        for kind in kinds {
+        var sockets = try handedOver(names)
+        // Sockets for TLS or HTTPS alone do not replace listen.addresses.
+        guard sockets.datagrams.isEmpty, sockets.streams[.tcp] == nil else { return sockets }
+        for kind in kinds where !sockets.areHandedOver {
             for address in listen[keyPath: kind.addresses] {
                 try sockets.bind(address, kind.transport, listen, workers)
             }
@@ -120,8 +120,9 @@ struct Sockets {
 
     /// The addresses without sockets from the service manager, in words.
     func missing(_ listen: Settings.Listen) -> [String] {
-        guard areHandedOver else { return leftOut.map { "no question comes there: \($0.explained)" } }
-        return Self.missing(listen.addresses, of: datagramEndpoints, endpoints(.tcp)).map(Report.missing)
+        let notBound = leftOut.map { "no question comes there: \($0.explained)" }
+        guard areHandedOver else { return notBound }
+        return notBound + Self.missing(listen.addresses, of: datagramEndpoints, endpoints(.tcp)).map(Report.missing)
             + Self.kinds.flatMap { kind in
                 Self.missing(listen[keyPath: kind.addresses], of: endpoints(kind.transport)).map { address in
                     kind.missing(address, UnitState(kind.unit, address))
@@ -263,10 +264,10 @@ struct Sockets {
 
     private static func handedOver(_ names: String?) throws(SystemError) -> Sockets {
         var sockets = Sockets()
-        sockets.areHandedOver = true
         // 1: the variables are removed from the environment, so that no child process uses the sockets.
         let count = Environment.variables["LISTEN_FDS"] == nil ? 0 : csd_listen_fds(1)
         guard count >= 0 else { throw SystemError("sd_listen_fds", code: -count) }
+        sockets.areHandedOver = count > 0
         let names = names?.split(separator: ":", omittingEmptySubsequences: false) ?? []
         for index in 0..<count {
             let kind = index < names.count ? kinds.first { $0.name == names[Int(index)] } : nil
@@ -287,7 +288,7 @@ extension SystemError {
         let taken = PortUse.isTaken(endpoint) ? "another program has it, ss -lntup says which" : nil
         guard ServiceManager.isPresent else { return taken.map { "\(self): \($0)" } ?? explained }
         return "\(self): " + (taken.map { $0 + "; " } ?? "")
-            + "systemd has handed over no sockets, systemctl status httpdnsd.socket says why"
+            + "systemd has handed over no socket for it, systemctl status httpdnsd.socket says why"
     }
 }
 

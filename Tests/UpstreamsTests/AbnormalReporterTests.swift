@@ -118,6 +118,33 @@ import Transport
         #expect(log.all.first?.contains(failure.detail) == true)
     }
 
+    /// A reload or another network begins the lookup again, so it can last longer than the attempt.
+    @Test func aServerThatIsFoundLateGetsNoReport() throws {
+        let server = try ScriptedServer(["HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"])
+        let (loop, lookup) = (try EventLoop(label: "test"), lookup)
+        let settings = try settings("http://collector.example:\(server.endpoint.port)/")
+        let found = OnLoop<[(ServerEndpoints) -> Void]>([])
+        let reporter = OnLoop(
+            try AbnormalReporter(
+                settings, loop: loop,
+                finder: ServerFinder(
+                    find: { found.value.append($2) }, worked: { _, _ in }, allFailed: { _, _ in }),
+                report: log.report))
+        loop.start()
+        loop.submit {
+            reporter.value.add(lookup)
+            // The first batch is due, is given up, and is due again.
+            for _ in 0..<3 { if let due = reporter.value.nextDeadline { reporter.value.expire(at: due) } }
+            for tell in found.value { tell(.known([server.endpoint])) }
+        }
+        #expect(server.requests.next()?.contains("a.example") == true)
+        let stopped = Gate()
+        loop.submit { reporter.value.close() }
+        loop.stop { stopped.open() }
+        #expect(stopped.wait())
+        #expect(found.value.count == 2 && server.requests.isEmpty)
+    }
+
     @Test func withoutAnAddressTheLogGetsThemAndNotTooMany() throws {
         var settings = Settings.Group(credential: .https(token: Secret(Array("67890".utf8))))
         settings.enableReport = true

@@ -21,8 +21,9 @@ package final class AbnormalReporter {
     private let report: Report
     private var queue = ReportQueue()
     private var logRate = LogRate()
-    private var body: [UInt8] = []
     private var exchange: HTTPExchange?
+    /// The number of attempts that were given up: the server of such an attempt may be found later, and gets no report.
+    private var givenUp = 0
 
     /// The server of reports, and its verification.
     private struct Destination {
@@ -94,31 +95,34 @@ package final class AbnormalReporter {
             close()
             settle(.failed, "no answer within \(ReportQueue.attemptTime) ms", at: now)
         } else if let batch = queue.nextBatch(at: now), let destination {
-            body = batch
-            finder.find(destination.server, now) { [weak self] in self?.found($0, of: destination) }
+            finder.find(destination.server, now) { [weak self, givenUp] in
+                guard let self, givenUp == self.givenUp else { return }
+                found($0, of: destination, for: batch)
+            }
         }
     }
 
     package func close() {
+        givenUp += 1
         exchange?.close()
         exchange = nil
     }
 
-    private func found(_ endpoints: ServerEndpoints, of destination: Destination) {
+    private func found(_ endpoints: ServerEndpoints, of destination: Destination, for batch: [UInt8]) {
         let now = Tick(nanoseconds: Clock.now())
         switch endpoints {
         case .known(let endpoints):
             // After a failure the next endpoint is tried.
             let index = queue.failures % endpoints.count
             if queue.failures > 0, index == 0 { finder.allFailed(destination.server, now) }
-            post(to: endpoints[index], of: destination, at: now)
+            post(batch, to: endpoints[index], of: destination, at: now)
         case .unknown(let failure): settle(.failed, failure.detail, at: now)
         }
     }
 
-    private func post(to endpoint: Endpoint, of destination: Destination, at now: Tick) {
+    private func post(_ batch: [UInt8], to endpoint: Endpoint, of destination: Destination, at now: Tick) {
         let request = HTTPRequestWriter(host: destination.url.authority, keepsConnection: false)
-            .post(Array(destination.url.path.utf8), body: ("application/x-ndjson", body))
+            .post(Array(destination.url.path.utf8), body: ("application/x-ndjson", batch))
         do throws(LinkEnd) {
             exchange = try HTTPExchange(
                 request, to: endpoint, by: destination.egress, destination.security, loop: loop
@@ -152,7 +156,6 @@ package final class AbnormalReporter {
         guard let url = destination?.url else { return }
         let failuresBefore = queue.failures
         queue.settle(end, at: now)
-        body = []
         if failuresBefore == 0, queue.failures > 0 {
             report.reportsFail(url, reason)
         } else if failuresBefore > 0, queue.failures == 0 {

@@ -105,7 +105,7 @@ public enum Outcome: Sendable, Equatable {
     case failed(Failure)
 }
 
-/// Why an attempt failed: `kind` for decisions, `detail` for the log (one line, no secrets, no query names).
+/// Why an attempt failed: `kind` for decisions, `detail` for the log (one line, no query names).
 public struct Failure: Error, Sendable, Equatable {
     /// The meaning of the failure for the server, and for the names of the query.
     public enum Kind: Sendable, Equatable {
@@ -131,7 +131,7 @@ public struct Failure: Error, Sendable, Equatable {
 
     /// The basis of decisions.
     public var kind: Kind
-    /// One line for the log, without secrets and queried names.
+    /// One line for the log, without queried names and secrets but the path of a server; see ``publicDetail``.
     public var detail: String
     /// The HTTP status, if there was one.
     public var statusCode: Int?
@@ -148,6 +148,13 @@ public struct Failure: Error, Sendable, Equatable {
 
     /// "No record" from HTTPDNS in a mode in which an attacker may have written the answer.
     static let unproven = Failure(.badAnswer, "no record, which aes and des do not prove")
+
+    /// The text for clients. The target of a redirect is left out: its path may belong to an account, as the server's
+    /// may.
+    var publicDetail: String {
+        guard let statusCode, (300..<400).contains(statusCode) else { return detail }
+        return "HTTP status \(statusCode): a redirect, which is not followed"
+    }
 
     /// A server asks this daemon the question that the daemon asks it.
     static let loop = Failure(.badAnswer, "a loop: the server asks this daemon what it is asked")

@@ -212,7 +212,7 @@ extension Forwarder {
         let name = desk.name(of: trouble.group)
         let server = trouble.server.map { "\($0.publicDescription): " } ?? ""
         return FailureReason(
-            code: trouble.failure.extendedError, text: "\(name): \(server)\(trouble.failure.detail)")
+            code: trouble.failure.extendedError, text: "\(name): \(server)\(trouble.failure.publicDetail)")
     }
 
     /// The reason if no server has failed, but no answer has come in time or at all.

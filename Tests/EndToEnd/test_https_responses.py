@@ -4,13 +4,15 @@ import re
 import time
 
 import dns.flags
+import dns.rcode
 import dns.rrset
 import pytest
 
 import daemon as processes
 from asking import NEXT_ADDRESS, OURS, PORT, at_once, check_answers, check_failure, fresh
-from dns_client import addresses, ask
+from dns_client import addresses, ask, reasons
 from encrypted import MEDIA_TYPE, Response, address_reply
+from resolvers import reply_to
 from waiting import eventually
 
 
@@ -29,17 +31,26 @@ def test_a_status_of_failure(asked_of, encrypted_resolver, next_server, status):
 
 @pytest.mark.parametrize("status", [301, 307])
 def test_redirects_are_not_followed(asked_of, encrypted_resolver, next_server, binary, status):
-    """The target of a redirect is shown to clients, in the log and by `probe`, but not asked."""
+    """The target of a redirect, whose path may be an account's own, is shown in the log and by `probe`, but not asked."""
     location = next_server.url
     server = encrypted_resolver("https", lambda asked, connection: Response(
         address_reply(asked), status, [("location", location)]))
     running = asked_of(server)
     said = check_failure()
-    assert str(status) in said and location in said
+    assert str(status) in said and location not in said and "/dns-query" not in said
     assert running.log_lines(re.escape(location))
     probed = processes.run(binary, "probe", "-c", str(running.directory / "httpdnsd.toml"))
     assert location in probed.stdout + probed.stderr, probed
     assert next_server.connections == 0 and server.connections == 2
+
+
+def test_clients_do_not_get_the_path_of_a_server_that_says_formerr(asked_of, encrypted_resolver):
+    """The path may be an account's own."""
+    formerr = dns.rcode.FORMERR
+    server = encrypted_resolver("https", lambda asked, connection: reply_to(asked.message, rcode=formerr))
+    asked_of(server)
+    said = reasons(ask("malformed.example.net", edns=True, port=PORT))
+    assert said.startswith(server.url.removesuffix("/dns-query") + " finds the question malformed"), said
 
 
 def test_the_end_of_a_pause_is_no_storm(asked_of, encrypted_resolver, next_server):

@@ -98,7 +98,7 @@ package final class DNSAnswers {
         if reply.responseCode == .formErr {
             var refusal = reply.answer
             refusal.head.responseCode = .servFail
-            refusal.add(.other, text: "\(server) finds the question malformed (FORMERR)")
+            refusal.add(.other, text: "\(server.publicDescription) finds the question malformed (FORMERR)")
             return .outcome(.answer(refusal))
         }
         if reply.truncated { return .truncated }

@@ -1,7 +1,7 @@
 import Base
 internal import COpenSSL
 
-/// The last resumable TLS session of each address and target. A resumed session saves a new connection a round trip and
+/// The last resumable TLS session of each endpoint and target. A resumed session saves a new connection a round trip and
 /// a signature.
 ///
 /// All sessions were verified under the policy, pins included, of the one context that stores them. A resumed session
@@ -21,7 +21,7 @@ final class SessionMemory {
 
     /// The destination of a session, and the required peer.
     struct Key: Equatable {
-        let address: IPAddress
+        let endpoint: Endpoint
         let target: TLSTarget
     }
 

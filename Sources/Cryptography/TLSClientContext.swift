@@ -84,18 +84,18 @@ public final class TLSClientContext {
         return Made(context, usesSystem: usesSystem)
     }
 
-    /// A session to an address where `target` must be found. If possible, the session resumes the last session there.
+    /// A session to an endpoint where `target` must be found. If possible, the session resumes the last session there.
     /// Its first flight is ready to be taken.
     /// - Parameter now: Seconds since 1970.
     public func session(
-        to address: IPAddress, _ target: TLSTarget = TLSTarget(), at now: UInt64
+        to endpoint: Endpoint, _ target: TLSTarget = TLSTarget(), at now: UInt64
     ) throws(TLSError) -> TLSSession {
-        let key = SessionMemory.Key(address: address, target: target)
+        let key = SessionMemory.Key(endpoint: endpoint, target: target)
         let expected: ExpectedPeer
         if let name = target.name {
             expected = try ExpectedPeer(serverName: name)
         } else {
-            expected = peer ?? .address(address)
+            expected = peer ?? .address(endpoint.address)
         }
         let protocols = protocolList(target.protocols)
         let made = if let made { made } else { try make() }

@@ -23,7 +23,7 @@ package final class HTTPExchange {
     ) throws(LinkEnd) {
         self.done = done
         link = StreamLink(client: HTTP1(), owner: self)
-        let tls = try security.session(to: server.address, at: WallClock.unixSeconds())
+        let tls = try security.session(to: server, at: WallClock.unixSeconds())
         link.open(request, as: 0)
         try link.begin(
             Stream(

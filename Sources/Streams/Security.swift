@@ -5,17 +5,17 @@ package import Cryptography
 package enum Security {
     /// Plain text.
     case plain
-    /// TLS: the target must be found at the address, by the rules of the context.
+    /// TLS: the target must be found at the endpoint, by the rules of the context.
     case tls(TLSClientContext, TLSTarget)
 
     package var isSecure: Bool { if case .tls = self { true } else { false } }
 
-    /// A new session to an address of the server; nil for plain text.
+    /// A new session to an endpoint of the server; nil for plain text.
     /// - Parameter now: Seconds since 1970.
-    package func session(to address: IPAddress, at now: UInt64) throws(LinkEnd) -> TLSSession? {
+    package func session(to endpoint: Endpoint, at now: UInt64) throws(LinkEnd) -> TLSSession? {
         guard case .tls(let context, let target) = self else { return nil }
         do throws(TLSError) {
-            return try context.session(to: address, target, at: now)
+            return try context.session(to: endpoint, target, at: now)
         } catch {
             throw .tls(error)
         }

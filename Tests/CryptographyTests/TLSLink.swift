@@ -10,7 +10,9 @@ let tls12: Int32 = 0x0303
 let tls13: Int32 = 0x0304
 
 extension TLSClientContext {
-    func session(to address: IPAddress) throws -> TLSSession { try session(to: address, at: anyTime) }
+    func session(to address: IPAddress) throws -> TLSSession {
+        try session(to: Endpoint(address, port: 443), at: anyTime)
+    }
 }
 
 extension TLSSession {
@@ -44,10 +46,10 @@ struct TLSLink {
     let server: TLSSession
 
     init(
-        _ client: TLSClientContext, _ server: TLSServerContext, to address: IPAddress = loopback,
+        _ client: TLSClientContext, _ server: TLSServerContext, to address: IPAddress = loopback, port: UInt16 = 443,
         _ target: TLSTarget = TLSTarget(), at now: UInt64 = anyTime
     ) throws {
-        self.client = try client.session(to: address, target, at: now)
+        self.client = try client.session(to: Endpoint(address, port: port), target, at: now)
         self.server = try server.session()
     }
 
@@ -73,10 +75,10 @@ struct TLSLink {
 /// A client and a server that have carried all they had for each other.
 @discardableResult
 func carried(
-    _ client: TLSClientContext, _ server: TLSServerContext, to address: IPAddress = loopback,
+    _ client: TLSClientContext, _ server: TLSServerContext, to address: IPAddress = loopback, port: UInt16 = 443,
     _ target: TLSTarget = TLSTarget(), at now: UInt64 = anyTime
 ) throws -> TLSLink {
-    let link = try TLSLink(client, server, to: address, target, at: now)
+    let link = try TLSLink(client, server, to: address, port: port, target, at: now)
     link.carry()
     return link
 }

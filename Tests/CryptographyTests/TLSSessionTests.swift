@@ -155,9 +155,12 @@ struct TLSSessionTests {
             #expect(link.client.isResumed == (round > 0))
             #expect(link.server.isResumed == (round > 0))
         }
-        let elsewhere = try carried(client, server, to: .v4(127, 0, 0, 2))
-        #expect(elsewhere.client.state == .open)
-        #expect(!elsewhere.client.isResumed)
+        for elsewhere in [
+            try carried(client, server, to: .v4(127, 0, 0, 2)), try carried(client, server, port: 8443),
+        ] {
+            #expect(elsewhere.client.state == .open)
+            #expect(!elsewhere.client.isResumed)
+        }
     }
 
     /// What was given out before cannot be opened any more, and what is given out from then on can.

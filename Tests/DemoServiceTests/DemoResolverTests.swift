@@ -77,7 +77,7 @@ private final class EncryptedClient {
         let endpoint = asked == .tls ? service.dnsOverTLS : service.dnsOverHTTPS
         socket = try BlockingSocket.connected(to: endpoint)
         tls = try TLSClientContext(policy).session(
-            to: endpoint.address, TLSTarget(protocols: [asked == .tls ? "dot" : "h2"]),
+            to: endpoint, TLSTarget(protocols: [asked == .tls ? "dot" : "h2"]),
             at: UInt64(Date().timeIntervalSince1970))
         var id = UInt16.random(in: 0...UInt16.max)
         conversation = DNSFrames {

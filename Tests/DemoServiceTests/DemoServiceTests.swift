@@ -47,7 +47,7 @@ import Testing
         let context = try TLSClientContext(TLSPolicy(anchors: service.certificatePEM))
         let account = try TencentAccount(.https(token: service.account.token))
         let socket = try BlockingSocket.connected(to: service.https)
-        let session = try context.session(to: service.https.address, at: 0)
+        let session = try context.session(to: service.https, at: 0)
         var reader = HTTPResponseReader()
         for _ in 0..<3 {
             let request = try account.request(names("www.example.com"), family: .ipv6, host: "127.0.0.1")

@@ -74,7 +74,7 @@ import Transport
             loop.start()
             onLoop { [self] in
                 client.stream = try? Stream(
-                    to: endpoint, tls: context?.session(to: loopback, at: WallClock.unixSeconds()), limit: limit,
+                    to: endpoint, tls: context?.session(to: endpoint, at: WallClock.unixSeconds()), limit: limit,
                     scratch: self.scratch, loop: self.loop, owner: client)
             }
         }

@@ -59,7 +59,7 @@ extension StreamConnection {
         dialling.next = nil
         while let endpoint = dialling.untried.popFirst() {
             do throws(LinkEnd) {
-                let tls = try pool.kind.security.session(to: endpoint.address, at: upstream.wall())
+                let tls = try pool.kind.security.session(to: endpoint, at: upstream.wall())
                 let stream = try Stream(
                     to: endpoint, by: upstream.egress, tls: tls, limit: StreamLimits.maximumQueued,
                     scratch: upstream.scratch, loop: upstream.loop, owner: self)

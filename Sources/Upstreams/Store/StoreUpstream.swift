@@ -200,7 +200,7 @@ extension StoreUpstream {
         case .tls(let server, let context):
             let endpoint = server.endpoints[dialled % server.endpoints.count]
             let security = Security.tls(context, TLSTarget(server, protocols: []))
-            return try connect(link, endpoint, tls: security.session(to: endpoint.address, at: wall))
+            return try connect(link, endpoint, tls: security.session(to: endpoint, at: wall))
         case .path(let path):
             do throws(SystemError) {
                 return try Stream(

@@ -4,7 +4,8 @@ extension Settings {
         /// The settings in effect after the reload: the new settings, except for keys that need a restart.
         public var settings: Settings
         /// The keys with new values in effect, `section.key`, in the order of the sections; `httpdns` or
-        /// `upstreams.NAME` for an added or removed section.
+        /// `upstreams.NAME` for an added or removed section, `upstreams` for another order of groups that
+        /// answer.
         public var applied: [String]
         /// The keys that differ but take effect only at the start.
         public var needingRestart: [String]
@@ -37,7 +38,9 @@ extension Settings {
         return Reloading(settings: result, applied: applied, needingRestart: needingRestart)
     }
 
-    /// The paths of changed keys of groups, and the sections of added or removed groups; removed groups come last.
+    /// The paths of changed keys of groups, and the sections of added groups; then those of removed groups, and
+    /// `upstreams` if groups that answer are in another order: of two lists with the same pattern, the first group's
+    /// counts.
     private func changes(of new: Settings) -> [String] {
         let names = Set(new.upstreams.map(\.name))
         let changed = new.upstreams.flatMap { group in
@@ -46,6 +49,11 @@ extension Settings {
                 "\(group.section).\($0.name)"
             }
         }
+        let (before, after) = (namesOfAnswering, new.namesOfAnswering)
+        let isSameOrder = before.filter(after.contains) == after.filter(before.contains)
         return changed + upstreams.filter { !names.contains($0.name) }.map(\.section)
+            + (isSameOrder ? [] : [Section.upstreams.rawValue])
     }
+
+    private var namesOfAnswering: [String] { upstreams.filter { $0.answer != nil }.map(\.name) }
 }

@@ -53,6 +53,17 @@ import Testing
         #expect(after.reloading(after).applied == [])
     }
 
+    @Test("another order of groups that answer is a change, since the first of two lists with a name takes it")
+    func order() throws {
+        func settings(_ groups: String...) throws -> Settings {
+            try load(groups.map { "[upstreams.\($0)]\nanswer = 'nxdomain'\ndomains = ['\($0).example']\n" }.joined())
+        }
+        let before = try settings("a", "b", "c")
+        #expect(before.reloading(try settings("b", "a", "c")).applied == ["upstreams"])
+        #expect(before.reloading(try settings("c", "b")).applied == ["upstreams.a", "upstreams"])
+        #expect(before.reloading(try settings("d", "a", "c")).applied == ["upstreams.d", "upstreams.b"])
+    }
+
     @Test("what a file holds counts, not what it is called")
     func files() throws {
         let text = "[httpdns]\ntokenFile = 'token'\n[tls]\ncaFile = 'ca'\nclientCertificate = 'p12'"

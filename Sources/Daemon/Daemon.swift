@@ -261,6 +261,7 @@ extension Daemon {
         words += Report.privateNamesElsewhere(settings)
         words += Sockets.missingUnderSystemd(settings.listen)
         let local = LocalReading(settings, [.resolvers, .hosts])
+        words += Report.unread(settings.fallback.hosts, local.hostsFailures)
         words += local.hosts.map { Report.leftOut($0, settings.fallback.hosts) } ?? []
         words += Report.publicResolvers(settings, local) + Report.loopbackName(settings, local.hosts ?? HostsTable())
         guard settings.isFallbackNeeded else { return words }

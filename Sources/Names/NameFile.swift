@@ -34,8 +34,11 @@ public struct NameFile: Sendable, Equatable {
         case cutOff
         /// Most lines have no known form.
         case noList(lines: Int, BlockList.LeftOut)
-        /// Another group has one of the patterns as well, at `elsewhere`.
-        case taken(DomainPattern, line: Int, elsewhere: String)
+        /// Another group, or `except` of the same group, has one of the patterns as well.
+        /// - Parameters:
+        ///   - String: The remedy.
+        ///   - elsewhere: The location of the other pattern.
+        case taken(String, line: Int, elsewhere: String)
     }
 
     /// The names in effect, and the reason for which they are not the names of the file.
@@ -150,8 +153,8 @@ extension NameFile.Fault: CustomStringConvertible {
             "it is no list: of \(lines) lines \(others.count) have none of the forms, the first being \"\(others.first)\"; give "
                 + "names or patterns such as example.com, lines of a hosts file such as 0.0.0.0 ads.example, or rules of a filter "
                 + "list such as ||ads.example^; names with other addresses belong to a group of their own or to fallback.hosts"
-        case .taken(let pattern, _, let elsewhere):
-            "give \(pattern) to one group, else a restart fails; it is in \(elsewhere) of another as well"
+        case .taken(let remedy, _, let elsewhere):
+            "\(remedy), else a restart fails; it is in \(elsewhere) as well"
         }
     }
 }

@@ -185,6 +185,15 @@ def test_check_says_that_nobody_can_be_asked(binary, tmp_path):
     assert len([line for line in shown.stderr.splitlines() if re.search("resolv", line)]) == 1, shown
 
 
+def test_check_says_which_hosts_files_are_not_read(binary, tmp_path):
+    (tmp_path / "folder").mkdir()
+    file = tmp_path / "httpdnsd.toml"
+    file.write_text('[fallback]\nservers = ["127.0.0.2"]\nhosts = ["/etc/hosts", "mistyped", "folder"]\n')
+    shown = processes.run(binary, "check", "-c", str(file))
+    said = [line for line in shown.stderr.splitlines() if "cannot be read, so nothing is answered from it" in line]
+    assert shown.returncode == 0 and len(said) == 2 and "mistyped" in said[0] and "folder" in said[1], shown
+
+
 def test_a_secret_from_a_file(binary, daemon, service, tmp_path, tmp_path_factory):
     """A secret is read from a file beside the configuration, at an absolute path, or first of all in $CREDENTIALS_DIRECTORY."""
     chosen = service("aes")

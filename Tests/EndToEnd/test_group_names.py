@@ -112,6 +112,16 @@ def test_a_wrong_file_of_names_at_start(groups, binary, tmp_path, wrong, key):
         assert place in ended.stderr and "; " in ended.stderr, ended
 
 
+def test_a_file_of_names_with_a_pattern_of_except(binary, tmp_path):
+    """The error names the file's line and what to do: both lists are of one group."""
+    names, file = tmp_path / "names", tmp_path / "own.toml"
+    names.write_text("corp.example\nwww.corp.example\n")
+    file.write_text(toml({"upstreams.office": {"servers": ["127.0.0.3"], "domainsFile": str(names), "except": ["www.corp.example"]}}))
+    ended = processes.run(binary, "check", "-c", str(file))
+    said = f"upstreams.office.except: give www.corp.example in one of the two; it is in {names}:2 as well"
+    assert ended.returncode == 78 and ended.stderr.rstrip().endswith(said), ended
+
+
 @pytest.mark.parametrize("key", WALLS)
 def test_a_wall_stays_whatever_becomes_of_its_file(groups, binary, tmp_path, key):
     """A wall stays with a faulty file, at a change, a reload and a restart, and while another list changes."""

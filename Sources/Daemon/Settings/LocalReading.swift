@@ -24,7 +24,7 @@ struct LocalReading: Sendable {
     private(set) var isShort = false
     /// The contents of the hosts files; nil if not requested, or not readable for a lack of descriptors.
     private(set) var hosts: HostsTable?
-    /// Why existing hosts files cannot be read, by their paths.
+    /// Why hosts files cannot be read, by their paths.
     private(set) var hostsFailures: [String: SystemError] = [:]
     /// The hosts files that are missing, empty or unreadable.
     private(set) var emptyHosts: Set<String> = []
@@ -131,7 +131,7 @@ struct LocalReading: Sendable {
                     (hosts, isShort) = (nil, true)
                     return
                 }
-                if !error.isNotFound { hostsFailures[path] = error }
+                hostsFailures[path] = error
             }
             if text.isEmpty { emptyHosts.insert(path) }
             table.add(parsing: text.span)

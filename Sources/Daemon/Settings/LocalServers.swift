@@ -218,7 +218,9 @@ final class LocalServers: @unchecked Sendable {
         guard let settings else { return }
         let paths = settings.fallback.hosts
         for path in paths {
-            if let failure = failures[path], failure != hostsFailures[path] { report.cannotRead(path, failure) }
+            if let failure = failures[path], !failure.isNotFound, failure != hostsFailures[path] {
+                report.cannotRead(path, failure)
+            }
         }
         let leftOut = Report.leftOut(hosts, paths)
         for words in leftOut where !leftOutHosts.contains(words) { report.log.warning("\(words)") }
@@ -276,7 +278,19 @@ extension Report {
     }
 
     func cannotRead(_ path: String, _ error: SystemError) {
-        log.warning("\(path) cannot be read, so nothing is answered from it: \(error)")
+        log.warning("\(Self.unread(path, error))")
+    }
+
+    private static func unread(_ path: String, _ error: SystemError) -> String {
+        "\(path) cannot be read, so nothing is answered from it: \(error)"
+    }
+
+    /// The hosts files that cannot be read, in words. A host may have none where the settings name none.
+    static func unread(_ paths: [String], _ failures: [String: SystemError]) -> [String] {
+        let areStandard = paths == Settings().fallback.hosts
+        return paths.compactMap { path in
+            failures[path].flatMap { areStandard && $0.isNotFound ? nil : unread(path, $0) }
+        }
     }
 
     /// The ignored parts of a hosts file, in words.

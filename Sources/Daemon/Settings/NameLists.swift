@@ -27,6 +27,15 @@ struct NameLists: Sendable, Equatable {
         let file: Int?
 
         func location(_ line: Int) -> String { path.isEmpty ? key : "\(path):\(line)" }
+
+        /// The remedy for a pattern that this list and another have, and the pattern's location in this list. Of one
+        /// group's lists, only `except` and another can be in conflict.
+        func rivalry(_ pattern: DomainPattern, _ line: Int, with other: Source) -> (remedy: String, location: String) {
+            switch (owner, other.owner) {
+            case (.except, _), (_, .except): ("give \(pattern) in one of the two", location(line))
+            default: ("give \(pattern) to one group", "\(location(line)) of another")
+            }
+        }
     }
 
     /// A file of names, and the result of its reading.
@@ -166,8 +175,8 @@ struct NameLists: Sendable, Equatable {
             // Former names that have the pattern are in the same conflict.
             let former = [(names.taken, source.owner), (DomainList([pattern]), rival.owner)]
             guard (try? DomainRules(former)) != nil else { continue }
-            files[index].putBack(
-                last, because: .taken(pattern, line: own.line, elsewhere: rival.location(other.line)))
+            let (remedy, elsewhere) = rival.rivalry(pattern, other.line, with: source)
+            files[index].putBack(last, because: .taken(remedy, line: own.line, elsewhere: elsewhere))
             sources[own.list].list = names.taken
             return true
         }
@@ -213,9 +222,10 @@ struct NameLists: Sendable, Equatable {
         case .conflict(let pattern, let first, let second):
             let (a, b) = (sources[first.list], sources[second.list])
             let subject = b.path.isEmpty ? "" : "\(b.location(second.line)): "
+            let (remedy, elsewhere) = a.rivalry(pattern, first.line, with: b)
             return .setting(
                 key: b.key, item: b.path.isEmpty ? second.line : nil,
-                "\(subject)give \(pattern) to one group; it is in \(a.location(first.line)) of another as well",
+                "\(subject)\(remedy); it is in \(elsewhere) as well",
                 other: a.path.isEmpty ? StartFailure.Item(key: a.key, number: first.line) : nil)
         case .tooManyOctets:
             return .setting(key: sources.last?.key ?? "upstreams", "the lists of names are too long together")

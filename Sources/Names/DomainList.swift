@@ -76,7 +76,7 @@ public struct DomainList: Sendable, Hashable {
     mutating func stayOnLine() { octets.append(Mark.sameLine.rawValue) }
 
     /// The patterns that another list lacks, one a line.
-    func subtracting(_ other: DomainList) -> DomainList {
+    public func subtracting(_ other: DomainList) -> DomainList {
         var others: Set<ArraySlice<UInt8>> = []
         var (rest, offset) = (DomainList(), 0)
         while let entry = other.entry(after: &offset) { others.insert(other.octets[entry.offset..<offset]) }

@@ -10,7 +10,7 @@ import Base
 /// | most lines are no patterns | | the former names |
 /// | its last line has no line feed, as in a half-written file | the former names | taken |
 /// | another group has one of its patterns as well | the former names | the other group has the pattern |
-/// | it was written in place, and lacks former names | taken, and these as well until it rests for 5 s | taken |
+/// | it may be half-written, and lacks former names | taken, and these as well until it is written | taken |
 ///
 /// The former names are those in effect, or those of the stored copy of the file. Without either, names of the first
 /// kind cannot be used, since they decide where names may go; a list is empty then. The last defect is found where the
@@ -49,6 +49,8 @@ public struct NameFile: Sendable, Equatable {
         public let fault: Fault?
         /// Whether the names are the names of the stored copy.
         public let isCopy: Bool
+        /// The names in effect that the file lacks, since it may be half-written.
+        public var lacked = DomainList()
     }
 
     public private(set) var taken = DomainList()
@@ -64,9 +66,11 @@ public struct NameFile: Sendable, Equatable {
 
     /// - Parameter text: The file's text, or the reason for which the file could not be read.
     /// - Parameter before: The names in effect; nil: there are none yet.
+    /// - Parameter mayBeWritten: Whether a program may still be writing the file.
     /// - Parameter copy: Reads the stored copy; called only if the copy is needed.
     public static func read(
-        _ text: Result<[UInt8], Fault>, for use: Use, after before: NameFile?, copy: () -> [UInt8]?
+        _ text: Result<[UInt8], Fault>, for use: Use, after before: NameFile?, mayBeWritten: Bool,
+        copy: () -> [UInt8]?
     ) -> Outcome {
         var (last, isCopy) = (before, false)
         func known() -> NameFile? {
@@ -83,6 +87,13 @@ public struct NameFile: Sendable, Equatable {
             let new = try NameFile(try text.get(), for: use)
             if use == .answers, new.taken.count == 0, known().map({ $0.taken.count > 0 }) ?? false {
                 return keep(.noNames)
+            }
+            if use == .servers, mayBeWritten, var union = known() {
+                let lacked = union.taken.subtracting(new.taken)
+                if lacked.count > 0 {
+                    union.add(new)
+                    return Outcome(names: union, fault: nil, isCopy: false, lacked: lacked)
+                }
             }
             return Outcome(names: new, fault: nil, isCopy: false)
         } catch {
@@ -118,16 +129,14 @@ public struct NameFile: Sendable, Equatable {
     /// A list without names.
     public init() {}
 
-    /// Whether no pattern of the other file is missing.
-    public func hasAll(of other: NameFile) -> Bool { other.taken.subtracting(taken).count == 0 }
-
     /// Takes the patterns of the other file as well. Their lines are those of no file.
-    /// - Returns: Whether any was missing.
-    public mutating func add(_ other: NameFile) -> Bool {
+    private mutating func add(_ other: NameFile) {
         let missing = other.taken.subtracting(taken)
         taken.append(missing.octets, count: missing.count)
-        return missing.count > 0
     }
+
+    /// Gives up patterns.
+    public mutating func remove(_ patterns: DomainList) { taken = taken.subtracting(patterns) }
 }
 
 extension NameFile.Fault: CustomStringConvertible {

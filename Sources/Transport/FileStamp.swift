@@ -2,7 +2,22 @@
 internal import CLinux
 internal import Glibc
 
-/// Detects whether a file has changed since it was read. A stamp is made before the read.
+/// Detects whether a file has changed since it was read, and whether it is written to its end. A stamp is made before
+/// the read.
+///
+/// Files that decide where names go are written by other programs meanwhile, also by many steps, each of which closes
+/// the file. For a file of names, a hosts file and `resolv.conf`:
+///
+/// | the file | it is read | its former contents that it lacks |
+/// | --- | --- | --- |
+/// | was put in place (moved, linked), and not written since | at once | are given up |
+/// | was closed after writing | at once | stay until the file rests for 5 s |
+/// | has changed, and is still open | with the next reading of hosts or `resolv.conf`; else when it rests for 5 s | likewise |
+/// | has changed at a start, a reload, or while it could not be watched | then | likewise; at a start those of the copy |
+/// | is missing, unreadable, or without names or servers | at once | stay, of a file of names for good, else for 5 s |
+///
+/// `resolv.conf` lacks its former contents only if it has no server at all. The configuration is read when an operator
+/// says so, in whatever state; at a reload, one that is missing or has no section counts as half-written.
 public struct FileStamp: Sendable {
     private let path: String
     private let marks: Marks?
@@ -70,12 +85,12 @@ public struct FileStamp: Sendable {
         return now.isYoung(at: time) ? .wait : .read
     }
 
-    /// Whether a program may still be writing the file: it was changed some seconds ago at most, and it was not
-    /// put there instead of another.
-    /// - Parameter last: The stamp of the last read.
-    public func mayBeWritten(since last: FileStamp, at time: UInt64 = WallClock.unixMicroseconds()) -> Bool {
-        guard let marks, marks.number == last.marks?.number ?? marks.number else { return false }
-        return marks.isYoung(at: time)
+    /// Whether a program may still be writing the file: it has changed some seconds ago at most, and not by being put in
+    /// place.
+    /// - Parameter placed: The stamp of the file when it was put in place, see ``FileWatch/placed``; nil: it was not.
+    public func mayBeWritten(since placed: FileStamp?, at time: UInt64 = WallClock.unixMicroseconds()) -> Bool {
+        guard let marks, marks.isYoung(at: time) else { return false }
+        return placed?.marks.map { !$0.isOfSameContents(as: marks) } ?? true
     }
 
     private static func marks(of path: String) -> Marks? {

@@ -22,6 +22,8 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
     /// Whether the owner knows that some paths cannot be watched.
     private var hasFailed = false
     private var watches: [Int32: Watched] = [:]
+    /// The stamps of files when they were last put in place, by their paths; none of a file that was written since.
+    public private(set) var placed: [String: FileStamp] = [:]
 
     /// The purpose of a watch.
     private struct Watched {
@@ -196,12 +198,16 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
     private func paths(written event: Event) -> Set<String>? {
         if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { return [] }
         // A removed watch may still have events in the queue.
-        guard let watched = watches[event.watch] else { return nil }
-        if event.name.isEmpty { return event.mask & UInt32(IN_CLOSE_WRITE) == 0 ? [] : watched.files }
-        guard let paths = watched.names[event.name] else { return nil }
-        if event.mask & UInt32(IN_CLOSE_WRITE | IN_MOVED_TO) != 0 { return paths }
-        guard event.mask & UInt32(IN_CREATE) != 0 else { return [] }
-        return Self.isWhole("\(watched.folder)/\(event.name)") ? paths : []
+        guard let watched = watches[event.watch],
+            let paths = event.name.isEmpty ? watched.files : watched.names[event.name]
+        else { return nil }
+        let isClosed = event.mask & UInt32(IN_CLOSE_WRITE) != 0
+        let isPlaced =
+            event.mask & UInt32(IN_MOVED_TO) != 0
+            || event.mask & UInt32(IN_CREATE) != 0 && Self.isWhole("\(watched.folder)/\(event.name)")
+        guard isClosed || isPlaced else { return [] }
+        for path in paths { placed[path] = isPlaced ? FileStamp(path) : nil }
+        return paths
     }
 
     /// Whether a newly created path is complete: a symbolic link, a folder, a pipe, or a further link to a file. A new

@@ -6,6 +6,7 @@ import Foundation
 import Testing
 
 @testable import Daemon
+@testable import Transport
 
 /// The lists of names of all groups, read again as their files and the settings change.
 @Suite final class NameListsTests {
@@ -50,6 +51,7 @@ import Testing
         func read(_ text: String, isPutInPlace: Bool = false) throws -> [String] {
             try text.write(toFile: "\(folder)/wall", atomically: isPutInPlace, encoding: .utf8)
             known.writes["\(folder)/wall", default: 0] += 1
+            if isPutInPlace { known.placed["\(folder)/wall"] = FileStamp("\(folder)/wall") }
             known.names = try NameLists(settings, numbers, known)
             return taken()
         }
@@ -63,6 +65,62 @@ import Testing
         #expect(known.names?.isWaiting == false)
         #expect(try read("") == ["a", "b", "c"] && known.names?.remarks.count == 1)
         #expect(try read("c.example\n", isPutInPlace: true) == ["c"])
+    }
+
+    /// A start while a program writes the file of a wall takes the names of the copy as well, but for those that another group has,
+    /// and keeps the copy until the file is written.
+    @Test func aStartWhileTheFileOfAWallIsWritten() throws {
+        try write("a.example\n", "wall")
+        var known = NameLists.Known(cacheFile: "\(folder)/cache")
+        try NameCopy(path: "\(folder)/wall", text: Array("a.example\nb.example\nc.example\n".utf8))
+            .write(beside: known.cacheFile)
+        let settings = try Settings.load(
+            """
+            [upstreams.wall]
+            servers = ["192.0.2.1"]
+            domainsFile = "\(folder)/wall"
+            [upstreams.other]
+            servers = ["192.0.2.2"]
+            domains = ["c.example"]
+            """)
+        let numbers = GroupNumbers(settings)
+        func read() throws -> (groups: [GroupID?], isCopied: Bool) {
+            var names = try NameLists(settings, numbers, known)
+            let isCopied = !names.takeTexts().isEmpty
+            known.names = names
+            return (["a", "b", "c"].map { names.rules.group(of: Name("\($0).example")!) }, isCopied)
+        }
+        let (wall, other) = (numbers["wall"], numbers["other"])
+        for _ in 0..<2 {
+            #expect(try read() == ([wall, wall, other], false))
+            #expect(known.names?.isWaiting == true && known.names?.remarks.isEmpty == true)
+        }
+        known.placed["\(folder)/wall"] = FileStamp("\(folder)/wall")
+        #expect(try read() == ([wall, nil, other], true))
+        #expect(known.names?.isWaiting == false)
+    }
+
+    /// A file in conflict that is put right in place: its new names are taken at once, and its error is gone.
+    @Test func aFileInConflictThatIsPutRightInPlace() throws {
+        try write("a.example\nb.example\n", "first")
+        try write("x.example\n", "second")
+        let settings = try Settings.load(
+            ["first", "second"].map {
+                "[upstreams.\($0)]\nservers = [\"192.0.2.1\"]\ndomainsFile = \"\(folder)/\($0)\"\n"
+            }.joined())
+        let numbers = GroupNumbers(settings)
+        var known = NameLists.Known(cacheFile: "")
+        known.names = try NameLists(settings, numbers, known)
+        func read(_ text: String) throws -> [String] {
+            try text.write(toFile: "\(folder)/first", atomically: false, encoding: .utf8)
+            known.writes["\(folder)/first", default: 0] += 1
+            known.names = try NameLists(settings, numbers, known)
+            return ["a", "b", "c", "x"].filter {
+                known.names?.rules.group(of: Name("\($0).example")!) == numbers["first"]
+            }
+        }
+        #expect(try read("a.example\nb.example\nx.example\n") == ["a", "b"] && known.names?.remarks.count == 1)
+        #expect(try read("a.example\nc.example\n") == ["a", "b", "c"] && known.names?.remarks == [])
     }
 
     @Test func aListDoesNotTakeTheServerOfReports() throws {
@@ -100,6 +158,7 @@ import Testing
             for (name, text) in texts {
                 try write(text, name)
                 known.writes["\(folder)/\(name)", default: 0] += 1
+                known.placed["\(folder)/\(name)"] = FileStamp("\(folder)/\(name)")
             }
             var names = try NameLists(settings, numbers, known)
             defer { known.names = names }

@@ -204,8 +204,9 @@ def test_a_file_that_is_being_written_is_not_read_for_another_ones_sake(groups, 
     assert not running.log_lines("of before stay")
 
 
-def test_a_wall_whose_file_is_written_line_by_line(groups, tmp_path):
-    """No name gets past a wall while a program empties its file and then appends line after line."""
+@pytest.mark.parametrize("gone", ["emptied", "moved away", "removed"])
+def test_a_wall_whose_file_is_written_line_by_line(groups, tmp_path, gone):
+    """No name gets past a wall while a program empties its file, or takes it away, and then appends line after line."""
     names = tmp_path / "names"
     names.write_text("one.example\ntwo.example\n")
     groups.run(httpdns=False, office={"domainsFile": str(names)})
@@ -213,7 +214,12 @@ def test_a_wall_whose_file_is_written_line_by_line(groups, tmp_path):
 
     def takes(domain):
         return last_of(f"{next(fresh)}.{domain}") == [2]
-    names.write_text("")
+    if gone == "emptied":
+        names.write_text("")
+    elif gone == "moved away":
+        names.rename(tmp_path / "names.old")
+    else:
+        names.unlink()
     for line in ("one", "two", "three"):
         with names.open("a") as writing:
             writing.write(f"{line}.example\n")

@@ -25,11 +25,14 @@ import Testing
     ]
 
     private func read(
-        _ text: String?, _ use: NameFile.Use, after before: NameFile? = nil, copy: String? = nil
+        _ text: String?, _ use: NameFile.Use, after before: NameFile? = nil, mayBeWritten: Bool = false,
+        copy: String? = nil
     ) -> NameFile.Outcome {
         let reading: Result<[UInt8], NameFile.Fault> =
             text.map { .success(Array($0.utf8)) } ?? .failure(.unreadable("gone"))
-        return NameFile.read(reading, for: use, after: before) { copy.map { Array($0.utf8) } }
+        return NameFile.read(reading, for: use, after: before, mayBeWritten: mayBeWritten) {
+            copy.map { Array($0.utf8) }
+        }
     }
 
     private func names(_ outcome: NameFile.Outcome) -> [String]? { outcome.names?.taken.patterns.map(\.description) }
@@ -97,6 +100,23 @@ import Testing
     @Test func aListOfRulesIsAList() {
         let text = (0..<100).map { "/ad\($0)/\n" }.joined() + "||a.example^\n"
         #expect(names(read(text, .answers)) == ["a.example"])
+    }
+
+    /// A file that may be half-written takes no name from a wall, neither from the names in effect nor, at a start, from the copy.
+    @Test func aFileThatMayBeHalfWritten() throws {
+        let old = "old.example\nolder.example\n"
+        let before = try #require(read(old, .servers).names)
+        for (names, copy) in [(before, "copied.example\n"), (nil, old)] {
+            let outcome = read("older.example\nnew.example\n", .servers, after: names, mayBeWritten: true, copy: copy)
+            #expect(self.names(outcome) == ["old.example", "older.example", "new.example"])
+            #expect(outcome.lacked.patterns.map(\.description) == ["old.example"])
+            #expect(outcome.fault == nil && !outcome.isCopy)
+            let whole = read("new.example\n" + old, .servers, after: names, mayBeWritten: true, copy: copy)
+            #expect(self.names(whole)?.first == "new.example" && whole.lacked.count == 0)
+        }
+        #expect(names(read("new.example\n", .servers, mayBeWritten: true)) == ["new.example"])
+        let list = read("new.example\n", .answers, after: read(old, .answers).names, mayBeWritten: true)
+        #expect(names(list) == ["new.example"])
     }
 
     /// Each beginning of a wall's file, as it is while it is written: no name of before is given up but for whole lines.

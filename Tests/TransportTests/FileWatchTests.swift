@@ -168,10 +168,14 @@ import Testing
         try succeed(mkdir(folder + "/d1", 0o755))
         try write("x", "d1/f")
         try succeed(symlink("d1", folder + "/d"))
-        let told = Journal<Set<String>>()
+        let (told, watch) = (Journal<Set<String>>(), Journal<FileWatch>())
         let names = ["a", "b", "d/f"]
-        _ = try loop.inTurn { [folder] loop in
-            _ = FileWatch(names.map { folder + "/" + $0 }, in: loop, failed: { _ in }) { told.append($0) }
+        try loop.inTurn { [folder] loop in
+            watch.append(FileWatch(names.map { folder + "/" + $0 }, in: loop, failed: { _ in }) { told.append($0) })
+        }
+        func placed() throws -> Set<String> {
+            let paths = try loop.inTurn { _ in Set(watch.all[0].placed.keys) }
+            return Set(paths.map { String($0.dropFirst(folder.utf8.count + 1)) })
         }
         func written(_ body: () throws -> Void) throws -> Set<String>? {
             try loop.inTurn { _ in }
@@ -184,23 +188,30 @@ import Testing
         }
         let path = folder + "/a"
         #expect(try written { try self.write("y", "a") } == ["a"])
+        #expect(try placed() == [])
         #expect(try written { try self.replace("a") } == ["a"])
+        #expect(try placed() == ["a"])
         var file: Int32 = -1
         #expect(try written { file = open(path, O_WRONLY | O_TRUNC) } == nil)
         #expect(try written { try self.replace("b") } == ["b"])
         #expect(try written { try self.succeed(chmod(path, 0o600)) } == [])
         #expect(try written { close(file) } == ["a"])
+        #expect(try placed() == ["b"])
         #expect(try written { try self.succeed(unlink(path)) } == [])
         #expect(try written { file = open(path, O_WRONLY | O_CREAT, 0o644) } == [])
         #expect(try written { close(file) } == ["a"])
+        #expect(try placed() == ["b"])
         try succeed(unlink(path))
         #expect(try written { try self.succeed(link(self.folder + "/old", path)) } == ["a"])
+        #expect(try placed() == ["a", "b"])
         try succeed(unlink(path))
         #expect(try written { try self.succeed(symlink("old", path)) } == ["a"])
         try succeed(mkdir(folder + "/d2", 0o755))
         try write("x", "d2/f")
         try succeed(symlink("d2", folder + "/next"))
         #expect(try written { try self.succeed(rename(self.folder + "/next", self.folder + "/d")) } == ["d/f"])
+        #expect(try placed() == ["a", "b", "d/f"])
         #expect(try written { try self.write("z", "d2/f") } == ["d/f"])
+        #expect(try placed() == ["a", "b"])
     }
 }

@@ -290,19 +290,25 @@ import Testing
     }
 
     @Test func aFileThatIsPutInPlaceIsNotBeingWritten() throws {
-        let soon = WallClock.unixMicroseconds() + 1_000_000
+        let soon = WallClock.unixMicroseconds() + 3_000_000
         func write(_ path: String) throws { try Data("a".utf8).write(to: URL(fileURLWithPath: path)) }
         let missing = FileStamp(path)
-        #expect(!missing.mayBeWritten(since: missing, at: soon))
+        #expect(!missing.mayBeWritten(since: nil, at: soon))
         try write(path)
         let stamp = FileStamp(path)
-        for last in [missing, stamp] {
-            #expect(stamp.mayBeWritten(since: last, at: soon))
-            #expect(!stamp.mayBeWritten(since: last, at: soon + 9_000_000))
-        }
+        #expect(!stamp.mayBeWritten(since: stamp, at: soon))
         try write(path + ".new")
         #expect(rename(path + ".new", path) == 0)
-        #expect(!FileStamp(path).mayBeWritten(since: stamp, at: soon))
+        let placed = FileStamp(path)
+        for last in [nil, missing, stamp] {
+            #expect(placed.mayBeWritten(since: last, at: soon))
+            #expect(!placed.mayBeWritten(since: last, at: soon + 9_000_000))
+        }
+        #expect(chmod(path, 0o600) == 0)
+        #expect(!FileStamp(path).mayBeWritten(since: placed, at: soon))
+        usleep(100_000)
+        try Data("b".utf8).write(to: URL(fileURLWithPath: path))
+        #expect(FileStamp(path).mayBeWritten(since: placed, at: soon))
     }
 
     /// File systems have times that do not fit into 64 bits of nanoseconds.

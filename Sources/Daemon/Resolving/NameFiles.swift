@@ -66,7 +66,7 @@ final class NameFiles: @unchecked Sendable {
 
     /// The present state of the files, with all their events.
     func known(cacheFile: String) -> NameLists.Known {
-        NameLists.Known(names: names, writes: writes, cacheFile: cacheFile)
+        NameLists.Known(names: names, writes: writes, placed: watch?.placed ?? [:], cacheFile: cacheFile)
     }
 
     private func follow(_ paths: [String]) {

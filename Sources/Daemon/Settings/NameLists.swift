@@ -54,8 +54,10 @@ struct NameLists: Sendable, Equatable {
         fileprivate var refused: NameFile?
         fileprivate(set) var fault: NameFile.Fault?
         fileprivate var isCopy: Bool
-        /// The text that was read, to be copied beside `cache.file` once it is in effect; nil if the file is not used,
-        /// or the text was copied.
+        /// The names in effect that the file lacks, since it may be half-written.
+        fileprivate var lacked: DomainList
+        /// The text that was read, to be copied beside `cache.file` once it is in effect; nil if the file is not used
+        /// or may be half-written, or the text was copied.
         fileprivate(set) var text: [UInt8]?
         /// Whether the group has no other names.
         fileprivate(set) var isAlone = false
@@ -70,9 +72,11 @@ struct NameLists: Sendable, Equatable {
         /// How often each file was closed after writing, or moved there, since it is followed. A file is read again
         /// only if it was written again, not because of another file.
         var writes: [String: Int] = [:]
+        /// See ``FileWatch/placed``.
+        var placed: [String: FileStamp] = [:]
         /// `cache.file`, beside which the last valid text of each file is copied; empty if there are no copies.
         var cacheFile: String
-        /// Whether changes of the files may have been missed: a file that differs now counts as moved there.
+        /// Whether changes of the files may have been missed: a file with another number is read at once.
         var mayHaveMissed = false
 
         /// The file after the last reading.
@@ -155,9 +159,30 @@ struct NameLists: Sendable, Equatable {
             do throws(DomainRulesError) {
                 return (try DomainRules(sources.map { ($0.list, $0.owner) }), hash.value)
             } catch {
+                if giveUp(error, &sources, &files) { continue }
                 guard putBack(error, &sources, &files, known) else { throw failure(error, sources) }
             }
         }
+    }
+
+    /// Takes what the other list has from one of two lists in conflict whose file lacks the pattern, and keeps it only
+    /// until it is written.
+    /// - Returns: False if neither is of such a file.
+    private static func giveUp(
+        _ error: DomainRulesError, _ sources: inout [Source], _ files: inout [File]
+    ) -> Bool {
+        guard case .conflict(_, let first, let second) = error else { return false }
+        for (own, other) in [(second.list, first.list), (first.list, second.list)] {
+            guard let index = sources[own].file else { continue }
+            let kept = files[index].lacked.subtracting(sources[other].list)
+            let taken = files[index].lacked.subtracting(kept)
+            guard taken.count > 0 else { continue }
+            files[index].lacked = kept
+            files[index].names?.remove(taken)
+            sources[own].list = sources[own].list.subtracting(taken)
+            return true
+        }
+        return false
     }
 
     /// Gives one of two lists in conflict its former names back: the list of a file that did not have the pattern
@@ -239,7 +264,8 @@ extension NameLists.File {
         let writes = known.writes[path, default: 0]
         if let last {
             var look = writes > last.writes ? .read : last.stamp.look(mayHaveMissed: known.mayHaveMissed)
-            // An obstacle such as a lack of descriptors may be gone.
+            // The file may be written by now, or an obstacle such as a lack of descriptors may be gone.
+            if look == .keep, last.isWaiting { look = .read }
             if look == .keep, case .unreadable = last.fault { look = .read }
             if look != .read {
                 self = last.kept(key, isWaiting: look == .wait)
@@ -249,23 +275,19 @@ extension NameLists.File {
         // Made before the file is read.
         let stamp = FileStamp(path)
         let read = Self.read(path)
-        let outcome = NameFile.read(read, for: use, after: last?.names) {
+        let outcome = NameFile.read(
+            read, for: use, after: last?.names, mayBeWritten: stamp.mayBeWritten(since: known.placed[path])
+        ) {
             try? Self.read(NameCopy.path(of: path, beside: known.cacheFile)).get()
         }
-        // A program may write the file by many steps, each of which closes it: names that are missing meanwhile stay.
-        if use == .servers, outcome.fault == nil, let last, let former = last.names, let new = outcome.names,
-            stamp.mayBeWritten(since: last.stamp), !new.hasAll(of: former)
-        {
-            self = last.kept(key, isWaiting: true)
-            if names?.add(new) ?? false { (fault, isCopy) = (nil, false) }
-            return
-        }
+        let isWhole = outcome.lacked.count == 0
         self.init(
             key: key, path: path, use: use, stamp: stamp, writes: writes,
             // Equal names share their memory, too.
             names: outcome.names == last?.names ? last?.names : outcome.names, fault: outcome.fault,
-            isCopy: outcome.isCopy || outcome.fault != nil && last?.isCopy ?? false,
-            text: outcome.fault == nil && !known.cacheFile.isEmpty ? try? read.get() : nil)
+            isCopy: outcome.isCopy || outcome.fault != nil && last?.isCopy ?? false, lacked: outcome.lacked,
+            text: outcome.fault == nil && isWhole && !known.cacheFile.isEmpty ? try? read.get() : nil,
+            isWaiting: !isWhole)
     }
 
     private static func read(_ path: String) -> Result<[UInt8], NameFile.Fault> {

@@ -134,6 +134,26 @@ import Testing
         expectEnd { loop.stop($0) }
     }
 
+    @Test("a reload with a further hosts file while another one is written gives up none of its names")
+    func anotherHostsFileWhileOneIsWritten() throws {
+        let loop = try EventLoop(label: "test")
+        let local = LocalServers(listening: [], loop: loop, report: lines.report)
+        func apply(_ files: [String], after old: Settings?) -> Settings {
+            var settings = Settings()
+            (settings.fallback.hosts, settings.fallback.resolvConf) = (files, [])
+            _ = local.apply(settings, local.read(settings, after: old))
+            return settings
+        }
+        let first = try write("192.0.2.1 nas.example\n", "first")
+        let before = apply([first], after: nil)
+        try "".write(toFile: first, atomically: false, encoding: .utf8)
+        _ = apply([first, try write("192.0.2.2 new.example\n", "second")], after: before)
+        for name in ["nas.example", "new.example"] { #expect(local.hosts.allNames.contains(Name(name)!)) }
+        loop.start()
+        loop.submit { local.stop() }
+        expectEnd { loop.stop($0) }
+    }
+
     @Test func theHostsFile() throws {
         var settings = Settings()
         settings.fallback.hosts = [try write("192.0.2.1 old.example\n", "hosts")]

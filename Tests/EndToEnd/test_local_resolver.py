@@ -197,7 +197,8 @@ def test_a_hosts_file_that_is_gone_for_a_moment(daemon, scripted_resolver, tmp_p
     hosts.rmdir()
     hosts.write_text("192.0.2.50 www.example.com\n")
     eventually(lambda: asked() == ["192.0.2.50"], "the hosts file is there again")
-    for change in (lambda: hosts.rename(tmp_path / "hosts~"), lambda: hosts.write_text("")):
+    for change in (lambda: hosts.rename(tmp_path / "hosts~"), lambda: hosts.write_text(""),
+                   lambda: hosts.write_text("192.0.2.1 the-first-of-some-lines\n")):
         change()
         for _ in range(10):
             assert asked() == ["192.0.2.50"]

@@ -28,6 +28,8 @@ struct LocalReading: Sendable {
     private(set) var hostsFailures: [String: SystemError] = [:]
     /// The hosts files that are missing, empty or unreadable.
     private(set) var emptyHosts: Set<String> = []
+    /// The files that a program may still be writing: see ``FileStamp``.
+    let unfinished: Set<String>
 
     /// When the reading began, in nanoseconds of ``Clock``.
     let begun = Clock.now()
@@ -53,7 +55,11 @@ struct LocalReading: Sendable {
     ///   - listening: The endpoints of the daemon itself; nil for all that the settings name, over any transport.
     ///   - asksResolved: Whether systemd-resolved is asked which of its servers are for all names, however long that
     ///     takes; else routes decide.
-    init(_ settings: Settings, listening: [Endpoint]? = nil, _ parts: Parts, asksResolved: Bool = true) {
+    ///   - placed: See ``FileWatch/placed``.
+    init(
+        _ settings: Settings, listening: [Endpoint]? = nil, _ parts: Parts, asksResolved: Bool = true,
+        placed: [String: FileStamp] = [:]
+    ) {
         var isShort = false
         self.listening = listening ?? settings.listen.everyAddress
         do throws(SystemError) {
@@ -64,7 +70,10 @@ struct LocalReading: Sendable {
         }
         let resolvConf = parts.contains(.resolvers) ? settings.fallback.resolvConf : []
         let hosts = parts.contains(.hosts) ? settings.fallback.hosts : []
-        stamps = (resolvConf + [Self.resolvedServers] + hosts).map(FileStamp.init)
+        let paths = resolvConf + [Self.resolvedServers] + hosts
+        let stamps = paths.map(FileStamp.init)
+        self.stamps = stamps
+        unfinished = Set(paths.indices.filter { stamps[$0].mayBeWritten(since: placed[paths[$0]]) }.map { paths[$0] })
         resolvedAsks = Self.servers(of: Self.resolvedServers, &isShort) ?? []
         found = []
         findServers(resolvConf, asksResolved: asksResolved, &isShort)
@@ -137,6 +146,12 @@ struct LocalReading: Sendable {
             table.add(parsing: text.span)
         }
         hosts = table
+    }
+
+    /// Whether any of these hosts files may lack names for a moment.
+    /// - Parameter before: The files that were missing, empty or unreadable before.
+    func mayLackHosts(of paths: [String], emptyBefore before: Set<String>) -> Bool {
+        paths.contains { unfinished.contains($0) || emptyHosts.contains($0) && !before.contains($0) }
     }
 
     /// The servers of a group: with the servers found by `resolvConf` instead of that word, each once, and none that

@@ -33,9 +33,9 @@ final class LocalServers: @unchecked Sendable {
     private var said: Set<LeftOutServer> = []
     /// The hosts files without contents when ``hosts`` was read.
     private var emptyHosts: Set<String> = []
-    /// Since when names of another hosts file stay that was without contents, in nanoseconds of ``Clock``; nil: none.
-    private var emptySince: UInt64?
-    /// Since when the servers stay although the file that names them is without contents, likewise.
+    /// Since when names stay that the hosts files lack, in nanoseconds of ``Clock``; nil: none.
+    private var lackingSince: UInt64?
+    /// Since when the servers stay although the file that named them has none, likewise.
     private var serversGoneSince: UInt64?
     /// When ``networkChanged()`` was called last, in nanoseconds of ``Clock``.
     private var networkChangedAt: UInt64 = 0
@@ -47,8 +47,8 @@ final class LocalServers: @unchecked Sendable {
     private var turn = 0
     private var isReading = false
     private let asksResolvedFirst: Bool
-    /// How long names or servers stay after their file was without contents, in nanoseconds: an editor moves it away or
-    /// empties it before it writes it again, a program may do so by many steps, and a script may make it readable last.
+    /// How long names or servers stay that their file lacks, in nanoseconds: see ``FileStamp``. An editor moves it away
+    /// or empties it before it writes it again, and a script may make it readable last.
     private static let rest: UInt64 = 5_000_000_000
 
     /// - Parameters:
@@ -92,12 +92,14 @@ final class LocalServers: @unchecked Sendable {
         }
         if Self.resolvers(new).isEmpty { hasFound = false }
         if let read = reading.hosts {
-            (hosts, emptyHosts, emptySince) = (read, reading.emptyHosts, nil)
-            reportHosts(read, reading.hostsFailures)
+            let followed = (last?.fallback.hosts ?? []).filter(new.fallback.hosts.contains)
+            let union = reading.mayLackHosts(of: followed, emptyBefore: emptyHosts) ? read.joined(with: hosts) : nil
+            (hosts, lackingSince) = (union ?? read, union == nil ? nil : Clock.now())
+            if union == nil { takeFaults(of: reading, read) }
         }
         if last == nil || found != before { reportResolvers() }
         // Read again if a file has changed between its reading and its watch, or the network since.
-        let isDue = isOutdated || wasReading || reading.isShort || reading.isByRoutes || emptySince != nil
+        let isDue = isOutdated || wasReading || reading.isShort || reading.isByRoutes || lackingSince != nil
         read(unlessStill: isDue ? nil : reading.withoutHosts)
         return found != before
     }
@@ -148,13 +150,13 @@ final class LocalServers: @unchecked Sendable {
         turn += 1
         isReading = true
         let (turn, listening, hosts) = (turn, listening, hosts)
-        let (emptyHosts, isWaiting) = (emptyHosts, emptySince != nil)
+        let (emptyHosts, placed) = (emptyHosts, watch?.placed ?? [:])
         loop.elsewhere { () -> (LocalReading, union: HostsTable?, areSameHosts: Bool)? in
             if known?.holds ?? false { return nil }
             let wanted = parts.subtracting(Self.resolvers(settings).isEmpty ? .resolvers : [])
-            let reading = LocalReading(settings, listening: listening, wanted)
-            let mayLackNames = isWaiting || !reading.emptyHosts.isSubset(of: emptyHosts)
-            let union = mayLackNames ? reading.hosts?.joined(with: hosts) : nil
+            let reading = LocalReading(settings, listening: listening, wanted, placed: placed)
+            let mayLack = reading.mayLackHosts(of: settings.fallback.hosts, emptyBefore: emptyHosts)
+            let union = mayLack ? reading.hosts?.joined(with: hosts) : nil
             return (reading, union, (union ?? reading.hosts) == hosts)
         } then: { [self] read in
             guard self.turn == turn else { return }
@@ -168,13 +170,19 @@ final class LocalServers: @unchecked Sendable {
     ///   - areSameHosts: Whether the hosts in effect are the union, or without it those of the reading.
     private func take(_ reading: LocalReading, _ union: HostsTable?, areSameHosts: Bool) {
         let before = (found, network)
-        serversGoneSince = Self.wait(serversGoneSince, isLacking: isSourceGone(reading))
+        /// Begins or continues a wait for what may come back; nil if it is over.
+        func wait(_ begun: UInt64?, for paths: [String]) -> UInt64? {
+            let now = Clock.now()
+            let begun = reading.unfinished.isDisjoint(with: paths) ? begun ?? now : now
+            return now - begun < Self.rest ? begun : nil
+        }
+        serversGoneSince = goneSource(reading).flatMap { wait(serversGoneSince, for: [$0]) }
         if serversGoneSince == nil { take(resolvers: reading) }
         if found != before.0 { reportResolvers() }
         if (found, network) != before { serversChanged() }
         if let read = reading.hosts {
-            emptySince = Self.wait(emptySince, isLacking: union != nil)
-            let kept = emptySince == nil ? nil : union
+            lackingSince = union == nil ? nil : wait(lackingSince, for: settings?.fallback.hosts ?? [])
+            let kept = lackingSince == nil ? nil : union
             if !areSameHosts || kept == nil && union != nil {
                 let gone = hosts
                 hosts = kept ?? read
@@ -182,27 +190,16 @@ final class LocalServers: @unchecked Sendable {
                 // Freeing the memory of a million names takes a while too.
                 loop.elsewhere({ withExtendedLifetime(gone) {} }, then: {})
             }
-            if kept == nil {
-                emptyHosts = reading.emptyHosts
-                reportHosts(read, reading.hostsFailures)
-            }
+            if kept == nil { takeFaults(of: reading, read) }
         }
         // The obstacle may be gone in a while.
-        if reading.isShort || emptySince != nil || serversGoneSince != nil { watch?.lookAgain() }
+        if reading.isShort || lackingSince != nil || serversGoneSince != nil { watch?.lookAgain() }
     }
 
-    /// Begins, continues or ends a wait for what may come back at once.
-    /// - Parameter begun: When the wait began; nil if there is none.
-    private static func wait(_ begun: UInt64?, isLacking: Bool) -> UInt64? {
-        let now = Clock.now()
-        let begun = begun ?? now
-        return isLacking && now - begun < rest ? begun : nil
-    }
-
-    /// Whether the file that names the present servers is without contents, in the same network.
-    private func isSourceGone(_ reading: LocalReading) -> Bool {
-        guard let last = self.reading, let source = last.source, networkChangedAt < last.begun else { return false }
-        return reading.emptyResolvConf.contains(source)
+    /// The file that names the present servers, if it has none now, in the same network.
+    private func goneSource(_ reading: LocalReading) -> String? {
+        guard let last = self.reading, let source = last.source, networkChangedAt < last.begun else { return nil }
+        return reading.emptyResolvConf.contains(source) ? source : nil
     }
 
     /// While files cannot be read for a lack of descriptors, the earlier servers stay.
@@ -214,8 +211,11 @@ final class LocalServers: @unchecked Sendable {
         say(reading.leftOut)
     }
 
-    private func reportHosts(_ hosts: HostsTable, _ failures: [String: SystemError]) {
+    /// Reports the defects of hosts files, and keeps them to find new ones.
+    private func takeFaults(of reading: LocalReading, _ hosts: HostsTable) {
+        emptyHosts = reading.emptyHosts
         guard let settings else { return }
+        let failures = reading.hostsFailures
         let paths = settings.fallback.hosts
         for path in paths {
             if let failure = failures[path], !failure.isNotFound, failure != hostsFailures[path] {

@@ -63,8 +63,12 @@ def test_resolv_conf_is_followed(daemon, scripted_resolver, tmp_path):
     stays(20)
     (tmp_path / "not-there").write_text("nameserver 127.0.0.21\n")
     eventually(lambda: answered_by() == ["192.0.2.21"], "a file that was gone for a moment is followed")
-    os.remove(tmp_path / "not-there")
+    (tmp_path / "not-there").write_text("# the first of some steps\n")
     stays(21)
+    (tmp_path / "not-there").write_text("# the first of some steps\nnameserver 127.0.0.20\n")
+    eventually(lambda: answered_by() == ["192.0.2.20"], "a file that was written by steps is followed")
+    os.remove(tmp_path / "not-there")
+    stays(20)
     eventually(lambda: answered_by() == ["192.0.2.22"], "and the next when that is gone for good", within=30)
 
 

@@ -11,7 +11,7 @@ struct LocalReading: Sendable {
     private(set) var found: [Endpoint]?
     /// The file of `resolvConf` that names ``found``; nil if none does.
     private(set) var source: String?
-    /// The files of `resolvConf` before ``source`` that are missing, empty or unreadable.
+    /// The files of `resolvConf` before ``source`` that are missing, unreadable or without a server.
     private(set) var emptyResolvConf: Set<String> = []
     /// The servers that `resolvConf` names and that are left out.
     private(set) var leftOut: [LeftOutServer] = []
@@ -190,11 +190,11 @@ struct LocalReading: Sendable {
         ResolverList.withoutLoops(servers, listening: listening, own: own, resolvedAsks: resolvedAsks)
     }
 
-    /// The servers in a file; nil if it is empty or cannot be read.
+    /// The servers in a file; nil if it has none or cannot be read.
     private static func servers(of path: String, _ isShort: inout Bool) -> [Endpoint]? {
         do throws(SystemError) {
-            let text = try SystemFile.read(path, limit: resolvConfLimit)
-            return text.isEmpty ? nil : ResolverList.parse(text.span)
+            let servers = ResolverList.parse(try SystemFile.read(path, limit: resolvConfLimit).span)
+            return servers.isEmpty ? nil : servers
         } catch {
             isShort = isShort || error.isShortage
             return nil

@@ -90,6 +90,9 @@ extension Settings {
             return key.map { find($0) } ?? .standard
         }
 
+        /// Whether the file has any section.
+        public var hasSections: Bool { !sections.isEmpty }
+
         /// Whether any key of a section was given.
         public func has(section: String) -> Bool { keys.keys.contains { $0.hasPrefix(section + ".") } }
 

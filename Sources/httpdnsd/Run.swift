@@ -36,6 +36,7 @@ struct Run: ParsableCommand {
     func run() throws {
         try ending {
             var loaded = try load(waits: true)
+            var hadSections = loaded.origins.hasSections
             let signals = Signals(reloads: true)
             let log = LogWriter(LogForm(loaded.settings.log.format))
             defer { log.flush() }
@@ -49,7 +50,7 @@ struct Run: ParsableCommand {
             loaded.settings.forgetFiles()
             try loaded.naming(daemon.start)
             ServiceManager.ready()
-            let reason = signals.untilStopped(counters: daemon.logCounters, reload: { reload(daemon) })
+            let reason = signals.untilStopped(counters: daemon.logCounters, reload: { reload(daemon, &hadSections) })
             ServiceManager.stopping()
             waiting { done in daemon.stop(because: reason) { done(()) } }
         }
@@ -61,14 +62,23 @@ struct Run: ParsableCommand {
         return loaded
     }
 
-    /// Reads the configuration again. An invalid configuration changes nothing.
-    private func reload(_ daemon: Daemon) -> ReloadOutcome {
+    /// Reads the configuration again. An invalid configuration changes nothing, nor does a file that has lost all its
+    /// sections, or is gone, as while it is being replaced.
+    /// - Parameter hadSections: Whether the file has had a section.
+    private func reload(_ daemon: Daemon, _ hadSections: inout Bool) -> ReloadOutcome {
         ServiceManager.reloading()
         defer { ServiceManager.ready() }
         do {
             let loaded = try load(waits: false)
-            return .done(
-                try loaded.naming { () throws(StartFailure) in try daemon.reload(loaded.settings, loaded.origins) })
+            guard loaded.origins.hasSections || !hadSections else {
+                throw Ending.configuration(
+                    "\(loaded.path): it is gone, or has no section any more; write it, or restart to go on without it")
+            }
+            let line = try loaded.naming { () throws(StartFailure) in
+                try daemon.reload(loaded.settings, loaded.origins)
+            }
+            hadSections = loaded.origins.hasSections
+            return .done(line)
         } catch {
             let ending = Ending(error)
             if case .configuration(let line) = ending { return .wrong(daemon.reloadFailed(line)) }

@@ -248,7 +248,8 @@ def test_a_wrong_file_changes_nothing(reloading, service, tmp_path):
     good = running.file.read_text()
     empty = tmp_path / "empty.pem"
     empty.write_text("nothing\n")
-    wrong = [("[listen]\nallow = [\"127.0.0.0/8\"]\nworker = 1\n", "3: listen.worker: unknown key"),
+    wrong = [("", " it is gone, or has no section any more; "), ("# nothing yet\n", " it is gone, or has no section any more; "),
+             ("[listen]\nallow = [\"127.0.0.0/8\"]\nworker = 1\n", "3: listen.worker: unknown key"),
              ("[log\n", "1: log: not TOML"),
              ("[httpdns]\nencryptType = \"https\"\n", "1: httpdns.token: missing"),
              (good.replace("[tls]", f"[tls]\nclientCertificate = \"{empty}\""), ": tls.clientCertificate: ")]

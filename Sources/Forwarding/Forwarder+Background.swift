@@ -26,18 +26,20 @@ extension Forwarder {
     /// network, or an eviction.
     mutating func refreshKeepAlive(_ index: Int, at now: Tick) {
         let name = target(of: keepAlive[index])
-        let left = [RecordType.a, .aaaa].compactMap { (type: RecordType) -> UInt32? in
-            guard let known = cache.find(name, type: type, for: .plain, at: now.seconds),
-                known.answer.head.answerCount > 0
-            else { return nil }
-            let due = known.answer.keep / 4 * 3
-            return known.isFresh && known.elapsed < due ? due - known.elapsed : 0
-        }.min()
+        let known = [RecordType.a, .aaaa].compactMap { cache.find(name, type: $0, for: .plain, at: now.seconds) }
+            .filter { $0.answer.head.answerCount > 0 }
+        func due(_ known: DNSCache.Held) -> UInt32 { known.answer.keep - known.answer.keep / 4 }
         var next = Self.shortestRefresh
-        if let left, left > 0 {
+        if let left = known.map({ max(due($0), $0.elapsed) - $0.elapsed }).min(), left > 0 {
             next = min(left, next)
         } else {
             refresh(name, at: now)
+            // Another daemon of the fleet may refresh the name; its answer is in the store when these expire.
+            if store.isOn, let left = known.map(\.left).min(), left > 0,
+                known.allSatisfy({ due($0) >= Self.shortestRefresh })
+            {
+                next = min(left, next)
+            }
         }
         deadlines.insert(.keepAlive(index), at: now.advanced(milliseconds: Int(next) * 1000))
     }

@@ -151,14 +151,14 @@ extension Forwarder {
         guard store.settings != nil else { return }
         var questions: [SharedQuestion] = []
         let types = cache.types(of: name).union(RecordType.named)
-        for group in desk.ids where desk.rules[group].isShared && desk.rules[group].hasServers {
+        for group in desk.ids where desk.rules[group].isShared {
             if desk.rules[group].carriesAddresses {
                 for families in [Families.ipv4, .ipv6, .both] {
                     for type in [RecordType.a, .aaaa] {
                         questions.append(sharedQuestion(group, name, type, for: .everyone, asked: families))
                     }
                 }
-            } else {
+            } else if desk.rules[group].hasServers {
                 for type in types {
                     for audience in Audience.ofClients {
                         questions.append(sharedQuestion(group, name, type, for: audience))

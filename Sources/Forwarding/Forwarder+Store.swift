@@ -14,11 +14,14 @@ extension Forwarder {
         }
         if store.isOn, flight.isCurrent, !flight.isBinding, desk.rules[group].isShared {
             let isAccount = desk.rules[group].carriesAddresses
+            let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
+            let isOfGroup = known?.isStandIn == false && known?.origin == group.origin
             let subject = StoreSubject(
                 flight: flight.id, step: step, key: key, bases: flight.bases,
                 question: sharedQuestion(group, key.name.name, key.type, for: key.audience), isAccount: isAccount,
                 standsIn: flight.standsIn(step, desk.rules),
-                endsThatLeadOn: flight.endsThatLeadOn(from: step, desk.rules))
+                endsThatLeadOn: flight.endsThatLeadOn(from: step, desk.rules),
+                known: isOfGroup ? known.map { Int(now.seconds) - Int($0.elapsed) } : nil)
             if store.look(for: subject, isWanted: flight.isWanted, at: now, &desk.actions) { return }
         }
         askGroup(flight, step, at: now)

@@ -188,7 +188,11 @@ struct StoreDesk {
         if worth.isFresh { counters.hits += 1 }
         pace.add(now.nanoseconds &- read.sent.nanoseconds, worth.isFresh)
         if pace.isTooSlow { health.goAway("it takes longer than \(Self.mostWait) ms", at: now, &actions) }
-        guard !read.isOutdated else { return storeHasNothing(read, at: now, &actions) }
+        var isEarlier = false
+        if case .fresh(let elapsed, _) = worth, let known = read.subject.known {
+            isEarlier = Int(now.seconds) - Int(elapsed) + Int(StoreClock.tolerance) < known
+        }
+        guard !read.isOutdated, !isEarlier else { return storeHasNothing(read, at: now, &actions) }
         let flight = flights[read.subject.flight]
         // A refresh takes the lease for an entry that is due, just as for an absent entry.
         let isRefresh = flight?.isWanted == false && read.groupAskedAt != nil
@@ -316,6 +320,9 @@ struct StoreSubject {
     var standsIn = false
     /// See ``Flight/endsThatLeadOn(from:_:)``.
     var endsThatLeadOn: StepEnds = []
+    /// When the group's answer in the cache was stored, in seconds of ``Tick``; nil if there is none. The store does not
+    /// replace it by an earlier one: the store may have missed it.
+    var known: Int?
 }
 
 /// The store's reply to a step, or the meaning of its silence.

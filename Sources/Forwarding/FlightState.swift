@@ -268,6 +268,9 @@ extension Flight {
     /// Whether the name has records of other types at an earlier group, so that no group's NXDOMAIN is given for it.
     func hasName(before step: Int) -> Bool { has(.noData, in: 0..<step) }
 
+    /// Whether an earlier group has proven that it has no record of the name.
+    func isGone(before step: Int) -> Bool { has(.noRecord, in: 0..<step) }
+
     /// The step that an answer leads to; nil if the answer leads to no other group, as an account's: the account has
     /// the name, and no AAAA record.
     func next(after best: StepAnswer, _ rules: FlightRules) -> Step? {

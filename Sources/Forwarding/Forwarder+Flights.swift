@@ -167,7 +167,8 @@ extension Forwarder {
         }
         if let best = secondBest(of: flight) {
             let answer = explained(best, of: flight)
-            reply(flight, clients, existing(answer, flight.key, at: now).unkept, by: best.by)
+            let isGone = flight.isGone(before: best.step)
+            reply(flight, clients, existing(answer, flight.key, isGone: isGone, at: now).unkept, by: best.by)
         } else {
             var reason = reason(flight)
             if timedOut { reason.code = .noReachableAuthority }

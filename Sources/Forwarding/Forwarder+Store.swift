@@ -100,7 +100,7 @@ extension Forwarder {
             return tell(flight, .answered(aged(answer)), at: now)
         }
         guard !flight.standsIn(step, desk.rules) else { return tell(flight, .stored(aged(answer)), at: now) }
-        answer = existing(answer, key, at: now)
+        answer = existing(answer, key, isGone: flight.isGone(before: step), at: now)
         rank(&answer, of: key.name, key.type, at: now)
         cacheShared(answer, elapsed, subject, at: now)
         desk.withdraw(flight)

@@ -95,9 +95,13 @@ extension Forwarder {
         // this host: such an answer is not cached, and may come from the former servers.
         outdate {
             $1 == AnswerBases() || $1 != policy.bases($0)
-        } lookups: {
-            let now = policy.bases(Flight.Key(name: $0, type: .a, audience: .plain))
-            return $1 == AnswerBases() || ($1.ipv4, $1.ipv6) != (now.ipv4, now.ipv6)
+        } lookups: { name, bases in
+            // A type that the account leaves out has no bases.
+            bases == AnswerBases()
+                || ![RecordType.a, .aaaa].contains {
+                    let now = policy.bases(Flight.Key(name: name, type: $0, audience: .plain))
+                    return (bases.ipv4, bases.ipv6) == (now.ipv4, now.ipv6)
+                }
         }
     }
 

@@ -222,6 +222,7 @@ struct Segment: ~Copyable {
         var position = ring.start
         while let offset = ring.nextOffset(&position, before: ring.end) {
             let length = Int(ring.entry(at: offset).nameLength)
+            guard length == name.wire.count else { continue }
             let body = unsafe ring.body(at: offset, length: length + 2).span
             guard Name(wire: body, at: 0, length: length) == name else { continue }
             types.insert(RecordType(rawValue: UInt16(body[length]) << 8 | UInt16(body[length + 1])))
@@ -239,6 +240,7 @@ struct Segment: ~Copyable {
         var (position, count) = (ring.start, 0)
         while let offset = ring.nextOffset(&position, before: ring.end) {
             let length = Int(ring.entry(at: offset).nameLength)
+            if case .only(let name) = scope, length != name.wire.count { continue }
             let name = unsafe Name(wire: ring.body(at: offset, length: length).span, at: 0, length: length)
             guard scope.contains(name) else { continue }
             ring.remove(at: offset)

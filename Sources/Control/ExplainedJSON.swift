@@ -58,7 +58,7 @@ extension Explained {
         case .cached: return how("cached", explanation.held?.answer, age: explanation.held?.elapsed ?? 0)
         case .made(let answer): return how("made", answer)
         case .failedLately(let answer), .noServer(let answer):
-            return how(explanation.stale == nil ? "failure" : "stale", explanation.stale?.answer ?? answer)
+            return how(explanation.stale == nil ? "failure" : "stale", explanation.stale ?? answer)
         case .stored(let index):
             let group: JSON = ["group": parts[index].group.name]
             guard case .entry(.answer(let answer), let elapsed, _)? = parts[index].part.stored else { return group }

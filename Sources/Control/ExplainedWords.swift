@@ -148,7 +148,7 @@ extension Explained {
 
     private var staleText: String? {
         explanation.stale.map {
-            "what is stale in the \(explanation.held == nil ? "shared " : "")cache: \(summary($0.answer, age: 0))"
+            "what is stale in the \(explanation.held == nil ? "shared " : "")cache: \(summary($0, age: 0))"
         }
     }
 
@@ -179,7 +179,9 @@ extension Explained {
         let answer = summary(held.answer, age: held.isFresh ? held.elapsed : 0)
         let state =
             held.isFresh
-            ? "fresh for \(held.left) s more" : "stale, past its TTL for \(held.elapsed - held.answer.keep) s"
+            ? "fresh for \(held.left) s more"
+            : "stale, past its TTL for \(held.elapsed - held.answer.keep) s"
+                + (explanation.stale == nil ? ", and not given" : "")
         let former = held.audience.isOfAccounts ? "HTTPDNS, from cache.file" : "a group that cache.file does not name"
         let origin = explanation.origin?.title ?? former
         let substitute = held.isStandIn ? "; in the place of \(parts.first?.group.title ?? "another group")" : ""

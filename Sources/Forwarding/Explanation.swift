@@ -20,6 +20,8 @@ public struct Explanation: Sendable, Equatable {
     public var held: DNSCache.Held?
     /// The group that gave ``held``; nil if the group is unknown.
     public var origin: GroupOverview?
+    /// The answer for the case that no server answers, as clients get it: the cached answer, or the store's expired copy.
+    public var stale: Answer?
     /// The answer that a client with neither DO nor CD would get if it asked for recursion.
     public var fate: Fate
     /// Whether private addresses are removed from answers.
@@ -173,6 +175,8 @@ extension Forwarder {
             if !decision.isBinding { look(for: key, &part, looks, at: now) }
             return part
         }
+        explanation.stale = known(key, at: now)?.answer ?? explanation.parts.lazy.compactMap(\.staleCopy).first
+        explanation.stale?.clampTTLs(minimum: timing.staleTTL, maximum: timing.staleTTL)
         // A listener reads the cache first, but for answers of other clients.
         if let held = explanation.held, held.isFresh, !held.isLent {
             explanation.fate = .cached
@@ -300,14 +304,12 @@ extension Explanation {
         /// Why the entry is unknown.
         case unknown(String)
     }
+}
 
-    /// The answer, with its age, for the case that no server answers: the cached answer, or the store's expired copy.
-    public var stale: (answer: Answer, elapsed: UInt32)? {
-        if let held { return (held.answer, held.elapsed) }
-        for part in parts {
-            if case .entry(.answer(let answer), let elapsed, isFresh: false)? = part.stored { return (answer, elapsed) }
-        }
-        return nil
+extension Explanation.Part {
+    /// The store's expired copy of the group's answer.
+    fileprivate var staleCopy: Answer? {
+        if case .entry(.answer(let answer), _, isFresh: false)? = stored { answer } else { nil }
     }
 }
 

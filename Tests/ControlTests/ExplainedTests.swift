@@ -162,6 +162,7 @@ import Testing
                     answer: .addresses(name, type: .a, [.v4(192, 0, 2, 7)], ttl: 60), elapsed: elapsed,
                     audience: .everyone, origin: 3)
                 explanation.origin = origin ? explanation.taker : nil
+                explanation.stale = .addresses(name, type: .a, [.v4(192, 0, 2, 7)], ttl: 30)
                 explanation.fate = elapsed < 60 ? .cached : .asked(0)
             }
         }
@@ -179,7 +180,7 @@ import Testing
         #expect(stale.heldText.hasSuffix("stale, past its TTL for 40 s"))
         #expect(
             stale.fateText.contains(
-                "if no server answers within 1.7 s, what is stale in the cache: NOERROR: A 192.0.2.7"))
+                "if no server answers within 1.7 s, what is stale in the cache: NOERROR: A 192.0.2.7, ttl 30"))
     }
 
     @Test func whoseAnswerASubstituteReplaces() {

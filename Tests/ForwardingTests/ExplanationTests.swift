@@ -111,6 +111,19 @@ import Testing
         #expect(replies == [known.fate])
     }
 
+    @Test func whatIsStaleHasItsTTLAndAServiceBindingIsNotGivenSo() {
+        var forwarder = made(withBindings())
+        for type in [RecordType.a, .https] {
+            let answer = Answer.addresses(name, type: type, [.v4(192, 0, 2, 1)], ttl: 5)
+            forwarder.cache.store(answer, to: name, type: type, for: .plain, at: Self.now.seconds)
+        }
+        let later = Self.now.advanced(milliseconds: 10_000)
+        let address = forwarder.explain(name, .a, at: later)
+        #expect(address.held?.isFresh == false && address.stale?.records().map(\.ttl) == [30])
+        let binding = forwarder.explain(name, .https, at: later)
+        #expect(binding.held?.isFresh == false && binding.stale == nil)
+    }
+
     @Test func theSharedCacheIsNotReadForAServiceBinding() {
         var upstreams = withBindings()
         upstreams.isShared = true

@@ -198,8 +198,8 @@ import Testing
                     reply == nil
                         && flight.map { $0.route[$0.lastUnderWay].group } == explanation.parts[index].group.id
                 case .failedLately(let answer), .noServer(let answer):
-                    reply?.head.responseCode == (explanation.held?.answer ?? answer).head.responseCode
-                        && reply?.head.answerCount == (explanation.held?.answer ?? answer).head.answerCount
+                    reply?.head.responseCode == (explanation.stale ?? answer).head.responseCode
+                        && reply?.head.answerCount == (explanation.stale ?? answer).head.answerCount
                 }
             guard !isAsRight else { return }
             faults.append(

@@ -168,8 +168,11 @@ extension Forwarder {
             isBinding: decision.isBinding)
         explanation.parts = decision.route.enumerated().map { index, step in
             noteLastResort(flight, index, at: now)
+            let isNext = step.after.contains(.failure)
+            let former = isNext ? decision.route[..<index].last { desk.rules.hasServers($0) } : nil
             var part = Explanation.Part(
-                group: overview(of: step.group), after: step.after, hedgeAfter: step.hedgeAfter,
+                group: overview(of: step.group), after: step.after,
+                hedgeAfter: former.flatMap { desk.rules.hedgeAfter($0, before: step, at: now) },
                 standing: knownStanding(index, decision, key, at: now) ?? desk.standing(step.group, flight, at: now))
             // The store has no service bindings of accounts' names: see ``askStoreOrGroup(_:_:at:)``.
             if !decision.isBinding { look(for: key, &part, looks, at: now) }

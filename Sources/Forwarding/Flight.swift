@@ -176,14 +176,10 @@ extension Flight {
         (orders.ask, orders.because) = (step, because)
     }
 
-    /// Sets the moment at which the next step begins beside this one, for a flight with waiting clients; the moment is
-    /// now if the group is down. The servers of a group that carries messages are asked beside each other instead.
+    /// Sets the moment at which the next step begins beside this one, for a flight with waiting clients.
     private func hedge(_ rules: FlightRules, at now: Tick) -> Bool {
-        guard isWanted, let last, isUnderWay(last) else { return false }
-        let group = rules[route[last].group]
-        let isLeft = group.isDown && now < group.isLeftUntil
-        guard isLeft || group.carriesAddresses, let next = nextStep(after: .failure, rules),
-            let hedgeAfter = isLeft ? 0 : route[next].hedgeAfter
+        guard isWanted, let last, isUnderWay(last), let next = nextStep(after: .failure, rules),
+            let hedgeAfter = rules.hedgeAfter(route[last], before: route[next], at: now)
         else { return false }
         hedgeAt = now.advanced(milliseconds: hedgeAfter)
         return true

@@ -90,6 +90,14 @@ struct FlightRules {
     func carriesAddresses(_ step: Step) -> Bool { groups[step.group.rawValue].carriesAddresses }
     subscript(group: GroupID) -> GroupTraits { groups[group.rawValue] }
 
+    /// Milliseconds after which a step begins although the former step is under way, at once if the former group is down;
+    /// nil if it never does: the servers of a group that carries messages are asked beside each other instead.
+    func hedgeAfter(_ former: Step, before next: Step, at now: Tick) -> Int? {
+        let group = self[former.group]
+        if group.isDown, now < group.isLeftUntil { return 0 }
+        return group.carriesAddresses ? next.hedgeAfter : nil
+    }
+
     /// How many seconds a group's "no record" is cached.
     func negativeTTL(of group: GroupID) -> UInt32 {
         self[group].isProven ? timing.noRecordTTL : min(timing.noRecordTTL, Timing.unprovenNegativeTTL)

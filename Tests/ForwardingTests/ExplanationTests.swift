@@ -124,6 +124,22 @@ import Testing
         #expect(binding.held?.isFresh == false && binding.stale == nil)
     }
 
+    /// The groups of servers are asked one after the other, and none after a failure that does not lead to it.
+    @Test(
+        arguments: [
+            (["fallback"], "failure", [nil, 1000]), (["fallback"], "norecord", [nil, nil]),
+            (["partner", "fallback"], "failure", [nil, 1000, nil]),
+        ] as [([String], String, [Int?])])
+    func whatIsAskedBesideASlowGroup(_ next: [String], _ end: String, _ expected: [Int?]) throws {
+        var upstreams = TestUpstreams()
+        upstreams.hedgeAfter = 1000
+        let account = ["office", "1", "account", "takes", "example.com", "thenTry"] + next + ["on", end]
+        upstreams.named = try [account, ["partner", "1"]].map { try #require(NamedGroup($0[...])) }
+        var forwarder = made(upstreams)
+        let parts = forwarder.explain(name, .a, at: Self.now).parts
+        #expect(parts.map(\.hedgeAfter) == expected)
+    }
+
     @Test func theSharedCacheIsNotReadForAServiceBinding() {
         var upstreams = withBindings()
         upstreams.isShared = true

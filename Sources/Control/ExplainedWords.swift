@@ -184,8 +184,20 @@ extension Explained {
                 + (explanation.stale == nil ? ", and not given" : "")
         let former = held.audience.isOfAccounts ? "HTTPDNS, from cache.file" : "a group that cache.file does not name"
         let origin = explanation.origin?.title ?? former
-        let substitute = held.isStandIn ? "; in the place of \(parts.first?.group.title ?? "another group")" : ""
+        let substitute = held.isStandIn ? "; in the place of \(debtor?.title ?? "another group")" : ""
         return "\(answer); by \(origin), \(held.elapsed) s ago; \(state)\(substitute)"
+    }
+
+    /// The first group that owes the answer for which the cached answer is a substitute; nil if it is not known.
+    private var debtor: GroupView? {
+        let first = parts.first { part in
+            switch part.part.standing {
+            case .withoutRecord, .leftOut: false
+            case .noServer: part.group.isAccount
+            default: true
+            }
+        }
+        return first.flatMap { $0.group.id == explanation.origin?.id ? nil : $0.group }
     }
 
     /// `NOERROR: A 192.0.2.1, ttl 60`.

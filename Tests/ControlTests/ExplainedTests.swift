@@ -199,6 +199,12 @@ import Testing
         #expect(substitute([ready(office), fallback]) == known + "office")
         #expect(substitute([ready(account), fallback]) == known + "HTTPDNS")
         #expect(substitute([]) == known + "another group")
+        var (left, none) = (ready(account), ready(group(Self.office, "office", servers: 0)))
+        left.standing = .withoutRecord(nil)
+        #expect(substitute([left, ready(office), fallback]) == known + "office")
+        #expect(substitute([left, none, fallback]) == known + "another group")
+        none = ready(group(.httpdns, "httpdns", servers: 0))
+        #expect(substitute([none, fallback]) == known + "HTTPDNS")
     }
 
     @Test func addressesThatAreTakenOut() {

@@ -182,7 +182,7 @@ extension Explained {
             ? "fresh for \(held.left) s more"
             : "stale, past its TTL for \(held.elapsed - held.answer.keep) s"
                 + (explanation.stale == nil ? ", and not given" : "")
-        let former = held.audience.isOfAccounts ? "HTTPDNS, from cache.file" : "a group that cache.file does not name"
+        let former = "\(held.audience.isOfAccounts ? "an HTTPDNS account" : "a group") that cache.file does not name"
         let origin = explanation.origin?.title ?? former
         let substitute = held.isStandIn ? "; in the place of \(debtor?.title ?? "another group")" : ""
         return "\(answer); by \(origin), \(held.elapsed) s ago; \(state)\(substitute)"

@@ -93,12 +93,16 @@ extension Explained {
         return others + (later.isEmpty ? "no other group may be asked" : "no group answers in its place")
     }
 
-    /// Whether a fresh cached answer is the group's own, and differs from its present one.
+    /// Whether a fresh cached answer is the group's own, and differs from its present one. What is made of the group's
+    /// answer always differs: a service binding has an account's hints, and AAAA records are made of A records.
     private func differs(_ said: Said, from group: GroupID) -> Bool {
-        guard let held = explanation.held, held.isFresh, explanation.origin?.id == group else { return false }
-        if held.answer.head.responseCode != said.responseCode { return true }
+        guard let held = explanation.held, held.isFresh, explanation.origin?.id == group,
+            explanation.reason != .serviceBinding
+        else { return false }
         let (cached, current) = (held.answer.data(explanation.type), said.data(explanation.type))
-        return cached.isDisjoint(with: current) && !(cached.isEmpty && current.isEmpty)
+        // That there is no such record is given as NODATA instead of NXDOMAIN if the name exists elsewhere.
+        if current.isEmpty, cached.isEmpty || explanation.translation != nil { return false }
+        return cached.isDisjoint(with: current)
     }
 }
 

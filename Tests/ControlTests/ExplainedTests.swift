@@ -176,11 +176,33 @@ import Testing
         let encrypted = cached(says(9), server: Server(.tls, .address(.v4(192, 0, 2, 1), nil), port: 853))
         #expect(encrypted.advice?.hasSuffix("office says something else now.") ?? false)
         #expect(cached(says(9), by: false).heldText.contains("by an HTTPDNS account that cache.file does not name"))
+        #expect(cached(says(.nxDomain(name, type: .a, negativeTTL: 60))).advice?.contains("something else") ?? false)
         let stale = cached(says(7), elapsed: 100)
         #expect(stale.heldText.hasSuffix("stale, past its TTL for 40 s"))
         #expect(
             stale.fateText.contains(
                 "if no server answers within 1.7 s, what is stale in the cache: NOERROR: A 192.0.2.7, ttl 30"))
+    }
+
+    @Test func whatIsMadeOfAnAnswerIsNoReasonToSuspectTheCache() {
+        let without = [
+            Answer.noData(name, type: .aaaa, negativeTTL: 60), .nxDomain(name, type: .aaaa, negativeTTL: 60),
+        ]
+        func advice(_ cached: Answer, _ said: Answer, _ change: (inout Explanation) -> Void) -> String? {
+            explained([[says(said)]], wall: true) { explanation in
+                explanation.type = .aaaa
+                explanation.held = DNSCache.Held(answer: cached, elapsed: 0, audience: .everyone)
+                (explanation.origin, explanation.fate) = (explanation.taker, .cached)
+                change(&explanation)
+            }.advice
+        }
+        let made = Answer.addresses(name, type: .aaaa, [IPAddress("64:ff9b::192.0.2.7")!], ttl: 60)
+        #expect(advice(without[0], without[1]) { _ in } == nil)
+        #expect(advice(made, without[0]) { $0.translation = .addresses(NAT64Prefix(Network("64:ff9b::/96")!)!) } == nil)
+        #expect(advice(made, without[0]) { _ in } != nil)
+        let other = Answer.addresses(name, type: .aaaa, [IPAddress("2001:db8::1")!], ttl: 60)
+        #expect(advice(made, other) { $0.reason = .serviceBinding } == nil)
+        #expect(advice(made, other) { _ in } != nil)
     }
 
     @Test func whoseAnswerASubstituteReplaces() {

@@ -70,7 +70,7 @@ extension Metric {
             "Reads of the shared cache, by result: hit, miss (nothing that may be given), or failed"
         ) {
             let (reads, hits, failures) = ($0.counters.reads, $0.counters.hits, $0.counters.failures)
-            return [(["hit"], hits), (["failed"], failures), (["miss"], reads - min(reads, hits + failures))]
+            return [(["hit"], hits), (["failed"], failures), (["miss"], reads - hits - failures)]
         },
         shared(
             "httpdnsd_shared_cache_late_total",

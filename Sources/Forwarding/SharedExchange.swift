@@ -147,7 +147,7 @@ public struct SharedSettings: Sendable, Equatable {
 
 /// Counts since the start.
 public struct SharedCacheCounters: Sendable, Equatable {
-    /// Reads of the store.
+    /// Reads of the store that have ended.
     public internal(set) var reads: UInt64 = 0
     /// Reads that found a fresh entry.
     public internal(set) var hits: UInt64 = 0

@@ -68,7 +68,6 @@ struct StoreDesk {
         guard let budget = budget(at: now) else { return false }
         flights[subject.flight, default: StorePatience()].isWanted = isWanted
         let wait = isWanted ? min(budget, flights[subject.flight]?.left ?? 0) : Self.readTime
-        counters.reads += 1
         if wait == 0 { counters.late += 1 }
         begin(subject, isClaim: false, wait: wait, at: now, &actions)
         return wait > 0
@@ -185,6 +184,7 @@ struct StoreDesk {
             isClockReported = true
         }
         health.answered()
+        counters.reads += 1
         if worth.isFresh { counters.hits += 1 }
         pace.add(now.nanoseconds &- read.sent.nanoseconds, worth.isFresh)
         if pace.isTooSlow { health.goAway("it takes longer than \(Self.mostWait) ms", at: now, &actions) }
@@ -231,11 +231,16 @@ struct StoreDesk {
 
     /// Handles a failed read, claim or read of the generation. A reply that is late is still owed.
     private mutating func failed(_ read: StoreRead?, _ why: String, at now: Tick, _ actions: inout [Action]) {
-        if isOn {
+        if isOn { health.failed(why, at: now, &actions) }
+        if let read { fails(read, at: now, &actions) }
+    }
+
+    private mutating func fails(_ read: StoreRead, at now: Tick, _ actions: inout [Action]) {
+        if !read.isClaim {
+            counters.reads += 1
             counters.failures += 1
-            health.failed(why, at: now, &actions)
         }
-        if let read { storeHasNothing(read, at: now, &actions) }
+        storeHasNothing(read, at: now, &actions)
     }
 
     // MARK: Time
@@ -289,7 +294,7 @@ struct StoreDesk {
     private mutating func abandonReadsIfAway(at now: Tick, _ actions: inout [Action]) {
         guard !isOn, reads.count > 0 else { return }
         for id in reads.ids {
-            if let read = reads.remove(id) { storeHasNothing(read, at: now, &actions) }
+            if let read = reads.remove(id) { fails(read, at: now, &actions) }
         }
     }
 

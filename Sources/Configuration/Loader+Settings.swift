@@ -27,7 +27,7 @@ extension Loader {
         settings.fallback.resolvConf = settings.fallback.resolvConf.map(besideFile)
         settings.cache.file = besideFile(settings.cache.file)
         settings.control.socket = try controlSocket()
-        try complete(&settings.listen, files)
+        try complete(&settings.listen, beside: settings.control.metrics, files)
         try complete(&settings.sharedCache, files)
         for index in settings.upstreams.indices {
             try checkKind(of: settings.upstreams[index])

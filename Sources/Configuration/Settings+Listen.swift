@@ -60,13 +60,19 @@ extension Endpoint {
 
 extension Loader {
     /// Completes `[listen]` with the contents of its files.
-    func complete(_ listen: inout Settings.Listen, _ files: Files) throws(ConfigurationError) {
+    /// - Parameter metrics: `control.metrics`.
+    func complete(
+        _ listen: inout Settings.Listen, beside metrics: Endpoint?, _ files: Files
+    ) throws(ConfigurationError) {
         if let (key, address, other) = listen.overlap {
             throw origins.error(
                 "listen.\(key)",
                 address == other
                     ? "\(address) is listed twice; give each of addresses, tls and https a port of its own"
                     : "\(address) is within \(other), which is listed too; give one of them, or another port")
+        }
+        if let metrics, metrics.port > 0, let other = listen.everyAddress.first(where: { $0.isInTheWay(of: metrics) }) {
+            throw origins.error("control.metrics", "\(metrics) is taken by \(other) in [listen]; give another port")
         }
         if listen.name != nil, listen.tls.isEmpty, listen.https.isEmpty {
             throw origins.error(

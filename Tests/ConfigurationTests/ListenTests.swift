@@ -48,6 +48,11 @@ import Testing
             ("addresses = ['0.0.0.0:53', '127.0.0.1:53']", "listen.addresses: 127.0.0.1:53 is within 0.0.0.0:53"),
             ("addresses = ['[::1]:53', '[::]:53']", "listen.addresses: [::]:53 is within [::1]:53"),
             ("addresses = ['[fe80::1%a]:53', '[fe80::1%a]:53']", "listed twice"),
+            (
+                "addresses = ['127.0.0.1:53']\n[control]\nmetrics = '127.0.0.1:53'",
+                "control.metrics: 127.0.0.1:53 is taken by 127.0.0.1:53 in [listen]; give another port"
+            ),
+            ("addresses = ['[::]:53']\n[control]\nmetrics = '127.0.0.1:53'", "is taken by 0.0.0.0:53 in [listen]"),
             ("addresses = ['[fe80::1]:53']", "give the link of this address, such as \"[fe80::1%eth0]:53\""),
             ("addresses = ['[2001:db8::1%eth0]:53']", "listen.addresses"),
         ])

@@ -242,8 +242,12 @@ public final class Daemon: @unchecked Sendable {
 extension Daemon {
     /// Checks the settings by making the parts from them, as only their making finds some errors; returns remarks on
     /// valid but doubtful settings.
-    public static func check(_ settings: Settings) throws(StartFailure) -> [String] {
-        var words: [String] = []
+    /// - Parameter environment: The variables that may contain `http_proxy` and the like.
+    public static func check(
+        _ settings: Settings, environment: [String: String] = [:]
+    ) throws(StartFailure) -> [String] {
+        let (settings, proxies) = settings.applyingProxy(in: environment)
+        var words = proxies.map(\.text)
         let numbers = GroupNumbers(settings)
         _ = try UpstreamRegistry.Prepared(settings)
         let names = try NameLists(settings, numbers)

@@ -38,7 +38,9 @@ struct Check: ParsableCommand {
                 throw Ending.configuration(remark ?? (mistakes.count > 1 ? all : "\(first)"))
             }
             let loaded = try options.load(contents, waits: true)
-            let found = try loaded.naming { () throws(StartFailure) in try Daemon.check(loaded.settings) }
+            let found = try loaded.naming { () throws(StartFailure) in
+                try Daemon.check(loaded.settings, environment: Environment.variables)
+            }
             for warning in loaded.remarks + loaded.unreadable + found {
                 StandardError.write(warning, isError: false)
             }

@@ -39,4 +39,14 @@ struct RemarksTests {
         #expect(try words("[domains]\nintercept = [\"shop.example\"]\n") == nil)
         #expect(Report.billsAll(Settings()) == nil)
     }
+
+    @Test func checkSaysOfAProxyWhatTheStartSays() throws {
+        var settings = try Settings.load("[httpdns]\ntoken = \"101\"\n")
+        (settings.fallback.hosts, settings.fallback.resolvConf) = ([], [])
+        for (environment, isBypassed) in [([:], false), (["https_proxy": "http://192.0.2.1:3128"], true)] {
+            let words = try Daemon.check(settings, environment: environment)
+            #expect(words.contains { $0.hasPrefix("https_proxy is set, and httpdns.proxy is") } == isBypassed)
+            #expect(words.contains { $0.hasPrefix("domains.intercept is empty") } == !isBypassed)
+        }
+    }
 }

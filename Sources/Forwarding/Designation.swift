@@ -4,13 +4,13 @@ public import DNSWire
 /// The encrypted ways to ask this daemon, as clients discover them (RFC 9461, RFC 9462): one SVCB record each, at
 /// `_dns.resolver.arpa`, and at `_dns.` before the name in the daemon's certificate.
 public final class Designation: Sendable {
-    /// The owner names of the SVCB records.
+    /// The owner names of the SVCB records; they have no records of other types.
     let owners: [Name]
     private let records: [[UInt8]]
 
     /// The name that a client asks for when it knows only the resolver's address (RFC 9462 §4).
     public static let unknownResolver = Name("_dns.resolver.arpa")!
-    /// The TTL of the records, in seconds.
+    /// The TTL of the records, and of the absence of others, in seconds.
     private static let ttl: UInt32 = 300
 
     /// - Parameters:
@@ -28,8 +28,11 @@ public final class Designation: Sendable {
         }
     }
 
-    /// The answer to a question for SVCB at one of the ``owners``.
-    func answer(_ name: Name) -> Answer { .services(name, records, ttl: Self.ttl) }
+    /// The answer to a question at one of the ``owners``. NXDOMAIN for one type would deny the records, too (RFC 8020).
+    func answer(_ name: Name, _ type: RecordType) -> Answer {
+        type == .svcb
+            ? .services(name, records, ttl: Self.ttl) : .noData(name, type: type, negativeTTL: Self.ttl)
+    }
 
     /// A port at which the daemon answers.
     public struct Listener: Sendable, Equatable {

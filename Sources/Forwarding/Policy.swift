@@ -235,8 +235,8 @@ public struct Policy: Sendable {
     ) -> (way: Way, reason: RouteReason) {
         let name = key.name
         let finding = find(name, type)
-        if let designation, type == .svcb, designation.owners.contains(name) {
-            return (.answer(designation.answer(name)), .designation)
+        if let designation, type != .any, designation.owners.contains(name) {
+            return (.answer(designation.answer(name, type)), .designation)
         }
         switch finding.reserved {
         case .localhost where type != .any: return (.answer(localhost(name, type)), .localhost)

@@ -7,7 +7,7 @@ public enum RouteReason: String, Sendable {
     case localhost, nonexistent, noData
     /// The name is the reverse name of an address under the NAT64 prefix.
     case translated
-    /// The question asks for the encrypted ways to ask the daemon.
+    /// The name is one of those at which clients find the encrypted ways to ask the daemon.
     case designation
     /// The name is private, and the group for such names has no servers.
     case noPrivateNames

@@ -74,7 +74,7 @@ extension Forwarder {
         let count = decision.before.count
         if count == steps.count, !decision.before.isLastUnproven {
             let group = steps.last?.group
-            let code = group.flatMap { desk.absenceCode(of: key.name, at: $0, now) }
+            let code = group.flatMap { desk.absence(of: key.name, at: $0, now)?.code }
             return .answer(noRecord(name, type, at: group, because: code))
         }
         decision.known = known(key, at: now)

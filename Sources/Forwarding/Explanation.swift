@@ -247,6 +247,9 @@ extension Forwarder {
         case .leftOut:
             explanation.fate = .made(policy.noData(flight.key.name.name, flight.key.type))
             return nil
+        case .withoutRecord:
+            guard let (code, age) = desk.absence(of: flight.key.name, at: group, now) else { return nil }
+            return noRecordEvent(flight, at: group, by: .daemon, because: code, after: age)
         case .budgetSpent: return pastBudget(flight, step)
         case .paused, .down: return .exhausted(step: step, .failure, desk.trouble(of: group))
         // A name that no other group may be asked for waits until the plan has room.
@@ -265,10 +268,11 @@ extension Forwarder {
         let group = decision.route[step].group
         guard step < decision.before.count else {
             if decision.route[step].leavesOut { return .leftOut }
+            if step > 0, let known = desk.absence(of: key.name, at: group, now) { return .withoutRecord(known.code) }
             return isNoRecordBudgetSpent(group, key, at: now) ? .budgetSpent : nil
         }
         guard decision.before.states[step] != .passedOver else { return nil }
-        return .withoutRecord(desk.absenceCode(of: key.name, at: group, now))
+        return .withoutRecord(desk.absence(of: key.name, at: group, now)?.code)
     }
 }
 

@@ -44,6 +44,11 @@ extension Forwarder {
         if !flight.isCurrent, !policy.mayAsk(group, flight.key) {
             return tell(flight, .exhausted(step: step, .failure, nil), at: now)
         }
+        // An account behind another group is not asked again for a name of which it has no record, nor is one at the
+        // start of the route: see ``Decision/before``. A refresh asks again.
+        if step > 0, flight.isWanted, let (code, age) = desk.absence(of: flight.key.name, at: group, now) {
+            return tell(flight, noRecordEvent(flight, at: group, by: .daemon, because: code, after: age), at: now)
+        }
         if flight.source != .daemon, isNoRecordBudgetSpent(group, flight.key, at: now) {
             counters.pastNoRecordBudget += 1
             desk.notePastBudget(group, at: now)

@@ -44,9 +44,12 @@ extension GroupDesk {
             key, code, until: now.advanced(milliseconds: Int(seconds - min(elapsed, seconds)) * 1000))
     }
 
-    /// The reason of a group's service for the absence of a name; nil if the service has given none lately.
-    func absenceCode(of key: NameKey, at group: GroupID, _ now: Tick) -> String? {
-        groups[group.rawValue].namesWithoutRecord.value(key, at: now) ?? nil
+    /// The finding that a group has no record of a name, with the service's reason and the age in seconds; nil if there
+    /// is none.
+    func absence(of key: NameKey, at group: GroupID, _ now: Tick) -> (code: String?, elapsed: UInt32)? {
+        guard let (code, until) = groups[group.rawValue].namesWithoutRecord.fact(key, at: now) else { return nil }
+        let (seconds, left) = (rules.negativeTTL(of: group), UInt32(until.milliseconds(since: now) / 1000))
+        return (code, seconds - min(left, seconds))
     }
 
     // MARK: Forgetting

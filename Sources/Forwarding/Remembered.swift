@@ -12,9 +12,11 @@ struct Remembered<Key: Hashable, Value> {
 
     var count: Int { values.count }
 
-    func value(_ key: Key, at now: Tick) -> Value? {
+    func value(_ key: Key, at now: Tick) -> Value? { fact(key, at: now)?.value }
+
+    func fact(_ key: Key, at now: Tick) -> (value: Value, until: Tick)? {
         guard let known = values[key], now < known.until else { return nil }
-        return known.value
+        return known
     }
 
     mutating func insert(_ key: Key, _ value: Value, until moment: Tick) {

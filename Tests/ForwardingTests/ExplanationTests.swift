@@ -219,6 +219,22 @@ import Testing
         #expect(known.parts[1].standing == .ready(forwarder.overview(of: known.parts[1].group.id).servers[0].server))
     }
 
+    @Test func anAccountBehindAnotherGroupIsNotAskedAgainForWhatItDoesNotHave() {
+        var upstreams = TestUpstreams()
+        let line = "office 1 takes example.com thenTry httpdns on nxdomain"
+        upstreams.named = [NamedGroup(line.split(separator: " ").map(String.init)[...])!]
+        var forwarder = made(upstreams)
+        for (id, _) in ask(&forwarder, at: Self.now) {
+            forwarder.settle(id, .answer(.nxDomain(name, type: .a, negativeTTL: 600)), at: Self.now)
+        }
+        for (id, _) in queries(&forwarder, at: Self.now) {
+            let none = NameAddresses(name: name, ipv4: .noRecord, ipv6: .noRecord)
+            forwarder.settle(id, .addresses([none]), at: Self.now)
+        }
+        let known = forwarder.explain(name, .aaaa, at: Self.now)
+        #expect(known.fate == .asked(0) && known.parts[1].standing == .withoutRecord(nil))
+    }
+
     @Test func whoAsksWhatIsUnderWayWaitsForTheGroupThatIsAskedNow() {
         var forwarder = made()
         for (id, _) in ask(&forwarder, at: Self.now) {

@@ -266,7 +266,8 @@ public struct Policy: Sendable {
             return (.group(Row(index: index, kind: .signed)), .addresses)
         }
         switch type {
-        case .a, .aaaa: return (.group(Row(index: index, kind: .addresses)), .addresses)
+        case .a, .aaaa:
+            return (.group(Row(index: index, kind: Self.isBypassed(finding) ? .messages : .addresses)), .addresses)
         case .https where groupRoutes[index].beginsWithAddresses, .svcb where groupRoutes[index].beginsWithAddresses:
             return (.group(Row(index: index, kind: .binding)), .serviceBinding)
         default: return (.group(Row(index: index, kind: .messages)), .type)
@@ -280,8 +281,10 @@ public struct Policy: Sendable {
 
     /// Whether the route of a question reaches a group. If the group leaves the type out, its answer is NODATA.
     func leads(_ name: Name, _ type: RecordType, to group: GroupID) -> Bool {
-        let way = groupRoutes[index(find(name, type))]
-        let steps = limited(Self.canBeAddressed(name) ? way.steps : way.messageSteps, to: type)
+        let finding = find(name, type)
+        let way = groupRoutes[index(finding)]
+        let isAddressed = Self.canBeAddressed(name) && !Self.isBypassed(finding)
+        let steps = limited(isAddressed ? way.steps : way.messageSteps, to: type)
         return steps.contains { $0.group == group }
     }
 
@@ -310,6 +313,9 @@ public struct Policy: Sendable {
         // The wire form of a single label: its length, the label, the root's length.
         name.wire.count > Int(name.wire[0]) + 2 && name.isHostname
     }
+
+    /// Whether a pattern of `bypass` takes a name, so that no account is asked for it, not even one behind `fallback`.
+    private static func isBypassed(_ finding: DomainRules.Finding) -> Bool { finding.group == .fallback }
 
     /// The rule for a question. Without private names, a validator's question about a single label is about a top-level
     /// domain.

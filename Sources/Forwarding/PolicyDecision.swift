@@ -23,8 +23,8 @@ public enum RouteReason: String, Sendable {
     case familyLeftOut
     /// The first group that would be asked leaves the type out.
     case typeLeftOut
-    /// The question asks for addresses, which any group can give; or the client validates, and all the client's answers
-    /// come from the same groups.
+    /// The question asks for addresses, which any group can give, but for a name in `bypass`; or the client validates,
+    /// and all the client's answers come from the same groups.
     case addresses
     /// The question asks for HTTPS or SVCB of a name whose addresses come from an HTTPDNS account.
     case serviceBinding

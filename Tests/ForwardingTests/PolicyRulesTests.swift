@@ -12,7 +12,7 @@ import Testing
     private let shop = GroupID(3)
 
     private func policy(
-        _ lists: (DomainList, DomainRules.Owner)..., privateAllowed: [Name]? = nil
+        _ lists: (DomainList, DomainRules.Owner)..., behindFallback: [Step] = [], privateAllowed: [Name]? = nil
     ) throws -> Policy {
         Policy(
             groups: [
@@ -22,7 +22,8 @@ import Testing
                 UpstreamGroup(shop, [], .addresses(namesPerRequest: 8), .lastThatAnswered, timeout: 0),
             ],
             routes: [
-                .httpdns: [Step(.httpdns), Step(.fallback)], .fallback: [Step(.fallback)], office: [Step(office)],
+                .httpdns: [Step(.httpdns), Step(.fallback)], .fallback: [Step(.fallback)] + behindFallback,
+                office: [Step(office)],
                 shop: [Step(shop), Step(office), Step(.fallback)],
             ],
             rules: try DomainRules(lists), otherwise: .httpdns, negativeTTL: 30, privateAllowed: privateAllowed)
@@ -200,6 +201,18 @@ import Testing
         #expect(asked("a.office.lan.example", policy) == "office")
         #expect(asked("x.lan.example", policy) == "fallback")
         #expect(asked("a.example", policy) == "httpdns fallback")
+    }
+
+    @Test func bypassIsNoAccountBehindTheFallback() throws {
+        let policy = try policy(
+            list("lan.example", of: .group(.fallback)), list("b.example", of: .group(office)),
+            behindFallback: [Step(.httpdns), Step(office), Step(shop)])
+        for type in [RecordType.a, .aaaa, .https, .mx] {
+            #expect(asked("x.lan.example", type, policy) == "fallback office", "\(type)")
+            #expect(!policy.mayAsk(.httpdns, Name("x.lan.example")!, type), "\(type)")
+        }
+        // A single label goes to the fallback without a pattern.
+        #expect(asked("nas", policy) == "fallback office")
     }
 
     @Test func whoMayHavePrivateAddresses() throws {

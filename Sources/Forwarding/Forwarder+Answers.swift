@@ -28,7 +28,10 @@ extension Forwarder {
                 settle(answer, to, at: now)
             }
         case .addresses(let results, let reasons):
-            guard let found = desk.found(id.id, results, reasons, toRepeat: toRepeat, at: now) else { break }
+            let wanted = policy.families(of: id.group)
+            guard let found = desk.found(id.id, results, reasons, of: wanted, toRepeat: toRepeat, at: now) else {
+                break
+            }
             handleDeskEvents(at: now)
             for (lookup, index) in found.names { settle(lookup, results[index], reasons, found, at: now) }
         case .failed(let failure): desk.end(id.id, at: now) { _ in .failed(failure) }
@@ -108,7 +111,8 @@ extension Forwarder {
         let isShared = store.isOn && found.families == policy.families(of: group)
         guard result.hasAddresses else {
             if isShared, lookup.isCurrent { shareNoRecord(lookup.key.name, by: group, at: now) }
-            for flight in lookup.flights where !askForOther(than: found.families, flight, at: group, now) {
+            for flight in lookup.flights
+            where !askForOther(than: found.families, isNoRecord: true, flight, at: group, now) {
                 let code = reasons.code(of: lookup.key.name, Families(of: flight.key.type))
                 tell(flight, noRecordEvent(flight, at: group, by: answerer, because: code), at: now)
             }
@@ -141,13 +145,14 @@ extension Forwarder {
         }
     }
 
-    /// Asks for the family of a flight that the request lacked, since `addressType` has changed after it was sent.
+    /// Asks again for a flight if the request lacked a family, since `addressType` has changed after it was sent: the
+    /// flight's family, or after "no record" either family, since the name may have addresses of the other one.
     private mutating func askForOther(
-        than asked: Families, _ flight: Flight, at group: GroupID, _ now: Tick
+        than asked: Families, isNoRecord: Bool = false, _ flight: Flight, at group: GroupID, _ now: Tick
     ) -> Bool {
         let families = policy.families(of: group)
-        guard asked != families, flight.isCurrent, let family = Families(of: flight.key.type),
-            !asked.contains(family), families.contains(family)
+        guard flight.isCurrent, let own = Families(of: flight.key.type), families.contains(own),
+            !asked.isSuperset(of: isNoRecord ? families : own)
         else { return false }
         desk.lookUp(flight, at: group, now)
         return true

@@ -115,7 +115,11 @@ extension Forwarder {
             flight.outdate()
             flightOf[flight.key] = nil
         }
-        store.outdate { isMeant($0.key, $0.bases) }
+        let policy = policy
+        store.outdate {
+            isMeant($0.key, $0.bases)
+                || $0.isAccount && $0.question.families != policy.families(of: $0.question.group)
+        }
         desk.each { $0.outdateLookups(where: isMeantOfAccounts) }
     }
 

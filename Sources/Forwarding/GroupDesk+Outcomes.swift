@@ -94,9 +94,12 @@ extension GroupDesk {
     }
 
     /// A server has answered a request for names.
-    /// - Parameter toRepeat: See ``answered(_:_:toRepeat:at:)``.
+    /// - Parameters:
+    ///   - wanted: The families that the account is asked for now. "No record" of fewer families is not recorded.
+    ///   - toRepeat: See ``answered(_:_:toRepeat:at:)``.
     mutating func found(
-        _ id: TableID, _ results: [NameAddresses], _ reasons: [AbsenceReason], toRepeat: Bool, at now: Tick
+        _ id: TableID, _ results: [NameAddresses], _ reasons: [AbsenceReason], of wanted: Families, toRepeat: Bool,
+        at now: Tick
     ) -> Found? {
         let query = end(id, at: now) { query in
             guard case .names(let lookups, _) = query.subject else { return .failed(Self.answerToAnother) }
@@ -117,7 +120,7 @@ extension GroupDesk {
             } else {
                 groups[group].counters.withoutRecordInARow += 1
                 groups[group].noRecordBudget.charge(lookup.key.name, at: now)
-                if lookup.isCurrent {
+                if lookup.isCurrent, families.isSuperset(of: wanted) {
                     let code = reasons.code(of: lookup.key.name)
                     noRecord(lookup.key, because: code, after: 0, at: query.group, now)
                 }

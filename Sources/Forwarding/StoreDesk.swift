@@ -117,7 +117,7 @@ struct StoreDesk {
         if !flights.isEmpty { flights[flight] = nil }
     }
 
-    /// The rules or the groups of these questions have changed: replies to reads under way are not their answers any more.
+    /// The rules have changed for these steps: replies to their reads under way are not their answers any more.
     mutating func outdate(where isMeant: (StoreSubject) -> Bool) {
         for id in reads.ids {
             guard var read = reads[id], isMeant(read.subject) else { continue }

@@ -20,7 +20,7 @@ extension Forwarder {
             // cached below.
             handleDeskEvents(at: now)
             // Copies of an answer are costly, so nearly all answers are passed on as they are.
-            if let page = desk.bogusAddress(in: answer, of: to.messages.group) {
+            if let page = desk.bogusAddress(in: answer, of: to.messages.group, under: policy.synthesis) {
                 settle(noSuchName(to, since: page), to, at: now)
             } else if to.flight.isBinding || to.flight.key.type == .aaaa && policy.synthesis != nil {
                 settleRemade(answer, to, at: now)

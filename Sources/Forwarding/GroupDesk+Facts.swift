@@ -85,10 +85,15 @@ extension GroupDesk {
         ]
     }
 
-    /// The bogus address in an answer, if it has one: see ``UpstreamGroup/bogusAddresses``.
-    func bogusAddress(in answer: Answer, of group: GroupID) -> IPAddress? {
+    /// The bogus address in an answer, if it has one: see ``UpstreamGroup/bogusAddresses``. An address under the prefix
+    /// of the network's translator is judged by the IPv4 address in it, too.
+    func bogusAddress(in answer: Answer, of group: GroupID, under prefix: NAT64Prefix?) -> IPAddress? {
         let bogus = groups[group.rawValue].group.bogusAddresses
-        return bogus.isEmpty ? nil : answer.firstAddress { address in bogus.contains { $0.contains(address) } }
+        guard !bogus.isEmpty else { return nil }
+        return answer.firstAddress { address in
+            let inside = prefix?.ipv4(in: address) ?? address
+            return bogus.contains { $0.contains(address) || $0.contains(inside) }
+        }
     }
 
     func name(of group: GroupID) -> String { groups[group.rawValue].group.name }

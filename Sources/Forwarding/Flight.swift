@@ -13,7 +13,7 @@ import DNSWire
 /// | the hedge of the last step is due | next step: asked, beside it | ask it |
 /// | a stale answer is due | answered | give it; no hedge while an account is owed |
 /// | time is over | answered | give a cached answer, the second best, or a failure |
-/// | an answer with records, or one that leads nowhere | step answered | deliver it; end, unless an earlier step may answer |
+/// | an answer with records, or one that leads nowhere | step answered | deliver it; end, or if an earlier step may answer, leave the step's servers |
 /// | NXDOMAIN that leads nowhere, after another group's NODATA | step ended so | deliver the NODATA: the name exists |
 /// | an answer that leads on (NXDOMAIN, NODATA by `thenTryOn`) | step ended so, second best | leave its servers; next step |
 /// | NODATA without an SOA, which leads on as "no record" | no record | leave its servers; next step |
@@ -226,8 +226,11 @@ extension Flight {
         steps[best.step] = .answered
         secondBest = best
         orders.give = .answer(isStandIn: isStandIn || standsIn(best.step, rules))
-        // An earlier step was slow; if it still answers, its answer replaces this one in the cache.
-        if has(.asked, in: 0..<best.step) { close() } else { orders.end() }
+        guard has(.asked, in: 0..<best.step) else { return orders.end() }
+        // An earlier step was slow; if it still answers, its answer replaces this one in the cache. This step's other
+        // servers have nothing to add, and their failure leads nowhere.
+        close()
+        orders.leave = orders.leave ?? best.step
     }
 
     /// Marks the waiting clients as answered.

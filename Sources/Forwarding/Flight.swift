@@ -234,7 +234,13 @@ extension Flight {
     }
 
     /// Marks the waiting clients as answered.
-    private func close() { phase = .answered(isWanted: isWanted) }
+    private func close() { phase = .answered(isWanted: isWanted, isStale: false) }
+
+    /// Whether an account's answer was given stale, and the next group's answer would not be cached beside it.
+    private func isNextNeedless(after end: StepEnds, _ rules: FlightRules) -> Bool {
+        guard case .answered(_, isStale: true) = phase, let next = nextStep(after: end, rules) else { return false }
+        return !rules.carriesAddresses(route[next])
+    }
 
     private func becomeWanted(_ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders) {
         switch phase {
@@ -244,7 +250,7 @@ extension Flight {
             _ = hedge(rules, at: now)
             orders.schedules = true
         // The flight is reopened for the client, or the client waits for a flight that needs this one's A records.
-        case .answered: phase = .answered(isWanted: true)
+        case .answered: phase = .answered(isWanted: true, isStale: false)
         }
     }
 
@@ -279,9 +285,10 @@ extension Flight {
                 phase = .open(isWanted: isWanted, staleAt: nil, answerBy: answerBy)
                 if hasStale {
                     orders.give = .stale
-                    close()
                     // The next group's answer is no longer needed, and would not be cached beside this one.
-                    if standsIn(route.count, rules) { hedgeAt = nil }
+                    let isOwed = standsIn(route.count, rules)
+                    phase = .answered(isWanted: isWanted, isStale: isOwed)
+                    if isOwed { hedgeAt = nil }
                 }
             } else if answerBy <= now {
                 orders.give = .bestSoFar
@@ -323,7 +330,7 @@ extension Flight {
             return end(step, as: state, after: .failure, rules, at: now, &orders)
         }
         // In a refresh, another group's answer does not replace the group's earlier answer.
-        if !isProven, !isWanted { return orders.end() }
+        if !isProven, !isWanted || isNextNeedless(after: .noRecord, rules) { return orders.end() }
         end(step, as: state, after: .noRecord, because: .noRecord, rules, at: now, &orders)
     }
 
@@ -332,7 +339,7 @@ extension Flight {
         at now: Tick, _ orders: inout FlightOrders
     ) {
         if let trouble { self.trouble = trouble }
-        if trouble?.failure.kind == .here {
+        if trouble?.failure.kind == .here || rules.carriesAddresses(route[step]) && isNextNeedless(after: end, rules) {
             // A shortage of this machine is no reason to ask the next group.
             (steps[step], hedgeAt) = (.failed, nil)
             return conclude(rules, &orders)

@@ -63,7 +63,8 @@ enum FlightPhase {
     ///   - answerBy: When the clients get the best answer so far, or a failure.
     case open(isWanted: Bool, staleAt: Tick?, answerBy: Tick)
     /// All clients have an answer, stale or of another group, or a failure; the flight goes on to fill the cache.
-    case answered(isWanted: Bool)
+    /// - Parameter isStale: Whether the answer is stale, and a group still owes its own.
+    case answered(isWanted: Bool, isStale: Bool)
 }
 
 /// The traits of groups that flights depend on.
@@ -218,7 +219,7 @@ extension Flight {
     /// Whether a client has asked this question.
     var isWanted: Bool {
         switch phase {
-        case .open(let isWanted, _, _), .answered(let isWanted): isWanted
+        case .open(let isWanted, _, _), .answered(let isWanted, _): isWanted
         }
     }
 

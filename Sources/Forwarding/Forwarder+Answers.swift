@@ -120,7 +120,7 @@ extension Forwarder {
         }
         let isStandIn = lookup.flights.contains { $0.standsIn($0.step(of: group), desk.rules) }
         let a = cacheFamily(lookup, .a, result, reasons, at: group, isStandIn: isStandIn, now)
-        let both = made(of: a, result.ipv6, lookup, at: group)
+        let both = made(of: a, result.ipv6, lookup, at: group, now)
         let aaaa =
             both?.absence ?? cacheFamily(lookup, .aaaa, result, reasons, at: group, isStandIn: isStandIn, now)
         if let both { cacheMade(both, lookup, by: group, at: now, isStandIn: isStandIn) }
@@ -364,7 +364,7 @@ extension Forwarder {
         return policy.noPermittedAddress(name, key.type, for: ttl)
     }
 
-    private mutating func countPrivate(at now: Tick) {
+    mutating func countPrivate(at now: Tick) {
         counters.withoutPrivate += 1
         if privateNews.isNews(at: now) { act(.report(.privateRefused)) }
     }

@@ -93,9 +93,8 @@ extension Forwarder {
             answer.spend(seconds: Int(elapsed))
             return StepAnswer(answer: answer, by: .sharedCache(group), step: step)
         }
-        var answer = withoutMapped(entry, to: key)
+        var answer = permitted(withoutMapped(entry, to: key), to: key, for: entry.keep, at: now)
         if lookForA(flight, after: aged(answer), at: now) { return }
-        answer = permitted(answer, to: key, for: answer.keep, at: now)
         if answer.ends(as: flight.endsThatLeadOn(from: step, desk.rules)) {
             return tell(flight, .answered(aged(answer)), at: now)
         }
@@ -114,10 +113,9 @@ extension Forwarder {
         _ content: SharedContent, _ elapsed: UInt32, _ subject: StoreSubject, at now: Tick
     ) {
         let key = subject.key
-        guard case .answer(let entry) = content, case let said = withoutMapped(entry, to: key), !isMadeOfA(key, said)
-        else { return }
-        let answer = permitted(said, to: key, for: said.keep, at: now)
-        guard !answer.ends(as: subject.endsThatLeadOn) else { return }
+        guard case .answer(let entry) = content else { return }
+        let answer = permitted(withoutMapped(entry, to: key), to: key, for: entry.keep, at: now)
+        guard !isMadeOfA(key, answer), !answer.ends(as: subject.endsThatLeadOn) else { return }
         let isFresh = elapsed < answer.keep
         if isFresh, subject.standsIn { return }
         let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)

@@ -7,7 +7,7 @@ import DNSWire
 ///
 /// | result for AAAA | clients get |
 /// | --- | --- |
-/// | records | the records, less mapped IPv4 addresses (§5.1.4) |
+/// | records | the records, less mapped IPv4 addresses and refused private ones; if none is left, as NODATA (§5.1.4) |
 /// | NXDOMAIN | NXDOMAIN (§5.1.2) |
 /// | NODATA, or only failures that servers reported | AAAA made from the A records, if there are any (§5.1.2, §5.1.6) |
 /// | the same, to a client that sets DO and CD | the result: the client makes AAAA by itself (§5.5) |
@@ -49,7 +49,7 @@ extension Forwarder {
             answer = bound(answer, to: to.flight.key, at: now)
         }
         if synthesis(to.flight.key) != nil {
-            answer = withoutMapped(answer, to: to.flight.key)
+            answer = permitted(withoutMapped(answer, to: to.flight.key), to: to.flight.key, at: now)
             let absence = StepAnswer(answer: answer, by: to.by, step: to.messages.step)
             if answer.head.responseCode.isAnswer, lookForA(to.flight, after: absence, at: now) { return }
         }
@@ -179,10 +179,19 @@ extension Forwarder {
     typealias MadeOfA = (made: Answer, absence: Answer)
 
     /// - Parameter a: The answer for A; nil if A was not asked for.
-    func made(of a: Answer?, _ ipv6: FamilyAddresses, _ lookup: Lookup, at group: GroupID) -> MadeOfA? {
-        guard let prefix = policy.synthesis, !lookup.findsServer, let a, case .noRecord = ipv6 else { return nil }
+    mutating func made(
+        of a: Answer?, _ ipv6: FamilyAddresses, _ lookup: Lookup, at group: GroupID, _ now: Tick
+    ) -> MadeOfA? {
+        guard let prefix = policy.synthesis, !lookup.findsServer, let a, !a.lacksTheType else { return nil }
+        let name = lookup.key.name
+        switch ipv6 {
+        case .noRecord: break
+        case .addresses(let all, _) where policy.refusesPrivate(name) && all.allSatisfy(policy.isPrivate):
+            countPrivate(at: now)
+        default: return nil
+        }
         let absence = Answer.noData(
-            lookup.key.name, type: .aaaa, negativeTTL: max(desk.rules.negativeTTL(of: group), a.keep))
+            name, type: .aaaa, negativeTTL: max(desk.rules.negativeTTL(of: group), a.keep))
         return a.synthesized(under: prefix, after: absence).map { (made: $0, absence: absence) }
     }
 

@@ -93,7 +93,8 @@ extension Judge {
         let isStale = message.errors.contains(3) || message.errors.contains(19)
         let record = message.records.first { $0.type != 5 }
         let inside = record.flatMap { $0.type == 28 ? Self.translated($0.data) : nil }
-        let serial = inside.map { Self.serial($0.octets[...], 1) } ?? record.flatMap { Self.serial($0.data, $0.type) }
+        let serial =
+            inside.map { Self.serial($0.address.octets[...], 1) } ?? record.flatMap { Self.serial($0.data, $0.type) }
         let isCached = serial.map { $0 < said.count && said[Int($0)].at < asked.at } ?? false
         let marks: [(Feature, Bool)] = [
             (.stream, manner.isStream), (.validates, manner.isDNSSECOK), (.checksNothing, manner.isCheckingDisabled),
@@ -211,6 +212,7 @@ extension Judge {
             return fault("\(who) NXDOMAIN, which nobody says")
         }
         checkDenial(answer)
+        checkFailure(answer)
         for record in message.records { check(record, answer) }
     }
 
@@ -281,9 +283,11 @@ extension Judge {
             })
         else { return }
         let all = answer.groups.compactMap { denied["\($0) \(query.name) \(query.type)"] }
-        // The absence of one family is kept for as long as the addresses of the other one.
+        // An account's word that one family is absent is kept for as long as the addresses of the other one.
         let hasOther = Truth(query.name, query.type == 1 ? 28 : 1).count > 0
-        let stretched = hasOther ? UInt64(longestMinTTL(answer, since: 0)) * 1_000_000_000 + Self.slack : 0
+        let isAccounts = !answer.groups.isDisjoint(with: Topology.accounts)
+        let stretched =
+            hasOther && isAccounts ? UInt64(longestMinTTL(answer, since: 0)) * 1_000_000_000 + Self.slack : 0
         guard let until = all.map({ max($0.until, $0.at + stretched) }).max() else {
             return fault("\(answer.who) no record, which nobody says")
         }
@@ -295,6 +299,21 @@ extension Judge {
         if isUnknown, answer.plans.allSatisfy({ $0.asksUnprovenAlone(query.name) }) {
             fault("\(answer.who) no record, which the account does not prove")
         }
+    }
+
+    /// A question of which the servers of its only group have said in time that there is no record does not fail, whatever
+    /// else is looked up for it.
+    private func checkFailure(_ answer: Answer) {
+        let (asked, query) = (answer.asked, answer.asked.query)
+        let (pause, travel) = (4_000_000_000 as UInt64, 100_000_000 as UInt64)
+        guard answer.message.code == 2, answer.groups.count == 1, let group = answer.groups.first,
+            !Topology.accounts.contains(group), let said = denied["\(group) \(query.name) \(query.type)"],
+            said.arrives, asked.at < said.at, said.at + travel < kernel.now,
+            said.query?.manner.isDNSSECOK == query.manner.isDNSSECOK,
+            said.query?.manner.isCheckingDisabled == query.manner.isCheckingDisabled,
+            asked.era == era, asked.slept == kernel.slept, lastChange + pause < asked.at - kernel.slept
+        else { return }
+        fault("\(answer.who) RCODE 2, though \(group) has said that there is none")
     }
 
     /// By all settings from a moment on.
@@ -310,11 +329,11 @@ extension Judge {
     private func check(_ record: Reading.Record, _ answer: Answer) {
         let (query, who) = (answer.asked.query, answer.who)
         let inside = record.type == 28 ? Self.translated(record.data) : nil
-        let (type, data) = inside.map { (1, $0.octets[...]) } ?? (record.type, record.data)
+        let (type, data) = inside.map { (1, $0.address.octets[...]) } ?? (record.type, record.data)
         guard record.type == query.type, let serial = Self.serial(data, type), serial < said.count else {
             return fault("\(who) a record that nobody has said")
         }
-        if inside != nil { checkTranslated(answer) }
+        if let inside { checkTranslated(answer, inside.prefix) }
         let told = said[Int(serial)]
         if told.name != query.name || told.type != type {
             fault("\(who) what \(told.host.name) said of \(told.name) \(Script.name(ofType: told.type))")
@@ -372,15 +391,24 @@ extension Judge {
         }
     }
 
-    /// The IPv4 address in one under the translator's prefix; nil: it is not under it.
-    private static func translated(_ data: ArraySlice<UInt8>) -> IPAddress? {
-        IPAddress(bytes: Array(data).span).flatMap { Network.prefix.ipv4(in: $0) }
+    /// The IPv4 address in one under a translator's prefix; nil: it is under none.
+    private static func translated(_ data: ArraySlice<UInt8>) -> (address: IPAddress, prefix: NAT64Prefix)? {
+        guard let address = IPAddress(bytes: Array(data).span) else { return nil }
+        return Network.prefixes.lazy.compactMap { prefix in prefix.ipv4(in: address).map { ($0, prefix) } }.first
     }
 
-    /// Checks an address under the translator's prefix.
-    private func checkTranslated(_ answer: Answer) {
+    /// Whether a prefix is the settings', or the last one that the network has shown to a daemon that looks for it.
+    private func isKnown(_ prefix: NAT64Prefix, _ answer: Answer) -> Bool {
+        if answer.plans.contains(where: { $0.fixedPrefix == prefix }) { return true }
+        guard answer.plans.contains(where: \.seeksPrefix) else { return false }
+        let last = prefixes.last { $0.isSure && $0.at + Self.underWay < answer.asked.at }?.at ?? 0
+        return prefixes.contains { $0.prefix == prefix && $0.at >= last }
+    }
+
+    /// Checks an address under a translator's prefix.
+    private func checkTranslated(_ answer: Answer, _ prefix: NAT64Prefix) {
         let (manner, who) = (answer.asked.query.manner, answer.who)
-        if !answer.plans.contains(where: \.isTranslated) { fault("\(who) an address under a prefix that nobody knows") }
+        if !isKnown(prefix, answer) { fault("\(who) an address under \(prefix), which is not the translator's prefix") }
         if manner.isDNSSECOK, manner.isCheckingDisabled { fault("\(who) an address that the client makes by itself") }
         // What was made up while servers failed, or there was no IPv4, is kept for an hour at the longest.
         guard !answer.isStale, answer.asked.at > isCalmAt + 3_600_000_000_000 else { return }

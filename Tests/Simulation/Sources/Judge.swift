@@ -48,9 +48,20 @@ final class Judge {
         var awake = kernel.awake
     }
     var said: [Said] = []
-    /// Until when what groups have said that there is not may be repeated, and when they said it, also by the time that the
-    /// machine was awake; in nanoseconds.
-    var denied: [String: (until: UInt64, at: UInt64, awake: UInt64)] = [:]
+    /// What groups have said that there is not.
+    struct Denied {
+        /// Until when it may be repeated, and when it was said last, also by the time that the machine was awake; in nanoseconds.
+        let until: UInt64
+        let at: UInt64
+        let awake: UInt64
+        /// Whether it arrives at once.
+        let arrives: Bool
+        /// The last query that it answers; nil: it answers any query.
+        let query: DNSQuery?
+    }
+    var denied: [String: Denied] = [:]
+    /// The prefixes of translators that resolvers have shown, and whether it is sure that the daemon learned of them.
+    private(set) var prefixes: [(prefix: NAT64Prefix, at: UInt64, isSure: Bool)] = []
     /// The times at which hosts were last asked.
     private var lately: [String: UInt64] = [:]
     /// When names were looked up, hosts were asked, and clients asked lately, by the time that the machine was awake.
@@ -65,7 +76,7 @@ final class Judge {
     /// When a network or the routes of a family went or came back: what is right for clients may have changed meanwhile.
     var lastRouteChange: UInt64 = 0
     /// The plans; each takes effect at `by` at the latest.
-    var plans: [(plan: Plan, from: UInt64, by: UInt64)] = []
+    var plans: [(plan: Plan, from: UInt64, by: UInt64, slept: UInt64)] = []
     var questions: [Endpoint: [UInt16: Asked]] = [:]
     /// The times at which the clock was set back, and the nanoseconds.
     var setBack: [(at: UInt64, by: UInt64)] = []
@@ -106,7 +117,7 @@ final class Judge {
     func begin() {
         (faults, said, denied, bills, questions, plans, questionTimes) = ([], [], [:], [:], [:], [], [:])
         (lately, attempts, setBack, explanations, forgotten) = ([:], [:], [], [:], [])
-        bogusNames = []
+        (bogusNames, prefixes) = ([], [])
         (isCalmAt, areServersCalmAt, isCrowdedUntil, lastFlush, lastRouteChange) = (0, 0, 0, 0, 0)
         (asksFirst, answersSince, asksOthersSince) = ([:], [:], [:])
         digest = 14_695_981_039_346_656_037
@@ -174,7 +185,7 @@ final class Judge {
     /// - Parameter delay: Nanoseconds until it holds, at the longest. What the plan before has not yet taken over, as files that
     ///   could not be read, it has not taken over either.
     func works(by plan: Plan, within delay: UInt64 = 0) {
-        plans.append((plan, kernel.now, max(kernel.now + delay, plans.last?.by ?? 0)))
+        plans.append((plan, kernel.now, max(kernel.now + delay, plans.last?.by ?? 0), kernel.slept))
         // A server that was asked just now may have lost the question to the new plan before it answered.
         answersSince = answersSince.filter { $0.value + Self.answered < kernel.now }
         asksOthersSince = [:]
@@ -218,10 +229,16 @@ final class Judge {
         }.map { plans[$0].plan }
     }
 
-    /// For how long what a host may be told by a plan may still reach it when the plan is over: what has not been sent then is
-    /// taken back, so that it is there soon, where nothing holds up what was sent.
-    private static func arrival(at host: Host) -> (Plan) -> UInt64 {
-        host.isPrompt ? { _ in 300_000_000 } : { _ in underWay }
+    /// Whether a host may be told of a name that arrives now. What its group may not learn any more is taken back if it has not
+    /// been sent by then; what is under way to a server that the group has lost goes on.
+    private func mayBeTold(_ host: Host, _ name: String) -> Bool {
+        let sent = kernel.network.sentAt ?? kernel.now
+        let mayLearn = plans.indices.contains { index in
+            let next = index + 1 < plans.count ? plans[index + 1] : nil
+            return plans[index].plan.groups(for: name).contains(host.group)
+                && next.map { $0.by + kernel.slept - $0.slept >= sent } ?? true
+        }
+        return mayLearn && recent().contains { $0.maySay(name, to: host) }
     }
 
     /// Whether a server was asked since its last trouble, or had none.
@@ -269,7 +286,7 @@ final class Judge {
             // A query to a server that its group no longer has goes on, even if its connection is still being made.
             case _ where plans.last!.plan.groups(for: name).contains(host.group) && host.group != "fallback":
                 recent.contains { $0.maySay(name, to: host) }
-            default: self.recent(within: Self.arrival(at: host)).contains { $0.maySay(name, to: host) }
+            default: self.mayBeTold(host, name)
             }
         // The lost queries of a connection move to the next one of the same server, which may have had them already.
         let isRepeated = attempts[what]!.dropLast().last.map { $0 + Self.underWay > awake } ?? false
@@ -422,10 +439,16 @@ final class Judge {
         return UInt32(said.count - 1)
     }
 
-    func denies(_ host: Host, _ name: String, _ type: UInt16, _ ttl: UInt32) {
+    func denies(_ host: Host, _ name: String, _ type: UInt16, _ ttl: UInt32, to query: DNSQuery? = nil) {
         let what = "\(host.group) \(name) \(type)"
         let until = kernel.now + UInt64(ttl) * 1_000_000_000 + Self.slack
-        denied[what] = (max(denied[what]?.until ?? 0, until), kernel.now, kernel.awake)
+        denied[what] = Denied(
+            until: max(denied[what]?.until ?? 0, until), at: kernel.now, awake: kernel.awake,
+            arrives: host.isWell, query: query)
+    }
+
+    func tells(_ prefix: NAT64Prefix, by host: Host) {
+        prefixes.append((prefix, kernel.now, host.isWell && lastRouteChange + Self.underWay < kernel.now))
     }
 
     /// Addresses that some groups take for those of a search page, and whether a record has one.

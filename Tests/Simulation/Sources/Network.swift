@@ -21,8 +21,12 @@ final class Network {
     private var hasIPv4 = true
     var hadNoIPv4: UInt64 { isUp && hasIPv4 ? lostIPv4Until : kernel.now }
     private var lostIPv4Until: UInt64 = 0
-    /// The prefix of the network's translator, which always exists.
-    static let prefix = NAT64Prefix(Base.Network("2001:db8:64::/96")!)!
+    /// The prefixes of translators, which always exist: the one of the network, and another one.
+    static let prefixes = ["2001:db8:64::/96", "2001:db8:46::/96"].map { NAT64Prefix(Base.Network($0)!)! }
+    /// The prefix that the resolvers show.
+    private(set) var prefix = prefixes[0]
+    /// When what arrives now was sent; nil: nothing arrives.
+    private(set) var sentAt: UInt64?
     /// Former addresses of hosts, and the end of the time in which the hosts there now do not answer.
     private var left: [IPAddress: UInt64] = [:]
     private var bound: [Endpoint: DatagramPort] = [:]
@@ -40,6 +44,7 @@ final class Network {
 
     func clear() {
         (shelf, left, unix, hasIPv4, lostIPv4Until) = (Shelf(), [:], [:], true, 0)
+        prefix = Self.prefixes[0]
         (hosts, clients, bound, listening, links, isUp, hasIPv6, lostIPv6Until) = (
             [:], [:], [:], [:], [], true, true, 0
         )
@@ -60,6 +65,19 @@ final class Network {
         self.isUp = isUp
         for case let link? in links.map(\.link) { link.isDead = true }
         for socket in kernel.all(NetlinkSocket.self) { socket.isOverrun = true }
+    }
+
+    /// In another network, whose translator has another prefix.
+    func changeTranslator() {
+        prefix = Self.prefixes.first { $0 != prefix }!
+        change(isUp: true)
+    }
+
+    /// Has something arrive that was sent at this moment.
+    func arrive(sentAt moment: UInt64, _ arrival: () -> Void) {
+        sentAt = moment
+        arrival()
+        sentAt = nil
     }
 
     /// The data under way over IPv6 does not arrive any more when the route is gone.
@@ -85,9 +103,9 @@ final class Network {
 
     private func leads(to address: IPAddress) -> Bool { isUp && (address.isIPv4 ? hasIPv4 : hasIPv6) }
 
-    /// The host at an address, or at the IPv4 address in an address under the prefix.
+    /// The host at an address, or at the IPv4 address in an address under a prefix.
     private func host(at address: IPAddress) -> Host? {
-        hosts[address] ?? Self.prefix.ipv4(in: address).flatMap { hosts[$0] }
+        hosts[address] ?? Self.prefixes.lazy.compactMap { $0.ipv4(in: address) }.first.flatMap { hosts[$0] }
     }
 
     /// The far ends of one host, or of all hosts, lose their connections.
@@ -162,9 +180,12 @@ final class Network {
         guard let host = host(at: endpoint.address) else { return bytes.count }
         let back = port.local
         guard !host.isSilent, !host.loses() else { return bytes.count }
+        let now = kernel.now
         for _ in 0..<(host.doubles() ? 2 : 1) {
             kernel.after(host.delay()) { [self] in
-                guard let answers = host.received(bytes, port: endpoint.port) else {
+                var said: [Host.Datagram]?
+                arrive(sentAt: now) { said = host.received(bytes, port: endpoint.port) }
+                guard let answers = said else {
                     return deliver(from: endpoint, to: back, after: host.delay()) { $0.refused(bytes) }
                 }
                 for answer in answers where !host.isSilent && !host.loses() {

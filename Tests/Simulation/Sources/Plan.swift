@@ -156,6 +156,8 @@ struct Plan {
         /// Whether it takes the names of the file, too.
         let hasFile: Bool
         let concurrency: Int
+        /// Milliseconds for one attempt.
+        let timeout: Int
     }
 
     /// In seconds.
@@ -175,10 +177,12 @@ struct Plan {
     private var isIPv4Only = false
     /// The same while no route leads to IPv6 addresses.
     private var followsRoutes = false
-    /// Whether the daemon knows the prefix of the network's translator, or learns of it.
-    private(set) var isTranslated = false
-    /// Whether it asks the network's resolvers for it.
+    /// The prefix of a translator that the settings have.
+    private(set) var fixedPrefix: NAT64Prefix?
+    /// Whether the daemon asks the network's resolvers for the prefix.
     private(set) var seeksPrefix = false
+    /// Whether the daemon knows the prefix of the network's translator, or learns of it.
+    var isTranslated: Bool { seeksPrefix || fixedPrefix != nil }
     /// Whether a group of encrypted servers is asked after the account: by clients that validate, and for service bindings, at once.
     private(set) var isShopBehind = false
     private enum PrivateServers { case ofFallback, ofNetwork, none }
@@ -201,6 +205,7 @@ struct Plan {
     private var hasHosts = false
     /// The resolvers by name; nil: those of `resolv.conf`.
     private var resolvers: [String]?
+    private var fallbackTimeout = 0
     private var lines: [String] = []
     private var draws: Draws
     /// Whose answers the names of one zone have; nil: no group takes them.
@@ -232,8 +237,8 @@ struct Plan {
             "negativeMinTTL = 0",
         ]
         if script.hasFile { lines.append("file = \"/d/cache\"") }
-        let prefix = draws.one(of: ["", "auto", "\(Network.prefix)"], "nat64.prefix")
-        (isTranslated, seeksPrefix) = (!prefix.isEmpty, prefix == "auto")
+        let prefix = draws.one(of: ["", "auto"] + Network.prefixes.map { "\($0)" }, "nat64.prefix")
+        (fixedPrefix, seeksPrefix) = (Network.prefixes.first { "\($0)" == prefix }, prefix == "auto")
         lines += ["[nat64]", "prefix = \"\(prefix)\""]
         let own = Self.ownGroups.filter { !draws.oneIn(4, $0) }
         if script.hasStore, !draws.oneIn(8, "sharedCache") {
@@ -344,11 +349,12 @@ struct Plan {
             name: name, hosts: hosts, thenTry: draws.one(of: others, "\(name).thenTry"),
             on: draws.one(of: [["failure"], ["failure", "nxdomain", "nodata", "refused"]], "\(name).thenTryOn"),
             hasFile: draws.oneIn(2, "\(name).domainsFile") && name == "office",
-            concurrency: draws.one(of: [1, 4, 64], "\(name).concurrency"))
+            concurrency: draws.one(of: [1, 4, 64], "\(name).concurrency"),
+            timeout: draws.one(of: Self.timeouts, "\(name).timeout"))
         groups.append(group)
         lines += [
             "[upstreams.\(name)]", "servers = [\(Self.list(group.hosts.map(\.text)))]",
-            "domains = [\"\(Topology.zones[name]!)\"]", timeout(name),
+            "domains = [\"\(Topology.zones[name]!)\"]", "timeout = \(group.timeout)",
             "thenTry = [\(Self.list(group.thenTry))]", "thenTryOn = [\(Self.list(group.on))]",
             "concurrency = \(group.concurrency)", "share = \(!draws.oneIn(4, "\(name).share"))", leftOut(name),
             bogus(name),
@@ -405,10 +411,57 @@ struct Plan {
         return (Plan(draws.drawing(key, by: chance.next()), hosts: hosts, script, files), key)
     }
 
+    /// The same but for one key, which has another value if it can; a group that is named comes or goes.
+    func drawing(another key: String, _ chance: inout Chance, hosts: [Host], _ script: Script) -> Plan {
+        for _ in 0..<30 {
+            let other = Plan(draws.drawing(key, by: chance.next()), hosts: hosts, script, files)
+            if other.text != text { return other }
+        }
+        return self
+    }
+
+    /// Other settings that meet the need of a zone's names, if any of the first that are drawn do.
+    static func drawn(
+        for need: Need, of zone: String, _ chance: inout Chance, hosts: [Host], _ script: Script, _ files: MachineFiles
+    ) -> Plan {
+        for _ in 0..<300 {
+            let plan = Plan(Draws(seed: chance.next()), hosts: hosts, script, files)
+            if plan.meets(need, of: zone) { return plan }
+        }
+        return Plan(Draws(seed: chance.next()), hosts: hosts, script, files)
+    }
+
+    /// What must be in the settings so that something can happen to the names of a zone.
+    enum Need: String {
+        case patience = "a group that waits long, as the fallback does"
+        case account = "no group, but the account"
+        case accountBehind = "a group, and behind it the account"
+        case madeAddresses = "a group alone, and the prefix of a translator"
+        case longerRecords = "a group alone, and minTTL"
+    }
+
+    private func meets(_ need: Need, of zone: String) -> Bool {
+        let group = group(of: "h.\(zone)")
+        let isAlone = group?.thenTry.isEmpty ?? false
+        let leavesOut = [1, 28].contains { mayLeaveOut("h.\(zone)", $0) }
+        return switch need {
+        case .patience: min(group?.timeout ?? 0, fallbackTimeout) == Self.timeouts.last
+        case .account: group == nil && account != nil
+        case .accountBehind:
+            group?.thenTry.first == "httpdns" && !hasBudget && !leavesOut && !hasBogus("h.\(zone)")
+        case .madeAddresses: isAlone && isTranslated && group?.timeout == Self.timeouts.last && !leavesOut
+        case .longerRecords: isAlone && minTTL > 0 && !leavesOut
+        }
+    }
+
     /// Milliseconds for one attempt.
     private mutating func timeout(_ group: String) -> String {
-        "timeout = \(draws.one(of: [500, 2000], "\(group).timeout"))"
+        let timeout = draws.one(of: Self.timeouts, "\(group).timeout")
+        if group == "fallback" { fallbackTimeout = timeout }
+        return "timeout = \(timeout)"
     }
+
+    private static let timeouts = [500, 2000]
 
     private static func credentials(_ script: Script, _ provider: Provider) -> [String] {
         ["encryptType = \"\(script.isSecure ? "https" : "aes")\"", "provider = \"\(provider.rawValue)\""]
@@ -566,12 +619,13 @@ struct Plan {
 
     /// Whether a host is to be asked for a name only if its group fails, and that group cannot have.
     func isAfterAnother(_ host: Host, for name: String, _ type: UInt16) -> Bool {
-        guard let group = group(of: name), host.group != group.name, !Truth(name, type).isSilent,
+        guard let group = group(of: name), host.group != group.name,
             // What is taken for a search page leads on.
             !withBogus.contains(group.name)
         else { return false }
         // An account is asked for both families at once, for either's sake.
-        let types = Topology.accounts.contains(host.group) ? [1, 28] : [type]
+        let types: [UInt16] = Topology.accounts.contains(host.group) ? [1, 28] : [type]
+        if types.contains(where: { Truth(name, $0).isSilent }) { return false }
         return !group.on.contains("nxdomain") || types.allSatisfy { Truth(name, $0).count > 0 }
     }
 

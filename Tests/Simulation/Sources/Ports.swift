@@ -168,10 +168,11 @@ final class Link {
     func sendToFar(_ bytes: [UInt8]) {
         guard let delay = passage() else { return timeOut() }
         farAt = max(farAt, kernel.now + delay)
+        let now = kernel.now
         kernel.at(farAt) { [self] in
             near?.unacknowledged -= bytes.count
             if isForgotten { return resetByFar() }
-            far?.received(bytes)
+            kernel.network.arrive(sentAt: now) { far?.received(bytes) }
         }
     }
 

@@ -102,7 +102,7 @@ enum DNSServer {
         }
         bytes[7] = UInt8(all.count)
         if all.isEmpty {
-            if let host { judge.denies(host, query.name, query.type, ttl) }
+            if let host { judge.denies(host, query.name, query.type, ttl, to: query) }
             bytes[9] = 1
             bytes += [0, 0, 6, 0, 1]
             bytes.append(ttl, octets: 4)
@@ -130,7 +130,9 @@ enum DNSServer {
         guard query.name == Topology.prefixName, host?.group == "fallback" else { return nil }
         let signs = [IPAddress.v4(192, 0, 0, 170), .v4(192, 0, 0, 171)]
         if query.type == 1 { return signs.map(\.octets) }
-        return query.type == 28 ? signs.compactMap { Network.prefix.addressOfIPv4Only($0)?.octets } : []
+        guard query.type == 28, let host else { return [] }
+        judge.tells(kernel.network.prefix, by: host)
+        return signs.compactMap { kernel.network.prefix.addressOfIPv4Only($0)?.octets }
     }
 
     /// An answer to another question, without a question, with another ID, or malformed.
@@ -167,19 +169,21 @@ struct Truth {
     let isSilent: Bool
 
     /// The first letter says it: `x` does not exist, `v` has IPv4 alone, `l` has long answers, `g` is no business of HTTPDNS,
-    /// and of `z` nobody says anything.
+    /// of `z` nobody says anything, and of `a` all but whether there are IPv4 addresses.
     init(_ name: String, _ type: UInt16) {
-        let hash = name.utf8.reduce(UInt32(17)) { $0 &* 31 &+ UInt32($1) }
+        let sum = name.utf8.reduce(UInt32(17)) { $0 &* 31 &+ UInt32($1) }
+        // So that names of one zone differ.
+        let hash = (sum ^ sum >> 15) &* 2_654_435_769 >> 8
         ttl = [3, 10, 30, 60, 120, 300, 900, 3600][Int(hash >> 3) % 8]
         let first = name.first ?? "h"
         exists = first != "x"
         isAddress = type == 1 || type == 28
         isLong = first == "l" && type == 16
-        isSilent = first == "z"
+        isSilent = first == "z" || first == "a" && type == 1
         count =
             switch (first, type) {
             case ("x", _), ("z", _): 0
-            case ("v", 28): 0
+            case ("v", 28), ("a", 1), ("a", 28): 0
             case (_, 1), (_, 28): 1 + Int(hash) % 3
             case ("l", 16): 12
             case (_, 16): 1

@@ -196,7 +196,14 @@ final class Episode {
         case .control(let request, let name): Operator.ask(request, name)
         case .counters: daemon?.logCounters()
         case .reload: reload(to: Plan(Draws(seed: item.seed), hosts: hosts, script, files))
-        case .oneSetting(let section): changeOneSetting(of: section, &chance)
+        case .settings(let need, let zone):
+            reload(to: Plan.drawn(for: need, of: zone, &chance, hosts: hosts, script, files))
+        case .translator: kernel.network.changeTranslator()
+        case .oneSetting(let section):
+            let (other, key) = plan.drawing(oneOf: section, &chance, hosts: hosts, script)
+            changeOneSetting(key, to: other)
+        case .otherKey(let key):
+            changeOneSetting(key, to: plan.drawing(another: key, &chance, hosts: hosts, script))
         case .wrongReload: reloadWrongly(Plan(Draws(seed: item.seed), hosts: hosts, script, files))
         case .crash(let part): crash(part)
         case .restart: restart()
@@ -216,7 +223,7 @@ final class Episode {
         case .trouble: .serverInTrouble
         case .clock: .clockSet
         case .sleep: .slept
-        case .network: .networkChanged
+        case .network, .translator: .networkChanged
         case .ipv6: .noIPv6
         case .ipv4: .noIPv4
         case .fullDisk: .fullDisk
@@ -228,7 +235,7 @@ final class Episode {
         case .blocked: .listChanged
         case .moves: .serverMoved
         case .control(let request, _): request.hasPrefix("POST /flush") ? .flushed : nil
-        case .reload, .oneSetting: .reloaded
+        case .reload, .settings, .otherKey, .oneSetting: .reloaded
         default: nil
         }
     }
@@ -256,8 +263,7 @@ final class Episode {
     }
 
     /// Answers on which the setting has no effect stay in the cache.
-    private func changeOneSetting(of section: String, _ chance: inout Chance) {
-        let (other, key) = plan.drawing(oneOf: section, &chance, hosts: hosts, script)
+    private func changeOneSetting(_ key: String, to other: Plan) {
         guard other.text != plan.text else { return }
         // Files that have changed are read by this reload at the latest.
         let areFilesKnown = kernel.hasDescriptors && readBefore.allSatisfy { $0.until <= kernel.now }

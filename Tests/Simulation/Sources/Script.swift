@@ -83,6 +83,12 @@ struct Script {
         /// The counts are logged, as after SIGUSR1.
         case counters
         case reload
+        /// Other settings, which meet the need of a zone's names.
+        case settings(Plan.Need, zone: String)
+        /// One key of the settings has another value, or the group of this name comes or goes.
+        case otherKey(String)
+        /// The network is another one, whose translator has another prefix.
+        case translator
         /// One key of the settings has another value, or a group comes or goes. The key is one of this section, if it has any.
         case oneSetting(of: String)
         /// The settings are wrong, and refused.
@@ -137,6 +143,11 @@ struct Script {
             burst(&chance, hosts, names, at: at)
             at += UInt64([0, 30, 60, 120, 600, 6000][chance.below(6)] + chance.below(300)) * 1_000_000_000
         }
+        for _ in 0..<2 + chance.below(3) {
+            at += 200_000_000_000
+            meeting(&chance, at: at)
+            at += 300_000_000_000
+        }
         length = at
         items = items.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)
     }
@@ -156,7 +167,7 @@ struct Script {
         return (0..<4 + chance.below(12)).map { _ in
             chance.below(4) == 0
                 ? listed[chance.below(listed.count)]
-                : "\(["h", "h", "h", "v", "v", "x", "x", "l", "g", "f"][chance.below(10)])\(chance.below(3)).\(zones[chance.below(zones.count)])"
+                : "\(["h", "h", "h", "v", "v", "x", "x", "l", "g", "f", "a"][chance.below(11)])\(chance.below(3)).\(zones[chance.below(zones.count)])"
         }
     }
 
@@ -396,6 +407,108 @@ struct Script {
         }
     }
 
+    // MARK: What seldom meets by chance
+
+    /// Settings, troubles and questions that together show what each of them does not.
+    private mutating func meeting(_ chance: inout Chance, at moment: UInt64) {
+        let group = ["office", "shop", "lab"][chance.below(3)]
+        let zone = Topology.zones[group]!
+        switch chance.below(5) {
+        case 0: loseGroup(&chance, group, zone, at: moment)
+        case 1: changeWhileConnecting(&chance, group, zone, at: moment)
+        case 2: changeTranslator(&chance, zone, at: moment)
+        case 3: lackDescriptors(&chance, zone, at: moment)
+        default: repeatAbsence(&chance, zone, at: moment)
+        }
+    }
+
+    private mutating func ask(
+        _ chance: inout Chance, _ letter: String, _ zone: String, _ types: [UInt16] = [1], at moment: UInt64,
+        below count: Int = 3
+    ) {
+        add(
+            &chance, at: moment,
+            .question(
+                client: chance.below(5), name: "\(letter)\(chance.below(count)).\(zone)",
+                type: types[chance.below(types.count)], Manner()))
+    }
+
+    /// Names whose servers are silent wait, and then the settings have others asked, who are silent, too.
+    private mutating func loseGroup(_ chance: inout Chance, _ group: String, _ zone: String, at moment: UInt64) {
+        add(&chance, at: moment, .settings(.patience, zone: zone))
+        let change = moment + 20_000_000_000
+        for _ in 0..<16 {
+            let before = UInt64(100 + chance.below(3500)) * 1_000_000
+            ask(&chance, "z", zone, [1, 1, 28, 16], at: change - before, below: 1000)
+        }
+        add(&chance, at: change, .otherKey(chance.below(3) > 0 ? group : "\(group).thenTry"))
+    }
+
+    /// Names wait for a connection to a server, or for its answer, which may not learn them any more by other settings.
+    private mutating func changeWhileConnecting(
+        _ chance: inout Chance, _ group: String, _ zone: String, at moment: UInt64
+    ) {
+        let isAccounts = chance.below(2) == 0
+        add(&chance, at: moment, .settings(isAccounts ? .account : .patience, zone: zone))
+        // By then no connection is open.
+        let change = moment + 150_000_000_000
+        let trouble: Trouble? = [nil, .slow, .mute][chance.below(3)]
+        if let trouble {
+            let host = isAccounts ? "httpdns" : group
+            add(&chance, at: change - 2_500_000_000, .trouble(host: host, trouble, seconds: 4))
+        }
+        for _ in 0..<6 {
+            let before = UInt64(1 + chance.below(trouble == nil ? 60 : 2000)) * 1_000_000
+            ask(&chance, "h", zone, [1, 1, 28], at: change - before, below: 1000)
+        }
+        add(&chance, at: change, .otherKey(group))
+    }
+
+    /// Addresses are made under a prefix, and then it is another one. Of some names the IPv4 addresses are not known in time.
+    private mutating func changeTranslator(_ chance: inout Chance, _ zone: String, at moment: UInt64) {
+        add(&chance, at: moment, .settings(.madeAddresses, zone: zone))
+        let begin = moment + 10_000_000_000
+        add(&chance, at: begin, .ipv4(gone: 80))
+        for second in [5, 12, 18, 24, 28, 33, 38, 43, 48, 53, 58, 63] as [UInt64] {
+            for (letter, count) in [("v", 2), ("v", 2), ("a", 1000)] {
+                ask(&chance, letter, zone, [28], at: begin + second * 1_000_000_000, below: count)
+            }
+            ask(&chance, "v", Topology.publicZone, [28], at: begin + second * 1_000_000_000)
+        }
+        let changes: [What] = [.otherKey("nat64.prefix"), .otherKey("nat64.prefix"), .translator]
+        for (index, change) in changes.shuffled(using: &chance).enumerated() {
+            add(&chance, at: begin + UInt64(30 + 10 * index) * 1_000_000_000, change)
+        }
+    }
+
+    /// This machine has no descriptors for new connections to a group that is well, while one to the account is open.
+    private mutating func lackDescriptors(_ chance: inout Chance, _ zone: String, at moment: UInt64) {
+        add(&chance, at: moment, .settings(.accountBehind, zone: zone))
+        // The reload counts as a trouble until then, and later no connection to the group is open.
+        for second in [140, 145] as [UInt64] { ask(&chance, "h", zone, at: moment + second * 1_000_000_000) }
+        let begin = moment + 185_000_000_000
+        for before in [1, 1, 2, 2, 4] as [UInt64] {
+            ask(&chance, "h", Topology.publicZone, at: begin - before * 1_000_000_000, below: 1000)
+        }
+        let seconds = 1 + chance.below(3)
+        add(&chance, at: begin, .noDescriptors(seconds: seconds))
+        for _ in 0..<6 {
+            let after = UInt64(chance.below(seconds * 1000)) * 1_000_000
+            ask(&chance, "h", zone, [1, 28], at: begin + after, below: 1000)
+        }
+    }
+
+    /// The same names without records, while records are kept for longer than their time.
+    private mutating func repeatAbsence(_ chance: inout Chance, _ zone: String, at moment: UInt64) {
+        add(&chance, at: moment, .settings(.longerRecords, zone: zone))
+        for number in 0..<12 {
+            let at = moment + UInt64(5 + 9 * number + chance.below(9)) * 1_000_000_000
+            for (letter, type) in [("x", 1), ("x", 28), ("v", 28)] as [(String, UInt16)] {
+                ask(&chance, letter, zone, [type], at: at)
+            }
+        }
+    }
+
     static func time(_ nanoseconds: UInt64) -> String {
         let milliseconds = nanoseconds / 1_000_000
         let rest = String(milliseconds % 1000 + 1000).dropFirst()
@@ -447,6 +560,10 @@ struct Script {
             case .wrongReload: "settings that are refused (\(item.seed % 10_000))"
             case .oneSetting(let section): "one other setting, of \(section) (\(item.seed % 10_000))"
             case .reload: "other settings (\(item.seed % 10_000))"
+            case .settings(let need, let zone):
+                "other settings, for \(zone) \(need.rawValue) (\(item.seed % 10_000))"
+            case .otherKey(let key): "another \(key) in the settings (\(item.seed % 10_000))"
+            case .translator: "another network, whose translator has another prefix"
             case .crash(let part): "the daemon is killed, \(part)% of its file are left"
             case .restart: "the daemon is stopped, and started"
             case .otherStart: "the daemon is stopped, and started with other settings (\(item.seed % 10_000))"

@@ -20,6 +20,9 @@ final class Episode {
     /// Earlier files that may still be in effect, although the files have changed.
     private var readBefore: [(files: MachineFiles, until: UInt64)] = []
     private var ports: UInt16 = 1024
+    /// By how many nanoseconds events come later than the script says: after a long sleep, what comes behind it keeps its
+    /// distances, while in a short one some of it is missed until the machine wakes.
+    private var late: UInt64 = 0
 
     private static let server = Endpoint(.v4(127, 0, 0, 1), port: 53)
 
@@ -43,7 +46,7 @@ final class Episode {
         let episode = Episode(script)
         episode.start(nil)
         for item in items ?? script.items {
-            kernel.run(until: Script.start + item.at)
+            kernel.run(until: Script.start + item.at + episode.late)
             if isVerbose { print(Script.text(item)) }
             episode.perform(item)
             if !judge.faults.isEmpty { break }
@@ -168,6 +171,7 @@ final class Episode {
         case .sleep(let seconds):
             kernel.network.forget(nil)
             kernel.sleep(UInt64(seconds) * 1_000_000_000)
+            if seconds > 60 { late += UInt64(seconds) * 1_000_000_000 }
         case .network(gone: 0): kernel.network.change(isUp: true)
         case .network(let seconds):
             kernel.network.change(isUp: false)

@@ -470,11 +470,12 @@ struct Script {
         let begin = moment + 10_000_000_000
         add(&chance, at: begin, .ipv4(gone: 80))
         for second in [5, 12, 18, 24, 28, 33, 38, 43, 48, 53, 58, 63] as [UInt64] {
-            for (letter, count) in [("v", 2), ("v", 2), ("a", 1000)] {
-                ask(&chance, letter, zone, [28], at: begin + second * 1_000_000_000, below: count)
-            }
+            for _ in 0..<2 { ask(&chance, "v", zone, [28], at: begin + second * 1_000_000_000, below: 2) }
             ask(&chance, "v", Topology.publicZone, [28], at: begin + second * 1_000_000_000)
         }
+        // So many that some of them wait for room at the servers.
+        let crowd = begin + UInt64(4 + chance.below(20)) * 1_000_000_000
+        for _ in 0..<6 + chance.below(12) { ask(&chance, "a", zone, [28], at: crowd, below: 1000) }
         let changes: [What] = [.otherKey("nat64.prefix"), .otherKey("nat64.prefix"), .translator]
         for (index, change) in changes.shuffled(using: &chance).enumerated() {
             add(&chance, at: begin + UInt64(30 + 10 * index) * 1_000_000_000, change)

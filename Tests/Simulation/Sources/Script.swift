@@ -143,10 +143,10 @@ struct Script {
             burst(&chance, hosts, names, at: at)
             at += UInt64([0, 30, 60, 120, 600, 6000][chance.below(6)] + chance.below(300)) * 1_000_000_000
         }
-        for _ in 0..<2 + chance.below(3) {
-            at += 200_000_000_000
-            meeting(&chance, at: at)
-            at += 300_000_000_000
+        for kind in Array(0..<5).shuffled(using: &chance).prefix(2 + chance.below(3)) {
+            at += 150_000_000_000
+            meeting(&chance, kind, at: at)
+            at += 400_000_000_000
         }
         length = at
         items = items.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)
@@ -410,10 +410,10 @@ struct Script {
     // MARK: What seldom meets by chance
 
     /// Settings, troubles and questions that together show what each of them does not.
-    private mutating func meeting(_ chance: inout Chance, at moment: UInt64) {
+    private mutating func meeting(_ chance: inout Chance, _ kind: Int, at moment: UInt64) {
         let group = ["office", "shop", "lab"][chance.below(3)]
         let zone = Topology.zones[group]!
-        switch chance.below(5) {
+        switch kind {
         case 0: loseGroup(&chance, group, zone, at: moment)
         case 1: changeWhileConnecting(&chance, group, zone, at: moment)
         case 2: changeTranslator(&chance, zone, at: moment)
@@ -448,20 +448,23 @@ struct Script {
     private mutating func changeWhileConnecting(
         _ chance: inout Chance, _ group: String, _ zone: String, at moment: UInt64
     ) {
-        let isAccounts = chance.below(2) == 0
+        let isAccounts = chance.below(3) > 0
         add(&chance, at: moment, .settings(isAccounts ? .account : .patience, zone: zone))
-        // By then no connection is open.
-        let change = moment + 150_000_000_000
-        let trouble: Trouble? = [nil, .slow, .mute][chance.below(3)]
-        if let trouble {
-            let host = isAccounts ? "httpdns" : group
-            add(&chance, at: change - 2_500_000_000, .trouble(host: host, trouble, seconds: 4))
+        // Each time no connection is open any more.
+        for second in [150, 220, 290] as [UInt64] {
+            let change = moment + second * 1_000_000_000
+            let trouble: Trouble? = [nil, .slow, .silent][chance.below(3)]
+            if let trouble {
+                for host in [group, "httpdns"] {
+                    add(&chance, at: change - 1_700_000_000, .trouble(host: host, trouble, seconds: 2))
+                }
+            }
+            for _ in 0..<6 {
+                let before = UInt64(1 + chance.below(trouble == nil ? 60 : 1600)) * 1_000_000
+                ask(&chance, "h", zone, [1, 1, 28], at: change - before, below: 1000)
+            }
+            add(&chance, at: change, .otherKey(group))
         }
-        for _ in 0..<6 {
-            let before = UInt64(1 + chance.below(trouble == nil ? 60 : 2000)) * 1_000_000
-            ask(&chance, "h", zone, [1, 1, 28], at: change - before, below: 1000)
-        }
-        add(&chance, at: change, .otherKey(group))
     }
 
     /// Addresses are made under a prefix, and then it is another one. Of some names the IPv4 addresses are not known in time.
@@ -485,17 +488,19 @@ struct Script {
     /// This machine has no descriptors for new connections to a group that is well, while one to the account is open.
     private mutating func lackDescriptors(_ chance: inout Chance, _ zone: String, at moment: UInt64) {
         add(&chance, at: moment, .settings(.accountBehind, zone: zone))
-        // The reload counts as a trouble until then, and later no connection to the group is open.
+        // The reload counts as a trouble until then. Each time no connection to the group is open any more.
         for second in [140, 145] as [UInt64] { ask(&chance, "h", zone, at: moment + second * 1_000_000_000) }
-        let begin = moment + 185_000_000_000
-        for before in [1, 1, 2, 2, 4] as [UInt64] {
-            ask(&chance, "h", Topology.publicZone, at: begin - before * 1_000_000_000, below: 1000)
-        }
-        let seconds = 1 + chance.below(3)
-        add(&chance, at: begin, .noDescriptors(seconds: seconds))
-        for _ in 0..<6 {
-            let after = UInt64(chance.below(seconds * 1000)) * 1_000_000
-            ask(&chance, "h", zone, [1, 28], at: begin + after, below: 1000)
+        for second in [185, 255, 325] as [UInt64] {
+            let begin = moment + second * 1_000_000_000
+            for before in [1, 1, 2, 2, 4] as [UInt64] {
+                ask(&chance, "h", Topology.publicZone, at: begin - before * 1_000_000_000, below: 1000)
+            }
+            let seconds = 1 + chance.below(3)
+            add(&chance, at: begin, .noDescriptors(seconds: seconds))
+            for _ in 0..<6 {
+                let after = UInt64(chance.below(seconds * 1000)) * 1_000_000
+                ask(&chance, "h", zone, [1, 28], at: begin + after, below: 1000)
+            }
         }
     }
 

@@ -283,9 +283,6 @@ final class Judge {
                 recent.contains { $0.hasServer(called: name) } && recent.contains { $0.looksServersUp(at: host) }
             case Topology.prefixName:
                 recent.contains { $0.seeksPrefix } && recent.contains { $0.files.resolvers.contains(host.name) }
-            // A query to a server that its group no longer has goes on, even if its connection is still being made.
-            case _ where plans.last!.plan.groups(for: name).contains(host.group) && host.group != "fallback":
-                recent.contains { $0.maySay(name, to: host) }
             default: self.mayBeTold(host, name)
             }
         // The lost queries of a connection move to the next one of the same server, which may have had them already.

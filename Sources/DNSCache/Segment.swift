@@ -254,9 +254,9 @@ struct Segment: ~Copyable {
     enum Restored { case taken, isOther, leftOut }
 
     /// Restores an entry of a snapshot, unless the entry is not right, its name was forgotten, the question has a newer
-    /// entry, or there is no free space. Whether an entry for AAAA, HTTPS or SVCB is right depends on the network's NAT64
-    /// prefix, which may not be known yet: such an entry is restored as one of an earlier epoch, and compared at its first
-    /// use.
+    /// entry, or there is no free space. Whether an entry for AAAA, HTTPS or SVCB is right depends on the network's
+    /// NAT64 prefix, which may not be known yet: such an entry is restored as one of an earlier epoch, and compared at
+    /// its first use.
     mutating func restore(
         _ new: Entry, hash: UInt64, body: Span<UInt8>, age: UInt64, _ forgotten: borrowing Mutex<[NameScope]>
     ) -> Restored {

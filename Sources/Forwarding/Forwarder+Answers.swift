@@ -280,7 +280,7 @@ extension Forwarder {
     /// An answer as clients get it. NXDOMAIN holds for all types of a name (RFC 8020): of a name that the hosts file has,
     /// or of which the cache has an account's addresses, it says that there is no such record. An answer with signatures
     /// stays, since clients may check it.
-    /// - Parameter isGone: Whether an account has said meanwhile that it has no record of the name.
+    /// - Parameter isGone: Whether an account had no record of the name when it was asked for this answer.
     @inline(__always)
     func existing(_ answer: Answer, _ key: Flight.Key, isGone: Bool = false, at now: Tick) -> Answer {
         answer.head.responseCode == .nxDomain && exists(answer, key, isGone, at: now) ? answer.withoutDenial : answer

@@ -123,8 +123,9 @@ extension Forwarder {
         desk.each { $0.outdateLookups(where: isMeantOfAccounts) }
     }
 
-    /// Detaches what is under way to groups that had another account or other servers when it was asked: a former account's
-    /// "no record" would count as the new account's, and the fleet's store would have a former answer under the present key.
+    /// Detaches what is under way to groups that had another account or other servers when it was asked: a former
+    /// account's "no record" would count as the new account's, and the fleet's store would have a former answer under
+    /// the present key.
     private mutating func outdate(askedOf groups: Set<GroupID>) {
         for flight in flightOf.values where flight.route.contains(where: { groups.contains($0.group) }) {
             flight.outdate()

@@ -325,8 +325,8 @@ struct StoreSubject {
     var standsIn = false
     /// See ``Flight/endsThatLeadOn(from:_:)``.
     var endsThatLeadOn: StepEnds = []
-    /// When the group's answer in the cache was stored, in seconds of ``Tick``; nil if there is none. The store does not
-    /// replace it by an earlier one: the store may have missed it.
+    /// When the group's answer in the cache was stored, in seconds of ``Tick``; nil if there is none. No earlier answer
+    /// of the store replaces it: the store may have missed this one.
     var known: Int?
 }
 

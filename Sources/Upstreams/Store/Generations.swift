@@ -52,7 +52,7 @@ package final class Generations: @unchecked Sendable {
     func keep(_ seals: [StoreSeal], deletes: Bool) {
         var present: [String: UInt64] = [:]
         for seal in seals where seal.generation > 0 || deletes {
-            present[String(decoding: seal.generationKey.text, as: UTF8.self)] = seal.generation + (deletes ? 1 : 0)
+            present[String(decoding: seal.generationKey.text, as: UTF8.self)] = seal.generation &+ (deletes ? 1 : 0)
         }
         guard present != known else { return }
         known = present

@@ -328,6 +328,12 @@ public struct Policy: Sendable {
     /// domain.
     func find(_ name: Name, _ type: RecordType) -> DomainRules.Finding {
         let found = rules.find(name, type)
+        // A group that answers by itself has no zone with the DS records of names that it leaves to others.
+        if type == .ds, let parent = found.group, groupRoutes[parent.rawValue].answer != nil,
+            case let own = rules.find(name), own.reserved == nil
+        {
+            return own
+        }
         guard hasNoPrivateNames, found.reserved == .singleLabel, type.isAboutZone else { return found }
         return rules.find(.root)
     }

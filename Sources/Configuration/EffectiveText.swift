@@ -8,6 +8,8 @@ extension Settings {
             switch section {
             case .httpdns where !hasHTTPDNS:
                 return ["# [httpdns] is not configured: what no [upstreams] group takes is asked of [fallback].\n"]
+            // Without [httpdns] it has no effect, so the defaults are not shown.
+            case .tls where !hasHTTPDNS && ownAccount.tls == TLS(): return []
             case .upstreams:
                 return upstreams.map { text($0.section, Key.keys(of: $0.holder), of: $0) }
             default:

@@ -13,7 +13,7 @@ import Testing
     func defaults() throws {
         let text = Settings().effectiveText
         #expect(try load(text) == Settings())
-        #expect(!text.split(separator: "\n").contains("[httpdns]"))
+        #expect(!text.split(separator: "\n").contains { $0 == "[httpdns]" || $0 == "[tls]" })
         #expect(text.contains("\n# [httpdns] is not configured"))
     }
 

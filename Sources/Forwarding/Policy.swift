@@ -69,11 +69,6 @@ public struct Policy: Sendable {
         var signedSteps: [Step]?
         var bases = Bases()
 
-        /// Whether the group's `addressType` excludes the type.
-        func excludes(_ type: RecordType) -> Bool {
-            type == .a && ipv4Steps == nil || type == .aaaa && ipv6Steps == nil
-        }
-
         /// Whether the group of the first step is an account.
         var beginsWithAddresses: Bool { steps.first != messageSteps.first }
     }
@@ -267,9 +262,7 @@ public struct Policy: Sendable {
         guard Self.canBeAddressed(name) else {
             return (.group(Row(index: index, kind: .messages)), name.labelCount <= 1 ? .singleLabel : .notHostname)
         }
-        if audience.validates, Self.isAnsweredByAccounts(type), groupRoutes[index].signedSteps != nil,
-            !groupRoutes[index].excludes(type)
-        {
+        if audience.validates, Self.isAnsweredByAccounts(type), groupRoutes[index].signedSteps != nil {
             return (.group(Row(index: index, kind: .signed)), .addresses)
         }
         switch type {

@@ -193,7 +193,8 @@ struct LocalReading: Sendable {
     /// The servers in a file; nil if it has none or cannot be read.
     private static func servers(of path: String, _ isShort: inout Bool) -> [Endpoint]? {
         do throws(SystemError) {
-            let servers = ResolverList.parse(try SystemFile.read(path, limit: resolvConfLimit).span)
+            let text = try SystemFile.read(path, limit: resolvConfLimit)
+            let servers = ResolverList.parse(text.span)
             return servers.isEmpty ? nil : servers
         } catch {
             isShort = isShort || error.isShortage

@@ -2,10 +2,12 @@
 
 import json
 
+import dns.rcode
 import pytest
 
 from encrypted import address_reply
 from httpdns_service import Fault, Record
+from resolvers import answer_locally, reply_to
 
 NAMES = ["www.example.com", "only4.example.com", "only6.example.com", "none.example.com"]
 ZONE = {"www.example.com": Record(["203.0.113.20", "203.0.113.10"], ["2001:db8:1::20", "2001:db8:1::10"], 120),
@@ -96,6 +98,24 @@ def test_more_names_than_a_batch_holds(command, service):
 def test_a_service_that_is_not_there(command, service, encryption):
     unreached = command("query", NAMES[0], settings=service(encryption, ZONE).settings() | {"dnsIp": ["127.0.0.9:9"]})
     assert unreached.returncode == 69 and len(unreached.stderr.splitlines()) == 1, unreached
+
+
+def test_a_name_that_is_refused_takes_no_other_name_with_it(command, scripted_resolver):
+    """What is known is printed, and a server that refuses a question is asked the next one."""
+    def answer(asked):
+        name = asked.name.to_text().split(".")[0]
+        refused = name == "broken" or (name, asked.kind) == ("half", "AAAA")
+        return reply_to(asked.message, rcode=dns.rcode.SERVFAIL) if refused else answer_locally(asked)
+
+    office = scripted_resolver(answer, address="127.0.0.41")
+    whole = {"upstreams.office": {"servers": [office.endpoint], "domains": ["corp.example"], "timeout": 3000}}
+    names = ["a.corp.example", "broken.corp.example", "half.corp.example", "b.corp.example"]
+    shown = command("query", *names, "--group", "office", "--format", "pair", whole=whole)
+    assert shown.returncode == 69 and [line.split()[0] for line in shown.stdout.splitlines()] == [names[0], *names[2:]], shown
+    assert [line.split()[2] == "0" for line in shown.stdout.splitlines()] == [False, True, False], shown
+    assert office.endpoint in shown.stderr and ": SERVFAIL for broken.corp.example A" in shown.stderr, shown
+    shown = command("query", "broken.corp.example", "--group", "office", "--format", "json", whole=whole)
+    assert (shown.returncode, shown.stdout) == (69, ""), shown
 
 
 def test_any_group_can_be_asked(command, service, scripted_resolver):

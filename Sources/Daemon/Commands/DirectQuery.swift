@@ -5,16 +5,19 @@ import Forwarding
 
 /// Asks one group directly for addresses, without the cache and other groups, for the command `query`.
 ///
-/// The servers of the group are tried in order, each once for each request.
+/// The servers of the group are tried in order, each once for each request. A server that fails is not tried again; one
+/// that refuses a question is.
 public struct DirectQuery {
     private let straight: StraightAsking
     private let group: UpstreamGroup
     private let families: Families
 
-    /// Why no server gave an answer, in one line.
+    /// Why no server gave an answer to some of the names, in one line.
     public struct Failed: Error, Equatable, Sendable, CustomStringConvertible {
         /// Each server with its result.
         public let description: String
+        /// The results of the other names, and of one family of a name.
+        public let known: [NameAddresses]
     }
 
     /// - Parameter name: The name of the group.
@@ -43,16 +46,31 @@ public struct DirectQuery {
         defer { straight.close() }
         let distinct = names.eachOnce
         var (pending, servers) = (requests(distinct), group.servers[...])
-        var (known, failures): ([Name: NameAddresses], [String]) = ([:], [])
-        while let request = pending.first {
-            guard let server = servers.first else { throw Failed(description: failures.joined(separator: "; ")) }
-            let who = "\(group.title) \(server)"
-            said("\(who); \(known.count) of \(distinct.count) names are known")
-            if let failure = take(straight.ask(group, server, request).outcome, of: request, &known) {
-                failures.append("\(who): \(failure)")
-                servers.removeFirst()
+        var known: [Name: NameAddresses] = [:]
+        /// Why servers are not asked any more, and the refusals of the first request.
+        var (failures, refusals): ([String], [String]) = ([], [])
+        var unanswered: [Ask] = []
+        while let request = pending.first, !servers.isEmpty {
+            guard refusals.count < servers.count else {
+                unanswered.append(pending.removeFirst())
+                failures += refusals
+                refusals = []
                 continue
             }
+            let index = servers.startIndex + refusals.count
+            let who = "\(group.title) \(servers[index])"
+            said("\(who); \(known.count) of \(distinct.count) names are known")
+            let outcome = straight.ask(group, servers[index], request).outcome
+            if let failure = take(outcome, of: request, &known) {
+                if case .answer = outcome, case .message(let question) = request {
+                    refusals.append("\(who): \(failure) for \(question.name) \(question.type)")
+                } else {
+                    failures.append("\(who): \(failure)")
+                    servers.remove(at: index)
+                }
+                continue
+            }
+            refusals = []
             pending.removeFirst()
             // The names that the answer leaves out, or that are refused together, are asked one by one; a name that is
             // left out even then has no record.
@@ -60,7 +78,17 @@ public struct DirectQuery {
                 pending.insert(contentsOf: names.filter { known[$0] == nil }.map { .addresses([$0], families) }, at: 0)
             }
         }
-        return names.map { known[$0] ?? withoutRecord($0) }
+        unanswered += pending
+        let left = Set(
+            unanswered.flatMap { request in
+                switch request {
+                case .addresses(let names, _): names
+                case .message(let question): [question.name]
+                }
+            })
+        let found = names.filter { known[$0] != nil || !left.contains($0) }.map { known[$0] ?? withoutRecord($0) }
+        guard unanswered.isEmpty else { throw Failed(description: failures.joined(separator: "; "), known: found) }
+        return found
     }
 
     private func requests(_ names: [Name]) -> [Ask] {
@@ -93,7 +121,7 @@ public struct DirectQuery {
             if let refusal = answer.refusal { return refusal }
             let addresses = answer.addresses
             let family = addresses.isEmpty ? FamilyAddresses.noRecord : .addresses(addresses, ttl: answer.keep)
-            var found = known[question.name] ?? withoutRecord(question.name)
+            var found = known[question.name] ?? NameAddresses(name: question.name, ipv4: .notAsked, ipv6: .notAsked)
             if question.type == .a { found.ipv4 = family } else { found.ipv6 = family }
             known[question.name] = found
             return nil

@@ -28,12 +28,25 @@ struct HTTPDNSD: ParsableCommand {
                 StandardError.write(unknown)
                 exit(withError: ExitCode(Ending.usage("").code))
             }
-            return main(words)
+            return runCommand(words)
         }
         do {
             try run.run()
         } catch {
             Run.exit(withError: error)
+        }
+    }
+
+    private static func runCommand(_ words: [String]) {
+        do {
+            var command = try parseAsRoot(words)
+            try command.run()
+        } catch {
+            let (code, text) = (exitCode(for: error), fullMessage(for: error))
+            guard !code.isSuccess, !text.isEmpty else { exit(withError: error) }
+            // The parser repeats a wrong argument as it is, with characters that command a terminal.
+            StandardError.write(text)
+            exit(withError: code)
         }
     }
 

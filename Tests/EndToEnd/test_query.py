@@ -5,6 +5,7 @@ import json
 import dns.rcode
 import pytest
 
+import daemon as processes
 from encrypted import address_reply
 from httpdns_service import Fault, Record
 from resolvers import answer_locally, reply_to
@@ -98,6 +99,12 @@ def test_more_names_than_a_batch_holds(command, service):
 def test_a_service_that_is_not_there(command, service, encryption):
     unreached = command("query", NAMES[0], settings=service(encryption, ZONE).settings() | {"dnsIp": ["127.0.0.9:9"]})
     assert unreached.returncode == 69 and len(unreached.stderr.splitlines()) == 1, unreached
+
+
+@pytest.mark.parametrize("arguments", [["query", "a..b\x1b[31m"], ["explain", "\x1b[31mx"], ["explain", "x.example", "NOPE\x1b[31m"]])
+def test_a_wrong_argument_does_not_command_the_terminal(binary, arguments):
+    shown = processes.run(binary, *arguments)
+    assert shown.returncode == 64 and "Error" in shown.stderr and "\x1b" not in shown.stdout + shown.stderr, shown
 
 
 def test_a_name_that_is_refused_takes_no_other_name_with_it(command, scripted_resolver):

@@ -178,7 +178,8 @@ extension Forwarder {
             if !decision.isBinding { look(for: key, &part, looks, at: now) }
             return part
         }
-        explanation.stale = known(key, at: now)?.answer ?? explanation.parts.lazy.compactMap(\.staleCopy).first
+        explanation.stale =
+            known(key, at: now)?.answer ?? explanation.parts.compactMap(\.staleCopy).first { !isMadeOfA(key, $0) }
         explanation.stale?.clampTTLs(minimum: timing.staleTTL, maximum: timing.staleTTL)
         // A listener reads the cache first, but for answers of other clients.
         if let held = explanation.held, held.isFresh, !held.isLent {
@@ -333,7 +334,8 @@ extension Forwarder {
         case .failed(let why): part.stored = .unknown(why)
         case .found(.nothing): part.stored = .nothing
         case .found(.entry(let entry, let isStaleCopy)):
-            let content = entry.content.clampedToOwnTTL(timing.maxTTL)
+            var content = entry.content.clampedToOwnTTL(timing.maxTTL)
+            if case .answer(let answer) = content { content = .answer(withoutMapped(answer, to: key)) }
             // A clock learns from the entries that it judges; here only a copy of the clock learns.
             var clock = store.clock
             switch clock.worth(entry, isStaleCopy: isStaleCopy, settings, wall: looks.wall, at: now) {

@@ -183,6 +183,36 @@ import Testing
         }
     }
 
+    @Test func whatTheSharedCacheHasIsJudgedByThePrefixOfThisNetwork() throws {
+        var upstreams = TestUpstreams()
+        (upstreams.hasService, upstreams.isShared) = (false, true)
+        var forwarder = made(upstreams)
+        forwarder.change(.synthesis(NAT64Prefix(Network("64:ff9b::/96")!)!), at: Self.now)
+        forwarder.change(.sharedCache(SharedSettings(staleSeconds: 3600, prefetchAt: 0)), at: Self.now)
+        forwarder.handle(.connected, wall: 0, at: Self.now)
+        let questions = forwarder.explain(name, .aaaa, at: Self.now).parts.compactMap(\.sharedQuestion)
+        let question = try #require(questions.first)
+        let mapped = Answer.addresses(name, type: .aaaa, [IPAddress("::ffff:192.0.2.77")!], ttl: 60)
+        let (fresh, copy) = (
+            SharedEntry(.answer(mapped), stored: 1000, lifetime: 60),
+            SharedEntry(.answer(.noData(name, type: .aaaa, negativeTTL: 60)), stored: 900, lifetime: 60)
+        )
+        let known = forwarder.explain(
+            name, .aaaa, StoreLooks([question: .found(.entry(fresh, isStaleCopy: false))], wall: 1000), at: Self.now)
+        guard case .entry(.answer(let shown), elapsed: _, isFresh: true)? = known.parts[0].stored else {
+            Issue.record("\(String(describing: known.parts[0].stored))")
+            return
+        }
+        #expect(shown.records().isEmpty)
+        let expired = forwarder.explain(
+            name, .aaaa, StoreLooks([question: .found(.entry(copy, isStaleCopy: true))], wall: 1000), at: Self.now)
+        guard case .entry(_, elapsed: _, isFresh: false)? = expired.parts[0].stored else {
+            Issue.record("\(String(describing: expired.parts[0].stored))")
+            return
+        }
+        #expect(expired.stale == nil)
+    }
+
     @Test func whereNamesWaitForThePlanAnotherSourceHasItsTurn() {
         var upstreams = TestUpstreams()
         (upstreams.httpOnly, upstreams.queriesPerSecond) = (true, 8)

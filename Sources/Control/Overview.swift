@@ -169,9 +169,9 @@ extension Overview {
     var routedGroups: [GroupView] { mainGroups + otherGroups }
     /// The group that answers after this end of the group; nil: no group does.
     func successor(of group: GroupView, after end: StepEnds = .failure) -> GroupView? {
-        group.thenTry.lazy.filter { _ in group.thenTryOn.contains(end) }.compactMap { id in groups.first { $0.id == id }
-        }
-        .first { !$0.servers.isEmpty && !$0.isFailing }
+        guard group.thenTryOn.contains(end) else { return nil }
+        return group.thenTry.lazy.compactMap { id in groups.first { $0.id == id } }
+            .first { !$0.servers.isEmpty && !$0.isFailing }
     }
 
     /// The servers for the names that no pattern takes; if there are none, the servers for the other names.

@@ -14,7 +14,7 @@ internal import Glibc
 /// | was closed after writing | at once | stay until the file rests for 5 s |
 /// | has changed, and is still open | with the next reading of hosts or `resolv.conf`; else when it rests for 5 s | likewise |
 /// | has changed at a start, a reload, or while it could not be watched | then | likewise; at a start those of the copy |
-/// | is missing, unreadable, or without names or servers | at once | stay, of a file of names for good, else for 5 s |
+/// | is missing, unreadable, or without names or servers | at once | stay, of a file of names without end, else for 5 s |
 ///
 /// `resolv.conf` lacks its former contents only if it has no server at all. The configuration is read when an operator
 /// says so, in whatever state; at a reload, one that is missing or has no section counts as half-written.

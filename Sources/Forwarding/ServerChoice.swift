@@ -203,7 +203,7 @@ struct ServerChoice {
             if servers[index].failed(failure, silence, rule, isTrial: query.isTrial, at: now) {
                 events.append(.failing(group, server, failure))
             }
-            if failure.kind == .tooOften { servers[index].halveLimit(concurrency, at: now) }
+            if failure.kind == .tooOften { servers[index].halveLimit(concurrency, sent: query.sent, at: now) }
         case .failed, .withdrawn: if query.isTrial { servers[index].tryAgain(at: now) }
         }
         if !rule.triesBeside, first != before {

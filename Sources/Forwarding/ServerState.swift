@@ -26,8 +26,8 @@ public struct ServerState: Sendable, Equatable {
     var isLost: Bool { failures >= Self.mostFailures }
     /// Answers such as SERVFAIL in a row.
     private var refusals = 0
-    /// The reduced `concurrency` after a "too often", and until when the limit holds; nil if it is as configured.
-    private var limit: (most: Int, until: Tick)?
+    /// The reduced `concurrency` after a "too often", and when it was reduced; nil if it never was.
+    private var limit: (most: Int, since: Tick)?
 
     struct SetAside: Equatable, Sendable {
         /// Seconds until the next trial, doubled with each trial.
@@ -76,15 +76,15 @@ public struct ServerState: Sendable, Equatable {
     }
 
     private func most(_ configured: Int, at now: Tick) -> Int {
-        if let limit, now < limit.until { limit.most } else { configured }
+        if let limit, now < limit.since.advanced(milliseconds: Self.limitTime) { limit.most } else { configured }
     }
 
     /// The server was asked too often: halves the number of queries at once for a while.
-    mutating func halveLimit(_ configured: Int, at now: Tick) {
-        let most = most(configured, at: now)
+    /// - Parameter sent: When the query was sent to which the server has said so.
+    mutating func halveLimit(_ configured: Int, sent: Tick, at now: Tick) {
         // Queries that were under way together cause one reduction.
-        guard configured > 0, most == configured || underWay >= most else { return }
-        limit = (max(1, most / 2), now.advanced(milliseconds: Self.limitTime))
+        guard configured > 0, limit.map({ $0.since < sent }) ?? true else { return }
+        limit = (max(1, most(configured, at: now) / 2), now)
     }
 
     // MARK: Setting aside

@@ -153,11 +153,8 @@ extension Flight {
             if isDone { orders.end() }
         case .storeIsSilent: conclude(rules, &orders)
         }
-        // Where there is one group alone, its answer is no substitute.
-        if route.count > 1 {
-            let isGiven = if case .noRecord(isStandIn: true)? = orders.give { true } else { wasAnswered }
-            orders.notesStandIn = isGiven && route.indices.contains { isOwed($0, rules) }
-        }
+        let isGiven = if case .noRecord(isStandIn: true)? = orders.give { true } else { wasAnswered }
+        orders.notesStandIn = isGiven && route.indices.contains { isOwed($0, rules) }
         return orders
     }
 

@@ -117,7 +117,6 @@ extension Forwarder {
             return
         }
         let addresses = answer.addresses
-        guard addresses.count > 1 else { return }
         let subject = AddressRanks.Subject(name: name, type: type, port: port)
         if let order = ranks.order(of: subject, at: now) { _ = answer.sortAddresses(by: order.rank) }
         guard let trial = ranks.begin(subject, addresses, at: now) else { return }

@@ -174,7 +174,7 @@ struct GroupDesk: ~Copyable {
     /// Records that a flight's question was sent.
     mutating func note(_ exposure: Exposure, of flight: Flight) {
         let number = flight.id.number
-        guard number < records.count, records[number].flight == flight.id else { return }
+        guard records[number].flight == flight.id else { return }
         if records[number].exposure < exposure { records[number].exposure = exposure }
     }
 

@@ -47,7 +47,7 @@ struct NoRecordBudget {
     static func domain(of name: Name) -> Int? {
         let wire = name.wire
         let labels = Name.labels(wire)
-        guard labels.count > 2 else { return nil }
+        guard labels.count > 1 else { return nil }
         let isBelowCountry = wire[labels[labels.count - 1]] == 2 && wire[labels[labels.count - 2]] <= 3
         let domain = labels.suffix(isBelowCountry ? 3 : 2)
         return domain.count < labels.count ? NameKey.digest(wire, from: domain[domain.startIndex]) : nil

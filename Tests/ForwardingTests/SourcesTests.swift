@@ -214,6 +214,7 @@ import Testing
         #expect(isSame("a.example.com", "b.c.example.com") && !isSame("a.example.com", "a.example.net"))
         #expect(isSame("a.example.co.uk", "b.c.example.co.uk") && !isSame("a.example.co.uk", "a.other.co.uk"))
         #expect(isSame("a.b.example.cn", "c.example.cn"))
+        #expect(!isSame("a.one.com.cn", "a.two.com.cn") && isSame("a.name.info.pl", "a.other.info.pl"))
         #expect(NoRecordBudget.domain(of: Name("one.co.uk")!) == nil)
         #expect(NoRecordBudget.domain(of: Name("example.com")!) == nil)
         #expect(NoRecordBudget.domain(of: Name("com")!) == nil && NoRecordBudget.domain(of: Name(".")!) == nil)

@@ -15,7 +15,10 @@ import Testing
     @Test func theNextHitHasTheNewOne() throws {
         cache.store(answer(1, 2), to: name, type: .a, for: everyone, at: 10, origin: 7)
         #expect(cache.ask("www.example.com", at: 50)?.isDueForRefresh == true)
+        let changes = cache.changes
         cache.replaceBody(of: answer(1, 2), by: answer(2, 1).body, to: name, type: .a, for: signed)
+        // A file with the former one is out of date.
+        #expect(cache.changes == changes + 1)
         let seen = try #require(cache.ask("WWW.example.com", at: 60))
         #expect(seen.records == ["0.0.0.2", "0.0.0.1"] && seen.ttls == [10, 10] && !seen.isDueForRefresh)
         #expect(cache.find(name, type: .a, for: plain, at: 60)?.origin == 7)
@@ -28,6 +31,7 @@ import Testing
     @Test func whatIsNotThereOrDoesNotFitStays() {
         cache.store(answer(1, 2), to: name, type: .a, for: plain, at: 10)
         let other = Name("www.example.net")!
+        let changes = cache.changes
         for (old, new, name, audience) in [
             (answer(2, 1), answer(1, 2), name, plain), (answer(1, 2), answer(1, 2, 3), name, plain),
             (answer(1, 2), answer(1), name, plain), (answer(1, 2), answer(2, 1), name, signed),
@@ -37,6 +41,7 @@ import Testing
             cache.replaceBody(of: old, by: new.body, to: name, type: .a, for: audience)
         }
         cache.replaceBody(of: answer(1, 2), by: answer(2, 1).body, to: name, type: .aaaa, for: plain)
+        #expect(cache.changes == changes)
         #expect(cache.ask("www.example.com", at: 10)?.records == ["0.0.0.1", "0.0.0.2"])
     }
 }

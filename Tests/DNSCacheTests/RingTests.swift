@@ -83,6 +83,27 @@ import Testing
         }
     }
 
+    /// A record of 4096 octets is short: it takes nothing of the share of the long ones, and none of them makes room for it.
+    @Test func theLongestShortRecordIsShort() {
+        var segment = Segment(bytes: 1 << 17, staleSeconds: 0, prefetchAt: 0)
+        let hash = NameHash(keys: (7, 8))
+        func key(_ number: Int) -> (Name, UInt64) {
+            let name = Name("n\(number).example")!
+            return (name, hash(name.wire.span, name: 0..<name.wire.count, type: RecordType.txt.rawValue))
+        }
+        // The fourth takes most of an eighth of the ring.
+        for (number, extent) in [4096, 4096, 4096, 12_000, 4096].enumerated() {
+            let (name, key) = key(number)
+            segment.store(
+                filler(name, bodyLength: extent - Entry.size), hash: key, name, type: .txt, audience: .everyone, at: 0)
+            segment.check("\(number)")
+        }
+        for number in 0..<5 {
+            let (name, key) = key(number)
+            #expect(segment.held(hash: key, name, type: .txt, audience: plain, at: 0) != nil, "\(number)")
+        }
+    }
+
     @Test func equalHashesAreToldApartByTheirNames() {
         var segment = Segment(bytes: 1 << 16, staleSeconds: 0, prefetchAt: 0)
         let names = (0..<100).map { Name("n\($0).example")! }

@@ -347,6 +347,23 @@ import Testing
         new.checkBooks()
     }
 
+    /// Short answers take more in the cache than in the file: long ones before them leave them the room.
+    @Test func theNewestAreTakenAlsoWhereTheyGrowMost() throws {
+        let old = Self.cache(megabytes: 8)
+        for name in hosts(1000) {
+            old.store(filler(name, bodyLength: 500), to: name, type: .txt, for: everyone, at: 1000)
+        }
+        let names = (0..<10_000).map { Name("host-\(100_000 + $0).example.com")! }
+        old.store(addressesOf: names, at: 1000)
+        #expect(old.statistics.evictions == 0)
+        let new = Self.cache(megabytes: 1, seed: 2)
+        let taken = try new.restore(old.snapshot(at: Self.then), at: Self.then)
+        #expect(taken < 11_000 && new.statistics.evictions == 0)
+        // What falls into a part that is full already is left out.
+        #expect(names.suffix(500).count { new.find($0, type: .a, for: plain, at: 1010) != nil } > 50)
+        new.checkBooks()
+    }
+
     @Test func aFullCacheComesBack() throws {
         let old = Self.cache()
         old.store(addressesOf: hosts(30_000), at: 1000)
@@ -522,6 +539,23 @@ import Testing
             _ = segment.removeAll(in: .only(name))
         }
         if chance.below(20) == 0 { _ = segment.removeAll(in: .all) }
+    }
+
+    /// A question waits for one slice at most: some dozens of answers.
+    @Test func fewAreCopiedAtOnce() {
+        var segment = Segment(bytes: 1 << 16, staleSeconds: 0, prefetchAt: 0)
+        let hash = NameHash(keys: (5, 6))
+        for number in 0..<300 {
+            let name = Name("n\(number).example")!
+            let key = hash(name.wire.span, name: 0..<name.wire.count, type: RecordType.a.rawValue)
+            segment.store(
+                address(UInt32(number), of: name), hash: key, name, type: .a, audience: .everyone, at: 1010)
+        }
+        #expect(segment.ring.end > 3 * 4096)
+        var block = SnapshotBlock(after: 0)
+        var position = 0
+        segment.copy(&position, before: segment.ring.end, at: 1010, to: &block)
+        #expect(!block.isEmpty && (4096..<4200).contains(position))
     }
 
     /// A ring that is written to, emptied and lapped between two slices.

@@ -62,6 +62,17 @@ import Testing
         #expect(admission.room(for: Self.neighbour(0)) == .ofNewest(Self.source(1)))
     }
 
+    /// When all are taken a network has its part of them and no more: for a further host one of its own makes room.
+    @Test func aNetworkThatHasItsPartTakesNothingFromOthers() {
+        for (missing, room) in [(1, Admission.Room.ofNewest(Self.source(1))), (0, .none)] {
+            var admission = Admission()
+            let part = Shares.ofNetwork(Shares.flights) - missing
+            for number in 0..<part { admission.begin(Self.neighbour(number)) }
+            for _ in part..<Shares.flights { admission.begin(Self.source(1)) }
+            #expect(admission.room(for: Self.neighbour(part)) == room, "\(missing)")
+        }
+    }
+
     @Test func aFlightThatAFloodHasBegunCountsForWhoAsksTheSame() {
         var admission = Admission()
         for _ in 0..<3 { admission.begin(Self.source(1)) }

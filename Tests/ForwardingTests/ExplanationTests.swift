@@ -87,6 +87,18 @@ import Testing
         #expect(known.fate == .asked(1) && known.parts[0].standing == .paused)
     }
 
+    /// A question for the other family goes where the lookup goes that it joins, not where that has failed.
+    @Test func aServerThatHasFailedForTheNameIsNotAskedForItAgain() {
+        var upstreams = TestUpstreams()
+        upstreams.service = .scenario(2, list: 0)
+        var forwarder = made(upstreams)
+        for (id, _) in ask(&forwarder, at: Self.now) {
+            forwarder.settle(id, .failed(Failure(.unreachable, "gone")), at: Self.now)
+        }
+        let known = forwarder.explain(name, .aaaa, at: Self.now)
+        #expect(known.fate == .asked(0) && known.parts[0].standing == .ready(upstreams.groups[0].servers[1]))
+    }
+
     /// HTTPS and SVCB of the account's names are asked of a group with encrypted servers.
     private func withBindings() -> TestUpstreams {
         var upstreams = TestUpstreams()

@@ -82,6 +82,32 @@ import Testing
         #expect(counters.map(\.queries) == [2, 1] && counters.map(\.failures) == [2, 0])
         let failed = forwarder.failedQueries
         #expect(failed == 2)
+        #expect(forwarder.counters.fallbacks == 1)
+    }
+
+    @Test func aQuestionIsCountedAtAGroupThatAnswersByItself() throws {
+        var upstreams = TestUpstreams()
+        upstreams.named = try [
+            "office 0 takes ads.example answers nxdomain", "partner 0 takes alias.example answers www.example.com",
+        ].map { try #require(NamedGroup($0.split(separator: " ").map(String.init)[...])) }
+        var forwarder = made(upstreams)
+        for (client, name) in ["a.ads.example", "b.ads.example", "alias.example"].enumerated() {
+            forwarder.receive(Name(name)!, .a, for: .everyone, from: client, at: Self.now)
+        }
+        let questions = [office, GroupID(3)].map { forwarder.overview(of: $0).counters.questions }
+        #expect(questions == [2, 1])
+    }
+
+    @Test func aQueryThatIsSentASecondTimeIsCounted() {
+        var upstreams = TestUpstreams()
+        upstreams.hasService = false
+        var forwarder = made(upstreams)
+        forwarder.receive(Name("www.example.com")!, .a, for: .everyone, from: 1, at: Self.now)
+        forwarder.endTurn(at: Self.now)
+        func repeats() -> UInt64 { forwarder.overview(of: .fallback).counters.repeats }
+        #expect(repeats() == 0)
+        forwarder.expire(at: after(1))
+        #expect(repeats() == 1)
     }
 
     /// What is asked beside a group that is down counts as the account's failure, or not at all without an account.

@@ -134,6 +134,15 @@ import Testing
         #expect(hosts.unread.count == 0)
     }
 
+    /// Octets that are no text are no name, either.
+    @Test func octetsBeyondASCIIHaveToBeText() {
+        for octet: UInt8 in [0x80, 0xC3, 0xFF] {
+            let text = Array("192.0.2.1 a".utf8) + [octet] + Array("b\n".utf8)
+            let hosts = HostsTable(parsing: text.span)
+            #expect(hosts.unread.count == 1 && hosts.allNames.isEmpty, "\(octet)")
+        }
+    }
+
     /// Texts that are no names, and texts beyond the limits.
     @Test(
         arguments: [

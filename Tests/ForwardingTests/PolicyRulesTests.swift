@@ -281,6 +281,21 @@ import Testing
         #expect(asked("resolver.arpa", .svcb, policy) == "NOERROR none soa 3600")
     }
 
+    /// A client knows the usual ports, so a record tells any other.
+    @Test(
+        arguments: [
+            (false, 853, nil), (true, 443, nil), (false, 443, 443), (true, 853, 853), (true, 8443, 8443),
+        ] as [(Bool, UInt16, UInt16?)])
+    func theUsualPortGoesWithoutSaying(_ row: (isHTTPS: Bool, port: UInt16, told: UInt16?)) {
+        let name = Name("ns.example")!
+        let listener = Designation.Listener(isHTTPS: row.isHTTPS, port: row.port, addresses: [])
+        let data = Answer.serviceData(
+            priority: 1, target: name, alpn: [row.isHTTPS ? "h2" : "dot"], port: row.told,
+            dohPath: row.isHTTPS ? "/dns-query{?dns}" : nil, hints: [])
+        let answer = Designation(name: name, [listener], path: "/dns-query").answer(name)
+        #expect(answer == .services(name, [data], ttl: 300))
+    }
+
     /// One listener for each port, with its addresses if they lead a client to this machine.
     @Test func waysToAskAreMadeOfAddresses() {
         func endpoints(_ texts: String...) -> [Designation.Listener] {
@@ -295,5 +310,17 @@ import Testing
         #expect(endpoints("127.0.0.1:443", "192.0.2.1:8443") == [endpoint(443), endpoint(8443, "192.0.2.1")])
         #expect(endpoints("127.0.0.1:443", "192.0.2.1:443") == [endpoint(443)])
         #expect(endpoints("192.0.2.1:0", "192.0.2.1:443") == [endpoint(443, "192.0.2.1")])
+    }
+
+    @Test func aRouteMayHaveAsManyGroupsAsAQuestionCanPass() {
+        let all = (0..<64).map { GroupID($0) }
+        let policy = Policy(
+            groups: all.map { UpstreamGroup($0, [], .messages, .lastThatAnswered, timeout: 0) },
+            routes: [.httpdns: all.map { Step($0) }], rules: DomainRules(), otherwise: .httpdns, negativeTTL: 30)
+        guard case .ask(let steps) = policy.route(Name("www.example.com")!, .txt) else {
+            Issue.record("nobody is asked")
+            return
+        }
+        #expect(steps.map(\.group) == all)
     }
 }

@@ -106,4 +106,34 @@ import Testing
         #expect(search.prefix == nil)
         Self.expect(&search, asks: true, at: Self.after(1))
     }
+
+    @Test func itIsAwaitedUntilAResolverHasAnsweredOrFailed() {
+        var search = PrefixSearch()
+        #expect(!search.isAwaited)
+        for addresses in [nil, [], [Self.wellKnown]] as [[IPAddress]?] {
+            search.begin(isWanted: true, at: Self.start)
+            #expect(search.isAwaited)
+            Self.expect(&search, asks: true, at: Self.start)
+            #expect(search.isAwaited)
+            search.answered(addresses, for: 60, at: Self.start)
+            #expect(!search.isAwaited)
+        }
+        search.begin(isWanted: false, at: Self.start)
+        #expect(!search.isAwaited)
+    }
+
+    /// A network with IPv4 needs no translator, but clients may want addresses under its prefix.
+    @Test func whereIPv4IsReachedThroughTheTranslator() {
+        var reach = IPv4Reach()
+        func leads(hasIPv4: Bool, isSynthesizing: Bool) -> Bool {
+            (reach.hasIPv4, reach.isSynthesizing) = (hasIPv4, isSynthesizing)
+            return reach.leadsToIPv4
+        }
+        func all() -> [Bool] {
+            [(true, false), (true, true), (false, false), (false, true)].map { leads(hasIPv4: $0, isSynthesizing: $1) }
+        }
+        #expect(all() == [false, false, false, false])
+        reach.prefix = .wellKnown
+        #expect(all() == [false, true, true, true])
+    }
 }

@@ -52,6 +52,41 @@ import Testing
         #expect(world.billed == 2 && world.storedQuestions.isEmpty)
     }
 
+    /// The bits are in the keys of all daemons of a fleet, of whatever version.
+    @Test func theBitsOfAQuestionsKeyAreTheSameForever() {
+        func bits(_ audience: Audience, _ families: Families = [], refusesPrivate: Bool = false) -> UInt8 {
+            SharedQuestion(
+                group: .httpdns, name: Name("www.example.com")!, type: .a, audience: audience, families: families,
+                refusesPrivate: refusesPrivate
+            ).traits
+        }
+        #expect(bits(.those(dnssecOK: false, checkingDisabled: false)) == 0)
+        #expect(bits(.those(dnssecOK: false, checkingDisabled: true)) == 4)
+        #expect(bits(.those(dnssecOK: true, checkingDisabled: false)) == 2)
+        #expect(bits(.those(dnssecOK: true, checkingDisabled: true)) == 6)
+        #expect([Audience.everyone, .exceptValidators, .validators].map { bits($0) } == [1, 1, 2])
+        #expect([Families.ipv4, .ipv6, .both].map { bits(.everyone, $0) } == [0x11, 0x21, 0x31])
+        #expect(bits(.everyone, .both, refusesPrivate: true) == 0x39)
+    }
+
+    /// A reload that takes the store away: a question that waits for it goes to its group at once.
+    @Test func aStoreThatIsGivenUpIsNotWaitedFor() {
+        var upstreams = TestUpstreams()
+        upstreams.isShared = true
+        var forwarder = upstreams.forwarder(DNSCache(bytes: 1 << 20, seed: (1, 2)))
+        let now = Tick(nanoseconds: 1_000_000_000_000)
+        func asks() -> Int {
+            forwarder.endTurn(at: now)
+            return forwarder.takeActions().count { if case .ask = $0 { true } else { false } }
+        }
+        forwarder.change(.sharedCache(SharedSettings(staleSeconds: 0, prefetchAt: 0)), at: now)
+        forwarder.handle(.connected, wall: 0, at: now)
+        forwarder.receive(Name("www.example.com")!, .a, for: .plain, from: 1, at: now)
+        #expect(asks() == 0)
+        forwarder.change(.sharedCache(nil), at: now)
+        #expect(asks() == 1)
+    }
+
     @Test(arguments: [UInt32(1), 4, 5])
     func whatIsHardlyKeptIsNotShared(ttl: UInt32) {
         let world = FleetWorld(nodes: 1, names: 1)

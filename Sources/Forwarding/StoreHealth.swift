@@ -149,7 +149,7 @@ struct StoreClock {
             skew = (Self.beyondTicks(wall, now) + Int64(ahead), now.advanced(milliseconds: Self.skewTime))
             return .ahead
         }
-        let age = (wall > entry.stored ? wall - entry.stored : 0) + lead(wall, now)
+        let age = wall - min(wall, entry.stored) + lead(wall, now)
         let lifetime = UInt64(entry.lifetime)
         if isStaleCopy {
             // A copy is never fresh, whatever the clocks show: otherwise the store would still have the entry itself.

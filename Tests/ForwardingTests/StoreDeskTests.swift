@@ -296,4 +296,23 @@ import Testing
         }
         #expect(counter.next == idle && counter.desk.counters.hits == 5000)
     }
+
+    /// The clock of another daemon that was 60 s ahead is allowed for an hour; without `prefetchAt` an entry is due late.
+    @Test func aClockThatIsAheadMakesEntriesOlder() {
+        var clock = StoreClock()
+        let (wall, start) = (UInt64(1_700_000_000), Tick(nanoseconds: 1_000_000_000_000))
+        func worth(of stored: UInt64, after seconds: UInt64, prefetchAt: UInt32 = 0) -> StoreClock.Worth {
+            clock.worth(
+                SharedEntry(.noRecord, stored: wall + stored, lifetime: 100), isStaleCopy: false,
+                SharedSettings(staleSeconds: 0, prefetchAt: prefetchAt), wall: wall + seconds,
+                at: start.advanced(milliseconds: Int(seconds) * 1000))
+        }
+        #expect(worth(of: 0, after: 74) == .fresh(elapsed: 74, isDue: false))
+        #expect(worth(of: 0, after: 75) == .fresh(elapsed: 75, isDue: true))
+        #expect(worth(of: 0, after: 50, prefetchAt: 50) == .fresh(elapsed: 50, isDue: true))
+        #expect(worth(of: 60, after: 0) == .ahead)
+        #expect(worth(of: 0, after: 0) == .fresh(elapsed: 60, isDue: false))
+        #expect(worth(of: 3599, after: 3599) == .fresh(elapsed: 60, isDue: false))
+        #expect(worth(of: 3600, after: 3600) == .fresh(elapsed: 0, isDue: false))
+    }
 }

@@ -17,6 +17,14 @@ import Testing
         #expect(table.count == 1)
     }
 
+    @Test func aNumberOfNoTableFindsNothing() {
+        var table = Table<String>()
+        table.insert("a")
+        for number: UInt32 in 0...2 {
+            #expect(!table.contains(TableID(standalone: number)) && table[TableID(standalone: number)] == nil)
+        }
+    }
+
     @Test(arguments: [UInt64(1), 2]) func itAgreesWithADictionary(seed: UInt64) {
         print("seed \(seed)")
         var chance = Chance(seed: seed)

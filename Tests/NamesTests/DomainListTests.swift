@@ -47,7 +47,7 @@ import Testing
             ("a\n0.0.0.0 ads.example\n", 2, "0.0.0.0 ads.example"),
             ("a\u{0}b", 1, "a?b"), ("a\rb\n", 1, "a?b"), ("a\nb\u{FEFF}", 2, "b???"),
             ("a\naddress=/b/192.0.2.1", 2, "address=/b/192.0.2.1"), ("server=//192.0.2.1", 1, "server=//192.0.2.1"),
-            ("ü b\n", 1, "?? b"),
+            ("ü b\n", 1, "?? b"), ("a{b", 1, "a{b"), ("a`b", 1, "a`b"), ("a[b", 1, "a[b"), ("a@b", 1, "a@b"),
             ("10.0.0.1/8", 1, "10.0.0.1/8"),
             ("||ads.example^\n", 1, "||ads.example^"), ("a\n\"b\"\n", 2, "\"b\""), ("-\n-.\n-\n\"\"\"", 4, "\"\"\""),
         ] as [(String, Int, String)])

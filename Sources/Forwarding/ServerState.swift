@@ -80,7 +80,7 @@ public struct ServerState: Sendable, Equatable {
     }
 
     /// The server was asked too often: halves the number of queries at once for a while.
-    /// - Parameter sent: When the query was sent to which the server has said so.
+    /// - Parameter sent: When the query was sent that the server has refused so.
     mutating func halveLimit(_ configured: Int, sent: Tick, at now: Tick) {
         // Queries that were under way together cause one reduction.
         guard configured > 0, limit.map({ $0.since < sent }) ?? true else { return }

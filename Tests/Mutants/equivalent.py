@@ -9,7 +9,7 @@ EQUIVALENT = {
     "Sources/DNSCache/DNSCache.swift: left out: maps[Self.segment(hash)].prefetchBucket(of: hash)": "when memory is fetched",
     "Sources/Forwarding/DomainRules.swift: <= as <: lists.reduce(0, { $0 + $1.0.octets.count }) <= most":
         "one octet of 4 GiB of lists",
-    "Sources/Forwarding/DomainTable.swift: > as >=: entry.mark.bits > 0": "what is looked for in vain: networks of 0 bits",
+    "Sources/Forwarding/DomainTable.swift: > as >=: entry.mark.bits > 0": "a look for networks of 0 bits, which finds none",
     "Sources/Forwarding/Forwarder.swift: > as >=: desk.actions.capacity > Self.actionsCapacity": "when memory is given back",
     "Sources/Forwarding/GroupDesk+Turns.swift: left out: lookup.query = nil": "a query that has ended is found as little as none",
     "Sources/Forwarding/GroupState+Names.swift: <= as <: count <= 64": "when memory is given back",

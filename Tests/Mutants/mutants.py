@@ -176,6 +176,7 @@ def stages():
     return {
         "names": Stage(("Names",), [*tests, "--filter", "^NamesTests"]),
         "plans": Stage(("Upstreams",), [*tests, "--filter", "ConnectionScenarioTests|ConnectionLessonsTests"]),
+        "streams": Stage(("Upstreams",), [*tests, "--filter", "^UpstreamsTests.StreamUpstreamTests"]),
         "scenarios": Stage(forwards, [*tests, "--filter", "^ForwardingTests.ScenarioTests"]),
         "cache": Stage(("DNSCache",), [*tests, "--filter", "^DNSCacheTests", "--skip", LONG]),
         "units": Stage(forwards, [*tests, "--filter", "^ForwardingTests", "--skip", LONG]),

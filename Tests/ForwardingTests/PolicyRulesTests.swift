@@ -292,7 +292,7 @@ import Testing
         let data = Answer.serviceData(
             priority: 1, target: name, alpn: [row.isHTTPS ? "h2" : "dot"], port: row.told,
             dohPath: row.isHTTPS ? "/dns-query{?dns}" : nil, hints: [])
-        let answer = Designation(name: name, [listener], path: "/dns-query").answer(name)
+        let answer = Designation(name: name, [listener], path: "/dns-query").answer(name, .svcb)
         #expect(answer == .services(name, [data], ttl: 300))
     }
 

@@ -58,12 +58,6 @@ import Testing
         }
     }
 
-    @Test func whatAnotherFileLacksIsFound() throws {
-        let two = try #require(read("a.example\nb.example\n", .servers).names)
-        let one = try #require(read("b.example\n", .servers).names)
-        #expect(two.hasAll(of: one) && two.hasAll(of: two) && !one.hasAll(of: two) && one.hasAll(of: NameFile()))
-    }
-
     /// Many editors end a file so; nothing in it tells whether there was to be more.
     @Test func whatToDoAboutALastLineWithoutALineFeedIsSaid() {
         let fault = read("a.example\nb.example", .servers).fault

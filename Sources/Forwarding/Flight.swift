@@ -130,7 +130,7 @@ extension Flight {
         case .wanted: becomeWanted(rules, at: now, &orders)
         case .reopened: reopen(rules, at: now, &orders)
         case .waitedBefore(let phase): waited(as: phase, &orders)
-        case .due(let hasStale): due(hasStale: hasStale, rules, at: now, &orders)
+        case .due(let stale): due(stale, rules, at: now, &orders)
         case .failed(let trouble): self.trouble = trouble
         case .refused(let refusal):
             // An answer of an earlier group is better than SERVFAIL and the like, which are better than REFUSED.
@@ -271,7 +271,7 @@ extension Flight {
         begin(after: route[last].after, rules, at: now, &orders)
     }
 
-    private func due(hasStale: Bool, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders) {
+    private func due(_ stale: DNSCache.Held?, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders) {
         if let hedgeAt, let last, hedgeAt <= now {
             let group = rules[route[last].group]
             let because = group.carriesAddresses ? group.downBecause ?? .slow : nil
@@ -280,10 +280,10 @@ extension Flight {
         if case .open(let isWanted, let staleAt, let answerBy) = phase {
             if let staleAt, staleAt <= now {
                 phase = .open(isWanted: isWanted, staleAt: nil, answerBy: answerBy)
-                if hasStale {
+                if let stale {
                     orders.give = .stale
-                    // The next group's answer is no longer needed, and would not be cached beside this one.
-                    let isOwed = standsIn(route.count, rules)
+                    // The next group's answer is no longer needed, and would not be cached beside an account's.
+                    let isOwed = stale.audience.isOfAccounts && standsIn(route.count, rules)
                     phase = .answered(isWanted: isWanted, isStale: isOwed)
                     if isOwed { hedgeAt = nil }
                 }

@@ -148,8 +148,8 @@ enum FlightEvent {
     /// The flight replaces a flight in this phase, whose clients retain their deadlines.
     case waitedBefore(FlightPhase)
     /// ``Flight/nextMoment`` has come.
-    /// - Parameter hasStale: Whether there is a stale answer; read only if ``Flight/isStaleDue(at:)``.
-    case due(hasStale: Bool)
+    /// - Parameter stale: The stale answer, if there is one; read only if ``Flight/isStaleDue(at:)``.
+    case due(stale: DNSCache.Held?)
     /// A server has failed, and the group goes on to its next server.
     case failed(Trouble)
     /// A server has returned SERVFAIL or the like, or REFUSED, and the group goes on to its next server.
@@ -277,8 +277,10 @@ extension Flight {
     /// Whether the name has records of other types at an earlier group, so that no group's NXDOMAIN is given for it.
     func hasName(before step: Int) -> Bool { has(.noData, in: 0..<step) }
 
-    /// Whether an earlier group has proven that it has no record of the name.
-    func isGone(before step: Int) -> Bool { has(.noRecord, in: 0..<step) }
+    /// Whether the group with this origin, of an earlier step, has no record of the name.
+    func isWithoutRecord(_ origin: UInt16, before step: Int) -> Bool {
+        (0..<step).contains { steps[$0] == .noRecord && route[$0].group.origin == origin }
+    }
 
     /// The step that an answer leads to; nil if the answer leads to no other group, as an account's: the account has
     /// the name, and no AAAA record.

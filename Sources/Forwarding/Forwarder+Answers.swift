@@ -256,7 +256,7 @@ extension Forwarder {
         _ best: StepAnswer, of flight: Flight, isStandIn: Bool, at now: Tick
     ) -> Answer {
         let (key, group) = (flight.key, flight.route[best.step].group)
-        var answer = existing(best.answer, key, isGone: flight.isGone(before: best.step), at: now)
+        var answer = existing(best.answer, key, of: flight, before: best.step, at: now)
         let longest = isStandIn ? min(timing.maxTTL, Timing.standInTTL) : timing.maxTTL
         // `minTTL` has applied to an entry of the store, and to the A records from which the answer is made. It is a time
         // in the cache, so it does not apply to an answer that is not cached, as one made from stale records.
@@ -280,17 +280,25 @@ extension Forwarder {
     /// An answer as clients get it. NXDOMAIN holds for all types of a name (RFC 8020): of a name that the hosts file has,
     /// or of which the cache has an account's addresses, it says that there is no such record. An answer with signatures
     /// stays, since clients may check it.
-    /// - Parameter isGone: Whether an account had no record of the name when it was asked for this answer.
+    /// - Parameter flight: The flight with the answer, at the step ``before``: an account that had no record of the name
+    ///   then no longer counts.
     @inline(__always)
-    func existing(_ answer: Answer, _ key: Flight.Key, isGone: Bool = false, at now: Tick) -> Answer {
-        answer.head.responseCode == .nxDomain && exists(answer, key, isGone, at: now) ? answer.withoutDenial : answer
+    func existing(
+        _ answer: Answer, _ key: Flight.Key, of flight: Flight? = nil, before step: Int = 0, at now: Tick
+    ) -> Answer {
+        answer.head.responseCode == .nxDomain && exists(answer, key, flight, step, at: now)
+            ? answer.withoutDenial : answer
     }
 
     @inline(never)
-    private func exists(_ answer: Answer, _ key: Flight.Key, _ isGone: Bool, at now: Tick) -> Bool {
+    private func exists(
+        _ answer: Answer, _ key: Flight.Key, _ flight: Flight?, _ step: Int, at now: Tick
+    ) -> Bool {
         guard !key.findsServer, !answer.isSigned else { return false }
         return policy.isInHosts(key.name, key.type)
-            || !isGone && addressesOfAccounts(key, at: now).contains { $0.isFresh && !$0.isStandIn }
+            || addressesOfAccounts(key, at: now).contains {
+                $0.isFresh && !$0.isStandIn && flight?.isWithoutRecord($0.origin, before: step) != true
+            }
     }
 
     /// The cached answers with addresses of a name, of either family, that an account gave.

@@ -172,8 +172,8 @@ extension Forwarder {
         }
         if let best = secondBest(of: flight) {
             let answer = explained(best, of: flight)
-            let isGone = flight.isGone(before: best.step)
-            reply(flight, clients, existing(answer, flight.key, isGone: isGone, at: now).unkept, by: best.by)
+            let existing = existing(answer, flight.key, of: flight, before: best.step, at: now)
+            reply(flight, clients, existing.unkept, by: best.by)
         } else {
             var reason = reason(flight)
             if timedOut { reason.code = .noReachableAuthority }

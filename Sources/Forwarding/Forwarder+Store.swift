@@ -15,7 +15,9 @@ extension Forwarder {
         if store.isOn, flight.isCurrent, !flight.isBinding, desk.rules[group].isShared {
             let isAccount = desk.rules[group].carriesAddresses
             let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
-            let isOfGroup = known?.isStandIn == false && known?.origin == group.origin
+            // Made AAAA records are as old as their making.
+            let isMade = known?.answer.addresses.contains(where: policy.isTranslated) ?? false
+            let isOfGroup = known?.isStandIn == false && known?.origin == group.origin && !isMade
             let subject = StoreSubject(
                 flight: flight.id, step: step, key: key, bases: flight.bases,
                 question: sharedQuestion(group, key.name.name, key.type, for: key.audience), isAccount: isAccount,
@@ -99,7 +101,7 @@ extension Forwarder {
             return tell(flight, .answered(aged(answer)), at: now)
         }
         guard !flight.standsIn(step, desk.rules) else { return tell(flight, .stored(aged(answer)), at: now) }
-        answer = existing(answer, key, isGone: flight.isGone(before: step), at: now)
+        answer = existing(answer, key, of: flight, before: step, at: now)
         rank(&answer, of: key.name, key.type, at: now)
         cacheShared(answer, elapsed, subject, at: now)
         desk.withdraw(flight)

@@ -292,8 +292,7 @@ public struct Forwarder: ~Copyable {
 
     private mutating func flightMoment(_ id: TableID, at now: Tick) {
         guard let flight = flights[id] else { return }
-        let hasStale = flight.isStaleDue(at: now) && known(flight, at: now) != nil
-        tell(flight, .due(hasStale: hasStale), at: now)
+        tell(flight, .due(stale: flight.isStaleDue(at: now) ? known(flight, at: now) : nil), at: now)
     }
 
     /// Drops the deadlines of ended subjects once they are the majority: constant cost for each.

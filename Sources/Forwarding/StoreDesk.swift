@@ -185,13 +185,13 @@ struct StoreDesk {
         }
         health.answered()
         counters.reads += 1
-        if worth.isFresh { counters.hits += 1 }
         pace.add(now.nanoseconds &- read.sent.nanoseconds, worth.isFresh)
         if pace.isTooSlow { health.goAway("it takes longer than \(Self.mostWait) ms", at: now, &actions) }
         var isEarlier = false
         if case .fresh(let elapsed, _) = worth, let known = read.subject.known {
             isEarlier = Int(now.seconds) - Int(elapsed) + Int(StoreClock.tolerance) < known
         }
+        if worth.isFresh, !isEarlier { counters.hits += 1 }
         guard !read.isOutdated, !isEarlier else { return storeHasNothing(read, at: now, &actions) }
         let flight = flights[read.subject.flight]
         // A refresh takes the lease for an entry that is due, just as for an absent entry.

@@ -516,7 +516,9 @@ final class Episode {
 
     /// Whether the cache has a stale entry that can still be given after clients have waited for a fresh answer.
     private func hasStale(_ name: String, _ type: UInt16, _ manner: Script.Manner) -> Bool {
-        guard let daemon, let name = Name(name) else { return false }
+        // Service bindings are not given stale: without the group that has them there are none.
+        let mayBeBound = type == 65 && !plan.groups(for: name).isDisjoint(with: Topology.accounts)
+        guard let daemon, !mayBeBound, let name = Name(name) else { return false }
         let found = [0, 2_000_000_000 as UInt64].map { later in
             daemon.cache.find(
                 name, type: RecordType(rawValue: type),

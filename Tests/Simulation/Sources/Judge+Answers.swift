@@ -248,7 +248,10 @@ extension Judge {
     /// Checks an answer while there is no trouble.
     private func checkCalm(_ answer: Answer) {
         let (asked, who) = (answer.asked, answer.who)
-        guard asked.at > isCalmAt, !answer.truth.isSilent,
+        let isHeldUp = asked.plan.groups.contains {
+            answer.groups.contains($0.name) && mayHoldUp($0, since: asked.at)
+        }
+        guard asked.at > isCalmAt, !answer.truth.isSilent, !isHeldUp,
             !asked.plan.isHTTPOnly && !asked.plan.asksAccountsAlone(asked.query.name)
                 || asked.plan.accountAnswers(asked.query.name, answer.truth)
         else { return }

@@ -29,6 +29,8 @@ final class Judge {
     private var asksFirst: [String: UInt64] = [:]
     /// Since when each first server has been known to answer: it was asked for a name that it answers, all being well.
     private var answersSince: [String: UInt64] = [:]
+    /// When each group was last asked for a name that is silent, which takes the room of others at a server with little room.
+    private var heldUpAt: [String: UInt64] = [:]
     /// Nanoseconds within which a server that is well answers.
     private static let answered: UInt64 = 1_000_000_000
     /// Since when each group has asked its other servers alone, all being well.
@@ -119,7 +121,7 @@ final class Judge {
         (lately, attempts, setBack, explanations, forgotten) = ([:], [:], [], [:], [])
         (bogusNames, prefixes) = ([], [])
         (isCalmAt, areServersCalmAt, isCrowdedUntil, lastFlush, lastRouteChange) = (0, 0, 0, 0, 0)
-        (asksFirst, answersSince, asksOthersSince) = ([:], [:], [:])
+        (asksFirst, answersSince, asksOthersSince, heldUpAt) = ([:], [:], [:], [:])
         digest = 14_695_981_039_346_656_037
         era = 0
     }
@@ -169,6 +171,11 @@ final class Judge {
         lastChange = kernel.awake
         isCalmAt = max(isCalmAt, kernel.now + UInt64(seconds + 120) * 1_000_000_000)
         if !isShortage { areServersCalmAt = isCalmAt }
+    }
+
+    /// Whether silent names may hold up others of a group, from a moment on.
+    func mayHoldUp(_ group: Plan.Group, since moment: UInt64) -> Bool {
+        group.concurrency < 64 && heldUpAt[group.name].map { $0 + Self.underWay > moment } ?? false
     }
 
     /// For so many seconds there are more questions than servers have room for, and those under way then end later.
@@ -300,7 +307,7 @@ final class Judge {
         if recent.allSatisfy({ $0.target(of: name) != nil }) { fault("\(host.name) is asked for \(name), an alias") }
         let isExplained = explanations[name]?.contains { $0 + Self.underWay > awake } ?? false
         checkOrder(host, name, type, isExplained: isExplained)
-        if Truth(name, type).isSilent { answersSince[host.name] = nil }
+        if Truth(name, type).isSilent { (answersSince[host.name], heldUpAt[host.group]) = (nil, now) }
         // A group whose names were silent counts as down until it was asked for a name that it answers.
         let isKnownToAnswer = recent.allSatisfy { plan in
             guard let first = plan.group(of: name)?.hosts.first, let since = answersSince[first.name] else {

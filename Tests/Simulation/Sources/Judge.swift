@@ -31,6 +31,8 @@ final class Judge {
     private var answersSince: [String: UInt64] = [:]
     /// When each group was last asked for a name that is silent, which takes the room of others at a server with little room.
     private var heldUpAt: [String: UInt64] = [:]
+    /// When each group was first asked after that for a name that it answers; until then it may count as down.
+    private var isUpSince: [String: UInt64] = [:]
     /// Nanoseconds within which a server that is well answers.
     private static let answered: UInt64 = 1_000_000_000
     /// Since when each group has asked its other servers alone, all being well.
@@ -121,7 +123,7 @@ final class Judge {
         (lately, attempts, setBack, explanations, forgotten) = ([:], [:], [], [:], [])
         (bogusNames, prefixes) = ([], [])
         (isCalmAt, areServersCalmAt, isCrowdedUntil, lastFlush, lastRouteChange) = (0, 0, 0, 0, 0)
-        (asksFirst, answersSince, asksOthersSince, heldUpAt) = ([:], [:], [:], [:])
+        (asksFirst, answersSince, asksOthersSince, heldUpAt, isUpSince) = ([:], [:], [:], [:], [:])
         digest = 14_695_981_039_346_656_037
         era = 0
     }
@@ -173,9 +175,11 @@ final class Judge {
         if !isShortage { areServersCalmAt = isCalmAt }
     }
 
-    /// Whether silent names may hold up others of a group, from a moment on.
+    /// Whether silent names may hold up others of a group from a moment on, or have others asked instead.
     func mayHoldUp(_ group: Plan.Group, since moment: UInt64) -> Bool {
-        group.concurrency < 64 && heldUpAt[group.name].map { $0 + Self.underWay > moment } ?? false
+        guard let last = heldUpAt[group.name] else { return false }
+        let isUp = isUpSince[group.name].map { $0 + Self.answered < moment } ?? false
+        return group.concurrency < 64 && last + Self.underWay > moment || !isUp && !group.thenTry.isEmpty
     }
 
     /// For so many seconds there are more questions than servers have room for, and those under way then end later.
@@ -307,7 +311,11 @@ final class Judge {
         if recent.allSatisfy({ $0.target(of: name) != nil }) { fault("\(host.name) is asked for \(name), an alias") }
         let isExplained = explanations[name]?.contains { $0 + Self.underWay > awake } ?? false
         checkOrder(host, name, type, isExplained: isExplained)
-        if Truth(name, type).isSilent { (answersSince[host.name], heldUpAt[host.group]) = (nil, now) }
+        if Truth(name, type).isSilent {
+            (answersSince[host.name], heldUpAt[host.group], isUpSince[host.group]) = (nil, now, nil)
+        } else if isUpSince[host.group] == nil {
+            isUpSince[host.group] = now
+        }
         // A group whose names were silent counts as down until it was asked for a name that it answers.
         let isKnownToAnswer = recent.allSatisfy { plan in
             guard let first = plan.group(of: name)?.hosts.first, let since = answersSince[first.name] else {

@@ -29,6 +29,8 @@ public struct Policy: Sendable {
     public var hosts: HostsTable
     /// The families of accounts, by `GroupID.rawValue`.
     private var families: [Families] = []
+    /// Whether a route excludes a family that a later account of the route is asked for.
+    private var excludesFamilies = false
     /// The names whose addresses are sorted by the speed of their replies; nil if there are none.
     public var ranked: RankedNames?
     /// The prefix of the AAAA records that are made from A records (RFC 6147); nil if none are made.
@@ -131,15 +133,23 @@ public struct Policy: Sendable {
             let own = groupRoutes[index].steps.first { $0.group == GroupID(index) }
             return own == nil || own == asked.first ? asked : nil
         }
+        excludesFamilies = !kinds.without.isEmpty
         for index in groupRoutes.indices {
             (groupRoutes[index].ipv4Steps, groupRoutes[index].ipv6Steps) = (asked(index, .ipv4), asked(index, .ipv6))
+            let route = groupRoutes[index]
+            for step in route.steps where !route.messageSteps.contains(where: { $0.group == step.group }) {
+                let families = families(of: step.group)
+                excludesFamilies =
+                    excludesFamilies || route.ipv4Steps == nil && families.contains(.ipv4)
+                    || route.ipv6Steps == nil && families.contains(.ipv6)
+            }
         }
     }
 
     /// Whether addresses may be cached as an account gave them: they may not if the name's own group, or a group before
     /// the account, excludes their family, since a later account gives both families in one lookup.
     func mayCache(_ type: RecordType, of name: Name, by account: GroupID) -> Bool {
-        route(name, type).asks([account])
+        !excludesFamilies || route(name, type).asks([account])
     }
 
     /// The pattern that matches a question, and its group.

@@ -81,6 +81,8 @@ struct FlightRules {
         var isShared = false
         /// Whether no server of the group answers; the next step then begins at once.
         var isDown = false
+        /// Whether it has a plan (`queriesPerSecond`), past which a question goes to the next group.
+        var hasPlan = false
         /// Why the group is down; nil if it is not.
         var downBecause: FallbackReason?
         /// Until when the next step begins at once because of ``isDown``, which may be outdated after that.

@@ -60,7 +60,8 @@ extension Forwarder {
 
     /// Sets ``Flight/isLastResort`` of a flight that asks the group of this step.
     mutating func noteLastResort(_ flight: Flight, _ step: Int, at now: Tick) {
-        guard desk.mayPassOn(flight.route[step].group), flight.source != .daemon else { return }
+        let group = desk.rules[flight.route[step].group]
+        guard group.isDown || group.hasPlan, flight.source != .daemon else { return }
         flight.isLastResort = flight.route[(step + 1)...].allSatisfy { other in
             other.after.isDisjoint(with: .failure) || !desk.rules.hasServers(other)
                 || isNoRecordBudgetSpent(other.group, flight.key, at: now)

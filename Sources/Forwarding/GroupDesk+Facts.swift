@@ -24,9 +24,6 @@ extension GroupDesk {
         return groups[index].noRecordBudget.hasRoom(for: key.name, at: now) || groups[index].lookups[key] != nil
     }
 
-    /// Whether a group may send a question on to another group unasked: the group is down, or has a plan.
-    func mayPassOn(_ group: GroupID) -> Bool { rules[group].isDown || groups[group.rawValue].plan != nil }
-
     /// Logs that a name is not sent to a group, since too many names below its domain had no record.
     mutating func notePastBudget(_ group: GroupID, at now: Tick) {
         if groups[group.rawValue].noRecordNews.isNews(at: now) { actions.append(.report(.noRecordBudgetSpent(group))) }

@@ -56,7 +56,7 @@ struct GroupState {
     var traits: FlightRules.GroupTraits {
         FlightRules.GroupTraits(
             hasServers: !servers.isEmpty, carriesAddresses: group.carriesAddresses, isProven: group.isProven,
-            isShared: group.isShared, isDown: choice.isDown,
+            isShared: group.isShared, isDown: choice.isDown, hasPlan: plan != nil,
             downBecause: choice.isDown ? trouble.flatMap { FallbackReason($0.failure.kind) } : nil,
             isLeftUntil: choice.isLeftUntil)
     }

@@ -100,6 +100,25 @@ import Testing
         #expect(known.names?.isWaiting == false)
     }
 
+    /// A name that is taken out of a wall's file in place may be the name of the wall's server at once; the file's other names stay
+    /// until it is written.
+    @Test func aServerWithANameThatTheFileOfAWallHad() throws {
+        try write("one.example\n", "wall")
+        let known = NameLists.Known(cacheFile: "\(folder)/cache")
+        func names(copy: String) throws -> NameLists {
+            try NameCopy(path: "\(folder)/wall", text: Array(copy.utf8)).write(beside: known.cacheFile)
+            let settings = try Settings.load(
+                "[upstreams.wall]\nservers = [\"tls://dns.corp.example\"]\ndomainsFile = \"\(folder)/wall\"\n")
+            return try NameLists(settings, GroupNumbers(settings), known)
+        }
+        var lists = try names(copy: "corp.example\none.example\ntwo.example\n")
+        let taken = ["corp", "one", "two"].map { lists.rules.group(of: Name("a.\($0).example")!) != nil }
+        let copies = lists.takeTexts()
+        #expect(taken == [false, true, true] && lists.isWaiting && copies.isEmpty)
+        try write("corp.example\n", "wall")
+        #expect(throws: StartFailure.self) { _ = try names(copy: "corp.example\none.example\n") }
+    }
+
     /// A file in conflict that is put right in place: its new names are taken at once, and its error is gone.
     @Test func aFileInConflictThatIsPutRightInPlace() throws {
         try write("a.example\nb.example\n", "first")

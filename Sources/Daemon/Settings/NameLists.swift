@@ -8,13 +8,13 @@ import Upstreams
 
 /// The assignment of names to groups, by the settings and the files that they name.
 struct NameLists: Sendable, Equatable {
-    let rules: DomainRules
+    private(set) var rules: DomainRules
     /// A digest of all lists, stable over restarts.
-    let fingerprint: UInt64
+    private(set) var fingerprint: UInt64
     /// The files, which may change.
     private(set) var files: [File] = []
 
-    private let sources: [Source]
+    private var sources: [Source]
 
     /// A list with the position of its patterns.
     private struct Source {
@@ -135,7 +135,14 @@ struct NameLists: Sendable, Equatable {
         }
         (rules, fingerprint) = try Self.rules(&sources, &files, known)
         (self.sources, self.files) = (sources, files)
-        try refuseCircles(settings, numbers)
+        do throws(StartFailure) {
+            try refuseCircles(settings, numbers)
+        } catch {
+            guard Self.giveUp(takersOf: own, &sources, &files) else { throw error }
+            (rules, fingerprint) = try Self.rules(&sources, &files, known)
+            (self.sources, self.files) = (sources, files)
+            try refuseCircles(settings, numbers)
+        }
         try refuseAliasCircles(settings, numbers)
     }
 
@@ -172,17 +179,43 @@ struct NameLists: Sendable, Equatable {
         _ error: DomainRulesError, _ sources: inout [Source], _ files: inout [File]
     ) -> Bool {
         guard case .conflict(_, let first, let second) = error else { return false }
-        for (own, other) in [(second.list, first.list), (first.list, second.list)] {
-            guard let index = sources[own].file else { continue }
-            let kept = files[index].lacked.subtracting(sources[other].list)
-            let taken = files[index].lacked.subtracting(kept)
-            guard taken.count > 0 else { continue }
-            files[index].lacked = kept
-            files[index].names?.remove(taken)
-            sources[own].list = sources[own].list.subtracting(taken)
-            return true
+        return giveUp(sources[first.list].list, in: second.list, &sources, &files)
+            || giveUp(sources[second.list].list, in: first.list, &sources, &files)
+    }
+
+    /// Takes from all lists the patterns that take one of these names and that their files lack: without them, a server
+    /// may be found.
+    /// - Returns: False if there are none.
+    private static func giveUp(
+        takersOf names: [Name], _ sources: inout [Source], _ files: inout [File]
+    ) -> Bool {
+        var isAny = false
+        for own in sources.indices {
+            let lacked = sources[own].file.map { files[$0].lacked.patterns } ?? []
+            let takers = lacked.filter { pattern in
+                switch pattern {
+                case .subtree(let parent), .below(let parent): names.contains { $0.isWithin(parent) }
+                case .only, .singleLabels, .network: false
+                }
+            }
+            if giveUp(DomainList(takers), in: own, &sources, &files) { isAny = true }
         }
-        return false
+        return isAny
+    }
+
+    /// Takes these patterns from a list as far as its file lacks them.
+    /// - Returns: False if it lacks none of them.
+    private static func giveUp(
+        _ patterns: DomainList, in own: Int, _ sources: inout [Source], _ files: inout [File]
+    ) -> Bool {
+        guard let index = sources[own].file else { return false }
+        let kept = files[index].lacked.subtracting(patterns)
+        let taken = files[index].lacked.subtracting(kept)
+        guard taken.count > 0 else { return false }
+        files[index].lacked = kept
+        files[index].names?.remove(taken)
+        sources[own].list = sources[own].list.subtracting(taken)
+        return true
     }
 
     /// Gives one of two lists in conflict its former names back: the list of a file that did not have the pattern

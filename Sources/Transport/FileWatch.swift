@@ -202,10 +202,10 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
             let paths = event.name.isEmpty ? watched.files : watched.names[event.name]
         else { return nil }
         let isClosed = event.mask & UInt32(IN_CLOSE_WRITE) != 0
-        let isPlaced =
-            event.mask & UInt32(IN_MOVED_TO) != 0
-            || event.mask & UInt32(IN_CREATE) != 0 && Self.isWhole("\(watched.folder)/\(event.name)")
-        guard isClosed || isPlaced else { return [] }
+        let isMade = event.mask & UInt32(IN_CREATE) != 0 && Self.isWhole("\(watched.folder)/\(event.name)")
+        // A file in a folder that was just made may be half-written, since its end is not seen.
+        let isPlaced = event.mask & UInt32(IN_MOVED_TO) != 0 || isMade && event.mask & UInt32(IN_ISDIR) == 0
+        guard isClosed || isMade || isPlaced else { return [] }
         for path in paths { placed[path] = isPlaced ? FileStamp(path) : nil }
         return paths
     }

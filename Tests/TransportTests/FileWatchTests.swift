@@ -169,7 +169,7 @@ import Testing
         try write("x", "d1/f")
         try succeed(symlink("d1", folder + "/d"))
         let (told, watch) = (Journal<Set<String>>(), Journal<FileWatch>())
-        let names = ["a", "b", "d/f"]
+        let names = ["a", "b", "d/f", "e/f"]
         try loop.inTurn { [folder] loop in
             watch.append(FileWatch(names.map { folder + "/" + $0 }, in: loop, failed: { _ in }) { told.append($0) })
         }
@@ -212,6 +212,15 @@ import Testing
         #expect(try written { try self.succeed(rename(self.folder + "/next", self.folder + "/d")) } == ["d/f"])
         #expect(try placed() == ["a", "b", "d/f"])
         #expect(try written { try self.write("z", "d2/f") } == ["d/f"])
+        #expect(try placed() == ["a", "b"])
+        // The file is begun before its folder is watched.
+        let made = try written {
+            try loop.inTurn { [folder] _ in
+                #expect(mkdir(folder + "/e", 0o755) == 0)
+                #expect(FileManager.default.createFile(atPath: folder + "/e/f", contents: nil))
+            }
+        }
+        #expect(made == ["e/f"])
         #expect(try placed() == ["a", "b"])
     }
 }

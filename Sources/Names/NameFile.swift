@@ -91,7 +91,11 @@ public struct NameFile: Sendable, Equatable {
             if use == .servers, mayBeWritten, var union = known() {
                 let lacked = union.taken.subtracting(new.taken)
                 if lacked.count > 0 {
-                    union.add(new)
+                    if new.taken.subtracting(union.taken).count > 0 {
+                        // The file's patterns come first, with their lines.
+                        union = new
+                        union.taken.append(lacked.octets, count: lacked.count)
+                    }
                     return Outcome(names: union, fault: nil, isCopy: false, lacked: lacked)
                 }
             }
@@ -128,12 +132,6 @@ public struct NameFile: Sendable, Equatable {
 
     /// A list without names.
     public init() {}
-
-    /// Takes the patterns of the other file as well. Their lines are those of no file.
-    private mutating func add(_ other: NameFile) {
-        let missing = other.taken.subtracting(taken)
-        taken.append(missing.octets, count: missing.count)
-    }
 
     /// Gives up patterns.
     public mutating func remove(_ patterns: DomainList) { taken = taken.subtracting(patterns) }

@@ -16,8 +16,9 @@ internal import Glibc
 /// | has changed at a start, a reload, or while it could not be watched | then | likewise; at a start those of the copy |
 /// | is missing, unreadable, or without names or servers | at once | stay, of a file of names without end, else for 5 s |
 ///
-/// `resolv.conf` lacks its former contents only if it has no server at all. The configuration is read when an operator
-/// says so, in whatever state; at a reload, one that is missing or has no section counts as half-written.
+/// What hosts files and `resolv.conf` lack stays for a minute at most. `resolv.conf` lacks its former contents only if
+/// it has no server at all. The configuration is read when an operator says so, in whatever state; at a reload, one that
+/// is missing or has no section counts as half-written.
 public struct FileStamp: Sendable {
     private let path: String
     private let marks: Marks?

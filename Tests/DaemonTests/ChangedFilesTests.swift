@@ -154,6 +154,16 @@ import Testing
         expectEnd { loop.stop($0) }
     }
 
+    @Test("names stay while a file is written, and no longer than a minute", arguments: [(0, 8), (20, 28), (100, 60)])
+    func aLackOfHostsEnds(_ row: (written: UInt64, end: UInt64)) {
+        var (lack, now): (FileLack?, UInt64) = (FileLack(at: 0), 0)
+        while let current = lack {
+            now += 4
+            lack = current.continued(isUnfinished: now <= row.written, at: now * 1_000_000_000)
+        }
+        #expect(now == row.end)
+    }
+
     @Test func theHostsFile() throws {
         var settings = Settings()
         settings.fallback.hosts = [try write("192.0.2.1 old.example\n", "hosts")]

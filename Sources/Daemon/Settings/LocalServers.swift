@@ -33,10 +33,10 @@ final class LocalServers: @unchecked Sendable {
     private var said: Set<LeftOutServer> = []
     /// The hosts files without contents when ``hosts`` was read.
     private var emptyHosts: Set<String> = []
-    /// Since when names stay that the hosts files lack, in nanoseconds of ``Clock``; nil: none.
-    private var lackingSince: UInt64?
-    /// Since when the servers stay although the file that named them has none, likewise.
-    private var serversGoneSince: UInt64?
+    /// While names stay that the hosts files lack.
+    private var hostsLack: FileLack?
+    /// While the servers stay although the file that named them has none.
+    private var serversLack: FileLack?
     /// When ``networkChanged()`` was called last, in nanoseconds of ``Clock``.
     private var networkChangedAt: UInt64 = 0
     /// Why the hosts files could not be read the last time.
@@ -47,9 +47,6 @@ final class LocalServers: @unchecked Sendable {
     private var turn = 0
     private var isReading = false
     private let asksResolvedFirst: Bool
-    /// How long names or servers stay that their file lacks, in nanoseconds: see ``FileStamp``. An editor moves it away
-    /// or empties it before it writes it again, and a script may make it readable last.
-    private static let rest: UInt64 = 5_000_000_000
 
     /// - Parameters:
     ///   - listening: The endpoints of the daemon itself.
@@ -88,18 +85,18 @@ final class LocalServers: @unchecked Sendable {
         let isOutdated = reading.begun <= networkChangedAt
         if !isOutdated || areSameFiles != true {
             take(resolvers: reading)
-            serversGoneSince = nil
+            serversLack = nil
         }
         if Self.resolvers(new).isEmpty { hasFound = false }
         if let read = reading.hosts {
             let followed = (last?.fallback.hosts ?? []).filter(new.fallback.hosts.contains)
             let union = reading.mayLackHosts(of: followed, emptyBefore: emptyHosts) ? read.joined(with: hosts) : nil
-            (hosts, lackingSince) = (union ?? read, union == nil ? nil : Clock.now())
+            (hosts, hostsLack) = (union ?? read, union == nil ? nil : FileLack(at: Clock.now()))
             if union == nil { takeFaults(of: reading, read) }
         }
         if last == nil || found != before { reportResolvers() }
         // Read again if a file has changed between its reading and its watch, or the network since.
-        let isDue = isOutdated || wasReading || reading.isShort || reading.isByRoutes || lackingSince != nil
+        let isDue = isOutdated || wasReading || reading.isShort || reading.isByRoutes || hostsLack != nil
         read(unlessStill: isDue ? nil : reading.withoutHosts)
         return found != before
     }
@@ -170,19 +167,19 @@ final class LocalServers: @unchecked Sendable {
     ///   - areSameHosts: Whether the hosts in effect are the union, or without it those of the reading.
     private func take(_ reading: LocalReading, _ union: HostsTable?, areSameHosts: Bool) {
         let before = (found, network)
-        /// Begins or continues a wait for what may come back; nil if it is over.
-        func wait(_ begun: UInt64?, for paths: [String]) -> UInt64? {
+        /// Begins or continues a lack; nil if it is over.
+        func lack(_ former: FileLack?, of paths: [String]) -> FileLack? {
             let now = Clock.now()
-            let begun = reading.unfinished.isDisjoint(with: paths) ? begun ?? now : now
-            return now - begun < Self.rest ? begun : nil
+            let isUnfinished = !reading.unfinished.isDisjoint(with: paths)
+            return (former ?? FileLack(at: now)).continued(isUnfinished: isUnfinished, at: now)
         }
-        serversGoneSince = goneSource(reading).flatMap { wait(serversGoneSince, for: [$0]) }
-        if serversGoneSince == nil { take(resolvers: reading) }
+        serversLack = goneSource(reading).flatMap { lack(serversLack, of: [$0]) }
+        if serversLack == nil { take(resolvers: reading) }
         if found != before.0 { reportResolvers() }
         if (found, network) != before { serversChanged() }
         if let read = reading.hosts {
-            lackingSince = union == nil ? nil : wait(lackingSince, for: settings?.fallback.hosts ?? [])
-            let kept = lackingSince == nil ? nil : union
+            hostsLack = union == nil ? nil : lack(hostsLack, of: settings?.fallback.hosts ?? [])
+            let kept = hostsLack == nil ? nil : union
             if !areSameHosts || kept == nil && union != nil {
                 let gone = hosts
                 hosts = kept ?? read
@@ -193,7 +190,7 @@ final class LocalServers: @unchecked Sendable {
             if kept == nil { takeFaults(of: reading, read) }
         }
         // The obstacle may be gone in a while.
-        if reading.isShort || lackingSince != nil || serversGoneSince != nil { watch?.lookAgain() }
+        if reading.isShort || hostsLack != nil || serversLack != nil { watch?.lookAgain() }
     }
 
     /// The file that names the present servers, if it has none now, in the same network.
@@ -237,6 +234,27 @@ final class LocalServers: @unchecked Sendable {
         if !servers.isEmpty || settings.isFallbackNeeded { report.fallback(settings, servers) }
         let isAwaited = settings.privateNames.entries.contains(.resolvConf) && !hasFound
         report.privateNames(self.servers(of: settings.privateNames), unlike: servers, isAwaited: isAwaited)
+    }
+}
+
+/// How long names or servers stay that their files lack: see ``FileStamp``. An editor moves a file away or empties it
+/// before it writes it again, and a script may make it readable last. Times are in nanoseconds of ``Clock``.
+struct FileLack {
+    private let begun: UInt64
+    /// When the files were last found unfinished.
+    private var unfinished: UInt64
+
+    private static let rest: UInt64 = 5_000_000_000
+    /// A program may write one of the files again and again: the names of all of them would stay.
+    private static let limit: UInt64 = 60_000_000_000
+
+    init(at now: UInt64) { (begun, unfinished) = (now, now) }
+
+    /// The lack after another reading; nil if it is over.
+    func continued(isUnfinished: Bool, at now: UInt64) -> FileLack? {
+        var lack = self
+        if isUnfinished { lack.unfinished = now }
+        return now - lack.unfinished < Self.rest && now - begun < Self.limit ? lack : nil
     }
 }
 

@@ -383,6 +383,23 @@ def test_sockets_of_systemd_for_tls_alone(binary, trusting, certificate, tmp_pat
             assert process.wait(20) == 0
 
 
+def test_sockets_of_systemd_for_tls_alone_while_another_program_has_port_53(binary, trusting, certificate, tmp_path):
+    more = {"HTTPDNSD_LISTEN_CERTIFICATEFILE": str(certificate), "HTTPDNSD_LISTEN_KEYFILE": str(certificate)}
+    with listening(socket.SOCK_STREAM, ("127.0.0.1", TLS)) as handed, listening(socket.SOCK_STREAM, ("127.0.0.9", 53)):
+        process = handed_over(binary, [handed], tmp_path, names=["dot"], more=more)
+        try:
+            eventually(lambda: f"listening on tls://127.0.0.1:{TLS}" in (tmp_path / "log").read_text(), "it serves what it was given")
+            question = dns.message.make_query("localhost", "A").to_wire()
+            assert addresses(dns.message.from_wire(over(trusting(), question))) == ["127.0.0.1"]
+            eventually(lambda: "no question comes there: bind 127.0.0.9:53: Address already in use: another program has it; "
+                       "ss -lntup says which; listen.addresses may name another address or port" in (tmp_path / "log").read_text(),
+                       "it says what it does not serve")
+            assert "httpdnsd.socket does not" not in (tmp_path / "log").read_text()
+        finally:
+            process.terminate()
+            assert process.wait(20) == 0
+
+
 def own(common_name, key, folder, name, days="90"):
     """A certificate signed by its own key, by the `openssl` command."""
     subprocess.run(["openssl", "req", "-x509", "-newkey", *key, "-nodes", "-days", days, "-subj", f"/CN={common_name}",

@@ -10,7 +10,7 @@ struct Sockets {
     var datagrams: [DatagramSocket] = []
     private var streams: [Tally.Transport: [StreamListener]] = [:]
     private var areHandedOver = false
-    /// Addresses that the settings do not name, and that cannot be bound.
+    /// Addresses that cannot be bound, and that the settings do not name, or beside sockets that were handed over.
     private(set) var leftOut: [SystemError] = []
 
     /// - Parameters:
@@ -32,9 +32,11 @@ struct Sockets {
                 try sockets.bind(address, .tcp, listen, workers)
             } catch {
                 // A machine without IPv6 has no [::1]. That is no error in settings which do not name it.
-                guard error.isAddressMissing, !sockets.datagrams.isEmpty,
-                    listen.addresses == Settings.Listen.standardAddresses
-                else { throw error }
+                let isNeedless =
+                    error.isAddressMissing && !sockets.datagrams.isEmpty
+                    && listen.addresses == Settings.Listen.standardAddresses
+                // Sockets that were handed over are served in any case.
+                guard sockets.areHandedOver || isNeedless else { throw error }
                 sockets.leftOut.append(error)
             }
         }
@@ -120,9 +122,11 @@ struct Sockets {
 
     /// The addresses without sockets from the service manager, in words.
     func missing(_ listen: Settings.Listen) -> [String] {
-        let notBound = leftOut.map { "no question comes there: \($0.explained)" }
+        let notBound = leftOut.map { "no question comes there: \($0.explainedOfSockets)" }
         guard areHandedOver else { return notBound }
-        return notBound + Self.missing(listen.addresses, of: datagramEndpoints, endpoints(.tcp)).map(Report.missing)
+        let others = listen.addresses.filter { address in !leftOut.contains { $0.subject == "\(address)" } }
+        return notBound.map { "\($0); listen.addresses may name another address or port" }
+            + Self.missing(others, of: datagramEndpoints, endpoints(.tcp)).map(Report.missing)
             + Self.kinds.flatMap { kind in
                 Self.missing(listen[keyPath: kind.addresses], of: endpoints(kind.transport)).map { address in
                     kind.missing(address, UnitState(kind.unit, address))

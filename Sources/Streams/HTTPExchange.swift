@@ -33,9 +33,6 @@ package final class HTTPExchange {
 
     /// Ends the exchange without calling `done`.
     package func close() { link.close() }
-
-    /// The loop retains an open stream, which must not outlive the owner of its events.
-    deinit { close() }
 }
 
 extension HTTPExchange: LinkOwner {

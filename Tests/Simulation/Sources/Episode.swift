@@ -331,8 +331,10 @@ final class Episode {
 
     /// With a cache file, an answer that is fresh stays so, since nothing else has changed.
     private func restart() {
+        // Without its resolvers, the network is not known to be the same.
         let hasAll =
             script.hasFile && !kernel.files.isFull && kernel.hasDescriptors && kernel.network.isUp
+            && !files.resolvers.isEmpty
             && max(judge.lastRouteChange, judge.lastFlush) + Judge.underWay < kernel.now
         let areFilesKnown = readBefore.allSatisfy { $0.until <= kernel.now }
         // AAAA records may be made under a prefix that the new daemon has yet to find.

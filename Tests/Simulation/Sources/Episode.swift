@@ -188,7 +188,8 @@ final class Episode {
         case .names(let zones): rewrite { $0.zones = zones }
         case .resolvers(let names): rewrite { $0.resolvers = names }
         case .noResolvers(let seconds):
-            rewrite { $0.resolvers = [] }
+            // The servers that the file has lost stay for up to ten seconds.
+            rewrite(later: 10_000_000_000) { $0.resolvers = [] }
             later(seconds) { $0.rewrite { $0.resolvers = Topology.resolvers[0] } }
         case .hosted(let names):
             rewrite {
@@ -258,7 +259,8 @@ final class Episode {
         }
     }
 
-    private func rewrite(_ change: (inout MachineFiles) -> Void) {
+    private func rewrite(later: UInt64 = 0, _ change: (inout MachineFiles) -> Void) {
+        let noting = noting + later
         readBefore = readBefore.filter { $0.until > kernel.now } + [(files, kernel.now + noting)]
         change(&files)
         files.write(hosts)

@@ -475,13 +475,13 @@ final class Episode {
                 if trouble == .refuses { kernel.network.reset(host) }
             }
         }
-        // By then the first questions have failed at each server.
-        let known = kernel.awake + 7_000_000_000
+        // By then the first questions have failed at each server, and so have all that had begun until then.
+        let known = kernel.awake + 10_000_000_000
         kernel.after(17_000_000_000) {
             guard troubles == judge.troubles, count == judge.plans.count, era == judge.era else { return }
             let asked = judge.names(askedOf: group.hosts, since: known)
-            if asked.count > 12 {
-                judge.fault("\(group.name), which is down, is asked for \(asked.count) names in ten seconds")
+            if asked.count > 9 {
+                judge.fault("\(group.name), which is down, is asked for \(asked.count) names in seven seconds")
             }
         }
     }

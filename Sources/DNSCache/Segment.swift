@@ -110,8 +110,8 @@ struct Segment: ~Copyable {
     }
 
     /// The answer for an audience: its own answer while fresh; else a fresh answer with signatures, without these; else
-    /// its own answer or the other one, expired. A signed NXDOMAIN is not lent: clients that cannot check it get another
-    /// answer for a name that the daemon knows otherwise.
+    /// its own answer or the other one, expired. NXDOMAIN is not lent: clients that do not validate get another answer
+    /// for a name of which the daemon has an account's addresses, or which the hosts file has.
     mutating func held(
         hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32
     ) -> DNSCache.Held? {
@@ -120,8 +120,7 @@ struct Segment: ~Copyable {
         guard !(own?.isFresh ?? false), let lender = clients.lender else { return own }
         let offset = offset(hash: hash, name, type: type) { $0.serves(lender) && !$0.serves(clients) }
         guard let offset, var lent = held(at: offset, at: now), lent.isFresh || own == nil,
-            lent.answer.head.responseCode != .nxDomain || !lent.answer.isSigned,
-            let answer = lent.answer.withoutSignatures(type),
+            lent.answer.head.responseCode != .nxDomain, let answer = lent.answer.withoutSignatures(type),
             case .those(dnssecOK: true, let checkingDisabled) = lent.audience,
             case let borrower = Audience.those(dnssecOK: false, checkingDisabled: checkingDisabled),
             // Other clients may get another answer, such as AAAA made from A.

@@ -160,13 +160,9 @@ import Testing
         }
     }
 
-    @Test func aSignedDenialOfANameServesNoClientWithoutDO() {
-        var denial = Answer.nxDomain(name, type: .a, negativeTTL: 60)
+    @Test func theDenialOfANameServesNoClientWithoutDO() {
+        let denial = Answer.nxDomain(name, type: .a, negativeTTL: 60)
         cache.store(denial, to: name, type: .a, for: signed, at: 0)
-        #expect(cache.find(name, type: .a, for: plain, at: 1)?.answer == denial)
-        denial.body += [0xC0, 0x0C, 0, 46, 0, 1, 0, 0, 0, 60, 0, 20, 0, 6] + [UInt8](repeating: 0, count: 18)
-        denial.head.authorityCount += 1
-        cache.store(denial, to: name, type: .a, for: signed, at: 1)
         #expect(cache.find(name, type: .a, for: signed, at: 1)?.answer == denial)
         for now in [UInt32(1), 70] { #expect(cache.find(name, type: .a, for: plain, at: now) == nil) }
     }

@@ -9,6 +9,9 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
     /// The valid lengths of a prefix (RFC 6052 §2.2), the usual one first.
     static let lengths = [96, 64, 56, 48, 40, 32]
 
+    /// The IPv4 addresses of `ipv4only.arpa` (RFC 7050 §2.2).
+    public static let ipv4Only: [IPAddress] = [.v4(192, 0, 0, 170), .v4(192, 0, 0, 171)]
+
     /// Nil for a range that is not of IPv6, for a length other than 32, 40, 48, 56, 64 and 96, for a bit set in octet 8
     /// of the addresses, and for mapped IPv4, loopback, link-local and multicast ranges, whose packets do not leave a
     /// machine.
@@ -24,7 +27,7 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
     /// `ipv4only.arpa`, or under the well-known prefix a private address (RFC 6052 §3.1).
     public func address(of address: IPAddress) -> IPAddress? {
         guard let bits = address.ipv4, address.isOfOneMachine, bits >> 24 != 127, bits >> 16 != 169 << 8 | 254,
-            !Self.isOfIPv4Only(address), self != .wellKnown || !address.isPrivate
+            !Self.ipv4Only.contains(address), self != .wellKnown || !address.isPrivate
         else { return nil }
         return embedding(address)
     }
@@ -32,7 +35,7 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
     /// The address for an AAAA record of `ipv4only.arpa`, by which other programs find the prefix (RFC 7050 §3, RFC
     /// 8880 §7.1); nil for an IPv4 address that this name does not have.
     public func addressOfIPv4Only(_ address: IPAddress) -> IPAddress? {
-        Self.isOfIPv4Only(address) ? embedding(address) : nil
+        Self.ipv4Only.contains(address) ? embedding(address) : nil
     }
 
     private func embedding(_ address: IPAddress) -> IPAddress? {
@@ -61,7 +64,7 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
         var all: [NAT64Prefix] = []
         for address in addresses where !address.isIPv4 {
             let possible = lengths.compactMap { NAT64Prefix(Network(around: address, prefixLength: $0)) }.filter {
-                $0.ipv4(in: address).map(isOfIPv4Only) ?? false
+                $0.ipv4(in: address).map(ipv4Only.contains) ?? false
             }
             guard let prefix = possible.first, possible.count == 1,
                 prefix.ipv4(in: address).flatMap(prefix.addressOfIPv4Only) == address
@@ -69,11 +72,6 @@ public struct NAT64Prefix: Hashable, Sendable, CustomStringConvertible {
             if !all.contains(prefix) { all.append(prefix) }
         }
         return all
-    }
-
-    /// Whether an address is one of the two addresses of `ipv4only.arpa` (RFC 7050 §2.2).
-    private static func isOfIPv4Only(_ address: IPAddress) -> Bool {
-        address == .v4(192, 0, 0, 170) || address == .v4(192, 0, 0, 171)
     }
 
     public var description: String { network.description }

@@ -72,7 +72,8 @@ extension Explained {
         case .familyLeftOut:
             return "answered here: \(account) is not asked for \(type) (\(takerSection).addressType)"
         case .typeLeftOut: return "answered here: its group is not asked for \(type) (without)"
-        case .addresses, .translated: return nil
+        case .translated: return "answered here, by the prefix of the network's translator (nat64)"
+        case .addresses: return nil
         case .serviceBinding:
             return explanation.parts.isEmpty
                 ? "HTTPDNS is asked for addresses alone, and the hints in \(type) of another server would undo its protection"

@@ -19,15 +19,12 @@ extension Answer {
         let longest = absence.isCacheable ? absence.keep : Self.longestWithoutSOA
         var made = ComposedMessage(question: body, type: .aaaa)
         var addresses = 0
-        let isIPv4Only = asked.map { Name.ipv4Only.wire[...] == body[..<$0.nameEnd] } ?? false
         for record in records() where record.section == .answer && record.recordClass == .in {
             switch record.type {
             case .cname, .dname: made.append(record, ttl: min(record.ttl, longest))
             case .a where made.hasRoom(for: 16):
                 let ipv4 = IPAddress(bytes: record.rdata.span)
-                guard let address = ipv4.flatMap(isIPv4Only ? prefix.addressOfIPv4Only : prefix.address(of:)) else {
-                    continue
-                }
+                guard let address = ipv4.flatMap(prefix.address(of:)) else { continue }
                 made.append(record.name, .aaaa, ttl: min(record.ttl, longest), address.octets)
                 addresses += 1
             default: continue

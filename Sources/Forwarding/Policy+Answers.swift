@@ -81,7 +81,7 @@ extension Policy {
         hosts.exists(key, isOfThisHost: !Self.isAnsweredByAccounts(type))
     }
 
-    /// TTL of the addresses in groups' own answers, in seconds.
+    /// TTL of the addresses in groups' own answers, and of `ipv4only.arpa`, in seconds.
     private static var groupTTL: UInt32 { 300 }
 
     func localhost(_ name: Name, _ type: RecordType) -> Answer {
@@ -167,6 +167,22 @@ extension Policy {
     /// The prefix of the answers that are made for a client; nil if none are made.
     func synthesis(for audience: Audience) -> NAT64Prefix? {
         audience == .those(dnssecOK: true, checkingDisabled: true) ? nil : synthesis
+    }
+
+    /// The source of the answers that the prefix decides; nil for other questions. Programs find the prefix by
+    /// `ipv4only.arpa` (RFC 8880 §7.2), whose DS is asked of servers while there are any: only they can prove that there
+    /// is none.
+    func translated(_ name: Name, _ type: RecordType, by prefix: NAT64Prefix) -> Way? {
+        if name == .ipv4Only, type != .ds || hasNoPrivateNames {
+            let addresses = NAT64Prefix.ipv4Only + NAT64Prefix.ipv4Only.compactMap(prefix.addressOfIPv4Only)
+            let areAsked = type == .a || type == .aaaa
+            return .answer(
+                areAsked
+                    ? .addresses(name, type: type, addresses, ttl: Self.groupTTL)
+                    : .noData(name, type: type, negativeTTL: Self.groupTTL))
+        }
+        guard type == .ptr, let target = translatedReverse(name) else { return nil }
+        return .alias(of: target, by: nil)
     }
 
     /// The reverse name of the IPv4 address in a reverse name under the prefix; nil for any other name.

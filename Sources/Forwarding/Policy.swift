@@ -14,7 +14,7 @@ public struct Policy: Sendable {
     /// The group for private names that match no pattern of another group.
     let privateNames: GroupID
     /// Whether ``privateNames`` has no servers now; private names then do not exist, or are not known yet.
-    private var hasNoPrivateNames = false
+    private(set) var hasNoPrivateNames = false
     /// See ``UpstreamGroup/awaitsServers``.
     private var awaitsPrivateNames = false
     /// The names whose answers may hold private addresses; nil for all names.
@@ -248,7 +248,7 @@ public struct Policy: Sendable {
         if let own = answerOfGroup(key, type, finding, isOfThisHost: isOfThisHost) { return own }
         if type == .any { return (.answer(.hinfo(name, ttl: Self.fixedTTL)), .any) }
         if let answer = hosts.answer(key, type, ttl: 0, isOfThisHost: isOfThisHost) { return (.answer(answer), .hosts) }
-        if type == .ptr, let target = translatedReverse(name) { return (.alias(of: target, by: nil), .translated) }
+        if let prefix = synthesis, let way = translated(name, type, by: prefix) { return (way, .translated) }
         if hasNoPrivateNames, finding.reserved != nil {
             if awaitsPrivateNames { return (.answer(privateNamesAwaited(name, type)), .privateNamesAwaited) }
             let exists = hosts.exists(key, isOfThisHost: isOfThisHost)

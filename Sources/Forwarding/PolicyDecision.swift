@@ -5,7 +5,7 @@ public import Names
 public enum RouteReason: String, Sendable {
     /// The name is reserved, and the daemon answers it itself: see ``ReservedName``.
     case localhost, nonexistent, noData
-    /// The name is the reverse name of an address under the NAT64 prefix.
+    /// The name is the reverse name of an address under the NAT64 prefix, or `ipv4only.arpa`, which shows the prefix.
     case translated
     /// The name is one of those at which clients find the encrypted ways to ask the daemon.
     case designation

@@ -81,7 +81,7 @@ extension Policy {
         hosts.exists(key, isOfThisHost: !Self.isAnsweredByAccounts(type))
     }
 
-    /// TTL of the addresses in groups' own answers, and of `ipv4only.arpa`, in seconds.
+    /// TTL of the addresses in groups' own answers, and of names that the prefix of a translator decides, in seconds.
     private static var groupTTL: UInt32 { 300 }
 
     func localhost(_ name: Name, _ type: RecordType) -> Answer {
@@ -171,7 +171,8 @@ extension Policy {
 
     /// The source of the answers that the prefix decides; nil for other questions. Programs find the prefix by
     /// `ipv4only.arpa` (RFC 8880 §7.2), whose DS is asked of servers while there are any: only they can prove that there
-    /// is none.
+    /// is none. The reverse name of an address under the prefix is an alias (RFC 6147 §5.3.1): a server's NXDOMAIN for
+    /// another type of it would hold for PTR, too (RFC 8020).
     func translated(_ name: Name, _ type: RecordType, by prefix: NAT64Prefix) -> Way? {
         if name == .ipv4Only, type != .ds || hasNoPrivateNames {
             let addresses = NAT64Prefix.ipv4Only + NAT64Prefix.ipv4Only.compactMap(prefix.addressOfIPv4Only)
@@ -181,14 +182,20 @@ extension Policy {
                     ? .addresses(name, type: type, addresses, ttl: Self.groupTTL)
                     : .noData(name, type: type, negativeTTL: Self.groupTTL))
         }
-        guard type == .ptr, let target = translatedReverse(name) else { return nil }
-        return .alias(of: target, by: nil)
+        guard let target = translatedReverse(name) else { return nil }
+        switch type {
+        case .ptr: return .alias(of: target, by: nil)
+        case .cname: return .answer(.pointers(name, type: type, [target], ttl: Self.groupTTL))
+        default: return .answer(.noData(name, type: type, negativeTTL: Self.groupTTL))
+        }
     }
 
     /// The reverse name of the IPv4 address in a reverse name under the prefix; nil for any other name.
     func translatedReverse(_ name: Name) -> Name? {
-        guard let prefix = synthesis, let network = ReverseNetwork(name: name, bits: 0, value: 0).network,
-            network.prefixLength == 128, let inside = prefix.ipv4(in: network.address)
+        // 32 labels of a digit, `ip6`, `arpa` and the root.
+        guard name.wire.count == 74, let prefix = synthesis,
+            let network = ReverseNetwork(name: name, bits: 0, value: 0).network,
+            let inside = prefix.ipv4(in: network.address)
         else { return nil }
         return prefix.address(of: inside).map { _ in Name.reverse(of: inside) }
     }

@@ -37,17 +37,20 @@ struct AliasChain {
         while true {
             let name = names[names.count - 1]
             let indices = owned.map { $0[name] ?? [] } ?? Array(0..<(names.count == 1 ? records.answerCount : 0))
-            var alias: Name?
+            var (alias, isFound): (Name?, Bool) = (nil, false)
             for index in indices where records[index].recordClass == asked.recordClass {
-                if records[index].type == asked.type || asked.type == .any {
-                    destination = .found
-                    return
-                }
                 if records[index].type == .cname {
                     alias = try? Name.read(message, at: records[index].dataOffset).name
                 }
+                isFound = records[index].type == asked.type || asked.type == .any
+                if isFound { break }
             }
-            if hasDNAMEs { lead(name, &alias, asked.recordClass, records, message) }
+            // A CNAME that is asked for may be made of a DNAME, and is proven by it alone.
+            if hasDNAMEs, alias != nil || !isFound { lead(name, &alias, asked.recordClass, records, message) }
+            guard !isFound else {
+                destination = .found
+                return
+            }
             guard let alias else {
                 if names.count > 1 || records.answerCount == 0 { destination = .nothing(of: name) }
                 return

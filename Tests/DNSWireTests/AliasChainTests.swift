@@ -124,6 +124,19 @@ struct AliasChainTests {
             ])
     }
 
+    /// The CNAME that a server makes of it has no signature of its own (RFC 6672 §5.3.1).
+    @Test(arguments: ["other.test", "another.test"])
+    func theDNAMEOfACNAMEThatIsAskedForStays(_ target: String) throws {
+        let signature: [UInt8] = [0, 39] + [UInt8](repeating: 0, count: 16) + Name("example")!.wire + [1]
+        let message = response(
+            [
+                ("example", .dname, Name(target)!.wire), ("example", .rrsig, signature),
+                ("evil.example", .cname, Name("evil.other.test")!.wire),
+            ], type: .cname)
+        let source = target == "other.test" ? ["answer example DNAME", "answer example RRSIG"] : []
+        #expect(try records(message, type: .cname) == source + ["answer evil.example CNAME"])
+    }
+
     /// It would give clients that keep it the sender's names for all others below its owner.
     @Test func aDNAMEThatLeadsNowhereGoes() throws {
         let signature: [UInt8] = [0, 39] + [UInt8](repeating: 0, count: 16) + Name("example")!.wire + [1]

@@ -26,6 +26,8 @@ struct AliasChain {
     /// The DNAME records that lead from one name of the chain to the next, and their signatures. The key is the index
     /// of the record, the value the index of the name from which the record leads.
     private var leading: [Int: Int] = [:]
+    /// The DNAME records of which CNAME records are made, by the indices of these.
+    private var sources: [Int: Int] = [:]
 
     /// The longest chain that is followed. Other resolvers stop at 8 to 16.
     static let maximumAliases = 64
@@ -37,16 +39,16 @@ struct AliasChain {
         while true {
             let name = names[names.count - 1]
             let indices = owned.map { $0[name] ?? [] } ?? Array(0..<(names.count == 1 ? records.answerCount : 0))
-            var (alias, isFound): (Name?, Bool) = (nil, false)
+            var (alias, cname, isFound): (Name?, Int?, Bool) = (nil, nil, false)
             for index in indices where records[index].recordClass == asked.recordClass {
                 if records[index].type == .cname {
-                    alias = try? Name.read(message, at: records[index].dataOffset).name
+                    (alias, cname) = (try? Name.read(message, at: records[index].dataOffset).name, index)
                 }
                 isFound = records[index].type == asked.type || asked.type == .any
                 if isFound { break }
             }
             // A CNAME that is asked for may be made of a DNAME, and is proven by it alone.
-            if hasDNAMEs, alias != nil || !isFound { lead(name, &alias, asked.recordClass, records, message) }
+            if hasDNAMEs, alias != nil || !isFound { lead(name, &alias, cname, asked.recordClass, records, message) }
             guard !isFound else {
                 destination = .found
                 return
@@ -75,8 +77,8 @@ struct AliasChain {
     /// Finds the DNAME records that lead from a name to the next one. If no CNAME gives the next name, this sets it from
     /// the DNAME, unless it would exceed 255 octets (RFC 6672 §2.2).
     private mutating func lead(
-        _ name: Name, _ alias: inout Name?, _ recordClass: RecordClass, _ records: borrowing ResponseRecords,
-        _ message: Span<UInt8>
+        _ name: Name, _ alias: inout Name?, _ cname: Int?, _ recordClass: RecordClass,
+        _ records: borrowing ResponseRecords, _ message: Span<UInt8>
     ) {
         for parent in name.parents {
             // A name can have only one DNAME (RFC 6672 §2.4).
@@ -88,10 +90,19 @@ struct AliasChain {
             guard alias == nil || alias == next else { continue }
             alias = next
             leading[index] = names.count - 1
+            if let cname { sources[cname] = index }
             for signature in indices where records[signature].covered(message) == .dname {
                 leading[signature] = names.count - 1
             }
         }
+    }
+
+    /// The TTL of a record in seconds. A server may give the CNAME that it makes of a DNAME a TTL of 0, while the CNAME
+    /// lives as long as the DNAME (RFC 6672 §3.1).
+    func ttl(of index: Int, _ records: borrowing ResponseRecords) -> UInt32 {
+        let ttl = records[index].effectiveTTL
+        guard ttl == 0, let source = sources[index] else { return ttl }
+        return records[source].effectiveTTL
     }
 
     /// The indices of the records that are passed on, in order; nil: all records are passed on, unchanged.

@@ -12,10 +12,11 @@ struct Lifetime {
         _ order: [Int]?
     ) {
         var shown: UInt32?
-        for index in 0..<(order?.count ?? records.count) {
-            let record = records[order?[index] ?? index]
-            if record.ttl > RecordHeader.maximumTTL { setTTL(0, record, &answer) }
-            shown = min(shown ?? .max, record.effectiveTTL)
+        for number in 0..<(order?.count ?? records.count) {
+            let index = order?[number] ?? number
+            let ttl = chain.ttl(of: index, records)
+            if ttl != records[index].ttl { setTTL(ttl, records[index], &answer) }
+            shown = min(shown ?? .max, ttl)
         }
         switch (chain.destination, code) {
         case (.found, .noError):
@@ -26,7 +27,7 @@ struct Lifetime {
             answer.keep = min(ttl, shown ?? ttl)
             answer.isCacheable = true
             guard !isProven else { return }
-            for index in 0..<records.count where records[index].effectiveTTL > answer.keep {
+            for index in 0..<records.count where chain.ttl(of: index, records) > answer.keep {
                 setTTL(answer.keep, records[index], &answer)
             }
         default: break

@@ -137,6 +137,21 @@ struct AliasChainTests {
         #expect(try records(message, type: .cname) == source + ["answer evil.example CNAME"])
     }
 
+    /// RFC 6672 §3.1: some servers give the CNAME that they make of a DNAME a TTL of 0.
+    @Test(arguments: [("other.test", UInt32(60)), ("another.test", 0)])
+    func aCNAMEThatIsMadeOfADNAMELivesAsLong(_ target: String, _ ttl: UInt32) throws {
+        let dname = ("example", RecordType.dname, Name(target)!.wire)
+        var message = response([
+            dname, ("evil.example", .cname, Name("evil.other.test")!.wire), ("evil.other.test", .a, address),
+        ])
+        let start = response([dname]).count + asked.wire.count + 4
+        #expect(message[start..<start + 4].elementsEqual([0, 0, 0, 60]))
+        message[start + 3] = 0
+        let answer = try read(message, to: asked).answer
+        #expect(answer.keep == ttl && answer.isCacheable)
+        #expect(answer.records().first { $0.type == .cname }?.ttl == ttl)
+    }
+
     /// It would give clients that keep it the sender's names for all others below its owner.
     @Test func aDNAMEThatLeadsNowhereGoes() throws {
         let signature: [UInt8] = [0, 39] + [UInt8](repeating: 0, count: 16) + Name("example")!.wire + [1]

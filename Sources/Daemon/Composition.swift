@@ -14,7 +14,7 @@ import Upstreams
 extension Timing {
     init(_ settings: Settings) {
         self.init()
-        reportsLookups = settings.accounts.contains(where: \.enableReport)
+        reportsLookups = settings.accounts.contains { $0.enableReport || $0.debug }
         staleTTL = settings.cache.staleTTL
         minTTL = settings.cache.minTTL
         negativeMinTTL = settings.cache.negativeMinTTL

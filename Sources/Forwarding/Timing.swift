@@ -36,7 +36,7 @@ public struct Timing: Sendable, Equatable {
 
     /// The usual time, in milliseconds, of a lookup that is not in a server's cache.
     static let shortestPatience = 250
-    /// `enableReport`: whether abnormal lookups are reported one by one.
+    /// `enableReport`, `debug`: whether abnormal lookups are reported one by one.
     public var reportsLookups = false
 
     /// The defaults of the configuration.

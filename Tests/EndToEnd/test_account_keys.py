@@ -95,11 +95,14 @@ def test_http_only(world, keys, goes_on):
 def test_debug_is_of_one_account(world):
     running = world.run({"debug": True})
     answer("a.shop.example"), answer("a.other.example")
+    world.shop.hold()
+    ask("c.shop.example", port=PORT)
     world.shop.stop()
     ask("b.shop.example", port=PORT)
     lines = [line for line in running.log().splitlines() if "lookup" in line]
     assert any("shop: lookup a.shop.example: 203.0.113.1,600 2001:db8:1::1,600" in line for line in lines), lines
-    assert any("shop: lookup failed: " in line for line in lines)
+    assert any("shop: lookup c.shop.example: no answer within" in line for line in lines), lines
+    assert any("shop: lookup b.shop.example: " in line for line in lines), lines
     assert not any("a.other" in line for line in lines)
 
 

@@ -97,3 +97,14 @@ def test_the_list_is_refreshed_as_it_says(daemon, listed, clocks):
     clocks.set(boot=60)
     eventually(lambda: uses(second), "the server of the new list is used")
     assert len(start.conf_requests) == fetched + 1
+
+
+def test_the_list_is_asked_for_when_its_servers_are_silent(daemon, listed, clocks):
+    """Addresses that were given up give no answer, and mostly refuse nothing either."""
+    start, first, second = listed("aes", START, CONF.format(FIRST)), listed("aes", FIRST), listed("aes", SECOND)
+    daemon(start, using([START], dnsIp=[FIRST], timeout=500), variables=clocks.variables)
+    eventually(lambda: start.conf_requests and uses(first), "the server of the list is used")
+    start.conf = CONF.format(SECOND)
+    first.hold()
+    clocks.set(boot=40)  # the list may be asked for again
+    eventually(lambda: uses(second), "the server of the new list is used")

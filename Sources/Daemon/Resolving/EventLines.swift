@@ -152,17 +152,20 @@ extension Refusal {
 
 extension Report {
     /// An account's `debug`: logs each lookup with its names.
-    func lookup(_ outcome: Outcome, at group: String) {
-        let prefix = group == Settings.Group.httpdnsName ? "" : "\(group): "
-        switch outcome {
-        case .addresses(let results, _):
-            for result in results {
-                log.info("\(prefix)lookup \(result.name): \(result.ipv4.text) \(result.ipv6.text)")
-            }
-        case .failed(let failure): log.info("\(prefix)lookup failed: \(failure.detail)")
-        case .answer: break
+    func lookup(_ results: [NameAddresses], at group: String) {
+        for result in results {
+            log.info("\(Self.prefix(group))lookup \(result.name): \(result.ipv4.text) \(result.ipv6.text)")
         }
     }
+
+    /// An account's `debug`: logs a lookup that failed at a server.
+    func lookup(_ lookup: AbnormalLookup, at group: String) {
+        guard lookup.server != nil, let failure = lookup.failure else { return }
+        let names = lookup.names.map(\.description).joined(separator: " ")
+        log.info("\(Self.prefix(group))lookup \(names): \(failure.detail)")
+    }
+
+    private static func prefix(_ group: String) -> String { group == Settings.Group.httpdnsName ? "" : "\(group): " }
 }
 
 extension FamilyAddresses {

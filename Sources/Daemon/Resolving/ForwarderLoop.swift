@@ -239,13 +239,19 @@ final class ForwarderLoop: @unchecked Sendable {
     }
 
     private func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool) {
-        if inEffect.accounts.logs(id.group) { report.lookup(outcome, at: forwarder.name(of: id.group)) }
+        if case .addresses(let results, _) = outcome, inEffect.accounts.logs(id.group) {
+            report.lookup(results, at: forwarder.name(of: id.group))
+        }
         let now = now
         forwarder.settle(id, outcome, toRepeat: toRepeat, at: now)
         readers.step()
-        guard case .failed = outcome else { return }
-        let areAllFailing = forwarder.overview(of: id.group).servers.allSatisfy { $0.health.consecutiveFailures > 0 }
-        inEffect.accounts.failed(id.group, areAllFailing: areAllFailing, at: now)
+        if case .failed = outcome { failed(id.group, at: now) }
+    }
+
+    /// A query has failed, or was not answered in time.
+    private func failed(_ group: GroupID, at now: Tick) {
+        let areAllFailing = forwarder.overview(of: group).servers.allSatisfy { $0.health.consecutiveFailures > 0 }
+        inEffect.accounts.failed(group, areAllFailing: areAllFailing, at: now)
     }
 
     private func expire(at now: Tick) {
@@ -330,11 +336,15 @@ final class ForwarderLoop: @unchecked Sendable {
                 }
                 upstream.ask(id, server, ask, at: now)
             case .askAgain(let id): upstreams[id.group]?.askAgain(id)
-            case .cancel(let id, let isOverdue): upstreams[id.group]?.cancel(id, isOverdue: isOverdue)
+            case .cancel(let id, let isOverdue):
+                upstreams[id.group]?.cancel(id, isOverdue: isOverdue)
+                if isOverdue { failed(id.group, at: now) }
             case .trial(let action): trials.perform(action)
             case .report(let event):
                 report.event(event, sessions: inEffect.accounts.sessions) { forwarder.overview(of: $0) }
-            case .reportLookup(let lookup): inEffect.accounts.add(lookup)
+            case .reportLookup(let lookup):
+                inEffect.accounts.add(lookup)
+                if inEffect.accounts.logs(lookup.group) { report.lookup(lookup, at: forwarder.name(of: lookup.group)) }
             case .shared(let action): inEffect.store.upstream?.perform(action, wall: WallClock.unixSeconds())
             }
         }

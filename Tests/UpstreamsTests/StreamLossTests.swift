@@ -382,4 +382,24 @@ import Testing
         silence.open()
         asking.end()
     }
+
+    /// A machine that hangs takes connections, and no handshake ends: after a query's time the name is looked up again.
+    @Test func aServerThatIsSilentWhileItIsDialledIsLookedUpAgain() throws {
+        let (tls, silence) = (try TLSServerSettings(names: ["dns.example"]), Gate())
+        let hanging = try FramesServer { _, _ in _ = silence.wait() }
+        let (endpoint, failed) = (hanging.endpoint, Arrivals<Server>())
+        let finder = ServerFinder(
+            find: { _, _, then in then(.known([endpoint])) }, worked: { _, _ in },
+            allFailed: { server, _ in failed.append(server) })
+        let asking = try StreamAsking(trusting: [tls.certificate], lookup: finder)
+        let target = Server(.tls, .name("dns.example"), port: endpoint.port, addresses: [])
+        asking.ask(target, 1...2)
+        #expect(hanging.connections.next() == 1)
+        asking.onLoop { $0.cancel(Self.id(1), isOverdue: false) }
+        #expect(failed.isEmpty)
+        asking.onLoop { $0.cancel(Self.id(2), isOverdue: true) }
+        #expect(failed.next() == target)
+        silence.open()
+        asking.end()
+    }
 }

@@ -35,6 +35,18 @@ final class StreamPool {
         perform(at: now)
     }
 
+    /// Cancels a query. If its time has passed while its connection was being made, the addresses count as failed:
+    /// they take connections, and no handshake ends.
+    func cancel(_ query: QueryNumber, isOverdue: Bool, at now: Tick) {
+        let isUnmade =
+            isOverdue && isLookedUp && plan.queries.contains(query)
+            && plan.queries[query].connections.contains {
+                connections.find($0).map { !$0.dialling.attempts.isEmpty } ?? false
+            }
+        if isUnmade { upstream.lookup?.allFailed(server, now) }
+        tell(at: now) { $0.cancel(query, isOverdue: isOverdue, at: now) }
+    }
+
     /// Reports an event to the plan, and carries out its actions.
     func tell(at now: Tick, _ what: (inout ConnectionPlan) -> Void) {
         what(&plan)

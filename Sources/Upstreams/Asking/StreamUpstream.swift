@@ -100,8 +100,7 @@ package final class StreamUpstream: Upstream {
 
     package func cancel(_ id: QueryID, isOverdue: Bool) {
         guard let query = underWay.remove(id.number) else { return }
-        let now = now()
-        query.pool.tell(at: now) { $0.cancel(query.number, isOverdue: isOverdue, at: now) }
+        query.pool.cancel(query.number, isOverdue: isOverdue, at: now())
     }
 
     /// The query with a number, if it is under way.

@@ -206,9 +206,7 @@ extension GroupDesk {
             let group = flight.route[step].group.rawValue
             let from = groups[group].standIns.value(flight.key, at: now) ?? now
             groups[group].standIns.insert(flight.key, from, until: end)
-            guard groups[group].nextLook == nil, groups[group].isFailing else { continue }
-            groups[group].nextLook = Self.firstLook
-            schedule(.outage(group), at: now.advanced(milliseconds: Self.firstLook * 1000))
+            if groups[group].nextLook == nil, groups[group].isFailing { scheduleLook(group, Self.firstLook, at: now) }
         }
     }
 
@@ -220,20 +218,28 @@ extension GroupDesk {
     /// Probes a failed group as long as substitutes for its answers exist: otherwise its return would be noticed only
     /// when they expire.
     mutating func lookAgain(_ group: Int, at now: Tick) {
-        guard let last = groups[group].nextLook, let key = groups[group].standIns.first(at: now, where: { $0 <= now })
-        else {
-            groups[group].nextLook = nil
+        // An earlier probe may have taken the place of the one that this deadline is for.
+        guard let last = groups[group].nextLook, last.at <= now else { return }
+        groups[group].nextLook = nil
+        guard let key = groups[group].standIns.first(at: now, where: { $0 <= now }) else { return }
+        // The group answers: the substitute is for a question that was under way when the last server returned.
+        guard groups[group].isFailing else { return outageEnded(of: GroupID(group), at: now) }
+        scheduleLook(group, min(2 * last.pause, Self.longestLook), at: now)
+        tell(.lookAgain(key))
+    }
+
+    private mutating func scheduleLook(_ group: Int, _ pause: Int, at now: Tick) {
+        let moment = now.advanced(milliseconds: pause * 1000)
+        groups[group].nextLook = (pause, moment)
+        schedule(.outage(group), at: moment)
+    }
+
+    /// An outage is over, or may be: the next one is probed like a first one.
+    private mutating func endLooks(_ group: Int, at now: Tick) {
+        guard let next = groups[group].nextLook, next.at > now.advanced(milliseconds: Self.firstLook * 1000) else {
             return
         }
-        // The group answers: the substitute is for a question that was under way when the last server returned.
-        guard groups[group].isFailing else {
-            groups[group].nextLook = nil
-            return outageEnded(of: GroupID(group), at: now)
-        }
-        let next = min(2 * last, Self.longestLook)
-        groups[group].nextLook = next
-        schedule(.outage(group), at: now.advanced(milliseconds: next * 1000))
-        tell(.lookAgain(key))
+        scheduleLook(group, Self.firstLook, at: now)
     }
 
     /// A group answers again: the substitutes for its answers are removed, so the next question asks the group. A further
@@ -241,6 +247,7 @@ extension GroupDesk {
     /// there at most twice a minute.
     private mutating func outageEnded(of group: GroupID, at now: Tick) {
         let index = group.rawValue
+        if !groups[index].isFailing { endLooks(index, at: now) }
         let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)
         let keys = groups[index].standIns.keys(at: now) { $0 <= now }
         for key in keys { groups[index].standIns.insert(key, end, until: end) }
@@ -250,6 +257,7 @@ extension GroupDesk {
     /// A group may answer again, since its servers, the way of asking them or the network has changed: all substitutes
     /// for its answers are removed.
     mutating func endStandIns(of group: GroupID, at now: Tick) {
+        endLooks(group.rawValue, at: now)
         let keys = groups[group.rawValue].standIns.keys(at: now)
         groups[group.rawValue].standIns.removeAll()
         if !keys.isEmpty { tell(.outageEnded(keys)) }

@@ -25,8 +25,8 @@ struct GroupState {
     /// The questions that another group has answered instead of this group, each until that substitute has expired;
     /// and the moment from which an answer of this group ends the substitute.
     var standIns = Remembered<Flight.Key, Tick>(atMost: maximumStandIns)
-    /// Seconds from the last probe of the failed group to the next; nil if no probe is due.
-    var nextLook: Int?
+    /// The next probe of the failed group, and the seconds to it from the one before; nil if no probe is due.
+    var nextLook: (pause: Int, at: Tick)?
 
     /// The most requests for names at once to the servers of one group. Further names wait for fuller requests.
     static let maximumRequests = 128

@@ -91,6 +91,11 @@ extension Forwarder {
         change(&policy)
         let policy = policy
         cache.obey(policy.basis)
+        // A probe would ask another group for these names.
+        desk.each { group in
+            let id = group.id
+            group.standIns.remove { !policy.mayAsk(id, $0) }
+        }
         // Without bases, a server is looked for, or a client of another host asks for a name that the hosts file has for
         // this host: such an answer is not cached, and may come from the former servers.
         outdate {

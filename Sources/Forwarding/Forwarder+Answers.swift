@@ -204,7 +204,8 @@ extension Forwarder {
         default: return nil
         }
         if isStandIn { answer.limitToStandIn() }
-        rank(&answer, of: lookup.key, type, at: now)
+        // A server's addresses may be private, and are in no order of clients.
+        if !lookup.findsServer { rank(&answer, of: lookup.key, type, at: now) }
         if lookup.isCurrent, policy.mayCache(type, of: name, by: group) {
             cacheAnswer(
                 answer, by: group, to: lookup.key, type, for: .everyone, at: now, isStandIn: isStandIn,
@@ -264,7 +265,7 @@ extension Forwarder {
         let isOfServer = if case .server = best.by { true } else { false }
         let isStretched = answer.isCacheable && !isMade && isOfServer && !flight.isBinding
         answer.clampTTLs(minimum: isStretched ? min(timing.minTTL(of: answer), longest) : 0, maximum: longest)
-        rank(&answer, of: key.name, key.type, at: now)
+        if !key.findsServer { rank(&answer, of: key.name, key.type, at: now) }
         guard flight.isCurrent else { return answer }
         cacheAnswer(
             answer, by: group, to: key.name, key.type, for: key.audience, at: now,

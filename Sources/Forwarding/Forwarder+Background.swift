@@ -4,14 +4,33 @@ import DNSWire
 
 /// Lookups and trials of the daemon's own.
 extension Forwarder {
-    /// Looks up the names of `preResolve` and `keepAliveDomains`. The given `keepAlive` names replace the earlier ones,
-    /// and are refreshed regularly from now on.
+    /// Looks up the names of `preResolve` and `keepAliveDomains`, ``startedPerSecond`` of each list a second. The given
+    /// `keepAlive` names replace the earlier ones, and are refreshed regularly from now on.
     mutating func start(preResolve: [Name], keepAlive: [Name], at now: Tick) {
-        for name in preResolve where !keepAlive.contains(name) { refresh(name, at: now) }
+        let isUnderWay = !self.preResolve.isEmpty
+        self.preResolve += preResolve.filter { !keepAlive.contains($0) }
+        if !isUnderWay { preResolveNext(at: now) }
         if !self.keepAlive.isEmpty { deadlines.compact { if case .keepAlive = $0 { false } else { true } } }
         self.keepAlive = keepAlive
-        for index in keepAlive.indices { refreshKeepAlive(index, at: now) }
+        for index in keepAlive.indices {
+            let seconds = index / Self.startedPerSecond
+            if seconds == 0 { refreshKeepAlive(index, at: now) } else { schedule(.keepAlive(index), seconds, at: now) }
+        }
     }
+
+    /// Looks up the next names of `preResolve`.
+    mutating func preResolveNext(at now: Tick) {
+        for name in preResolve.prefix(Self.startedPerSecond) { refresh(name, at: now) }
+        preResolve.removeFirst(min(Self.startedPerSecond, preResolve.count))
+        if !preResolve.isEmpty { schedule(.preResolve, 1, at: now) }
+    }
+
+    private mutating func schedule(_ moment: Moment, _ seconds: Int, at now: Tick) {
+        deadlines.insert(moment, at: now.advanced(milliseconds: seconds * 1000))
+    }
+
+    /// A name takes two flights of the 1536 that there are; for the daemon, none of them ends.
+    private static var startedPerSecond: Int { 128 }
 
     private mutating func refresh(_ name: Name, at now: Tick) {
         for type in [RecordType.a, .aaaa] {
@@ -41,7 +60,7 @@ extension Forwarder {
                 next = min(left, next)
             }
         }
-        deadlines.insert(.keepAlive(index), at: now.advanced(milliseconds: Int(next) * 1000))
+        schedule(.keepAlive(index), Int(next), at: now)
     }
 
     /// The target of a name's aliases: the answers for the name are cached under that target.

@@ -26,6 +26,8 @@ public struct Forwarder: ~Copyable {
     var deadlines = Deadlines<Moment>()
     var privateNews = News()
     var ranks = AddressRanks()
+    /// The names of `preResolve` that are still to be looked up.
+    var preResolve: [Name] = []
     /// The names of `keepAliveDomains`.
     var keepAlive: [Name] = []
     /// The accounts for which the log shows that validating clients are not sent to them.
@@ -37,6 +39,8 @@ public struct Forwarder: ~Copyable {
     /// The subject of a deadline.
     enum Moment {
         case flight(TableID)
+        /// The next names in `preResolve` are to be looked up.
+        case preResolve
         /// The name with this index in `keepAlive` is to be refreshed.
         case keepAlive(Int)
         /// The trial of addresses has taken long enough.
@@ -263,6 +267,7 @@ public struct Forwarder: ~Copyable {
             } else if let moment = deadlines.popDue(at: now) {
                 switch moment {
                 case .flight(let id): flightMoment(id, at: now)
+                case .preResolve: preResolveNext(at: now)
                 case .keepAlive(let index): refreshKeepAlive(index, at: now)
                 case .trial(let id): endTrial(id, at: now)
                 }
@@ -305,7 +310,7 @@ public struct Forwarder: ~Copyable {
             switch moment {
             case .flight(let id): flights.contains(id)
             case .trial(let id): ranks.isUnderWay(id)
-            case .keepAlive: true
+            case .preResolve, .keepAlive: true
             }
         }
     }

@@ -61,9 +61,8 @@ final class ScenarioRunner {
         for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
             let words = line.split(separator: " ").map(String.init)
             guard let first = words.first, Setting(rawValue: first) != nil else { continue }
-            guard settings.read(words) else {
-                throw ScenarioFailure(file: file, line: number + 1, message: "no such setting: \(line)")
-            }
+            let failure = ScenarioFailure(file: file, line: number + 1, message: "no such setting: \(line)")
+            guard settings.read(try words.expanded(orThrow: failure)) else { throw failure }
         }
         cache = settings.makeCache()
         forwarder = settings.makeForwarder(cache)

@@ -95,6 +95,10 @@ struct AddressRanks {
         return (trial.subject, order, trial.ended < trial.addresses.count)
     }
 
+    /// Ends a trial without a result: an order that is known stays.
+    /// - Returns: Whether the trial was under way.
+    mutating func abandon(_ id: TableID) -> Bool { trials.remove(id) != nil }
+
     mutating func forget(_ isMeant: (NameKey) -> Bool) { orders.remove { isMeant($0.name) } }
 
     /// Forgets all orders.

@@ -151,6 +151,12 @@ extension Forwarder {
         if ranks.ended(trial.id, number, hasAnswered: hasAnswered) { endTrial(trial.id, at: now) }
     }
 
+    /// This machine is short of a resource for a trial: it says nothing of the addresses, and the next answer begins
+    /// another trial.
+    public mutating func abandon(_ trial: TrialID) {
+        if ranks.abandon(trial.id) { act(.trial(.end(trial))) }
+    }
+
     /// All addresses have answered or failed, or the time is over: sorts the cached answers.
     mutating func endTrial(_ id: TableID, at now: Tick) {
         guard let (subject, order, isWaiting) = ranks.end(id, at: now) else { return }

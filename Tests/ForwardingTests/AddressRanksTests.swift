@@ -131,6 +131,21 @@ import Testing
         #expect(world.trials.count == 2)
     }
 
+    @Test func aShortageOfThisMachineChangesNoOrder() {
+        var world = World()
+        let all = Self.addresses(2)
+        #expect(world.ask("www.example.com", all, ttl: 0) == all)
+        for number in [1, 0] { world.forwarder.tried(world.trials[0].id, number, hasAnswered: true, at: world.now) }
+        world.now = world.now.advanced(milliseconds: AddressRanks.holds)
+        #expect(world.ask("www.example.com", all, ttl: 0) == [all[1], all[0]] && world.trials.count == 2)
+        world.forwarder.abandon(world.trials[1].id)
+        world.forwarder.tried(world.trials[1].id, 0, hasAnswered: true, at: world.now)
+        _ = world.take()
+        #expect(world.left == [world.trials[1].id])
+        // The known order holds, and the addresses are tried again.
+        #expect(world.ask("www.example.com", all, ttl: 0) == [all[1], all[0]] && world.trials.count == 3)
+    }
+
     @Test(
         "whatever answers, fails, is asked or changes: the addresses are those of the upstream",
         arguments: 0..<20 as Range<UInt64>)

@@ -76,6 +76,7 @@ final class ForwarderLoop: @unchecked Sendable {
         upstreams.lost = { [unowned self] in forwarder.lost($0) }
         upstreams.lookup.ask = { [unowned self] in forwarder.findServer($0, $1, for: $2, at: now) }
         trials.tried = { [unowned self] in forwarder.tried($0, $1, hasAnswered: $2, at: now) }
+        trials.short = { [unowned self] in forwarder.abandon($0) }
         loop.deadlineReached = { [unowned self] in expire(at: now) }
         loop.turnEnded = { [unowned self] in endTurn() }
     }

@@ -7,6 +7,8 @@ package import Transport
 package final class AddressTrials {
     /// Called with each address that has taken or refused the connection, by its index in its trial.
     package var tried: (TrialID, _ number: Int, _ hasAnswered: Bool) -> Void = { _, _, _ in }
+    /// Called with a trial for which this machine is short of a resource.
+    package var short: (TrialID) -> Void = { _ in }
     private let loop: EventLoop
     /// The trials of this turn, which begin at its end.
     private var wanted: [(id: TrialID, endpoints: [Endpoint])] = []
@@ -37,8 +39,8 @@ package final class AddressTrials {
             }
             attempts[id, default: []].append(attempt)
         } catch {
-            // There is no route, or no free descriptor.
-            tried(id, number, false)
+            // Unless this machine is short of something, there is no route.
+            if error.isOwn { short(id) } else { tried(id, number, false) }
         }
     }
 

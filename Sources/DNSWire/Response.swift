@@ -38,7 +38,7 @@ public enum Response {
     /// - More than ``AliasChain/maximumAliases`` aliases become SERVFAIL with an extended error.
     /// - An answer too long for the smallest datagram has its names compressed, if its server has not done so.
     /// - Letters that could repeat a query's random spelling are put in lower case, see ``RepeatedLabels``.
-    /// - A TTL with its high bit set counts as 0 (RFC 2181 §8). A CNAME made of a DNAME has its TTL in the place of 0.
+    /// - A TTL with its high bit set counts as 0 (RFC 2181 §8). A CNAME made of a DNAME has its TTL instead of 0.
     /// - `keep` is the least TTL. For NXDOMAIN and NODATA it is at most the SOA's TTL and MINIMUM and
     ///   ``maximumNegativeTTL`` (RFC 2308 §5), or `defaultNegativeTTL` without an SOA.
     /// - A response that does not answer the question is not cached: other response codes, records of unrelated names,

@@ -89,12 +89,8 @@ final class LocalServers: @unchecked Sendable {
         }
         if Self.resolvers(new).isEmpty { hasFound = false }
         if let read = reading.hosts {
-            let former = last?.fallback.hosts ?? []
-            // The names of a file that is taken out go at once.
-            let mayLack =
-                former.allSatisfy(new.fallback.hosts.contains)
-                && reading.mayLackHosts(of: former, emptyBefore: emptyHosts)
-            let union = mayLack ? read.joined(with: hosts) : nil
+            let followed = (last?.fallback.hosts ?? []).filter(new.fallback.hosts.contains)
+            let union = reading.mayLackHosts(of: followed, emptyBefore: emptyHosts) ? read.joined(with: hosts) : nil
             (hosts, hostsLack) = (union ?? read, union == nil ? nil : FileLack(at: Clock.now()))
             if union == nil { takeFaults(of: reading, read) }
         }

@@ -91,11 +91,7 @@ extension Forwarder {
         change(&policy)
         let policy = policy
         cache.obey(policy.basis)
-        // A probe would ask another group for these names.
-        desk.each { group in
-            let id = group.id
-            group.standIns.remove { !policy.mayAsk(id, $0) }
-        }
+        desk.endStandIns { !policy.mayAsk($0, $1) }
         // Without bases, a server is looked for, or a client of another host asks for a name that the hosts file has for
         // this host: such an answer is not cached, and may come from the former servers.
         outdate {

@@ -199,8 +199,8 @@ extension GroupDesk {
 
     /// Notes that another group's answer to a flight is a substitute for those that groups owe, until it expires.
     mutating func noteStandIn(_ flight: Flight, at now: Tick) {
-        // Such an answer is not cached.
-        if flight.key.findsServer { return }
+        // Else the answer is not cached, and the group may perhaps not be asked for the name any more.
+        guard flight.isCurrent else { return }
         let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)
         for step in flight.route.indices where flight.isOwed(step, rules) {
             let group = flight.route[step].group.rawValue
@@ -261,5 +261,20 @@ extension GroupDesk {
         let keys = groups[group.rawValue].standIns.keys(at: now)
         groups[group.rawValue].standIns.removeAll()
         if !keys.isEmpty { tell(.outageEnded(keys)) }
+    }
+
+    /// Groups may not be asked these questions any more: a probe would ask another group. The substitutes are removed, since
+    /// nothing else would end them if the former rules came back.
+    mutating func endStandIns(where isMeant: (GroupID, Flight.Key) -> Bool) {
+        var ended: [Flight.Key] = []
+        each { group in
+            let id = group.id
+            group.standIns.remove { key in
+                guard isMeant(id, key) else { return false }
+                ended.append(key)
+                return true
+            }
+        }
+        if !ended.isEmpty { tell(.outageEnded(ended)) }
     }
 }

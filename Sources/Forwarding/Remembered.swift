@@ -44,7 +44,7 @@ struct Remembered<Key: Hashable, Value> {
         return nil
     }
 
-    /// Walks over all keys, so it is for an operator's command, not for a query. The order of the keys stays.
+    /// Walks over all keys, so it is for a command or a change of the rules, not for a query. The order of the keys stays.
     mutating func remove(where isMeant: (Key) -> Bool) {
         for key in values.keys.filter(isMeant) { values[key]?.until = Tick(nanoseconds: 0) }
     }

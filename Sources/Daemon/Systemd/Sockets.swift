@@ -35,8 +35,9 @@ struct Sockets {
                 let isNeedless =
                     error.isAddressMissing && !sockets.datagrams.isEmpty
                     && listen.addresses == Settings.Listen.standardAddresses
-                // Sockets that were handed over are served in any case.
-                guard sockets.areHandedOver || isNeedless else { throw error }
+                // Sockets that were handed over are served, but for an address that may come a moment later: the service
+                // manager then starts the daemon again.
+                guard sockets.areHandedOver && !error.isAddressMissing || isNeedless else { throw error }
                 sockets.leftOut.append(error)
             }
         }

@@ -175,29 +175,22 @@ extension Policy {
     /// another type of it would hold for PTR, too (RFC 8020).
     func translated(_ name: Name, _ type: RecordType, by prefix: NAT64Prefix) -> Way? {
         if name == .ipv4Only, type != .ds || hasNoPrivateNames {
+            guard type == .a || type == .aaaa else {
+                return .answer(.noData(name, type: type, negativeTTL: Self.groupTTL))
+            }
             let addresses = NAT64Prefix.ipv4Only + NAT64Prefix.ipv4Only.compactMap(prefix.addressOfIPv4Only)
-            let areAsked = type == .a || type == .aaaa
-            return .answer(
-                areAsked
-                    ? .addresses(name, type: type, addresses, ttl: Self.groupTTL)
-                    : .noData(name, type: type, negativeTTL: Self.groupTTL))
+            return .answer(.addresses(name, type: type, addresses, ttl: Self.groupTTL))
         }
-        guard let target = translatedReverse(name) else { return nil }
+        // The reverse name of an IPv6 address has 32 labels of a digit, `ip6`, `arpa` and the root.
+        guard name.wire.count == 74, let network = ReverseNetwork(name: name, bits: 0, value: 0).network,
+            let inside = prefix.ipv4(in: network.address), prefix.address(of: inside) != nil
+        else { return nil }
+        let target = Name.reverse(of: inside)
         switch type {
         case .ptr: return .alias(of: target, by: nil)
         case .cname: return .answer(.pointers(name, type: type, [target], ttl: Self.groupTTL))
         default: return .answer(.noData(name, type: type, negativeTTL: Self.groupTTL))
         }
-    }
-
-    /// The reverse name of the IPv4 address in a reverse name under the prefix; nil for any other name.
-    func translatedReverse(_ name: Name) -> Name? {
-        // 32 labels of a digit, `ip6`, `arpa` and the root.
-        guard name.wire.count == 74, let prefix = synthesis,
-            let network = ReverseNetwork(name: name, bits: 0, value: 0).network,
-            let inside = prefix.ipv4(in: network.address)
-        else { return nil }
-        return prefix.address(of: inside).map { _ in Name.reverse(of: inside) }
     }
 
     func isTranslated(_ address: IPAddress) -> Bool { synthesis?.ipv4(in: address) != nil }

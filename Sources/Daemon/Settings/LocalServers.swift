@@ -216,7 +216,7 @@ final class LocalServers: @unchecked Sendable {
         let paths = settings.fallback.hosts
         for path in paths {
             if let failure = failures[path], !failure.isNotFound, failure != hostsFailures[path] {
-                report.cannotRead(path, failure)
+                report.log.warning("\(Report.unread(path, failure))")
             }
         }
         let leftOut = Report.leftOut(hosts, paths)
@@ -295,11 +295,7 @@ extension Report {
             "changed files are not noticed at once, but read again every 10 s: \(error)")
     }
 
-    func cannotRead(_ path: String, _ error: SystemError) {
-        log.warning("\(Self.unread(path, error))")
-    }
-
-    private static func unread(_ path: String, _ error: SystemError) -> String {
+    static func unread(_ path: String, _ error: SystemError) -> String {
         "\(path) cannot be read, so nothing is answered from it: \(error)"
     }
 

@@ -166,21 +166,14 @@ struct NameLists: Sendable, Equatable {
             do throws(DomainRulesError) {
                 return (try DomainRules(sources.map { ($0.list, $0.owner) }), hash.value)
             } catch {
-                if giveUp(error, &sources, &files) { continue }
-                guard putBack(error, &sources, &files, known) else { throw failure(error, sources) }
+                guard case .conflict(let pattern, let first, let second) = error,
+                    // A file keeps what it lacks only until it is written.
+                    giveUp(sources[first.list].list, in: second.list, &sources, &files)
+                        || giveUp(sources[second.list].list, in: first.list, &sources, &files)
+                        || putBack(pattern, first, second, &sources, &files, known)
+                else { throw failure(error, sources) }
             }
         }
-    }
-
-    /// Takes what the other list has from one of two lists in conflict whose file lacks the pattern, and keeps it only
-    /// until it is written.
-    /// - Returns: False if neither is of such a file.
-    private static func giveUp(
-        _ error: DomainRulesError, _ sources: inout [Source], _ files: inout [File]
-    ) -> Bool {
-        guard case .conflict(_, let first, let second) = error else { return false }
-        return giveUp(sources[first.list].list, in: second.list, &sources, &files)
-            || giveUp(sources[second.list].list, in: first.list, &sources, &files)
     }
 
     /// Takes from all lists the patterns that take one of these names and that their files lack: without them, a server
@@ -222,9 +215,9 @@ struct NameLists: Sendable, Equatable {
     /// before; of two such files, the later one.
     /// - Returns: False if neither is of such a file, as at a start.
     private static func putBack(
-        _ error: DomainRulesError, _ sources: inout [Source], _ files: inout [File], _ known: Known
+        _ pattern: DomainPattern, _ first: PatternLocation, _ second: PatternLocation, _ sources: inout [Source],
+        _ files: inout [File], _ known: Known
     ) -> Bool {
-        guard case .conflict(let pattern, let first, let second) = error else { return false }
         for (own, other) in [(second, first), (first, second)] {
             let (source, rival) = (sources[own.list], sources[other.list])
             guard let index = source.file, let last = known.file(files[index].path, files[index].use),

@@ -2,6 +2,7 @@ package import Base
 package import Configuration
 package import Counters
 package import DNSWire
+import Forwarding
 import HTTP
 package import Log
 package import Transport

@@ -114,14 +114,6 @@ extension Explained.Said {
         return [.untrusted, .insecure].contains(failure.kind)
     }
 
-    var responseCode: ResponseCode? {
-        switch result {
-        case .outcome(.addresses): .noError
-        case .outcome(.answer(let answer)): answer.head.responseCode
-        case .outcome(.failed), .notAsked: nil
-        }
-    }
-
     /// The records that answer a question for a type, as text without owner and TTL; empty without such an answer.
     func data(_ type: RecordType) -> Set<String> {
         switch result {

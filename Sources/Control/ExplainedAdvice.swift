@@ -108,8 +108,8 @@ extension Explained {
 
 extension GroupView {
     /// The section of the group's settings.
-    var section: String { isOwn ? "upstreams.\(name)" : name }
+    var section: String { isOwn ? "upstreams.\(self.name)" : self.name }
     fileprivate var serversKey: String { "\(section).\(isAccount ? "dnsIp" : "servers")" }
     /// The section with the rules for the certificates of the group's servers.
-    fileprivate var trustKey: String { id == .httpdns ? "[tls]" : "[\(section)]" }
+    fileprivate var trustKey: String { self.id == .httpdns ? "[tls]" : "[\(section)]" }
 }

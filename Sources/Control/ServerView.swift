@@ -113,20 +113,12 @@ package struct ServerView: Sendable {
     var failedLately: Bool { last.map { $0.secondsAgo < Self.lately } ?? false }
 }
 
-/// The shown state of one group of upstreams.
-package struct GroupView: Sendable {
-    let id: GroupID
-    let name: String
-    /// The group's name in sentences.
-    let title: String
-    let isAccount: Bool
-    /// The group's own answer; nil: its servers are asked.
-    let answer: GroupAnswer?
+/// The shown state of one group of upstreams; the group's properties are members, too.
+@dynamicMemberLookup
+struct GroupView: Sendable {
+    private let group: GroupOverview
     /// The protocol of an HTTPDNS account; nil for a group that is asked with DNS messages.
     let account: AccountWay?
-    let thenTry: [GroupID]
-    let thenTryOn: StepEnds
-    let counters: GroupCounters
     /// Names that were sent to an account in the last hour.
     let namesLastHour: UInt64?
     let servers: [ServerView]
@@ -137,9 +129,7 @@ package struct GroupView: Sendable {
         _ group: GroupOverview, of account: AccountWay? = nil, leftOut: [LeftOutServer] = [],
         figures: [Server: UpstreamTallies.Figures] = [:], hour: Hour = Hour(minutes: []), at now: Tick, wall: UInt64 = 0
     ) {
-        (id, name, title, isAccount) = (group.id, group.name, group.title, group.carriesAddresses)
-        (self.account, thenTry, thenTryOn) = (account, group.thenTry, group.thenTryOn)
-        (counters, answer) = (group.counters, group.answer)
+        (self.group, self.account) = (group, account)
         (self.leftOut, namesLastHour) = (leftOut, hour.names[group.id])
         servers = group.servers.map { server in
             ServerView(
@@ -148,19 +138,22 @@ package struct GroupView: Sendable {
         }
     }
 
-    var isOwn: Bool { id != .httpdns && id != .fallback && !isForPrivateNames }
+    subscript<Value>(dynamicMember property: KeyPath<GroupOverview, Value>) -> Value { group[keyPath: property] }
+
+    var isAccount: Bool { group.carriesAddresses }
+    var isOwn: Bool { group.id != .httpdns && group.id != .fallback && !isForPrivateNames }
     /// Whether the group is that of `[private]`, whose state does not affect other names.
-    var isForPrivateNames: Bool { name == Settings.Group.privateName }
+    var isForPrivateNames: Bool { group.name == Settings.Group.privateName }
     /// The kind of the group's servers for programs: `httpdns`, `dns` or `answer`.
-    var kind: String { answer != nil ? "answer" : isAccount ? "httpdns" : "dns" }
+    var kind: String { group.answer != nil ? "answer" : isAccount ? "httpdns" : "dns" }
     /// Whether the names of this group are never sent to another group.
-    var isWall: Bool { id != .fallback && thenTry.isEmpty }
+    var isWall: Bool { group.id != .fallback && group.thenTry.isEmpty }
     /// Whether none of the group's servers answers.
     var isFailing: Bool { !servers.isEmpty && servers.allSatisfy(\.isFailing) }
 
     /// Whether all servers of the group answer, or were not asked yet.
     var isWell: Bool {
-        (!servers.isEmpty || answer != nil)
+        (!servers.isEmpty || group.answer != nil)
             && servers.allSatisfy { $0.standing.isWell && $0.expiry == nil }
     }
 

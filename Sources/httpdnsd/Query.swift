@@ -44,12 +44,8 @@ struct Query: ParsableCommand {
             if query.isOfAccount, let name = names.first(where: { !$0.isHostname }) {
                 throw Ending.usage("\(name) is not a name that HTTPDNS can be asked for")
             }
-            let (results, failed): ([NameAddresses], DirectQuery.Failed?) = Progress.during("beginning") { progress in
-                do throws(DirectQuery.Failed) {
-                    return (try query.ask(names) { progress.say("asking \($0)") }, nil)
-                } catch {
-                    return (error.known, error)
-                }
+            let (results, failed) = Progress.during("beginning") { progress in
+                query.ask(names) { progress.say("asking \($0)") }
             }
             if failed == nil || !results.isEmpty { show(first ? results.map(\.firstOfEach) : results) }
             if let failed { throw failed }

@@ -16,8 +16,6 @@ public struct DirectQuery {
     public struct Failed: Error, Equatable, Sendable, CustomStringConvertible {
         /// Each server with its result.
         public let description: String
-        /// The results of the other names, and of one family of a name.
-        public let known: [NameAddresses]
     }
 
     /// - Parameter name: The name of the group.
@@ -42,7 +40,10 @@ public struct DirectQuery {
     /// Asks about all names; called only once in this value's life. An account is asked about several names in a
     /// request, a server about a name and a type.
     /// - Parameter said: Called before each request with its server and the progress.
-    public func ask(_ names: [Name], asking said: (String) -> Void = { _ in }) throws(Failed) -> [NameAddresses] {
+    /// - Returns: The results; after a failure those of the other names, and of one family of a name.
+    public func ask(
+        _ names: [Name], asking said: (String) -> Void = { _ in }
+    ) -> (results: [NameAddresses], failed: Failed?) {
         defer { straight.close() }
         let distinct = names.eachOnce
         var (pending, servers) = (requests(distinct), group.servers[...])
@@ -87,8 +88,7 @@ public struct DirectQuery {
                 }
             })
         let found = names.filter { known[$0] != nil || !left.contains($0) }.map { known[$0] ?? withoutRecord($0) }
-        guard unanswered.isEmpty else { throw Failed(description: failures.joined(separator: "; "), known: found) }
-        return found
+        return (found, unanswered.isEmpty ? nil : Failed(description: failures.joined(separator: "; ")))
     }
 
     private func requests(_ names: [Name]) -> [Ask] {

@@ -186,11 +186,11 @@ public struct Host {
 
     private func askDaemon(_ name: Name, at address: IPAddress) throws(Failed) {
         let query = try Failed.ofSystem { () throws(StartFailure) in try HostDaemon.query(address) }
-        do throws(DirectQuery.Failed) {
-            if try query.ask([name]).contains(where: \.hasAddresses) { return }
-        } catch {
-            throw .unreachable("the daemon must answer first: \(error); systemctl enable --now httpdnsd starts it")
+        let (results, failed) = query.ask([name])
+        if let failed {
+            throw .unreachable("the daemon must answer first: \(failed); systemctl enable --now httpdnsd starts it")
         }
+        if results.contains(where: \.hasAddresses) { return }
         let who = Endpoint(address, port: HostDaemon.port)
         throw .unreachable("the daemon at \(who) has no address of \(name); give a name that has one with --name")
     }

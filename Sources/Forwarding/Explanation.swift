@@ -178,8 +178,10 @@ extension Forwarder {
             if !decision.isBinding { look(for: key, &part, looks, at: now) }
             return part
         }
-        explanation.stale =
-            known(key, at: now)?.answer ?? explanation.parts.compactMap(\.staleCopy).first { !isMadeOfA(key, $0) }
+        let staleCopies = explanation.parts.compactMap { part in
+            if case .entry(.answer(let answer), _, isFresh: false)? = part.stored { answer } else { nil }
+        }
+        explanation.stale = known(key, at: now)?.answer ?? staleCopies.first { !isMadeOfA(key, $0) }
         explanation.stale?.clampTTLs(minimum: timing.staleTTL, maximum: timing.staleTTL)
         // A listener reads the cache first, but for answers of other clients.
         if let held = explanation.held, held.isFresh, !held.isLent {
@@ -311,13 +313,6 @@ extension Explanation {
         case outOfTime
         /// Why the entry is unknown.
         case unknown(String)
-    }
-}
-
-extension Explanation.Part {
-    /// The store's expired copy of the group's answer.
-    fileprivate var staleCopy: Answer? {
-        if case .entry(.answer(let answer), _, isFresh: false)? = stored { answer } else { nil }
     }
 }
 

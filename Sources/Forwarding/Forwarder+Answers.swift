@@ -110,7 +110,12 @@ extension Forwarder {
         if lookup.flights.isEmpty ? !policy.asksFirst(group, lookup.key.name) : lookup.findsServer { lookup.outdate() }
         let isShared = store.isOn && found.families == policy.families(of: group)
         guard result.hasAddresses else {
-            if isShared, lookup.isCurrent { shareNoRecord(lookup.key.name, by: group, at: now) }
+            // The whole fleet would believe a forged report.
+            if isShared, lookup.isCurrent, desk.rules[group].isProven {
+                for type in [RecordType.a, .aaaa] {
+                    share(.noRecord, by: group, to: lookup.key.name, type, for: .everyone, at: now)
+                }
+            }
             for flight in lookup.flights
             where !askForOther(than: found.families, isNoRecord: true, flight, at: group, now) {
                 let code = reasons.code(of: lookup.key.name, Families(of: flight.key.type))
@@ -212,12 +217,6 @@ extension Forwarder {
                 basis: type == .a ? lookup.bases.ipv4 : lookup.bases.ipv6)
         }
         return answer
-    }
-
-    /// Shares "no record" of a proven account only: the whole fleet would believe a forged report.
-    private mutating func shareNoRecord(_ name: Name, by group: GroupID, at now: Tick) {
-        guard desk.rules[group].isProven else { return }
-        for type in [RecordType.a, .aaaa] { share(.noRecord, by: group, to: name, type, for: .everyone, at: now) }
     }
 
     /// An account has no record of a flight's name.

@@ -112,10 +112,7 @@ extension Forwarder {
     private mutating func outdate(
         where isMeant: (Flight.Key, AnswerBases) -> Bool, lookups isMeantOfAccounts: (NameKey, AnswerBases) -> Bool
     ) {
-        for flight in flightOf.values where isMeant(flight.key, flight.bases) {
-            flight.outdate()
-            flightOf[flight.key] = nil
-        }
+        outdateFlights { isMeant($0.key, $0.bases) }
         let policy = policy
         store.outdate {
             isMeant($0.key, $0.bases)
@@ -128,12 +125,16 @@ extension Forwarder {
     /// account's "no record" would count as the new account's, and the fleet's store would have a former answer under
     /// the present key.
     private mutating func outdate(askedOf groups: Set<GroupID>) {
-        for flight in flightOf.values where flight.route.contains(where: { groups.contains($0.group) }) {
+        outdateFlights { $0.route.contains { groups.contains($0.group) } }
+        store.outdate { groups.contains($0.question.group) }
+        desk.each { if groups.contains($0.id) { $0.outdateLookups { _, _ in true } } }
+    }
+
+    private mutating func outdateFlights(where isMeant: (Flight) -> Bool) {
+        for flight in flightOf.values where isMeant(flight) {
             flight.outdate()
             flightOf[flight.key] = nil
         }
-        store.outdate { groups.contains($0.question.group) }
-        desk.each { if groups.contains($0.id) { $0.outdateLookups { _, _ in true } } }
     }
 
     private mutating func reconfigure(

@@ -226,7 +226,6 @@ enum Ending: Error {
         case StartFailure.system(let message), Host.Failed.system(let message): self = .system(message)
         case let error as SystemError: self = .system("\(error)")
         case Host.Failed.unreachable(let message): self = .unreachable(message)
-        case let error as DirectQuery.Failed: self = .unreachable("\(error)")
         default: return nil
         }
     }

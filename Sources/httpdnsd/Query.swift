@@ -44,11 +44,11 @@ struct Query: ParsableCommand {
             if query.isOfAccount, let name = names.first(where: { !$0.isHostname }) {
                 throw Ending.usage("\(name) is not a name that HTTPDNS can be asked for")
             }
-            let (results, failed) = Progress.during("beginning") { progress in
+            let (results, failure) = Progress.during("beginning") { progress in
                 query.ask(names) { progress.say("asking \($0)") }
             }
-            if failed == nil || !results.isEmpty { show(first ? results.map(\.firstOfEach) : results) }
-            if let failed { throw failed }
+            if failure == nil || !results.isEmpty { show(first ? results.map(\.firstOfEach) : results) }
+            if let failure { throw Ending.unreachable(failure) }
         }
     }
 

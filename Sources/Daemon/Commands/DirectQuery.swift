@@ -12,12 +12,6 @@ public struct DirectQuery {
     private let group: UpstreamGroup
     private let families: Families
 
-    /// Why no server gave an answer to some of the names, in one line.
-    public struct Failed: Error, Equatable, Sendable, CustomStringConvertible {
-        /// Each server with its result.
-        public let description: String
-    }
-
     /// - Parameter name: The name of the group.
     public init(
         _ settings: Settings, group name: String = Settings.Group.httpdnsName, ipv4: Bool, ipv6: Bool
@@ -40,10 +34,11 @@ public struct DirectQuery {
     /// Asks about all names; called only once in this value's life. An account is asked about several names in a
     /// request, a server about a name and a type.
     /// - Parameter said: Called before each request with its server and the progress.
-    /// - Returns: The results; after a failure those of the other names, and of one family of a name.
+    /// - Returns: The results; and if no server gave an answer to some of the names, why, in one line: each server with
+    ///   its result. Then the results are those of the other names, and of one family of a name.
     public func ask(
         _ names: [Name], asking said: (String) -> Void = { _ in }
-    ) -> (results: [NameAddresses], failed: Failed?) {
+    ) -> (results: [NameAddresses], failure: String?) {
         defer { straight.close() }
         let distinct = names.eachOnce
         var (pending, servers) = (requests(distinct), group.servers[...])
@@ -88,7 +83,7 @@ public struct DirectQuery {
                 }
             })
         let found = names.filter { known[$0] != nil || !left.contains($0) }.map { known[$0] ?? withoutRecord($0) }
-        return (found, unanswered.isEmpty ? nil : Failed(description: failures.joined(separator: "; ")))
+        return (found, unanswered.isEmpty ? nil : failures.joined(separator: "; "))
     }
 
     private func requests(_ names: [Name]) -> [Ask] {

@@ -186,9 +186,9 @@ public struct Host {
 
     private func askDaemon(_ name: Name, at address: IPAddress) throws(Failed) {
         let query = try Failed.ofSystem { () throws(StartFailure) in try HostDaemon.query(address) }
-        let (results, failed) = query.ask([name])
-        if let failed {
-            throw .unreachable("the daemon must answer first: \(failed); systemctl enable --now httpdnsd starts it")
+        let (results, failure) = query.ask([name])
+        if let failure {
+            throw .unreachable("the daemon must answer first: \(failure); systemctl enable --now httpdnsd starts it")
         }
         if results.contains(where: \.hasAddresses) { return }
         let who = Endpoint(address, port: HostDaemon.port)
